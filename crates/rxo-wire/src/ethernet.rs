@@ -1,20 +1,20 @@
-//! Ethernet and up to two VLAN tags.
+//! Ethernet with up to two VLAN tags.
 
 use crate::parse::Malformed;
 
-/// Destination, source and type, in bytes.
+/// The length of destination, source and EtherType, in bytes.
 pub const ETHERNET_HEADER_BYTES: usize = 14;
-/// One 802.1Q or 802.1ad tag, in bytes.
+/// The length of one 802.1Q or 802.1ad tag, in bytes.
 pub const VLAN_TAG_BYTES: usize = 4;
 
-/// The type of IPv4.
+/// The EtherType of IPv4.
 pub const ETHERTYPE_IPV4: u16 = 0x0800;
-/// The type of IPv6.
+/// The EtherType of IPv6.
 pub const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_8021Q: u16 = 0x8100;
 const ETHERTYPE_8021AD: u16 = 0x88a8;
 
-/// The VLAN tags that stand in a frame's bytes: none, one, or two (outer first).
+/// The VLAN tags in the bytes of a frame: none, one, or two (the outer one first).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VlanStack {
     tci: [u16; 2],
@@ -22,20 +22,21 @@ pub struct VlanStack {
 }
 
 impl VlanStack {
-    /// How many tags there are: 0, 1 or 2.
+    /// The number of tags: 0, 1 or 2.
     #[inline]
     #[must_use]
     pub const fn depth(self) -> u8 {
         self.depth
     }
 
-    /// Priority, drop-eligible bit and identifier of each tag, outer first.
+    /// The TCI of each tag (priority, drop-eligible bit and VLAN identifier), the outer one first.
     #[inline]
     pub fn tags(&self) -> &[u16] {
         &self.tci[..usize::from(self.depth)]
     }
 
-    /// The identifiers alone, as a flow key holds them; priority does not name a flow.
+    /// Encodes number and VLAN identifiers of the tags for a flow key. Priorities are left out: they do not
+    /// identify a flow.
     #[inline]
     #[must_use]
     pub const fn key(self) -> u32 {
@@ -45,8 +46,8 @@ impl VlanStack {
     }
 }
 
-/// The type field after the addresses: of a tagged frame its first tag's. `None` when the frame is
-/// too short to have one.
+/// Reads the field at the EtherType's usual offset; in a tagged frame this is the protocol of the first tag.
+/// `None` if the frame is too short.
 #[inline(always)]
 #[must_use]
 pub fn ethertype(frame: &[u8]) -> Option<u16> {
@@ -54,11 +55,11 @@ pub fn ethertype(frame: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([header[12], header[13]]))
 }
 
-/// What follows the link layer of an Ethernet frame.
+/// The result of reading a link-layer header.
 pub(crate) struct EthernetView {
     pub(crate) ethertype: u16,
     pub(crate) vlans: VlanStack,
-    /// Where the network layer begins, in bytes.
+    /// The offset of the network layer, in bytes.
     pub(crate) network: usize,
 }
 

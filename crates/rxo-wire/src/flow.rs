@@ -1,4 +1,4 @@
-//! The name of a flow, and its hash.
+//! Flow keys, and their hash.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr};
@@ -9,8 +9,8 @@ use crate::{ETHERNET_HEADER_BYTES, Offsets, ethernet};
 
 /// One direction of a connection: addresses, ports and VLANs. 40 bytes, compared as five words.
 ///
-/// IPv4 addresses are kept as IPv4-mapped IPv6 ones (RFC 4291, section 2.5.5.2). A key whose ports
-/// are unknown (a fragment) has both 0; compare it with [`FlowKey::has_addresses_of`].
+/// IPv4 addresses are kept as IPv4-mapped IPv6 addresses (RFC 4291, section 2.5.5.2). If the ports are
+/// unknown, as in a fragment, both are 0; use [`FlowKey::has_addresses_of`] to compare such a key.
 ///
 /// # Examples
 /// ```
@@ -23,29 +23,29 @@ use crate::{ETHERNET_HEADER_BYTES, Offsets, ethernet};
 /// ```
 #[derive(Clone, Copy, Eq, Default)]
 pub struct FlowKey {
-    /// Source (2 words), destination (2 words), then VLANs and ports. But for the VLANs these are the
-    /// fields of the header as they lie, put together from halves of 32 bits: so no byte is swapped to
-    /// make a key, or to sum its addresses.
+    /// Source (2 words), destination (2 words), then VLANs and ports. Except for the VLANs, the words are put
+    /// together from native reads of 32 bits each, so that no byte is swapped to make a key or to sum its
+    /// addresses.
     words: [u64; 5],
 }
 
-/// The upper half of an IPv4-mapped address's second word.
+/// The upper half of the second word of an IPv4-mapped address.
 const MAPPED: u64 = (0xffff_u32.to_be() as u64) << 32;
 
-/// Tells a tag that a device took from the same tag in the bytes.
+/// Marks a tag that a device removed, to distinguish it from the same tag in the bytes.
 const DEVICE_VLAN: u32 = 1 << 31;
-/// One more in the number of tags.
+/// Added to the number of tags for one more.
 const ONE_TAG: u32 = 1 << 24;
-/// Tells a flow inside a tunnel, whose network then stands where VLANs do.
+/// Marks a flow inside a tunnel, whose network identifier then replaces the VLANs.
 const IN_TUNNEL: u32 = 1 << 30;
-/// Tells Geneve from VXLAN there.
+/// Distinguishes Geneve from VXLAN in the key of a flow inside a tunnel.
 const IN_GENEVE: u32 = 1 << 29;
 
 impl FlowKey {
-    /// The key of no flow.
+    /// A key that belongs to no flow: all zeros.
     pub const NOBODY: Self = Self { words: [0; 5] };
 
-    /// The key of an IPv4 flow; `ports` holds the source port in its upper half, and `vlan` is
+    /// Creates the key of an IPv4 flow. `ports` has the source port in its upper half; `vlan` is
     /// [`crate::VlanStack::key`].
     #[inline]
     #[must_use]
@@ -55,8 +55,8 @@ impl FlowKey {
         Self { words: [0, source, 0, destination, Self::tail(ports, vlan)] }
     }
 
-    /// The key of an IPv6 flow, from the 32 bytes of source and destination address as they stand
-    /// in the header.
+    /// Creates the key of an IPv6 flow from the 32 bytes of source and destination address, as in the header.
+    /// `ports` and `vlan` are as in [`FlowKey::v4`].
     #[inline]
     #[must_use]
     pub const fn v6(addresses: &[u8; 32], ports: u32, vlan: u32) -> Self {
@@ -72,8 +72,8 @@ impl FlowKey {
         }
     }
 
-    /// The key as bytes that mean the same on every machine, and that sort by address: source and destination
-    /// as IPv6 addresses, VLANs, then source and destination port.
+    /// Encodes the key in bytes that are the same on every machine and that sort by address: source and
+    /// destination as IPv6 addresses, VLANs, then source and destination port.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 40] {
         let mut bytes = [0; 40];
@@ -87,7 +87,7 @@ impl FlowKey {
         bytes
     }
 
-    /// The key that gave these bytes ([`FlowKey::to_bytes`]).
+    /// Decodes a key that [`FlowKey::to_bytes`] encoded.
     #[must_use]
     pub const fn from_bytes(bytes: &[u8; 40]) -> Self {
         let (addresses, tail) = bytes.split_at(32);
@@ -99,9 +99,9 @@ impl FlowKey {
         Self::v6(&both, tail as u32, (tail >> 32) as u32)
     }
 
-    /// The key of the TCP or UDP flow of `frame`, whose headers are at `at`: what [`parse`](crate::parse())
-    /// gives. Walks no header but VLAN tags. `None` if the frame is too short for its offsets, or `at` has its
-    /// IP header elsewhere than the frame.
+    /// Reads the key of the TCP or UDP flow of `frame`, whose headers are at `at`; equals the key from
+    /// [`parse`](crate::parse()). Parses no header but VLAN tags. `None` if `frame` is too short for the
+    /// offsets, or its VLAN tags do not end at the offset of the IP header.
     #[must_use]
     pub fn read(frame: &[u8], at: Offsets) -> Option<Self> {
         let vlan = match at.network as usize {
@@ -132,21 +132,21 @@ impl FlowKey {
         (vlan as u64) << 32 | ports.to_be() as u64
     }
 
-    /// The source port in the upper half.
+    /// The ports in host order, the source port in the upper half.
     #[inline]
     const fn ports(&self) -> u32 {
         u32::from_be(self.words[4] as u32)
     }
 
-    /// The flow of these ports between the addresses of a key that has none.
+    /// Adds ports to a key that has none.
     #[inline]
     pub(crate) const fn with_ports(mut self, ports: u32) -> Self {
         self.words[4] |= ports.to_be() as u64;
         self
     }
 
-    /// The same flow on the VLAN whose tag a device took out of the bytes: it was the outermost, so
-    /// a tag in the bytes comes after it. There is room for two; keys do not tell a third.
+    /// Returns the key with the VLAN tag that a device removed from the frame. It was the outermost tag, so a
+    /// tag in the bytes follows it. A key has space for two tags; a third is not distinguished.
     #[inline]
     #[must_use]
     pub const fn on_device_vlan(mut self, vlan_id: u16) -> Self {
@@ -158,8 +158,8 @@ impl FlowKey {
         self
     }
 
-    /// The same flow as it is named where the device leaves its tag in the bytes: two devices that
-    /// treat tags differently then speak of one flow by one key.
+    /// Returns the key as if the device had left its VLAN tag in the bytes, so that devices that remove tags
+    /// and devices that do not give a flow the same key.
     #[inline]
     #[must_use]
     pub const fn with_tag_in_bytes(mut self) -> Self {
@@ -170,8 +170,9 @@ impl FlowKey {
         self
     }
 
-    /// The same flow inside a tunnel, in the network of this 24-bit identifier. It takes the place of the VLANs: keys do
-    /// not tell those of the inner or the outer frame, nor the tunnel's own addresses and ports.
+    /// Returns the key of this flow inside a tunnel with a 24-bit network identifier, which replaces the
+    /// VLANs. The key contains neither the VLANs of the inner or outer frame nor the outer addresses and
+    /// ports.
     #[inline]
     #[must_use]
     pub const fn in_tunnel(mut self, tunnel: Tunnel, network: u32) -> Self {
@@ -183,15 +184,15 @@ impl FlowKey {
         self
     }
 
-    /// Whether this is a flow inside a tunnel.
+    /// Returns `true` if this is the key of a flow inside a tunnel.
     #[inline]
     #[must_use]
     pub const fn is_in_tunnel(&self) -> bool {
         (self.words[4] >> 32) as u32 & (DEVICE_VLAN | IN_TUNNEL) == IN_TUNNEL
     }
 
-    /// The key that all flows between these two hosts, in this direction and on these VLANs, have in
-    /// common: ports 0.
+    /// Returns the key with both ports 0: it is equal for all flows between these two hosts, in this
+    /// direction and on these VLANs.
     #[inline]
     #[must_use]
     pub const fn without_ports(mut self) -> Self {
@@ -199,7 +200,7 @@ impl FlowKey {
         self
     }
 
-    /// The other direction of the same connection.
+    /// Returns the key of the other direction of the same connection.
     #[inline]
     #[must_use]
     pub const fn reversed(self) -> Self {
@@ -208,14 +209,15 @@ impl FlowKey {
         Self { words: [c, d, a, b, Self::tail(ports, (tail >> 32) as u32)] }
     }
 
-    /// Whether both keys have the same addresses and VLANs, whatever the ports.
+    /// Returns `true` if both keys have the same addresses and VLANs. Ignores the ports.
     #[inline]
     #[must_use]
     pub fn has_addresses_of(&self, other: &Self) -> bool {
         self.words[..4] == other.words[..4] && self.words[4] >> 32 == other.words[4] >> 32
     }
 
-    /// All words of both addresses, and both ports, by exclusive or: the same for both directions.
+    /// Combines all words of both addresses and both ports by exclusive or; the result is equal for both
+    /// directions.
     #[inline]
     pub(crate) const fn folded(&self) -> u32 {
         let [a, b, c, d, _] = self.words;
@@ -223,15 +225,15 @@ impl FlowKey {
         u32::from_be((all >> 32) as u32 ^ all as u32) ^ (ports >> 16) ^ (ports & 0xffff)
     }
 
-    /// The sum of both addresses: their part of a pseudo-header. An IPv4 address counts as
-    /// itself, not as its mapped form.
+    /// Returns the sum of both addresses, for a pseudo-header. An IPv4 address counts as 32 bits, not in its
+    /// mapped form.
     #[inline]
     #[must_use]
     pub const fn address_sum(&self) -> Sum {
         let [a, b, c, d, _] = self.words;
-        // The mapped prefix, 0xffff, is a zero of one's complement: it may stay in the sum.
+        // The mapped prefix 0xffff is a zero in one's complement, so it may remain in the sum.
         let lower = Self::word_sum(b).plus(Self::word_sum(d));
-        // Both upper words of IPv4 addresses are 0.
+        // The first words of both IPv4-mapped addresses are 0.
         if a | c == 0 { lower } else { lower.plus(Self::word_sum(a)).plus(Self::word_sum(c)) }
     }
 
@@ -240,25 +242,25 @@ impl FlowKey {
         Sum::from_raw((word >> 32) + (word & 0xffff_ffff))
     }
 
-    /// The sender's address.
+    /// The address of the sender.
     #[must_use]
     pub fn source(&self) -> IpAddr {
         Self::address(self.words[0], self.words[1])
     }
 
-    /// The receiver's address.
+    /// The address of the receiver.
     #[must_use]
     pub fn destination(&self) -> IpAddr {
         Self::address(self.words[2], self.words[3])
     }
 
-    /// The sender's port; 0 when unknown.
+    /// The port of the sender; 0 if unknown.
     #[must_use]
     pub const fn source_port(&self) -> u16 {
         (self.ports() >> 16) as u16
     }
 
-    /// The receiver's port; 0 when unknown.
+    /// The port of the receiver; 0 if unknown.
     #[must_use]
     pub const fn destination_port(&self) -> u16 {
         self.ports() as u16
@@ -275,7 +277,7 @@ impl FlowKey {
 }
 
 impl PartialEq for FlowKey {
-    /// Word by word without branches: the derived comparison calls the C library's.
+    /// Compares word by word without branches; the derived comparison would call `memcmp`.
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
         let [a, b, c, d, e] = self.words;
@@ -297,10 +299,10 @@ impl fmt::Debug for FlowKey {
     }
 }
 
-/// Hashes flow keys under a secret seed, so that nobody outside can aim collisions at a table.
+/// Hashes flow keys with a secret seed, so that an outsider cannot aim collisions at a table.
 ///
-/// Folded 64 × 64 → 128-bit multiplications of seeded words: about 3 ns. Not a cryptographic
-/// hash: tables must bound their work also when it is broken.
+/// Based on folded 64 × 64 → 128-bit multiplications of seeded words; takes about 3 ns. Not a cryptographic
+/// hash: tables must bound their work even if an attacker finds collisions.
 ///
 /// # Examples
 /// ```
@@ -314,12 +316,12 @@ impl fmt::Debug for FlowKey {
 #[derive(Clone, Copy)]
 pub struct FlowHasher {
     seeds: [u64; 6],
-    /// What the upper words of IPv4 addresses come to.
+    /// The hash of the first address words of IPv4 flows, which are 0.
     zeros: u64,
 }
 
 impl FlowHasher {
-    /// A hasher; equal seeds hash alike.
+    /// Creates a hasher. Hashers with equal seeds return equal hashes.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         let mut seeds = [0; 6];
@@ -337,34 +339,34 @@ impl FlowHasher {
         Self { seeds, zeros: fold(seeds[0], seeds[1]) }
     }
 
-    /// The hash of `key`.
+    /// Returns the hash of `key`.
     #[inline(always)]
     #[must_use]
     pub const fn hash(&self, key: &FlowKey) -> FlowHash {
         let [a, b, c, d, e] = key.words;
         let [s0, s1, s2, s3, s4, s5] = self.seeds;
-        // For IPv4 both words are 0, which is known where the key is made.
+        // Both words are 0 for IPv4, which the compiler often knows.
         let high = if a | c == 0 { self.zeros } else { fold(a ^ s0, c ^ s1) };
         let low = fold(b ^ s2, d ^ s3);
-        // Ports often count up. Multiplied once, by something that differs from seed to seed, an
-        // unlucky seed would put many of them into few buckets; so they are stirred before.
+        // Ports often increment. A single multiplication by a seeded value could map many of them to few
+        // buckets for an unlucky seed, so they are multiplied by a constant first.
         let tail = e.wrapping_mul(STIR) ^ s4;
         FlowHash(fold(high ^ tail, low ^ s5))
     }
 }
 
 impl fmt::Debug for FlowHasher {
-    /// Says nothing of the seed.
+    /// Does not reveal the seed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FlowHasher")
     }
 }
 
-/// A seeded hash of a flow key; all bits are usable.
+/// A seeded hash of a flow key. All bits are equally usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowHash(pub u64);
 
-/// 2⁶⁴ divided by the golden ratio: multiples of it lie far apart.
+/// 2⁶⁴ divided by the golden ratio: consecutive multiples are far apart.
 const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]

@@ -1,11 +1,11 @@
-//! IPv4 (RFC 791).
+//! Reads the IPv4 header (RFC 791).
 
 use crate::Offsets;
 use crate::parse::{Ip, IpVersion, Malformed};
 
 pub(crate) const MIN_HEADER_BYTES: usize = 20;
 
-/// An IPv4 header and what it says of the packet.
+/// The fields of an IPv4 header.
 pub(crate) struct Ipv4View {
     pub(crate) ip: Ip,
     pub(crate) source: u32,
@@ -13,12 +13,12 @@ pub(crate) struct Ipv4View {
     pub(crate) protocol: u8,
     /// Header length, in bytes.
     pub(crate) header: usize,
-    /// Length of the packet, in bytes; `Err` when it cannot be true.
+    /// Length of the packet, in bytes; `Err` if it contradicts the header length or the frame.
     pub(crate) total: Result<usize, Malformed>,
     pub(crate) is_fragment: bool,
 }
 
-/// Reads the header of `packet`, which starts at its first byte.
+/// Reads the header at the start of `packet`.
 #[inline]
 pub(crate) fn read(packet: &[u8]) -> Result<Ipv4View, Malformed> {
     let fixed: &[u8; MIN_HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
@@ -63,9 +63,9 @@ const fn check_lengths(have: usize, header: usize, total: usize) -> Result<usize
     }
 }
 
-/// Whether the checksum of the IP header is right that stands at `at` in `frame`: what
-/// [`Ip::checksum_ok`] says, for a receiver that was told where the header is. IPv6 has none, so it is
-/// right. `false` if `frame` ends before the header does.
+/// Returns `true` if the checksum of the IP header in `frame` is right; `at` has its offset. Equals
+/// [`Ip::checksum_ok`] for a caller without a parsed frame. IPv6 has no checksum, so it counts as right.
+/// `false` if `frame` ends before the header.
 #[inline]
 #[must_use]
 pub fn verify_ip_header(at: Offsets, frame: &[u8]) -> bool {
@@ -77,19 +77,19 @@ pub fn verify_ip_header(at: Offsets, frame: &[u8]) -> bool {
     }
 }
 
-/// Whether the checksum of a header without options is right (RFC 1071): the sum of its ten
-/// words, itself included, is all ones. The sum does not depend on byte order.
+/// Returns `true` if the checksum of a header without options is right (RFC 1071): its ten words, including
+/// the checksum, sum to all ones. The sum does not depend on byte order.
 #[inline]
 pub(crate) fn fixed_ok(header: &[u8; MIN_HEADER_BYTES]) -> bool {
     let (words, _) = header.as_chunks::<4>();
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    // Folding to 16 bits with all carries is the remainder by 2¹⁶ - 1. Times ONES, the multiples of
-    // that, and they alone, become small negative numbers, for 2¹⁶ - 1 times ONES is -1. A header of
-    // nothing but zeros stays 0 and so is wrong.
+    // Folding to 16 bits with all carries gives the remainder modulo 2¹⁶ - 1. Since (2¹⁶ - 1) × ONES = -1,
+    // exactly the multiples of 2¹⁶ - 1 become small negative numbers when multiplied by ONES. A header of
+    // zeros stays 0, so it counts as wrong.
     sum.wrapping_mul(ONES) >= ONES.wrapping_neg()
 }
 
-/// How many times 2¹⁶ - 1 goes into 2⁶⁴ - 1.
+/// The quotient of 2⁶⁴ - 1 and 2¹⁶ - 1.
 const ONES: u64 = u64::MAX / 0xffff;
 
 #[cold]

@@ -1,4 +1,4 @@
-//! IPv6 and its extension headers (RFC 8200).
+//! Reads the IPv6 header and its extension headers (RFC 8200).
 
 use crate::parse::{Ip, IpVersion, Malformed};
 
@@ -9,25 +9,25 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
-/// Options of a destination options header (RFC 8200 section 4.2, RFC 6275 section 6.3).
+/// Option types in a destination options header (RFC 8200 section 4.2, RFC 6275 section 6.3).
 const PAD1: u8 = 0;
 const HOME_ADDRESS: u8 = 201;
-/// More extension headers than any real packet has; bounds the walk.
+/// More extension headers than any real packet has. Bounds the loop over them.
 const MAX_EXTENSIONS: usize = 8;
 
-/// An IPv6 header, its extension headers walked.
+/// The fields of an IPv6 header and its extension headers.
 pub(crate) struct Ipv6View<'a> {
     pub(crate) ip: Ip,
     pub(crate) addresses: &'a [u8; 32],
     pub(crate) protocol: u8,
     /// Length of the header and its extensions, in bytes.
     pub(crate) header: usize,
-    /// Length of the packet, in bytes; `Err` when it cannot be true.
+    /// Length of the packet, in bytes; `Err` if it contradicts the frame or an extension header.
     pub(crate) total: Result<usize, Malformed>,
     pub(crate) is_fragment: bool,
 }
 
-/// Reads the headers of `packet`, which starts at its first byte.
+/// Reads the headers at the start of `packet`.
 #[inline]
 pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
     let fixed: &[u8; HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
@@ -59,8 +59,8 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
     Ok(if is_extension_header(view.protocol) { walk(packet, view) } else { view })
 }
 
-/// Follows the chain of extension headers. One that runs over the packet's end makes the length
-/// a lie; a fragment header ends the walk.
+/// Follows the chain of extension headers. A header beyond the end of the packet is a length error; a
+/// fragment header ends the chain.
 #[cold]
 fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
     view.ip.has_options = true;
@@ -89,7 +89,8 @@ fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
     view
 }
 
-/// Whether an extension header is other than options that leave the addresses alone.
+/// Returns `true` if an extension header is neither hop-by-hop options nor destination options without a Home
+/// Address.
 fn is_odd(protocol: u8, extension: &[u8]) -> bool {
     match protocol {
         HOP_BY_HOP => false,
@@ -98,8 +99,8 @@ fn is_odd(protocol: u8, extension: &[u8]) -> bool {
     }
 }
 
-/// Whether a Home Address (RFC 6275 section 6.3) is among the options of a destination options header, or
-/// a length there cannot be true.
+/// Returns `true` if a destination options header contains a Home Address (RFC 6275 section 6.3) or an
+/// invalid length.
 fn has_home_address(mut options: &[u8]) -> bool {
     while let [kind, rest @ ..] = options {
         options = match (*kind, rest) {
@@ -114,8 +115,8 @@ fn has_home_address(mut options: &[u8]) -> bool {
     false
 }
 
-/// Whether this next header is an extension header (RFC 8200 section 4) that [`parse`](crate::parse())
-/// reads past: hop-by-hop, routing, fragment, authentication or destination options.
+/// Returns `true` if this next-header value is an extension header (RFC 8200 section 4) that
+/// [`parse`](crate::parse()) skips: hop-by-hop, routing, fragment, authentication or destination options.
 #[inline]
 #[must_use]
 pub const fn is_extension_header(protocol: u8) -> bool {

@@ -1,36 +1,36 @@
-//! Which bytes of a packet's headers must equal those of the packet before in its flow.
+//! Tables of the header bytes that must be equal in consecutive packets of a flow.
 //!
-//! A packet that only continues a flow has the headers of the one before but for a few fields. So it is recognised by a
-//! masked compare of all of them, in few words, and nothing is parsed. Each row of the table is the headers of one kind
-//! of packet, from the IP header on; its user checks the fields that the row leaves out. Rows are constants, so that a
-//! compare with one is straight code.
+//! A packet that only continues a flow has the headers of the packet before, except for a few fields. It is
+//! recognised by a masked compare of whole words, and nothing is parsed. Each row of the table describes the
+//! headers of one kind of packet, from the IP header on; the caller checks the fields that the row leaves
+//! out. Rows are constants, so that a compare compiles to straight-line code.
 
 use crate::{IpVersion, ipv4, ipv6};
 
-/// The headers of TCP over IPv6 with a timestamp.
+/// The length of the longest headers in the table, in bytes: TCP over IPv6 with a timestamp.
 const MOST_BYTES: usize = 72;
 const MOST_WORDS: usize = MOST_BYTES / 8 + 2;
 
-/// Eight bytes of the headers: where they begin, and which of their bits must be equal.
+/// Eight bytes of the headers: their offset, and a mask of the bits that must be equal.
 type Word = (usize, u64);
-/// The first byte of a field, and the one behind its last.
+/// The offset of a field, and the offset of the first byte behind it.
 type Field = (usize, usize);
 
 const IPV4_ID: Field = (4, 6);
 const IPV4_CHECKSUM: Field = (10, 12);
-/// Identification to checksum. Where the identification counts, both follow from those before: [`counted`].
+/// Identification to checksum. [`counted`] predicts both if the identification increments.
 const IPV4_COUNTING: Field = (4, 12);
 
 const TCP_SEQ: Field = (4, 8);
 const TCP_ACK: Field = (8, 12);
 const TCP_WINDOW: Field = (14, 16);
 const TCP_CHECKSUM: Field = (16, 18);
-/// TSval and TSecr in their usual place.
+/// TSval and TSecr at their usual offset.
 const TCP_TIMESTAMP: Field = (24, 32);
 
 const UDP_CHECKSUM: Field = (6, 8);
 
-/// A row of the table.
+/// One row of the table: the bytes that must be equal for one kind of packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     words: [Word; MOST_WORDS],
@@ -39,7 +39,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The row of headers of so many bytes without the fields in which the IP and the transport header may differ.
+    /// Creates a row for a transport header of `transport_bytes` bytes. The fields `ip` of an IPv4 header and
+    /// `fields` of the transport header may differ.
     const fn new(
         version: IpVersion,
         transport_bytes: usize,
@@ -61,8 +62,8 @@ impl Layout {
         layout.cover(end)
     }
 
-    /// Covers all fixed bytes with words. Where bytes before are fixed, a word ends with the last byte that is: it then
-    /// begins in the word before and needs no mask.
+    /// Covers all fixed bytes with words. If possible, a word ends with the last fixed byte and overlaps the
+    /// word before, so that it needs no mask.
     const fn cover(mut self, end: usize) -> Self {
         let (mut at, mut run) = (0, 0);
         while at < end {
@@ -99,7 +100,7 @@ impl Layout {
         self
     }
 
-    /// Zero if both headers are alike where the row says so. Bytes behind the end count as zeros.
+    /// Returns zero if all fixed bytes of both headers are equal. Words that exceed a slice count as zeros.
     #[inline(always)]
     #[must_use]
     pub fn differing(&self, last: &[u8], next: &[u8]) -> u64 {
@@ -112,7 +113,7 @@ impl Layout {
         differing
     }
 
-    /// Returns `true` if the byte at `at`, from the IP header on, must be equal.
+    /// Returns `true` if the byte at offset `at`, from the IP header on, must be equal.
     #[must_use]
     pub const fn is_fixed(&self, at: usize) -> bool {
         at < MOST_BYTES && self.fixed[at] != 0
@@ -137,14 +138,16 @@ const fn ip_bytes(version: IpVersion) -> usize {
     }
 }
 
-/// A data segment, up to its window: [`data_tail`] compares what follows. Its user checks what counts, and SEQ.
+/// Returns the row of a data segment, up to its window; [`data_tail`] has the rest. The caller checks SEQ and
+/// [`counting`].
 #[must_use]
 pub const fn data(version: IpVersion) -> Layout {
     Layout::new(version, TCP_WINDOW.1, &[IPV4_COUNTING], &[TCP_SEQ])
 }
 
-/// The masks of the last two words of a data segment, from its checksum on, by the length of its TCP header. Apart from
-/// [`data`], so that the code for both lengths is the same. `None` if it has other options than a timestamp.
+/// Returns the masks of the last two words of a data segment, from its checksum on, by the length of its TCP
+/// header. Separate from [`data`], so that both lengths share its code. `None` unless the header has no
+/// options or only a timestamp.
 #[inline(always)]
 #[must_use]
 pub const fn data_tail(header_bytes: usize) -> Option<[u64; 2]> {
@@ -155,28 +158,30 @@ pub const fn data_tail(header_bytes: usize) -> Option<[u64; 2]> {
     }
 }
 
-/// A pure ACK with or without a timestamp, held or to be delivered. Its user checks the IPv4 checksum, that the ACK
-/// number advances, and TSval.
+/// Returns the row of a pure ACK with or without a timestamp. The caller checks the IPv4 checksum, that the
+/// ACK number advances, and TSval.
 #[must_use]
 pub const fn ack(version: IpVersion, tcp_bytes: usize) -> Layout {
     let fields = &[TCP_ACK, TCP_WINDOW, TCP_CHECKSUM, TCP_TIMESTAMP];
     Layout::new(version, tcp_bytes, &[IPV4_ID, IPV4_CHECKSUM], fields)
 }
 
-/// A pure ACK as a host reads it, which takes any SEQ. Its user checks both checksums.
+/// Returns the row of a pure ACK for a receiving host, which accepts any SEQ. The caller checks both
+/// checksums.
 #[must_use]
 pub const fn host_ack(version: IpVersion, tcp_bytes: usize) -> Layout {
     let fields = &[TCP_SEQ, TCP_ACK, TCP_WINDOW, TCP_CHECKSUM, TCP_TIMESTAMP];
     Layout::new(version, tcp_bytes, &[IPV4_ID, IPV4_CHECKSUM], fields)
 }
 
-/// A UDP datagram. Its user checks what counts, and that there is a checksum.
+/// Returns the row of a UDP datagram. The caller checks [`counting`], and that the checksum is not 0.
 #[must_use]
 pub const fn datagram(version: IpVersion) -> Layout {
     Layout::new(version, UDP_CHECKSUM.1, &[IPV4_COUNTING], &[UDP_CHECKSUM])
 }
 
-/// IPv4 identification to header checksum, the identification in the upper 16 bits. 0 for IPv6, where nothing counts.
+/// Returns IPv4 identification to header checksum as a number, the identification in the upper 16 bits. 0 for
+/// IPv6, which has neither.
 #[inline(always)]
 #[must_use]
 pub fn counting(version: IpVersion, headers: &[u8]) -> u64 {
@@ -186,15 +191,15 @@ pub fn counting(version: IpVersion, headers: &[u8]) -> u64 {
     }
 }
 
-/// What [`counting`] gives of the next packet, whose identification is `step` more.
+/// Predicts the value of [`counting`] for the next packet, whose identification is `step` higher.
 #[inline(always)]
 #[must_use]
 pub const fn counted(counting: u64, step: u16) -> u64 {
-    // Counting the ID up takes one from the one's complement checksum.
+    // Adding 1 to the ID subtracts 1 from the one's complement checksum.
     counting.wrapping_add(((step as u64) << 48).wrapping_sub(step as u64))
 }
 
-/// How many times [`counted`] stays exact: until identification or checksum would wrap.
+/// Returns how many times [`counted`] may be applied before identification or checksum would wrap around.
 #[inline(always)]
 #[must_use]
 pub const fn steps_to_wrap(counting: u64, step: u16) -> u32 {
@@ -207,9 +212,9 @@ pub const fn steps_to_wrap(counting: u64, step: u16) -> u32 {
     }
 }
 
-/// Zero if the link-layer headers of two frames of one length are alike: all bytes before `network`, where the IP header
-/// begins. They are compared in words that overlap: addresses and type, and the eight bytes before the IP header, which
-/// hold two VLAN tags if there are; nothing for raw IP.
+/// Returns zero if the link-layer headers of two frames of equal length are equal: all bytes before
+/// `network`, the offset of the IP header. Compares overlapping words: addresses and EtherType, and the eight
+/// bytes before the IP header, which contain up to two VLAN tags. Compares nothing for raw IP.
 #[inline(always)]
 #[must_use]
 pub fn differing_link(last: &[u8], next: &[u8], network: usize) -> u64 {
@@ -224,7 +229,7 @@ pub fn differing_link(last: &[u8], next: &[u8], network: usize) -> u64 {
 
 const ETHERNET_BYTES: usize = 14;
 
-/// The eight bytes at `at` as they lie; 0 behind the end.
+/// Reads the eight bytes at `at` in native byte order; 0 if they exceed `bytes`.
 #[inline(always)]
 #[must_use]
 pub fn word(bytes: &[u8], at: usize) -> u64 {
@@ -232,7 +237,7 @@ pub fn word(bytes: &[u8], at: usize) -> u64 {
     word.map_or(0, |word| u64::from_ne_bytes(*word))
 }
 
-/// The eight bytes at `at` as a number, the first byte the most significant; 0 behind the end.
+/// Reads the eight bytes at `at` as a big-endian number; 0 if they exceed `bytes`.
 #[inline(always)]
 #[must_use]
 pub fn number(bytes: &[u8], at: usize) -> u64 {
@@ -243,7 +248,7 @@ pub fn number(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Every byte that is left out may differ, and no other.
+    /// Changes each byte in turn: only those that the row leaves out may differ.
     #[test]
     fn a_row_compares_every_byte_but_the_fields_that_it_leaves_out() {
         let rows = [IpVersion::V4, IpVersion::V6].map(|version| {

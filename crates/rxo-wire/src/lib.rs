@@ -1,24 +1,24 @@
-//! Bytes to headers and back.
+//! Reads and writes packet headers.
 //!
 //! ```text
 //!  frame bytes ── parse ──▶ Parsed { flow key, header, payload range }
 //!  values ── build ──▶ header bytes ── segmentation ──▶ the frames that a network carries
 //! ```
 //!
-//! * [`parse()`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view
-//!   where IPv4 and IPv6 have met. Nothing above reads a header twice.
-//! * [`Offsets`] says where the headers are; it goes along with the frame from then on.
+//! * [`parse()`] reads a frame once, from the link layer to the payload, into a [`Parsed`] view that is the
+//!   same for IPv4 and IPv6. No layer above parses a header again.
+//! * [`Offsets`] has the offsets of the headers, and accompanies the frame from then on.
 //! * [`plain_v4`] and [`plain_v6`] recognise ordinary TCP segments several times faster.
 //! * [`checksum`] is the Internet checksum: portable and SIMD, verified, combined, updated.
-//! * [`SeqNumber`] compares as sequence numbers do, and has no `Ord`.
-//! * [`FlowKey`] names one direction of a connection; [`FlowHasher`] hashes it under a seed.
+//! * [`SeqNumber`] compares modulo 2³², and has no `Ord`.
+//! * [`FlowKey`] identifies one direction of a connection; [`FlowHasher`] hashes it with a seed.
 //! * [`build`] writes headers.
-//! * [`layout`] says which bytes of the next packet of a flow must equal those of the one before.
-//! * [`tunnel`] finds the packet inside a packet.
+//! * [`layout`] lists the header bytes that must be equal in consecutive packets of a flow.
+//! * [`tunnel`] parses the packet inside a tunnel packet.
 //! * [`segmentation`] divides a GSO frame into the frames that a network carries.
 //!
-//! Contract: no function here panics, whatever the bytes; none allocates, reads a clock or does
-//! input or output. Unsafe code stands in [`arch`] alone.
+//! Contract: no function here panics, whatever the bytes; none allocates, reads a clock or does input or
+//! output. Only [`arch`] contains unsafe code.
 //!
 //! # Examples
 //! ```

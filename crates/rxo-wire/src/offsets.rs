@@ -1,16 +1,16 @@
-//! Where the headers of a packet begin.
+//! Offsets of the headers of a packet.
 //!
-//! Separate from [`Parsed`](crate::Parsed) because many need nothing else: whoever has read a packet's
-//! headers hands their offsets on, and nobody after it walks the headers again.
+//! Separate from [`Parsed`](crate::Parsed) because much code needs nothing else: the code that parses a
+//! packet passes the offsets on, and no code behind it parses the headers again.
 
 use core::ops::Range;
 
 use crate::tcp::MIN_HEADER_BYTES;
 
-/// Where the headers and the payload of a packet are, in bytes from the first byte of the frame.
+/// Offsets of the headers and the payload of a packet, in bytes from the first byte of the frame.
 ///
-/// `network <= transport <= payload <= end` holds for offsets that [`parse`](crate::parse()) gives. The
-/// fields are public, so offsets from elsewhere may be any numbers: read bytes with `get`.
+/// Offsets from [`parse`](crate::parse()) satisfy `network <= transport <= payload <= end`. The fields are
+/// public, so offsets from elsewhere may be any numbers: read bytes with `get`.
 ///
 /// # Examples
 /// ```
@@ -22,13 +22,13 @@ use crate::tcp::MIN_HEADER_BYTES;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
-    /// The first byte of the IP header.
+    /// The offset of the IP header.
     pub network: u32,
-    /// The first byte of the transport header, behind IPv4 options and IPv6 extension headers.
+    /// The offset of the transport header, behind IPv4 options and IPv6 extension headers.
     pub transport: u32,
-    /// The first byte of the payload. Equal to `transport` if the transport header was not read.
+    /// The offset of the payload. Equal to `transport` if the transport header was not parsed.
     pub payload: u32,
-    /// The end of the packet by its own length. Bytes from here on are padding.
+    /// The end of the packet according to its IP header. Bytes from here on are padding.
     pub end: u32,
 }
 
@@ -47,35 +47,35 @@ impl Offsets {
         self.end.wrapping_sub(self.transport)
     }
 
-    /// The IP header, with options and extension headers.
+    /// The range of the IP header, including options and extension headers.
     #[inline]
     #[must_use]
     pub const fn ip_header(self) -> Range<usize> {
         self.network as usize..self.transport as usize
     }
 
-    /// The transport header, with options.
+    /// The range of the transport header, including options.
     #[inline]
     #[must_use]
     pub const fn transport_header(self) -> Range<usize> {
         self.transport as usize..self.payload as usize
     }
 
-    /// The options of a TCP header, which begin 20 bytes into it.
+    /// The range of the options of a TCP header, which begin 20 bytes into it.
     #[inline]
     #[must_use]
     pub const fn tcp_options(self) -> Range<usize> {
         self.transport as usize + MIN_HEADER_BYTES..self.payload as usize
     }
 
-    /// The transport header and the payload.
+    /// The range of the transport header and the payload.
     #[inline]
     #[must_use]
     pub const fn segment(self) -> Range<usize> {
         self.transport as usize..self.end as usize
     }
 
-    /// The payload, without padding.
+    /// The range of the payload, without padding.
     #[inline]
     #[must_use]
     pub const fn payload_range(self) -> Range<usize> {

@@ -1,12 +1,12 @@
-//! What differs between the packets of one flow in the first bytes of their IP header, for both versions.
+//! Reads traffic class and length of a packet, for both IP versions.
 //!
-//! Separate from [`parse`](crate::parse()) for those who know already where the headers are.
+//! Separate from [`parse`](crate::parse()) for callers that already know the offset of the IP header.
 
 use crate::ipv6;
 
-/// The traffic class of the packet that `packet` begins with, ECN bits included, and its length in bytes with
-/// the IP header, as that header says it. Whatever is not version 4 is read as version 6. `None` if there are
-/// fewer than 6 bytes; nothing else is checked.
+/// Reads the traffic class, including the ECN bits, and the length in bytes, including the IP header, of the
+/// packet at the start of `packet`. Every version but 4 is read as version 6. `None` if there are fewer than
+/// 6 bytes; nothing else is checked.
 #[inline(always)]
 #[must_use]
 pub fn class_and_length(packet: &[u8]) -> Option<(u8, usize)> {

@@ -1,27 +1,27 @@
-//! One pass over a frame's headers.
+//! Parses the headers of a frame in one pass.
 
 use crate::ethernet::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, VlanStack};
 use crate::{
     FlowKey, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, TcpSegment, UdpDatagram, ipv4, ipv6, tcp, udp,
 };
 
-/// A frame's headers, read once. IPv4 and IPv6 meet here; everything above asks this view.
+/// The parsed headers of a frame. The same for IPv4 and IPv6; all layers above use this view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// Which flow it belongs to; ports are 0 when the packet shows none.
+    /// The flow key; its ports are 0 unless the packet is an unfragmented TCP segment or UDP datagram.
     pub key: FlowKey,
-    /// Where headers and payload are.
+    /// The offsets of headers and payload.
     pub at: Offsets,
-    /// VLAN tags that stand in the bytes.
+    /// The VLAN tags in the bytes of the frame.
     pub vlans: VlanStack,
-    /// What the IP header says.
+    /// The fields of the IP header.
     pub ip: Ip,
-    /// What the transport header says.
+    /// The fields of the transport header.
     pub transport: Transport,
 }
 
 impl Parsed {
-    /// Payload bytes, padding left out.
+    /// The length of the payload, in bytes, without padding.
     #[inline]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
@@ -29,58 +29,58 @@ impl Parsed {
     }
 }
 
-/// The IP header's fields that matter above, for both versions.
+/// The fields of the IP header that the layers above need, for both versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
-    /// Which version.
+    /// The IP version.
     pub version: IpVersion,
-    /// Type of service (v4) or traffic class (v6), the ECN bits included.
+    /// Type of service (IPv4) or traffic class (IPv6), including the ECN bits.
     pub traffic_class: u8,
-    /// Time to live (v4) or hop limit (v6).
+    /// Time to live (IPv4) or hop limit (IPv6).
     pub hop_limit: u8,
-    /// Flow label (v6); 0 for v4.
+    /// Flow label (IPv6); 0 for IPv4.
     pub flow_label: u32,
-    /// Identification (v4); 0 for v6.
+    /// Identification (IPv4); 0 for IPv6.
     pub id: u16,
-    /// The DF bit; always set for v6.
+    /// The DF bit; always `true` for IPv6.
     pub dont_fragment: bool,
-    /// The reserved bit beside it (v4).
+    /// The reserved bit next to DF (IPv4); always `false` for IPv6.
     pub reserved_bit: bool,
-    /// Whether there are options (v4) or extension headers (v6).
+    /// `true` if the header has options (IPv4) or extension headers (IPv6).
     pub has_options: bool,
-    /// Whether there is an extension header (v6) other than hop-by-hop and destination options without a
-    /// Home Address. Behind it the pseudo-header may have other addresses than the IP header: a routing
-    /// header names another destination (RFC 8200 section 8.1), a Home Address another source (RFC 6275
-    /// section 6.3). Authentication covers each packet by itself (RFC 4302).
+    /// `true` if there is an IPv6 extension header other than hop-by-hop options and destination options
+    /// without a Home Address. Such a header may change the addresses in the pseudo-header: a routing header
+    /// has another destination (RFC 8200 section 8.1), a Home Address another source (RFC 6275 section 6.3).
+    /// Authentication covers each packet separately (RFC 4302).
     pub has_odd_extensions: bool,
-    /// Whether the header checksum is right; v6 has none and is always right.
+    /// `true` if the header checksum is right; always `true` for IPv6, which has none.
     pub checksum_ok: bool,
 }
 
-/// The version of IP.
+/// The IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IpVersion {
-    /// RFC 791.
+    /// IPv4 (RFC 791).
     V4,
-    /// RFC 8200.
+    /// IPv6 (RFC 8200).
     V6,
 }
 
-/// What an IP packet carries.
+/// The transport protocol of an IP packet, with its parsed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// A TCP segment.
     Tcp(TcpSegment),
     /// A UDP datagram.
     Udp(UdpDatagram),
-    /// A fragment, the first one included: its transport header is not to be trusted.
+    /// A fragment, also the first one: its transport header is not read.
     Fragment,
-    /// Another protocol, by its number.
+    /// Another protocol, with its number.
     Other(u8),
 }
 
 impl Transport {
-    /// The protocol number; `None` for a fragment.
+    /// The protocol number; `None` for a fragment, whose protocol is not read.
     #[inline]
     #[must_use]
     pub const fn protocol(&self) -> Option<u8> {
@@ -93,13 +93,14 @@ impl Transport {
     }
 }
 
-/// Protocols behind which there is no TCP segment of the same two hosts: ICMP, IGMP, IPv4, UDP, IPv6, GRE,
+/// Protocols that cannot contain a TCP segment between the same two hosts: ICMP, IGMP, IPv4, UDP, IPv6, GRE,
 /// ICMPv6, no next header, OSPF, PIM, VRRP, SCTP, UDP-Lite.
 const WITHOUT_TCP: [u8; 13] = [1, 2, 4, 17, 41, 47, 58, 59, 89, 103, 112, 132, 136];
 
 impl Transport {
-    /// Whether a TCP segment of these addresses may stand behind what was read: in a fragment, or behind a
-    /// header that nobody here reads, such as mobility (135), HIP (139), Shim6 (140) or ESP (50).
+    /// Returns `true` if a TCP segment between these addresses may follow the parsed headers: in a fragment,
+    /// or behind a header that is not parsed here, such as mobility (135), HIP (139), Shim6 (140) or ESP
+    /// (50).
     #[must_use]
     pub fn may_hide_tcp(&self) -> bool {
         match self {
@@ -110,26 +111,25 @@ impl Transport {
     }
 }
 
-/// A frame that has no [`Parsed`] view, and as much of its flow as could be read.
+/// A frame that could not be parsed, with as much of its flow key as could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unparsed {
-    /// Why not.
+    /// The reason for which the frame could not be parsed.
     pub why: Malformed,
-    /// Addresses and VLANs (ports 0), when the IP header gave them: order within the flow still
-    /// has to be kept.
+    /// Addresses and VLANs (ports 0) if the IP header was readable: order within the flow must still be kept.
     pub addresses: Option<FlowKey>,
 }
 
-/// Why a frame's headers cannot be read.
+/// The reason for which the headers of a frame cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Malformed {
-    /// Not IP at all (ARP and the like): nothing is wrong with it.
+    /// The frame is valid but does not contain IP (ARP and the like).
     NotIp,
-    /// The frame ends before its headers or its packet do.
+    /// The frame ends before its headers or its packet.
     Truncated,
-    /// The IP version is not what the link layer said, or not 4 or 6.
+    /// The IP version differs from the EtherType, or is neither 4 nor 6.
     Version,
-    /// A length field contradicts another or the frame.
+    /// A length field contradicts another one or the frame.
     Length,
 }
 
@@ -140,7 +140,7 @@ impl From<Malformed> for Unparsed {
     }
 }
 
-/// Reads an Ethernet frame with up to two VLAN tags.
+/// Parses an Ethernet frame with up to two VLAN tags. Reads only headers; does not allocate.
 ///
 /// # Examples
 /// ```
@@ -163,8 +163,7 @@ impl From<Malformed> for Unparsed {
 /// ```
 ///
 /// # Errors
-/// [`Unparsed`] when it is not IP or its lengths cannot be true; never panics. Does not
-/// allocate; reads headers only.
+/// [`Unparsed`] if the frame is not IP or its lengths are invalid. Never panics.
 #[inline]
 pub fn parse(frame: &[u8]) -> Result<Parsed, Unparsed> {
     let link = ethernet::read(frame)?;
@@ -175,10 +174,10 @@ pub fn parse(frame: &[u8]) -> Result<Parsed, Unparsed> {
     }
 }
 
-/// Reads a packet that begins with its IP header.
+/// Parses a packet that begins with its IP header.
 ///
 /// # Errors
-/// As [`parse`].
+/// [`Unparsed`] if the packet is neither IPv4 nor IPv6 or its lengths are invalid; see [`parse`].
 ///
 /// # Examples
 /// ```
@@ -234,7 +233,7 @@ pub(crate) fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result
     body.read(frame, vlans, view.ip, FlowKey::v6(view.addresses, 0, vlans.key()))
 }
 
-/// The part of a packet after its IP header, which both versions share.
+/// The part of a packet behind its IP header, which is parsed alike for both versions.
 struct Body {
     network: usize,
     header: usize,

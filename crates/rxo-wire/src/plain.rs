@@ -1,27 +1,27 @@
-//! Ordinary TCP segments, recognised in a few instructions.
+//! Recognises ordinary TCP segments in a few instructions.
 //!
-//! Most packets that a receiver gets are ordinary: no IP options, not a fragment, no flag but ACK, no
-//! option but the timestamp in its usual place. [`plain_v4`] and [`plain_v6`] recognise them and read
-//! what a flow table needs; [`parse`](crate::parse()) reads all others. They are separate because they
-//! are a fast path beside `parse`; the tests hold them against it.
+//! Most packets that a receiver gets are ordinary: no IP options, not a fragment, no flag but ACK, no option
+//! but the timestamp at its usual offset. [`plain_v4`] and [`plain_v6`] recognise them and read the fields
+//! that a flow table needs; [`parse`](crate::parse()) reads all others. Separate because this is a fast path
+//! of `parse`; tests compare the two.
 
 use crate::{FlowKey, PROTOCOL_TCP, SeqNumber, ipv4, ipv6, tcp};
 
-/// What was read of a plain segment.
+/// The fields of a plain segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain {
-    /// The flow.
+    /// The flow key.
     pub key: FlowKey,
     /// SEG.SEQ.
     pub seq: SeqNumber,
-    /// IP and TCP header together, in bytes.
+    /// The length of IP and TCP header together, in bytes.
     pub header_bytes: u32,
-    /// Payload bytes; 0 in a pure ACK.
+    /// The length of the payload, in bytes; 0 for a pure ACK.
     pub payload_bytes: u32,
 }
 
 const ACK: u8 = 0x10;
-/// Data offset without options, and with twelve bytes of them.
+/// The byte with the data offset: no options, or twelve bytes of options.
 const OFFSET_BARE: u8 = 0x50;
 const OFFSET_TIMESTAMP: u8 = 0x80;
 const TIMESTAMP_BYTES: usize = 12;
@@ -30,15 +30,15 @@ const ALIGNED_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
 const V4_BYTES: usize = ipv4::MIN_HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 const V6_BYTES: usize = ipv6::HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 
-/// Reads a packet that begins with its IPv4 header, if it is plain; `vlan` is
-/// [`crate::VlanStack::key`]. `None` says nothing about what the packet is instead. Does not check the
-/// header checksum: [`plain_v4_checksum`] does.
+/// Reads a packet that begins with an IPv4 header, if it is plain. `vlan` is [`crate::VlanStack::key`].
+/// `None` means only that the packet is not plain. Does not verify the header checksum; see
+/// [`plain_v4_checksum`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     let headers: &[u8; V4_BYTES] = packet.first_chunk()?;
     let total = usize::from(u16::from_be_bytes([headers[2], headers[3]]));
-    // Version 4 with a header of 20 bytes; neither a fragment nor the reserved bit.
+    // Only version 4 with a header of 20 bytes; neither a fragment nor the reserved bit.
     let fragment = u16::from_ne_bytes([headers[6] & 0xbf, headers[7]]);
     if headers[0] != 0x45 || fragment != 0 || headers[9] != PROTOCOL_TCP || total > packet.len() {
         return None;
@@ -47,8 +47,8 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     segment(packet, headers.last_chunk()?, ipv4::MIN_HEADER_BYTES, total, key)
 }
 
-/// The key of the flow of a packet that may be plain: of one that [`plain_v4`] can read, and of some
-/// others. `None` where a few bytes show that it is not plain.
+/// Reads the flow key of a packet that may be plain: of every packet that [`plain_v4`] accepts, and of some
+/// others. `None` if a few bytes show that it is not plain.
 #[inline(always)]
 #[must_use]
 pub fn plain_v4_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {
@@ -62,15 +62,15 @@ pub fn plain_v4_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {
     Some(FlowKey::v4(word(12), word(16), word(20), vlan))
 }
 
-/// Whether the header checksum of a plain IPv4 packet is right. Separate from [`plain_v4`], because a
-/// caller that compares the header with the expected one need not sum it.
+/// Returns `true` if the header checksum of a plain IPv4 packet is right. Separate from [`plain_v4`], because
+/// a caller that compares the header with an expected one need not sum it.
 #[inline(always)]
 #[must_use]
 pub fn plain_v4_checksum(packet: &[u8]) -> bool {
     packet.first_chunk().is_some_and(ipv4::fixed_ok)
 }
 
-/// Reads a packet that begins with its IPv6 header, if it is plain; otherwise as [`plain_v4`].
+/// Reads a packet that begins with an IPv6 header, if it is plain; see [`plain_v4`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v6(packet: &[u8], vlan: u32) -> Option<Plain> {
@@ -83,7 +83,7 @@ pub fn plain_v6(packet: &[u8], vlan: u32) -> Option<Plain> {
     segment(packet, headers.last_chunk()?, ipv6::HEADER_BYTES, total, key)
 }
 
-/// The key of the flow of an IPv6 packet that may be plain; otherwise as [`plain_v4_key`].
+/// Reads the flow key of an IPv6 packet that may be plain; see [`plain_v4_key`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v6_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {

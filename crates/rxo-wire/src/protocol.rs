@@ -1,5 +1,5 @@
-//! Protocol numbers: the field Protocol of IPv4, Next Header of IPv6 (IANA, "Assigned Internet Protocol
-//! Numbers").
+//! Protocol numbers, used in the IPv4 field Protocol and the IPv6 field Next Header (IANA, "Assigned Internet
+//! Protocol Numbers").
 
 /// ICMP (RFC 792).
 pub const PROTOCOL_ICMP: u8 = 1;

@@ -2,9 +2,9 @@
 
 use core::ops::{Add, Sub};
 
-/// A sequence number: a point on a circle of 2³² (RFC 9293, section 3.4).
+/// A sequence number, modulo 2³² (RFC 9293, section 3.4).
 ///
-/// There is no `Ord` on purpose: "less than" means something only within half the circle.
+/// Has no `Ord` on purpose: an order exists only among numbers less than 2³¹ apart.
 ///
 /// # Examples
 /// ```
@@ -19,14 +19,14 @@ use core::ops::{Add, Sub};
 pub struct SeqNumber(pub u32);
 
 impl SeqNumber {
-    /// Whether this is strictly before `other`, seen along the shorter way round.
+    /// Returns `true` if this is before `other`, by the shorter distance modulo 2³².
     #[inline]
     #[must_use]
     pub const fn is_before(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i32) < 0
     }
 
-    /// Whether this is `other` or after it, seen along the shorter way round.
+    /// Returns `true` if this equals `other` or is after it, by the shorter distance modulo 2³².
     #[inline]
     #[must_use]
     pub const fn is_at_or_after(self, other: Self) -> bool {
@@ -46,7 +46,7 @@ impl Add<u32> for SeqNumber {
 impl Sub for SeqNumber {
     type Output = i32;
 
-    /// The signed distance from `other` to this, in bytes.
+    /// Returns the signed distance from `other` to this, in bytes.
     #[inline]
     fn sub(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32

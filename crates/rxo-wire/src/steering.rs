@@ -1,15 +1,15 @@
-//! Which of several shards a connection belongs to.
+//! Assigns each connection to one of several shards.
 //!
-//! Separate because two sides that do not know each other must agree on it: a device that gives each shard its
-//! frames, and a host that chooses a local port so that the answers come back to the shard that asked. So the
-//! function is symmetric, has no secret, and needs nothing that the filter of a packet socket cannot do: 32-bit
-//! words, exclusive or, one multiplication. A peer that chooses its ports can put all of its connections on one
-//! shard; it can fill that one, not the others.
+//! Separate because two independent sides must agree on it: a device that distributes frames to shards, and a
+//! host that chooses a local port such that the answers arrive at its own shard. So the function is
+//! symmetric, has no secret, and needs only the operations of a packet socket's filter: 32-bit words,
+//! exclusive or, one multiplication. A peer that chooses its ports can put all its connections on one shard;
+//! it can overload that one, not the others.
 
 use crate::FlowKey;
 
-/// The shard of the connection `key`, below `shards`; the same for both directions. VLANs do not count. 0 if
-/// there are no shards.
+/// Returns the shard of the connection `key`, a number below `shards`; equal for both directions. Ignores
+/// VLANs. 0 if `shards` is 0.
 ///
 /// # Examples
 /// ```
@@ -28,10 +28,10 @@ pub const fn shard_of(key: &FlowKey, shards: u32) -> u32 {
     }
 }
 
-/// What the exclusive or of all words of both addresses, as numbers of 32 bits, and of both ports is multiplied by: 2³²
-/// divided by the golden ratio. So ports that are all even, as a system may choose them, use all shards.
+/// The multiplier for the exclusive or of all 32-bit words of both addresses and of both ports: 2³² divided
+/// by the golden ratio. Ports that are all even, as a system may choose them, still use all shards.
 pub const STEERING_MULTIPLIER: u32 = 0x9e37_79b1;
-/// By how many bits the lower half of the product is shifted.
+/// The number of bits by which the lower half of the product is shifted right.
 pub const STEERING_SHIFT: u32 = 16;
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(shard_of(&FlowKey::NOBODY, 0), 0);
     }
 
-    /// Also if all ports are even.
+    /// Even if all ports are even.
     #[test]
     fn connections_are_spread_evenly() {
         for shards in 2..9 {
@@ -69,7 +69,7 @@ mod tests {
         }
     }
 
-    /// Word by word, as a filter of a packet socket computes it.
+    /// Computes the shard step by step, as the filter of a packet socket does.
     #[test]
     fn it_is_what_it_says() {
         let key = FlowKey::v4(0x0a00_0001, 0xc0a8_0105, 40_000 << 16 | 80, 0);

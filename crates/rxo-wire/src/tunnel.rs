@@ -1,11 +1,11 @@
-//! Packets inside packets: where the headers behind those of a tunnel are.
+//! Tunnels: parses the packet inside a tunnel packet.
 //!
-//! Separate from [`parse`](crate::parse()), which stops at the first transport header: most receivers need no more, and
-//! only the tunnel's two ends know for sure what its payload is. Two questions are answered here. What is inside a
-//! packet of a known tunnel ([`Tunnel::inside`])? And which packet inside has its TCP or UDP header at a given place
-//! ([`inside_at`]), as a kernel says it of a GSO frame that a tunnel has wrapped?
+//! Separate from [`parse`](crate::parse()), which stops at the first transport header: most receivers need no
+//! more, and only the two ends of a tunnel know for sure what its payload is. [`Tunnel::inside`] parses the
+//! packet inside a packet of a known tunnel. [`inside_at`] searches for the packet whose TCP or UDP header is
+//! at a given offset, which is all that a kernel states about a GSO frame that a tunnel has wrapped.
 //!
-//! | tunnel | around the inner packet | source |
+//! | tunnel | between outer IP header and inner packet | source |
 //! |---|---|---|
 //! | VXLAN | UDP, 8 bytes, Ethernet | RFC 7348 |
 //! | VXLAN-GPE | UDP, 8 bytes | draft-ietf-nvo3-vxlan-gpe |
@@ -15,7 +15,7 @@
 //! | IP in IP, SIT | nothing | RFC 2003, 2473, 4213 |
 //!
 //! # Contract
-//! Nothing here allocates or panics, and only headers are read. One tunnel is looked into, not a tunnel in a tunnel.
+//! Nothing here allocates or panics, and only headers are read. A tunnel inside a tunnel is not parsed.
 
 use crate::checksum::{Sum, pseudo_header};
 use crate::parse::{parse_v4, parse_v6};
@@ -23,46 +23,47 @@ use crate::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, Offsets, PROTOCOL_UDP, Parsed, Transport, VlanStack, ethernet,
 };
 
-/// A packet that a tunnel's packet carries.
+/// A packet inside a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// Its headers. The offsets count from the first byte of the whole frame.
+    /// The parsed headers of the inner packet. Offsets count from the first byte of the whole frame.
     pub parsed: Parsed,
-    /// Where the headers around it are. The payload begins behind the UDP header, or where the header of GRE or the
-    /// inner packet begins.
+    /// The offsets of the outer headers. Their payload begins behind the UDP header; without UDP, at the GRE
+    /// header or the inner IP header.
     pub outer: Offsets,
-    /// What carries it.
+    /// The header behind the outer IP header.
     pub carrier: Carrier,
 }
 
-/// What stands behind the outer IP header of a tunnel's packet.
+/// The header behind the outer IP header of a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// A UDP header, with a checksum or without.
+    /// A UDP header.
     Udp {
-        /// Whether the datagram has a checksum.
+        /// `true` if the datagram has a checksum.
         has_checksum: bool,
     },
     /// A GRE header.
     Gre {
-        /// Whether it has a checksum.
+        /// `true` if the GRE header has a checksum.
         has_checksum: bool,
     },
-    /// The inner IP header.
+    /// No header of its own: the inner IP header follows.
     Ip,
 }
 
-/// The tunnels over UDP whose packets can be recognised by their port.
+/// The tunnels over UDP that are recognised by their destination port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tunnel {
-    /// Ethernet behind the header of VXLAN.
+    /// Ethernet behind a VXLAN header.
     Vxlan,
-    /// Ethernet behind the header of Geneve.
+    /// Ethernet behind a Geneve header.
     Geneve,
 }
 
 impl Tunnel {
-    /// The tunnel whose registered destination port this is; of VXLAN also the one that Linux uses by default.
+    /// Returns the tunnel with this registered destination port; for VXLAN also Linux's default port. `None`
+    /// for other ports.
     ///
     /// # Examples
     /// ```
@@ -81,9 +82,10 @@ impl Tunnel {
         }
     }
 
-    /// The packet inside the datagram of this tunnel that `outer` says stands in `frame`. `None` if the tunnel's header
-    /// is not as its RFC has it (reserved bits, OAM and critical options of Geneve among it), or what is inside is no
-    /// Ethernet frame with an IP packet that can be read. The inner flow key names the tunnel and its network.
+    /// Parses the packet inside the datagram of this tunnel in `frame`, whose outer headers are `outer`.
+    /// `None` if the tunnel header has reserved bits, or for Geneve OAM or critical options, or if it does
+    /// not contain an Ethernet frame with a valid IP packet. The inner flow key includes the tunnel and its
+    /// network identifier.
     #[must_use]
     pub fn inside(self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
         let at = outer.at.payload as usize;
@@ -104,9 +106,9 @@ impl Tunnel {
 }
 
 impl Inside {
-    /// Whether the checksum of the outer UDP header is right, provided that the inner one is: then the inner segment
-    /// adds up to nothing with its pseudo-header, and no payload need be read. Also if there is no checksum. `false` if
-    /// the tunnel is not over UDP. `frame` and `outer` are those that this was read from.
+    /// Returns `true` if the checksum of the outer UDP header is right or absent, provided that the inner one
+    /// is right: then the inner segment with its pseudo-header sums to zero, and no payload is read. Returns
+    /// `false` if the tunnel does not use UDP. `frame` and `outer` must be those from which this was parsed.
     #[must_use]
     pub fn outer_checksum_holds(&self, frame: &[u8], outer: &Parsed) -> bool {
         let Carrier::Udp { has_checksum } = self.carrier else { return false };
@@ -118,10 +120,10 @@ impl Inside {
     }
 }
 
-/// The packet inside `frame`, a packet of a tunnel with the headers `outer`, whose TCP or UDP header begins at
-/// `transport`. `None` if there is none in any of the tunnels above.
+/// Finds the packet inside the tunnel packet `frame`, with the outer headers `outer`, whose TCP or UDP header
+/// begins at offset `transport`. `None` if no tunnel of the table above has one there.
 ///
-/// A kernel that segments says no more than this place: it forgets which tunnel wrapped the packet.
+/// A kernel states no more than this offset, because it does not record which tunnel wrapped the packet.
 #[must_use]
 pub fn inside_at(frame: &[u8], outer: &Parsed, transport: usize) -> Option<Inside> {
     let body = frame.get(..outer.at.end as usize)?;
@@ -140,23 +142,23 @@ pub fn inside_at(frame: &[u8], outer: &Parsed, transport: usize) -> Option<Insid
     starts.into_iter().flatten().find_map(|start| read(frame, outer, start).filter(is_meant))
 }
 
-/// What an inner packet begins with.
+/// The first header of an inner packet.
 #[derive(Clone, Copy, Debug)]
 enum Begins {
     Ethernet,
     Ip,
 }
 
-/// Where an inner packet begins.
+/// The offset of an inner packet, and its first header.
 type Start = (usize, Begins);
 
-/// The flags of VXLAN: the network identifier is valid, and nothing else is said.
+/// The only accepted flags of VXLAN: the network identifier is valid.
 const VXLAN_HAS_VNI: u8 = 0x08;
 
-/// Flags of Geneve: a control packet, or an option that must be understood.
+/// Flags of Geneve that are not accepted: a control packet, or a critical option.
 const GENEVE_ODD: u8 = 0xc0;
 
-/// The protocol type of Ethernet in GRE and Geneve.
+/// The protocol type of Ethernet in GRE and Geneve headers.
 const ETHERNET: u16 = 0x6558;
 
 /// Protocol numbers (IANA).
@@ -164,7 +166,8 @@ const IPV4_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// Flags of GRE. Each adds four bytes to the header. The flag of a sequence number is left out: segments cannot share one.
+/// Flags of GRE. Each adds four bytes to the header. Sequence numbers are not accepted, because segments
+/// cannot share one.
 const GRE_CHECKSUM: u16 = 0x8000;
 const GRE_KEY: u16 = 0x2000;
 
@@ -172,10 +175,10 @@ const fn only(start: Option<Start>) -> [Option<Start>; 6] {
     [start, None, None, None, None, None]
 }
 
-/// Every place where a packet may begin in the payload of a datagram.
+/// Returns every offset at which a packet may begin in the payload of a datagram.
 fn in_udp(body: &[u8], payload: usize) -> [Option<Start>; 6] {
     let header: Option<&[u8; 8]> = body.get(payload..).and_then(<[u8]>::first_chunk);
-    // GUE of version 0, with options; version 1 is an IP header at once, as in FOU.
+    // GUE version 0, with options. Version 1 is an IP header without a GUE header, as in FOU.
     let gue = header
         .filter(|header| header[0] >> 5 == 0)
         .map(|header| (payload + 4 + usize::from(header[0] & 0x1f) * 4, Begins::Ip));
@@ -189,13 +192,13 @@ fn in_udp(body: &[u8], payload: usize) -> [Option<Start>; 6] {
     ]
 }
 
-/// The length of a Geneve header, and what follows.
+/// Returns the length of a Geneve header, and the first header behind it.
 fn geneve(header: &[u8; 8]) -> Option<(usize, Begins)> {
     let begins = begins(u16::from_be_bytes([header[2], header[3]]))?;
     (header[0] >> 6 == 0).then_some((8 + usize::from(header[0] & 0x3f) * 4, begins))
 }
 
-/// Where the packet behind a GRE header begins that has no flags but those of `fields`.
+/// Returns the start of the packet behind a GRE header; `None` if it has flags other than `fields`.
 fn gre(body: &[u8], at: usize, fields: u16) -> Option<Start> {
     let header: &[u8; 4] = body.get(at..)?.first_chunk()?;
     let flags = u16::from_be_bytes([header[0], header[1]]);
@@ -228,7 +231,7 @@ fn read(frame: &[u8], outer: &Parsed, (at, begins): Start) -> Option<Inside> {
         6 => parse_v6(body, network, vlans).ok()?,
         _ => return None,
     };
-    // Behind a routing header the checksum of UDP covers other addresses than those of the outer header.
+    // Behind a routing header the UDP checksum covers other addresses than those of the outer header.
     if outer.ip.has_odd_extensions {
         return None;
     }

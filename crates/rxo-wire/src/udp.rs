@@ -1,15 +1,15 @@
-//! UDP (RFC 768).
+//! UDP headers (RFC 768).
 
 use crate::parse::Malformed;
 
 const HEADER_BYTES: usize = 8;
 
-/// A datagram's header, read.
+/// The parsed header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram {
-    /// Length of header and payload as the header says it, in bytes.
+    /// Length of header and payload according to the header, in bytes.
     pub length: u16,
-    /// The checksum as it stands in the header; 0 when the sender made none.
+    /// The value of the checksum field; 0 if the sender computed no checksum.
     pub checksum: u16,
 }
 

@@ -1,8 +1,8 @@
-//! Summing with AVX2: 32 bytes an instruction.
+//! Sums with AVX2: 32 bytes per instruction.
 //!
-//! Words are read as signed (the instruction that adds neighbours knows no other), which takes
-//! 0x8000 off each once its top bit is flipped; that is put back at the end. A block is small
-//! enough that no 32-bit lane, nor all of them together, can overflow.
+//! The instruction that adds neighbouring words reads them as signed. So the top bit of each word is flipped,
+//! which subtracts 0x8000 from it; the difference is added back at the end. A block is so small that neither
+//! a 32-bit lane nor the sum of all lanes can overflow.
 #![allow(unsafe_code, reason = "vector loads, and calls to functions that need AVX2")]
 
 use core::arch::x86_64::{
@@ -15,11 +15,11 @@ use crate::checksum::Sum;
 
 cpufeatures::new!(avx2, "avx2");
 
-/// Proof that the processor has AVX2, and the system saves its registers.
+/// Proof that the processor has AVX2 and that the system saves its registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 
-/// 2¹⁵ words of at most 2¹⁵ each: sums stay below 2³⁰.
+/// The bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so sums stay within 2³⁰.
 const BLOCK_BYTES: usize = 1 << 16;
 const VECTOR_BYTES: usize = 32;
 
@@ -28,7 +28,7 @@ impl Avx2 {
         avx2::get().then_some(Self(()))
     }
 
-    /// The sum of `bytes`.
+    /// Returns the sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: `self` exists only where `detect` found AVX2.
@@ -46,7 +46,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total) + Sum::of(rest)
 }
 
-/// Four sums side by side, so that each addition need not wait for the one before.
+/// Sums a block into four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {
@@ -70,7 +70,7 @@ fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {
     (i64::from(signed) + flipped) as u64
 }
 
-/// All eight lanes together.
+/// Adds all eight lanes.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn across(lanes: __m256i) -> i32 {

@@ -1,6 +1,6 @@
-//! Summing with AVX-512 BW: 64 bytes an instruction, and the rest under a mask.
+//! Sums with AVX-512 BW: 64 bytes per instruction, and the remainder under a mask.
 //!
-//! Works as `avx2` does; see there for the flipped top bit.
+//! Works like `avx2`, which explains the flipped top bit.
 #![allow(unsafe_code, reason = "vector loads, and calls to functions that need AVX-512")]
 
 use core::arch::x86_64::{
@@ -12,11 +12,11 @@ use crate::checksum::Sum;
 
 cpufeatures::new!(avx512, "avx512f", "avx512bw");
 
-/// Proof that the processor has AVX-512 F and BW, and the system saves their registers.
+/// Proof that the processor has AVX-512 F and BW and that the system saves their registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Avx512(());
 
-/// 2¹⁵ words of at most 2¹⁵ each: sums stay below 2³⁰.
+/// The bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so sums stay within 2³⁰.
 const BLOCK_BYTES: usize = 1 << 16;
 pub(super) const VECTOR_BYTES: usize = 64;
 
@@ -25,7 +25,7 @@ impl Avx512 {
         avx512::get().then_some(Self(()))
     }
 
-    /// The sum of `bytes`.
+    /// Returns the sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: `self` exists only where `detect` found AVX-512 F and BW.
@@ -42,7 +42,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total)
 }
 
-/// Four sums side by side, so that each addition need not wait for the one before.
+/// Sums a block into four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn sum_block(block: &[u8]) -> u64 {
@@ -63,7 +63,7 @@ fn sum_block(block: &[u8]) -> u64 {
     unflip(_mm512_reduce_add_epi32(lanes), vectors.len() + 1)
 }
 
-/// The sum of words from that of the same words with their top bits flipped.
+/// Converts a sum of words with flipped top bits to the sum of the original words.
 #[inline]
 pub(super) const fn unflip(signed: i32, vectors: usize) -> u64 {
     (signed as i64 + (vectors * VECTOR_BYTES / 2) as i64 * 0x8000) as u64
@@ -83,7 +83,7 @@ pub(super) fn load(bytes: &[u8; VECTOR_BYTES]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// Fewer than 64 bytes, filled up with zeros.
+/// Loads fewer than 64 bytes into a vector, with zeros behind them.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 pub(super) fn load_rest(bytes: &[u8]) -> __m512i {

@@ -1,17 +1,16 @@
-//! What the processor does better when asked by name. The only unsafe code of this crate.
+//! Code for specific processors: SIMD sums and prefetch. The only unsafe code of this crate.
 //!
-//! Each leaf module has a safe face: whoever calls it can ask for nothing that the processor at
-//! hand cannot do, and for no byte outside the slice given. A way of summing is a token that only
-//! its `detect` makes, and only where its instructions exist: having one is the proof.
+//! Each module has a safe interface: it cannot run an instruction that the processor lacks, nor access a byte
+//! outside the given slice. A SIMD implementation is represented by a token. Only its `detect` creates the
+//! token, and only if the instructions exist, so the token is the proof.
 //!
-//! On a target without the instructions the token is a type without values, so that nobody above
-//! has to ask which target it is.
+//! On a target without the instructions, the token is a type without values, so that callers need no `cfg`.
 
 mod prefetch;
 
 pub use prefetch::{CACHE_LINE_BYTES, prefetch, prefetch_all};
 
-// Where the target has no vector registers at all (x86_64-unknown-none), asking is no use.
+// Targets without any vector registers (x86_64-unknown-none) have nothing to detect.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 pub(crate) mod avx2;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -42,17 +41,17 @@ pub(crate) mod neon {
 mod absent {
     use crate::checksum::Sum;
 
-    /// A way of summing that this target cannot have: there is no value of it.
+    /// The token for an implementation that this target cannot have: it has no values.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Absent {}
 
     impl Absent {
-        /// Never.
+        /// Always returns `None`.
         pub(crate) const fn detect() -> Option<Self> {
             None
         }
 
-        /// Never called.
+        /// Cannot be called, because there is no value to call it on.
         pub(crate) const fn sum(self, _bytes: &[u8]) -> Sum {
             match self {}
         }

@@ -1,6 +1,6 @@
-//! Summing with NEON: 16 bytes an instruction that adds neighbours into wider lanes.
+//! Sums with NEON: 16 bytes per instruction, which adds neighbouring words into wider lanes.
 //!
-//! NEON is in every target this is compiled for, so nothing has to be found out.
+//! Every target for which this module is compiled has NEON, so nothing is detected at run time.
 #![allow(unsafe_code, reason = "vector loads, and a call to a function that names NEON")]
 
 use core::arch::aarch64::{
@@ -13,7 +13,7 @@ use crate::checksum::Sum;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Neon(());
 
-/// 2¹⁵ words below 2¹⁶ each: sums stay below 2³¹.
+/// The bytes summed at once: 2¹⁵ words below 2¹⁶, so sums stay below 2³¹.
 const BLOCK_BYTES: usize = 1 << 16;
 const VECTOR_BYTES: usize = 16;
 
@@ -22,7 +22,7 @@ impl Neon {
         Some(Self(()))
     }
 
-    /// The sum of `bytes`.
+    /// Returns the sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: this module is compiled only for targets that have NEON.
@@ -40,7 +40,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total) + Sum::of(rest)
 }
 
-/// Four sums side by side, so that each addition need not wait for the one before.
+/// Sums a block into four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "neon")]
 #[inline]
 fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {

@@ -1,21 +1,21 @@
-//! Asking for a cache line before it is needed.
+//! Prefetches cache lines.
 //!
-//! A hint and nothing more: it changes no value, cannot fault, and on processors that this module
-//! does not know it is no instruction at all.
+//! Only a hint: it changes no value and cannot fault. On processors for which this module has no instruction,
+//! it does nothing.
 #![allow(unsafe_code, reason = "a prefetch instruction takes an address")]
 
-/// Bytes that come into the cache together on the processors this is tuned for.
+/// The size of a cache line on the processors for which this is tuned, in bytes.
 pub const CACHE_LINE_BYTES: usize = 64;
 
-/// Asks for the cache line that holds `bytes[offset]`, to be read soon.
+/// Prefetches the cache line that contains `bytes[offset]`, for reading.
 ///
-/// An offset outside `bytes` is allowed and useless. Costs one instruction.
+/// An offset outside `bytes` is allowed but useless. Costs one instruction.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], offset: usize) {
     line(bytes.as_ptr().wrapping_add(offset));
 }
 
-/// Asks for every cache line of `bytes`. Costs one instruction a line.
+/// Prefetches every cache line of `bytes`. Costs one instruction per line.
 #[inline(always)]
 pub fn prefetch_all(bytes: &[u8]) {
     let mut offset = 0;
@@ -24,7 +24,7 @@ pub fn prefetch_all(bytes: &[u8]) {
         offset += CACHE_LINE_BYTES;
     }
     if let Some(last) = bytes.len().checked_sub(1) {
-        // A slice that begins inside a line ends in a line more than its length says.
+        // A slice that begins inside a cache line may end one line later than its length suggests.
         prefetch(bytes, last);
     }
 }

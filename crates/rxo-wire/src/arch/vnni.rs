@@ -1,6 +1,6 @@
-//! Summing with AVX-512 VNNI: multiplying and adding are one instruction.
+//! Sums with AVX-512 VNNI, which multiplies and adds in one instruction.
 //!
-//! Works as `avx512` does with two instructions instead of three for 64 bytes.
+//! Works like `avx512`, with two instructions instead of three per 64 bytes.
 #![allow(unsafe_code, reason = "a call to a function that needs AVX-512 VNNI")]
 
 use core::arch::x86_64::{
@@ -12,14 +12,14 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use super::avx512::{Avx512, VECTOR_BYTES, load, load_rest, unflip};
 use crate::checksum::Sum;
 
-/// Proof that the processor has AVX-512 VNNI besides F and BW.
+/// Proof that the processor has AVX-512 VNNI in addition to F and BW.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vnni(());
 
-/// 2¹⁵ words of at most 2¹⁵ each: sums stay below 2³⁰.
+/// The bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so sums stay within 2³⁰.
 const BLOCK_BYTES: usize = 1 << 16;
 
-/// What the processor said. `CPUID` is asked once a process: a virtual machine traps it, which takes
+/// The cached result of `CPUID`, which is executed once per process: a virtual machine traps it, which takes
 /// tens of microseconds.
 static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
@@ -35,7 +35,7 @@ impl Vnni {
         (answer == PRESENT).then_some(Self(()))
     }
 
-    /// The sum of `bytes`.
+    /// Returns the sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: `self` exists only where `detect` found AVX-512 F, BW and VNNI.
@@ -43,12 +43,12 @@ impl Vnni {
     }
 }
 
-/// Asks the processor and keeps the answer. Two threads that ask at once get the same.
+/// Executes `CPUID` and caches the result. Two threads that do so at once get the same result.
 #[cold]
 fn ask() -> u8 {
     #[cfg(test)]
     tests::ASKED.fetch_add(1, Ordering::Relaxed);
-    // With AVX-512 found, leaf 7 is there and the system saves the registers.
+    // AVX-512 was detected, so leaf 7 exists and the system saves the registers.
     let is_there = Avx512::detect().is_some() && __cpuid_count(7, 0).ecx >> 11 & 1 == 1;
     let answer = if is_there { PRESENT } else { ABSENT };
     ANSWER.store(answer, Ordering::Relaxed);
@@ -64,7 +64,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total)
 }
 
-/// Four sums side by side, so that each addition need not wait for the one before.
+/// Sums a block into four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 #[inline]
 fn sum_block(block: &[u8]) -> u64 {

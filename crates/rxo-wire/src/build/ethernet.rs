@@ -1,18 +1,18 @@
-//! The Ethernet header, with VLAN tags.
+//! Writes the Ethernet header, with VLAN tags.
 
 use super::{BuildError, split, split_fixed};
 use crate::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES};
 
-/// An Ethernet header; any number of VLAN tags may stand before the type.
+/// An Ethernet header, with any number of VLAN tags before the EtherType.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EthernetHeader<'a> {
-    /// Who shall receive it.
+    /// The address of the receiver.
     pub destination: [u8; 6],
-    /// Who sends it.
+    /// The address of the sender.
     pub source: [u8; 6],
-    /// VLAN tags, outer first.
+    /// VLAN tags, the outer one first.
     pub tags: &'a [VlanTag],
-    /// What follows: 0x0800 for IPv4, 0x86dd for IPv6.
+    /// The EtherType of the payload: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ethertype: u16,
 }
 
@@ -26,16 +26,16 @@ pub struct VlanTag {
 }
 
 impl EthernetHeader<'_> {
-    /// Its length, in bytes.
+    /// The length of the header with its tags, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         ETHERNET_HEADER_BYTES + self.tags.len() * VLAN_TAG_BYTES
     }
 
-    /// Writes it at the start of `out`; returns what follows.
+    /// Writes the header at the start of `out` and returns the rest of `out`.
     ///
     /// # Errors
-    /// When `out` is too short.
+    /// [`BuildError::NoRoom`] if `out` is too short.
     pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         let (header, rest) = split(out, self.bytes())?;
         let (addresses, header) = split_fixed::<12>(header)?;

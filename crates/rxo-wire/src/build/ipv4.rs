@@ -1,4 +1,4 @@
-//! The IPv4 header (RFC 791).
+//! Writes the IPv4 header (RFC 791).
 
 use core::net::Ipv4Addr;
 
@@ -8,27 +8,27 @@ use crate::ipv4::MIN_HEADER_BYTES;
 
 const MAX_OPTIONS_BYTES: usize = 40;
 
-/// An IPv4 header. Total length and checksum come out right by themselves.
+/// An IPv4 header. [`write`](Self::write) computes total length and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Header<'a> {
-    /// Who sends it.
+    /// The address of the sender.
     pub source: Ipv4Addr,
-    /// Who shall receive it.
+    /// The address of the receiver.
     pub destination: Ipv4Addr,
-    /// What follows: 6 for TCP, 17 for UDP.
+    /// The protocol of the payload: 6 for TCP, 17 for UDP.
     pub protocol: u8,
-    /// Type of service, the ECN bits included.
+    /// Type of service, including the ECN bits.
     pub traffic_class: u8,
     /// Time to live.
     pub hop_limit: u8,
     /// Identification.
     pub id: u16,
-    /// The three flag bits and the fragment offset in units of 8 bytes, as they stand in the
-    /// header; [`Ipv4Header::DONT_FRAGMENT`] for a packet that shall not be fragmented.
+    /// The three flag bits and the fragment offset (in units of 8 bytes), as in the header;
+    /// [`Ipv4Header::DONT_FRAGMENT`] for a packet that must not be fragmented.
     pub fragment: u16,
-    /// Options; filled up with zeros to a multiple of 4 bytes.
+    /// Options, which are padded with zeros to a multiple of 4 bytes; at most 40 bytes.
     pub options: &'a [u8],
-    /// Bytes after the header.
+    /// The number of bytes after the header.
     pub payload_bytes: usize,
 }
 
@@ -54,16 +54,16 @@ impl Ipv4Header<'_> {
     /// The MF bit, for [`Ipv4Header::fragment`].
     pub const MORE_FRAGMENTS: u16 = 0x2000;
 
-    /// Its length, in bytes.
+    /// The length of the header with its options, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         MIN_HEADER_BYTES + self.options.len().next_multiple_of(4)
     }
 
-    /// Writes it at the start of `out`; returns what follows.
+    /// Writes the header at the start of `out` and returns the rest of `out`.
     ///
     /// # Errors
-    /// When `out` is too short, or options or packet are longer than the header can say.
+    /// [`BuildError`] if `out` is too short, or options or packet exceed their length fields.
     pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         if self.options.len() > MAX_OPTIONS_BYTES {
             return Err(BuildError::OptionsTooLong { bytes: self.options.len() });
@@ -88,7 +88,7 @@ impl Ipv4Header<'_> {
         Ok(rest)
     }
 
-    /// The pseudo-header of what follows.
+    /// Returns the sum of the pseudo-header for this payload.
     #[must_use]
     pub fn pseudo_header(&self) -> Sum {
         Sum::of(&self.source.octets())

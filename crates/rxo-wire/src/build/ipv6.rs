@@ -1,4 +1,4 @@
-//! The IPv6 header and extension headers (RFC 8200).
+//! Writes the IPv6 header and extension headers (RFC 8200).
 
 use core::net::Ipv6Addr;
 
@@ -6,27 +6,27 @@ use super::{BuildError, put_padded, split, split_fixed};
 use crate::checksum::Sum;
 use crate::ipv6::HEADER_BYTES;
 
-/// Next header and length.
+/// The length of the fields next header and length, in bytes.
 const EXTENSION_FIXED_BYTES: usize = 2;
-/// The length field counts units of 8 bytes and leaves the first out.
+/// The longest extension header, in bytes: the length field counts units of 8 bytes after the first.
 const EXTENSION_MAX_BYTES: usize = 8 * 256;
 
 /// An IPv6 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Header {
-    /// Who sends it.
+    /// The address of the sender.
     pub source: Ipv6Addr,
-    /// Who shall receive it.
+    /// The address of the receiver.
     pub destination: Ipv6Addr,
-    /// What follows: 6 for TCP, 17 for UDP, or the kind of an extension header.
+    /// The protocol of the payload (6 for TCP, 17 for UDP), or the type of an extension header.
     pub next_header: u8,
-    /// Traffic class, the ECN bits included.
+    /// Traffic class, including the ECN bits.
     pub traffic_class: u8,
-    /// Flow label; its lower 20 bits count.
+    /// Flow label; only its lower 20 bits are used.
     pub flow_label: u32,
     /// Hop limit.
     pub hop_limit: u8,
-    /// Bytes after this header, extension headers included.
+    /// The number of bytes after this header, including extension headers.
     pub payload_bytes: usize,
 }
 
@@ -45,16 +45,16 @@ impl Default for Ipv6Header {
 }
 
 impl Ipv6Header {
-    /// Its length, in bytes.
+    /// The length of the header, in bytes: always 40.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         HEADER_BYTES
     }
 
-    /// Writes it at the start of `out`; returns what follows.
+    /// Writes the header at the start of `out` and returns the rest of `out`.
     ///
     /// # Errors
-    /// When `out` is too short, or the packet longer than the header can say.
+    /// [`BuildError`] if `out` is too short, or the payload exceeds its length field.
     pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         let payload_bytes = u16::try_from(self.payload_bytes)
             .map_err(|_| BuildError::PacketTooLong { bytes: self.payload_bytes })?;
@@ -70,8 +70,8 @@ impl Ipv6Header {
         Ok(rest)
     }
 
-    /// The pseudo-header of a segment of `protocol` with `bytes` bytes: what follows the last
-    /// extension header.
+    /// Returns the sum of the pseudo-header for a segment of `protocol` that has `bytes` bytes, counted from
+    /// the end of the last extension header.
     #[must_use]
     pub fn pseudo_header(&self, protocol: u8, bytes: u32) -> Sum {
         Sum::of(&self.source.octets())
@@ -81,28 +81,27 @@ impl Ipv6Header {
     }
 }
 
-/// A hop-by-hop (0), routing (43) or destination options (60) header. Its own kind stands in the
-/// header before it.
+/// A hop-by-hop (0), routing (43) or destination options (60) header. The header before it contains its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Extension<'a> {
-    /// What follows it.
+    /// The type of the next header.
     pub next_header: u8,
-    /// Its contents after next header and length; filled up with zeros (which are options that
-    /// pad) to a multiple of 8 bytes.
+    /// The contents after the fields next header and length. They are padded with zeros, which are padding
+    /// options, to a multiple of 8 bytes.
     pub data: &'a [u8],
 }
 
 impl Ipv6Extension<'_> {
-    /// Its length, in bytes.
+    /// The length of the extension header with its padding, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         (EXTENSION_FIXED_BYTES + self.data.len()).next_multiple_of(8)
     }
 
-    /// Writes it at the start of `out`; returns what follows.
+    /// Writes the extension header at the start of `out` and returns the rest of `out`.
     ///
     /// # Errors
-    /// When `out` is too short, or the contents longer than the header can say.
+    /// [`BuildError`] if `out` is too short, or the contents exceed the length field.
     pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         if self.bytes() > EXTENSION_MAX_BYTES {
             return Err(BuildError::OptionsTooLong { bytes: self.data.len() });

@@ -1,13 +1,12 @@
-//! Writing headers into bytes that the caller has.
+//! Writes headers into a buffer of the caller.
 //!
-//! Each header is a value that says what is to stand in it. Its `write` puts it at the start of a
-//! slice and returns the rest, where the next one goes; lengths and the IPv4 header checksum come
-//! out right by themselves. The transport checksum needs the payload in place, so it is written
-//! last ([`write_tcp_checksum`], [`write_udp_checksum`]), or left to a device
-//! ([`write_tcp_seed`]).
+//! Each header is a value with one field per header field. Its `write` puts the header at the start of a
+//! slice and returns the rest of the slice, for the next header; it computes lengths and the IPv4 header
+//! checksum. The transport checksum needs the payload, so it is written last ([`write_tcp_checksum`],
+//! [`write_udp_checksum`]) or left to a device ([`write_tcp_seed`]).
 //!
-//! It is separate from reading because a written header is decided field by field, while a read
-//! one is looked at only where it matters. Nothing here allocates or panics.
+//! Separate from parsing because a written header needs every field, while a parser reads only the fields
+//! that matter. Nothing here allocates or panics.
 //!
 //! # Examples
 //! ```
@@ -49,24 +48,24 @@ pub use transport::{
 
 use core::fmt;
 
-/// Why a header cannot be written. Nothing has been written then.
+/// Error: a header cannot be written. Nothing was written then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildError {
-    /// The slice is shorter than what goes into it.
+    /// The slice is shorter than the header or field.
     NoRoom {
-        /// Bytes needed.
+        /// The number of bytes needed.
         needed: usize,
-        /// Bytes given.
+        /// The number of bytes given.
         given: usize,
     },
-    /// Options or an extension header longer than their length field can say.
+    /// Options or an extension header exceed their length field.
     OptionsTooLong {
-        /// Bytes of options.
+        /// The length of the options, in bytes.
         bytes: usize,
     },
-    /// A packet longer than its length field can say.
+    /// A packet exceeds its length field.
     PacketTooLong {
-        /// Bytes in the packet.
+        /// The length of the packet, in bytes.
         bytes: usize,
     },
 }
@@ -89,13 +88,13 @@ impl fmt::Display for BuildError {
 
 impl core::error::Error for BuildError {}
 
-/// The first `bytes` of `out`, and what follows.
+/// Splits `out` after `bytes` bytes.
 fn split(out: &mut [u8], bytes: usize) -> Result<(&mut [u8], &mut [u8]), BuildError> {
     let given = out.len();
     out.split_at_mut_checked(bytes).ok_or(BuildError::NoRoom { needed: bytes, given })
 }
 
-/// The first `BYTES` of `out`, and what follows.
+/// Splits `out` after `BYTES` bytes.
 fn split_fixed<const BYTES: usize>(
     out: &mut [u8],
 ) -> Result<(&mut [u8; BYTES], &mut [u8]), BuildError> {
@@ -103,7 +102,7 @@ fn split_fixed<const BYTES: usize>(
     out.split_first_chunk_mut().ok_or(BuildError::NoRoom { needed: BYTES, given })
 }
 
-/// Puts `data` at the start of `out` and zeros after it.
+/// Copies `data` to the start of `out` and fills the rest with zeros.
 fn put_padded(out: &mut [u8], data: &[u8]) {
     out.fill(0);
     for (to, from) in out.iter_mut().zip(data) {

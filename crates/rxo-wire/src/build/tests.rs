@@ -1,4 +1,4 @@
-//! What is written reads as what was meant.
+//! Written headers are parsed and compared with the values they were written from.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::string::ToString;
@@ -97,7 +97,7 @@ fn an_ipv6_udp_packet_with_extensions_reads_as_it_was_meant() {
     assert!(!verify_transport(&parsed, &packet, Summer::detect()));
 }
 
-/// RFC 9293, section 3.1 (MUST-69).
+/// Follows RFC 9293, section 3.1 (MUST-69).
 #[test]
 fn odd_options_are_filled_up_with_zeros() {
     let tcp = TcpHeader { options: &[3, 3, 7], ..TcpHeader::default() };
@@ -137,7 +137,7 @@ fn a_seed_completes_to_the_checksum() {
 
 #[test]
 fn a_udp_checksum_is_never_written_as_none() {
-    // A pseudo-header that makes everything add up to all ones.
+    // The pseudo-header is chosen so that the total sum is all ones.
     let mut datagram = [0, 1, 0, 2, 0, 8, 0, 0];
     let pseudo_header = Sum::word(0xffff - 11);
     write_udp_checksum(&mut datagram, pseudo_header, Summer::portable()).unwrap();

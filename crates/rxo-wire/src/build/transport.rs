@@ -1,4 +1,4 @@
-//! TCP (RFC 9293) and UDP (RFC 768) headers, and the checksums over header and payload.
+//! Writes TCP (RFC 9293) and UDP (RFC 768) headers, and the checksums over header and payload.
 
 use super::{BuildError, put_padded, split, split_fixed};
 use crate::checksum::{Sum, Summer};
@@ -9,7 +9,7 @@ const MAX_OPTIONS_BYTES: usize = 40;
 const UDP_HEADER_BYTES: usize = 8;
 const UDP_CHECKSUM_AT: usize = 6;
 
-/// A TCP header; its checksum field is written 0.
+/// A TCP header. Its checksum field is written as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader<'a> {
     /// The sender's port.
@@ -20,27 +20,27 @@ pub struct TcpHeader<'a> {
     pub seq: SeqNumber,
     /// SEG.ACK.
     pub ack: SeqNumber,
-    /// Control bits, the reserved ones included.
+    /// Control bits, including the reserved ones.
     pub flags: TcpFlags,
-    /// SEG.WND as it shall stand in the header, scaled already.
+    /// SEG.WND as in the header, already scaled.
     pub window: u16,
     /// The urgent pointer.
     pub urgent: u16,
-    /// Options as they shall stand; filled up with zeros (end of list) to a multiple of 4 bytes.
+    /// Options as in the header, padded with zeros (end of list) to a multiple of 4 bytes; at most 40 bytes.
     pub options: &'a [u8],
 }
 
 impl TcpHeader<'_> {
-    /// Its length, in bytes.
+    /// The length of the header with its options, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         MIN_HEADER_BYTES + self.options.len().next_multiple_of(4)
     }
 
-    /// Writes it at the start of `out`; returns what follows.
+    /// Writes the header at the start of `out` and returns the rest of `out`.
     ///
     /// # Errors
-    /// When `out` is too short, or there are more than 40 bytes of options.
+    /// [`BuildError`] if `out` is too short or there are more than 40 bytes of options.
     pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         if self.options.len() > MAX_OPTIONS_BYTES {
             return Err(BuildError::OptionsTooLong { bytes: self.options.len() });
@@ -61,7 +61,7 @@ impl TcpHeader<'_> {
     }
 }
 
-/// The timestamp option as nearly every stack sends it: after two no-operations, so that its
+/// Returns the timestamp option as nearly every stack sends it: after two no-operation options, so that its
 /// values are aligned (RFC 7323, appendix A).
 #[must_use]
 pub const fn timestamp_option(timestamp: Timestamp) -> [u8; 12] {
@@ -70,35 +70,35 @@ pub const fn timestamp_option(timestamp: Timestamp) -> [u8; 12] {
     [1, 1, 8, 10, a, b, c, d, e, f, g, h]
 }
 
-/// The maximum segment size option, for a SYN.
+/// Returns the maximum segment size option, for a SYN.
 #[must_use]
 pub const fn maximum_segment_size_option(bytes: u16) -> [u8; 4] {
     let [high, low] = bytes.to_be_bytes();
     [2, 4, high, low]
 }
 
-/// A UDP header; its checksum field is written 0, which says that there is none.
+/// A UDP header. Its checksum field is written as 0, which means that there is no checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpHeader {
     /// The sender's port.
     pub source_port: u16,
     /// The receiver's port.
     pub destination_port: u16,
-    /// Bytes after the header.
+    /// The number of bytes after the header.
     pub payload_bytes: usize,
 }
 
 impl UdpHeader {
-    /// Its length, in bytes.
+    /// The length of the header, in bytes: always 8.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         UDP_HEADER_BYTES
     }
 
-    /// Writes it at the start of `out`; returns what follows.
+    /// Writes the header at the start of `out` and returns the rest of `out`.
     ///
     /// # Errors
-    /// When `out` is too short, or the datagram longer than the header can say.
+    /// [`BuildError`] if `out` is too short or the datagram exceeds its length field.
     pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         let bytes = UDP_HEADER_BYTES.saturating_add(self.payload_bytes);
         let length = u16::try_from(bytes).map_err(|_| BuildError::PacketTooLong { bytes })?;
@@ -111,10 +111,10 @@ impl UdpHeader {
     }
 }
 
-/// Writes the checksum of `segment`: a TCP header and its payload, nothing after them.
+/// Writes the checksum of `segment`, which is exactly a TCP header and its payload.
 ///
 /// # Errors
-/// When `segment` is shorter than a header.
+/// [`BuildError::NoRoom`] if `segment` ends before its checksum field.
 ///
 /// # Examples
 /// ```
@@ -142,18 +142,18 @@ pub fn write_tcp_checksum(
     put_checksum(segment, TCP_CHECKSUM_AT, checksum)
 }
 
-/// Writes the seed that a device needs to complete the checksum of `segment` by itself.
+/// Writes the folded sum of the pseudo-header, from which a device completes the checksum of `segment`.
 ///
 /// # Errors
-/// When `segment` is shorter than a header.
+/// [`BuildError::NoRoom`] if `segment` ends before its checksum field.
 pub fn write_tcp_seed(segment: &mut [u8], pseudo_header: Sum) -> Result<(), BuildError> {
     put_checksum(segment, TCP_CHECKSUM_AT, pseudo_header.fold())
 }
 
-/// Writes the checksum of `datagram`: a UDP header and its payload, nothing after them.
+/// Writes the checksum of `datagram`, which is exactly a UDP header and its payload.
 ///
 /// # Errors
-/// When `datagram` is shorter than a header.
+/// [`BuildError::NoRoom`] if `datagram` ends before its checksum field.
 pub fn write_udp_checksum(
     datagram: &mut [u8],
     pseudo_header: Sum,
@@ -161,7 +161,7 @@ pub fn write_udp_checksum(
 ) -> Result<(), BuildError> {
     put_checksum(datagram, UDP_CHECKSUM_AT, 0)?;
     let checksum = match (pseudo_header + summer.sum(datagram)).checksum() {
-        // 0 would say that there is none; all ones is the same number.
+        // In UDP, 0 means no checksum; all ones is the same number in one's complement.
         0 => u16::MAX,
         checksum => checksum,
     };

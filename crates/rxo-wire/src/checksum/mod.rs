@@ -1,14 +1,14 @@
 //! The Internet checksum (RFC 1071): summed, verified, combined, updated.
 //!
-//! * [`Sum`] is a sum in the making. Sums of parts add up to the sum of the whole, also at odd
-//!   offsets, so a checksum can be had from other checksums without reading their bytes again.
-//! * [`Summer`] sums bytes with the widest instructions the processor has. It is found out once
-//!   and then kept; everything that sums much takes one.
-//! * [`verify_transport`], [`complete`] and [`payload_sum`] are what TCP and UDP need of it.
-//! * [`update_word`] and [`update_long`] change a checksum as a field changes (RFC 1624).
+//! * [`Sum`] is an unfolded sum. The sums of the parts of a packet add up to the sum of the whole, also at
+//!   odd offsets, so a checksum can be computed from other checksums without reading their bytes again.
+//! * [`Summer`] sums bytes with the widest instructions of the processor. It is detected once and then kept
+//!   by the code that sums payloads.
+//! * [`verify_transport`], [`complete`] and [`payload_sum`] are the operations for TCP and UDP.
+//! * [`update_word`] and [`update_long`] update a checksum after a field changed (RFC 1624).
 //!
-//! Checksums and words are `u16`s as numbers, most significant byte first on the wire; nobody
-//! outside this module has to think of byte order.
+//! Checksums and words are `u16` numbers, big-endian on the wire; code outside this module need not care
+//! about byte order.
 
 mod portable;
 mod sum;

@@ -1,13 +1,13 @@
-//! Summing without asking for anything special.
+//! Sums without special instructions.
 
-/// The sum of `bytes` as machine words, unfolded: eight bytes at a time, the carry passed on.
+/// Returns the unfolded sum of `bytes` as native words: eight bytes at a time, with carry.
 #[inline]
 pub(super) fn sum(bytes: &[u8]) -> u64 {
     let (blocks, rest) = bytes.as_chunks::<64>();
     add(blocks.iter().fold(0, add_block), sum_short(rest))
 }
 
-/// The same without the loop over blocks: for headers and for what is left of a block.
+/// Returns the sum of a few bytes without the loop over blocks: for headers and the remainder of a block.
 #[inline]
 pub(super) const fn sum_short(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -20,18 +20,18 @@ pub(super) const fn sum_short(bytes: &[u8]) -> u64 {
     add(total, last(rest))
 }
 
-/// Eight words in one chain of additions with carry.
+/// Adds eight words in one chain of additions with carry.
 #[inline]
 fn add_block(total: u64, block: &[u8; 64]) -> u64 {
     let (words, _) = block.as_chunks::<8>();
     let (total, carry) = words.iter().fold((total, false), |(total, carry), word| {
         total.carrying_add(u64::from_ne_bytes(*word), carry)
     });
-    // Cannot overflow: a sum that carried is below its largest value.
+    // Cannot overflow: a sum that carried is below its greatest value.
     total + carry as u64
 }
 
-/// At most seven bytes, as one word filled up with zeros.
+/// Returns at most seven bytes as one word, padded with zeros.
 #[inline]
 const fn last(bytes: &[u8]) -> u64 {
     let mut total = 0;

@@ -1,13 +1,13 @@
-//! Which way of summing the processor is best at.
+//! Selects the fastest implementation of the checksum for the processor.
 
 use core::fmt;
 
 use super::{Sum, portable};
 use crate::arch::{avx2::Avx2, avx512::Avx512, neon::Neon, vnni::Vnni};
 
-/// A way to sum bytes, chosen once and then kept: one byte, copied freely.
+/// An implementation that sums bytes, selected once and then kept. One byte long and `Copy`.
 ///
-/// All ways give the same sum; they differ in speed alone.
+/// All implementations return the same sum and differ only in speed.
 ///
 /// # Examples
 /// ```
@@ -28,25 +28,26 @@ enum Way {
     Vnni(Vnni),
 }
 
-/// Up to here the portable way is the fastest everywhere: nothing has to be added up across a
-/// vector at the end.
+/// Up to this length the portable implementation is the fastest everywhere, because a vector needs a final
+/// addition across its lanes.
 const SHORT_BYTES: usize = 64;
 
 impl Summer {
-    /// The fastest way this processor has. The processor is asked by `CPUID` once a process; every
-    /// later call reads the kept answers.
+    /// Returns the fastest implementation that this processor supports. `CPUID` is executed once per process;
+    /// later calls use the cached result.
     #[must_use]
     pub fn detect() -> Self {
         Self::available().last().unwrap_or(Self::portable())
     }
 
-    /// The way that works everywhere: 64-bit additions with carry.
+    /// Returns the implementation that works everywhere: 64-bit additions with carry.
     #[must_use]
     pub const fn portable() -> Self {
         Self(Way::Portable)
     }
 
-    /// Every way this processor has, the fastest last; the first is [`Summer::portable`].
+    /// Iterates over all implementations that this processor supports: first [`Summer::portable`], last the
+    /// fastest.
     pub fn available() -> impl Iterator<Item = Self> {
         [
             Some(Way::Portable),
@@ -60,7 +61,7 @@ impl Summer {
         .map(Self)
     }
 
-    /// Its name, for tables and command lines.
+    /// The name of the implementation, for tables and command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self.0 {
@@ -72,7 +73,7 @@ impl Summer {
         }
     }
 
-    /// The sum of `bytes`, an odd last one taken as the high half of a word.
+    /// Returns the sum of `bytes`. An odd last byte counts as the high half of a word.
     #[inline]
     #[must_use]
     pub fn sum(self, bytes: &[u8]) -> Sum {

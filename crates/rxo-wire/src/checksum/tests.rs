@@ -1,4 +1,4 @@
-//! Every way of summing against a word-by-word oracle, and what is built on sums.
+//! Compares every implementation, and the functions based on sums, with a word-by-word oracle.
 
 use std::vec::Vec;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// RFC 1071, section 1, word by word: slow, and plainly right.
+/// Sums word by word as in RFC 1071, section 1: slow but obviously right.
 fn naive_fold(bytes: &[u8]) -> u16 {
     let words = bytes
         .chunks(2)
@@ -120,7 +120,7 @@ fn subtracting_all_there_is_leaves_the_negative_zero() {
 
 #[test]
 fn an_ipv4_header_checksum_ignores_what_stands_in_its_field() {
-    // The header of a packet whose checksum is commonly shown to be 0xb861.
+    // A well-known example: the checksum of this header is 0xb861.
     let mut header = [
         0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 0xc0, 0xa8, 0x00,
         0x01, 0xc0, 0xa8, 0x00, 0xc7,
@@ -141,7 +141,7 @@ fn completing_writes_all_ones_where_the_sum_says_zero() {
     assert_eq!(complete(&packet, 0, usize::MAX, Summer::detect()), None);
 }
 
-/// Words that make sums meet 0x0000 and 0xffff, besides any others.
+/// Generates words that often make sums reach 0x0000 and 0xffff.
 fn word() -> impl Strategy<Value = u16> {
     prop_oneof![
         Just(0),
@@ -172,7 +172,7 @@ proptest! {
         for summer in Summer::available() {
             let (head, tail) = (summer.sum(head), summer.sum(tail).at(at));
             prop_assert_eq!((head + tail).fold(), naive_fold(&bytes));
-            // A part of all zeros taken from the whole leaves one zero or the other.
+            // Subtracting a part of zeros from the whole gives one of the two zeros.
             let left = ((head + tail) - head).fold();
             prop_assert_eq!(left % 0xffff, tail.fold() % 0xffff);
         }
@@ -193,7 +193,7 @@ proptest! {
         let again = Sum::of(&bytes(&changed)).checksum();
         let updated = update_word(checksum, old, new);
         if changed.iter().all(|word| *word == 0) {
-            // The one exception: the difference of two sums is the other zero.
+            // The one exception: the two results are different zeros.
             prop_assert_eq!((updated, again), (0, 0xffff));
         } else {
             prop_assert_eq!(updated, again);

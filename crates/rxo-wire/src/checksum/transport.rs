@@ -1,26 +1,26 @@
-//! The checksums of TCP and UDP, pseudo-header included.
+//! The checksums of TCP and UDP, including the pseudo-header.
 
 use super::{Sum, Summer};
 use crate::{FlowKey, IpVersion, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
-/// The sum of a pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) for a transport header
-/// and payload of `bytes` together. Never 0 for TCP and UDP. Folded, it is the seed that a device
-/// expects in the field of a packet whose checksum it shall complete.
+/// Returns the sum of the pseudo-header (RFC 9293, section 3.1; RFC 8200, section 8.1) for a transport header
+/// and payload of `bytes` bytes together. Never 0 for TCP and UDP. Folded, it is the value that a device
+/// expects in the checksum field of a packet whose checksum it completes.
 ///
-/// The destination is the one in the IP header: a routing header that still has somewhere to go
-/// is not looked into, and such a packet's checksum counts as wrong.
+/// The destination is the one in the IP header. With an unfinished routing header the final destination
+/// differs, and such a packet's checksum counts as wrong.
 #[inline]
 #[must_use]
 pub fn pseudo_header(key: &FlowKey, protocol: u8, bytes: u32) -> Sum {
-    // A length below 2¹⁶ counts the same in the 16 bits that IPv4 has for it.
+    // IPv4 has a length of 16 bits; a length below 2¹⁶ gives the same sum either way.
     key.address_sum() + Sum::word(u16::from(protocol)) + Sum::long(bytes)
 }
 
-/// Whether the checksum of the TCP segment or UDP datagram that `parsed` says stands in `frame` is
-/// right. One that its sender did not make (UDP over IPv4, field 0) is right.
+/// Returns `true` if the checksum of the TCP segment or UDP datagram in `frame`, which `parsed` describes, is
+/// right. A UDP datagram over IPv4 without a checksum (field 0) counts as right.
 ///
-/// `false` also for a fragment and for every other protocol: what cannot be checked is not shown
-/// to be intact. Reads the whole segment.
+/// Returns `false` for a fragment and for any other protocol, because it cannot be verified. Reads the whole
+/// segment.
 #[inline]
 #[must_use]
 pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
@@ -36,9 +36,9 @@ pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
     }
 }
 
-/// Whether the checksum of a TCP segment is right whose headers in `frame` are at `at` and whose flow is
-/// `key`: what [`verify_transport`] says, for a receiver that was told both. Reads the whole segment.
-/// `false` if `frame` ends before it.
+/// Returns `true` if the checksum of the TCP segment in `frame` is right; its headers are at `at`, and its
+/// flow is `key`. Equals [`verify_transport`] for a caller without a [`Parsed`]. Reads the whole segment.
+/// `false` if `frame` is too short.
 #[inline]
 #[must_use]
 pub fn verify_tcp(key: &FlowKey, at: Offsets, frame: &[u8], summer: Summer) -> bool {
@@ -50,12 +50,11 @@ fn is_right(key: &FlowKey, protocol: u8, bytes: &[u8], summer: Summer) -> bool {
     (pseudo_header(key, protocol, bytes.len() as u32) + summer.sum(bytes)).is_valid()
 }
 
-/// The checksum to write over the seed at `start + offset` of `packet`: what a device would have
-/// done for a packet whose checksum is partial. Sums from `start` to the end of `packet`, so
-/// padding must be cut off before.
+/// Computes the checksum for a packet whose checksum is partial, as a device would: sums from `start` to the
+/// end of `packet` and returns the value to write at `start + offset`. The caller must cut off padding first.
 ///
-/// A result of 0 is given as 0xffff, which is the same number and does not mean "none" in UDP.
-/// `None` when the field is not inside `packet`.
+/// Returns 0xffff instead of 0, which is the same number and does not mean "no checksum" in UDP. `None` if
+/// the field is not inside `packet`.
 ///
 /// # Examples
 /// ```
@@ -86,11 +85,11 @@ pub fn complete(packet: &[u8], start: usize, offset: usize, summer: Summer) -> O
     }
 }
 
-/// The sum of a TCP segment's payload, from its own checksum: everything adds up to zero, so the
-/// payload is what is missing. Reads the header only.
+/// Computes the sum of a TCP segment's payload from its checksum: the whole segment sums to zero, so the
+/// payload's sum is the negative of the rest. Reads only the header.
 ///
-/// True only if the segment's checksum is right (verified, not a seed). `None` when `parsed` is
-/// not TCP, or `frame` not the frame it was read from.
+/// Correct only if the segment's checksum is right (verified, not partial). `None` if `parsed` is not TCP or
+/// does not match `frame`.
 #[inline]
 #[must_use]
 pub fn payload_sum(parsed: &Parsed, frame: &[u8]) -> Option<Sum> {

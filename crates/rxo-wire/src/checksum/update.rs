@@ -1,11 +1,11 @@
-//! Checksums of headers: made, and changed as a field changes.
+//! Header checksums: computed, and updated after a field changed.
 
 use super::Sum;
 
-/// The checksum after a 16-bit field changed from `old` to `new` (RFC 1624, equation 3).
+/// Returns the checksum after a 16-bit field changed from `old` to `new` (RFC 1624, equation 3).
 ///
-/// The field must stand at an even offset. Equal to summing again for everything that is not all
-/// zeros, as no IP header and nothing with a pseudo-header is.
+/// The field must be at an even offset. Equals a new sum unless all bytes are zero, which is impossible in an
+/// IP header or with a pseudo-header.
 ///
 /// # Examples
 /// ```
@@ -25,15 +25,15 @@ pub const fn update_word(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::word(!checksum).plus(Sum::word(!old)).plus(Sum::word(new)).checksum()
 }
 
-/// The checksum after a 32-bit field changed from `old` to `new`; as [`update_word`].
+/// Returns the checksum after a 32-bit field changed from `old` to `new`; see [`update_word`].
 #[inline]
 #[must_use]
 pub const fn update_long(checksum: u16, old: u32, new: u32) -> u16 {
     Sum::word(!checksum).plus(Sum::long(!old)).plus(Sum::long(new)).checksum()
 }
 
-/// The checksum of an IPv4 header, whatever stands in its checksum field now. `header` is the
-/// header alone, options included.
+/// Computes the checksum of an IPv4 header and ignores the value in its checksum field. `header` is the whole
+/// header, options included, and nothing else.
 #[inline]
 #[must_use]
 pub const fn ipv4_header_checksum(header: &[u8]) -> u16 {

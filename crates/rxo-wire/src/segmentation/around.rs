@@ -1,7 +1,7 @@
-//! The headers around those that are segmented: of the tunnel that carries the packet.
+//! Segmentation of the outer headers of a tunnel.
 //!
-//! Separate from the segmenter because hardly any GSO frame has them. What a tunnel adds to each segment is its own
-//! again: lengths, the outer identification, and the checksums that cover the whole segment.
+//! Separate from the segmenter because hardly any GSO frame has outer headers. Each segment gets its own
+//! outer lengths, outer identification, and checksums that cover the whole segment.
 
 use super::ip::{self, Ip};
 use super::{NotSegmentable, Part};
@@ -10,14 +10,14 @@ use crate::build::BuildError;
 use crate::checksum::Sum;
 use crate::tunnel::{Carrier, Inside};
 
-/// What the outer headers of all segments follow from.
+/// State from which the outer headers of all segments are computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around {
     outer: Offsets,
     inner: Offsets,
     carrier: Carrier,
     ip: Ip,
-    /// The sum of the inner pseudo-header without its length.
+    /// The sum of the inner pseudo-header without the length.
     inner_pseudo: Sum,
 }
 
@@ -26,12 +26,12 @@ const UDP_CHECKSUM_AT: usize = 6;
 const GRE_CHECKSUM_AT: usize = 4;
 
 impl Around {
-    /// Reads the headers of `frame` around the packet `inside`.
+    /// Reads the headers of `frame` outside the packet `inside`.
     pub(super) fn read(frame: &[u8], inside: &Inside) -> Result<Self, NotSegmentable> {
         let Inside { parsed, outer, carrier } = inside;
         let protocol = match carrier {
             Carrier::Udp { .. } => crate::PROTOCOL_UDP,
-            // Only the checksum of UDP covers a pseudo-header.
+            // Of these, only the UDP checksum covers a pseudo-header.
             Carrier::Gre { .. } | Carrier::Ip => 0,
         };
         let ip = frame.get(outer.ip_header()).and_then(|header| Ip::read(header, protocol));
@@ -42,14 +42,15 @@ impl Around {
         Ok(Self { outer: *outer, inner: parsed.at, carrier: *carrier, ip, inner_pseudo })
     }
 
-    /// Gives the outer headers of all segments one IPv4 identification.
+    /// Gives the outer headers of all segments the same IPv4 identification.
     pub(super) const fn with_fixed_id(mut self) -> Self {
         self.ip.id_step = 0;
         self
     }
 
-    /// Makes `headers`, whose inner headers are those of the segment `part` already, its outer ones. The checksum of
-    /// the inner segment, complete or to be completed by a device, makes the sum of that known without reading it.
+    /// Writes the outer headers of the segment `part` into `headers`, which already contain its inner
+    /// headers. The sum of the inner segment follows from its checksum, complete or partial, without reading
+    /// it.
     pub(super) fn write(&self, headers: &mut [u8], part: Part) -> Result<(), BuildError> {
         let Offsets { network, transport, .. } = self.outer;
         let end = headers.len() + part.bytes;
@@ -81,7 +82,7 @@ impl Around {
         Ok(())
     }
 
-    /// Where the UDP header begins, if these are datagrams with a checksum.
+    /// The offset of the outer UDP header; `None` unless the tunnel uses UDP with a checksum.
     pub(super) const fn datagrams(&self) -> Option<usize> {
         match self.carrier {
             Carrier::Udp { has_checksum: true } => Some(self.outer.transport as usize),
@@ -89,8 +90,8 @@ impl Around {
         }
     }
 
-    /// Makes `headers`, the outer headers up to the UDP header's end, those of a GSO frame of UDP: `carried` bytes
-    /// follow, of datagrams from the segment `index` on. The checksum is left to who divides it.
+    /// Changes `headers`, which end with the outer UDP header, to the headers of a UDP GSO frame. Its payload
+    /// is `carried` bytes: the segments from number `index` on. The checksum is left partial.
     pub(super) fn write_train(
         &self,
         headers: &mut [u8],
@@ -112,14 +113,14 @@ impl Around {
         Ok(())
     }
 
-    /// The sum of the inner pseudo-header of a segment that ends at `end`: with it the inner segment adds up to
-    /// nothing (RFC 1071; Linux calls the use of it local checksum offload).
+    /// The folded sum of the inner pseudo-header of a segment that ends at `end`. Added to it, the inner
+    /// segment sums to zero (RFC 1071; Linux calls this local checksum offload).
     fn inner_sum(&self, end: usize) -> u16 {
         (self.inner_pseudo + Sum::long((end - self.inner.transport as usize) as u32)).fold()
     }
 }
 
-/// In UDP a checksum of 0 says that there is none (RFC 768).
+/// Replaces a zero checksum by the other zero of one's complement: in UDP, 0 means no checksum (RFC 768).
 const fn never_zero(checksum: u16) -> u16 {
     if checksum == 0 { u16::MAX } else { checksum }
 }

@@ -3,11 +3,11 @@
 use crate::checksum::Sum;
 use crate::{ipv4, ipv6};
 
-/// What the IP headers of all segments follow from.
+/// State from which the IP headers of all segments are computed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ip {
     is_v4: bool,
-    /// The identification of the first segment, and by how much it counts on.
+    /// The identification of the first segment; `id_step` is its increment per segment.
     id: u16,
     pub(super) id_step: u16,
     /// The sum of the IPv4 header without length, identification and checksum.
@@ -18,8 +18,7 @@ pub(super) struct Ip {
 
 impl Ip {
     /// Reads `header`: the whole IP header, with options or extension headers, of a packet of the transport
-    /// `protocol`. `None` if it is not an IP
-    /// header.
+    /// `protocol`. `None` if it is not an IP header.
     #[inline]
     pub(super) fn read(header: &[u8], protocol: u8) -> Option<Self> {
         let start: &Start = header.first_chunk()?;
@@ -29,7 +28,7 @@ impl Ip {
             6 => header.get(8..ipv6::HEADER_BYTES)?,
             _ => return None,
         };
-        // Length and identification are neighbours.
+        // Length and identification are adjacent, so they are summed together.
         let own = Sum::of(&start[2..6]) + Sum::of(&start[10..12]);
         Some(Self {
             is_v4,
@@ -40,8 +39,8 @@ impl Ip {
         })
     }
 
-    /// What a packet of `bytes` bytes has in the length field of its header: its own length for IPv4, that
-    /// of its payload for IPv6. `None` if the field cannot say it.
+    /// Returns the length field for a packet of `bytes` bytes: the whole packet for IPv4, its payload for
+    /// IPv6. `None` if it exceeds 16 bits.
     #[inline(always)]
     pub(super) fn length(&self, bytes: usize) -> Option<Length> {
         let counted = if self.is_v4 { bytes } else { bytes.checked_sub(ipv6::HEADER_BYTES)? };
@@ -49,7 +48,7 @@ impl Ip {
         Some(Length { field, sum: self.sum + Sum::word(field) })
     }
 
-    /// Writes the fields of the segment `index` into `header`, a copy of the header.
+    /// Writes the fields of the segment with number `index` into `header`, a copy of the original header.
     #[inline(always)]
     pub(super) fn write(&self, header: &mut Start, index: usize, length: Length) {
         let at = if self.is_v4 { 2 } else { 4 };
@@ -57,8 +56,7 @@ impl Ip {
         self.write_id(header, index, length);
     }
 
-    /// Writes the fields in which the headers of packets of this length differ: for IPv4 identification and
-    /// checksum.
+    /// Writes only the fields that differ between packets of equal length: IPv4 identification and checksum.
     #[inline(always)]
     pub(super) fn write_id(&self, header: &mut Start, index: usize, length: Length) {
         if self.is_v4 {
@@ -70,14 +68,14 @@ impl Ip {
     }
 }
 
-/// What the length of a packet decides.
+/// The values that depend only on the length of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
-    /// The field.
+    /// The length field.
     field: u16,
-    /// The sum of the IPv4 header without identification and checksum.
+    /// The sum of the IPv4 header, including the length, without identification and checksum.
     sum: Sum,
 }
 
-/// As much of an IP header as differs.
+/// The start of an IP header, which contains all fields that are changed.
 pub(super) type Start = [u8; ipv4::MIN_HEADER_BYTES];

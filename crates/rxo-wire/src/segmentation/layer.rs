@@ -1,29 +1,30 @@
-//! What segmentation asks of TCP and of UDP.
+//! The interface that TCP and UDP implement for segmentation.
 
 use super::{Checksums, Part};
 use crate::checksum::{Sum, Summer};
 
-/// The transport headers of all segments: what they follow from, and how they are written. Implemented for
-/// [`Tcp`](super::Tcp) and [`Udp`](super::Udp), and for nothing outside.
+/// Computes and writes the transport headers of all segments. Implemented only for [`Tcp`](super::Tcp) and
+/// [`Udp`](super::Udp).
 pub trait Layer: Copy {
-    /// As much of a header as differs from segment to segment.
+    /// The start of a header, which contains all fields that are changed.
     type Start;
-    /// The protocol number.
+    /// The IP protocol number.
     const PROTOCOL: u8;
 
-    /// Reads `header`: the whole transport header, options included. `pseudo` is the sum of the pseudo-header without
-    /// the length. `None` if the header is too short.
+    /// Reads `header`: the whole transport header, options included. `pseudo` is the sum of the pseudo-header
+    /// without the length. `None` if the header is too short.
     fn read(header: &[u8], pseudo: Sum, checksums: Checksums) -> Option<Self>;
 
-    /// The sum of the header and the pseudo-header of a segment with `bytes` bytes, header and payload, without what
-    /// differs; for partial checksums that of the pseudo-header.
+    /// The sum of header and pseudo-header of a segment with `bytes` bytes (header and payload), without the
+    /// fields that differ. For partial checksums only the pseudo-header is summed.
     fn sum(&self, bytes: u32) -> Sum;
 
-    /// The part of a header that differs; `None` if it is too short.
+    /// The start of the header, which contains the fields that are changed; `None` if it is too short.
     fn start(header: &mut [u8]) -> Option<&mut Self::Start>;
 
-    /// Writes the fields of the segment `part` into `header`, a copy of the header. `sum` is what
-    /// [`Layer::sum`] gives for its length, `seed` is `sum` folded.
+    /// Writes the fields of the segment `part` into `header`, a copy of the original header. The pair is the
+    /// result of
+    /// [`Layer::sum`] for the segment's length, and its folded value.
     fn write<'p>(
         &self,
         header: &mut Self::Start,
@@ -32,7 +33,7 @@ pub trait Layer: Copy {
         payload: impl IntoIterator<Item = &'p [u8]>,
     );
 
-    /// Writes the fields in which the headers of segments in the middle differ: of TCP the sequence number, and a
+    /// Writes only the fields that differ between segments in the middle: for TCP the sequence number, and a
     /// complete checksum.
     fn write_middle<'p>(
         &self,
@@ -43,7 +44,7 @@ pub trait Layer: Copy {
     );
 }
 
-/// The sum of payload in several pieces.
+/// Sums a payload that consists of several slices.
 #[inline(always)]
 pub(super) fn sum_of<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, summer: Summer) -> Sum {
     let (mut sum, mut offset) = (Sum::ZERO, 0);

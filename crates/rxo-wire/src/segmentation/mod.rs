@@ -1,10 +1,11 @@
-//! Segmentation: from a GSO frame to the frames that a network carries.
+//! Segmentation: divides a GSO frame into the frames that a network carries.
 //!
-//! A GSO frame is one TCP or UDP header in front of more payload than a segment holds, together with the payload
-//! bytes of each segment (`gso_size`). A kernel hands such frames over on a TUN or TAP device that
-//! offers offloads, on a packet socket with a virtio-net header, and to a guest; a network takes none.
+//! A GSO frame is one TCP or UDP header in front of more payload than a segment holds, together with the
+//! payload length of each segment (`gso_size`, in bytes). A kernel delivers such frames on a TUN or TAP
+//! device that offers offloads, on a packet socket with a virtio-net header, and to a guest; a network does
+//! not carry them.
 //!
-//! Every segment gets a copy of the headers and its share of the payload. These fields are its own:
+//! Every segment gets a copy of the headers and its share of the payload. These fields are changed:
 //!
 //! | field | value | source |
 //! |---|---|---|
@@ -17,24 +18,24 @@
 //! | UDP length | of this datagram | RFC 768 |
 //! | TCP or UDP checksum | of this segment, or the sum of its pseudo-header | RFC 9293 section 3.1, RFC 768 |
 //!
-//! Of a GSO frame in a tunnel ([`segment_inside`]) the inner headers are segmented so, and the outer lengths, the outer
-//! IPv4 identification and the checksums of UDP and GRE become each segment's own.
+//! For a GSO frame in a tunnel ([`segment_inside`]), this applies to the inner headers. The outer lengths,
+//! the outer IPv4 identification and the checksums of UDP and GRE are computed for each segment, too.
 //!
-//! Segmentation undoes coalescing: an aggregate that `rxo-coalesce` makes under `linux-gro` comes apart
-//! into the frames that it was made of, byte for byte without padding.
+//! Segmentation undoes coalescing: an aggregate that `rxo-coalesce` makes under `linux-gro` is divided into
+//! its original frames, byte for byte, without their padding.
 //!
 //! # How to use it
-//! [`segment`] takes a frame and its headers as [`parse`](crate::parse()) reads them, and yields the
-//! frames one after the other: written into the caller's buffer ([`Segments::next_into`]), or as headers
-//! to send with a slice of the payload ([`Segments::next_headers`]). A caller that has headers and payload
-//! apart uses [`Segmenter`] and [`parts`], which these are made of.
+//! [`segment`] receives a frame and its headers as [`parse`](crate::parse()) returns them, and yields the
+//! segments one by one: written into the caller's buffer ([`Segments::next_into`]), or as headers to send
+//! with a slice of the payload ([`Segments::next_headers`]). A caller with headers and payload in different
+//! buffers uses [`Segmenter`] and [`parts`] directly.
 //!
-//! It is separate from [`build`](crate::build) because it changes headers and does not make any. The
-//! network part, the TCP part and the UDP part are files of their own.
+//! Separate from [`build`](crate::build) because it changes existing headers. IP, TCP and UDP have one file
+//! each.
 //!
 //! # Contract
-//! Nothing here allocates or panics. A segment costs one copy of the headers and a few additions;
-//! complete checksums read its payload once.
+//! Nothing here allocates or panics. A segment costs one copy of the headers and a few additions; complete
+//! checksums read its payload once.
 //!
 //! # Examples
 //! A GSO frame from a TUN device, where packets begin with the IP header:
@@ -83,26 +84,26 @@ use core::fmt;
 
 use crate::checksum::Summer;
 
-/// What stands in the TCP or UDP checksum field of each segment.
+/// The content of the TCP or UDP checksum field of each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
-    /// The checksum of the segment, summed with this [`Summer`].
+    /// The checksum of the segment, summed by this [`Summer`].
     Complete(Summer),
     /// The folded sum of the pseudo-header, for a device that completes checksums (`NEEDS_CSUM` in a
     /// virtio-net header, `ChecksumStatus::Partial` in rxo).
     Partial,
 }
 
-/// Why a frame cannot be segmented.
+/// The reason for which a frame cannot be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSegmentable {
-    /// The headers are not IPv4 or IPv6 and TCP or UDP, the UDP length is not that of the packet, or the frame ends
-    /// before its payload does.
+    /// The frame is not TCP or UDP over IPv4 or IPv6, the UDP length is not that of the packet, or the frame
+    /// ends before its payload.
     Transport,
-    /// There is an IPv6 extension header that covers the whole packet or may name other addresses than the
-    /// IP header (routing, authentication, Home Address): the segments' would be wrong.
+    /// An IPv6 extension header covers the whole packet or may change the addresses (routing, authentication,
+    /// Home Address), so that it would be wrong in the segments.
     Extensions,
-    /// There is no payload to divide. Such a frame is complete as it is.
+    /// The frame has no payload. It is complete as it is.
     NoPayload,
 }
 

@@ -1,44 +1,44 @@
-//! How payload is divided, and which flags each segment has.
+//! Division of a payload into parts, and the flags of each segment.
 //!
-//! Separate from the headers because a receiver that takes GSO frames needs no headers: it divides the
-//! payload and hands each part on with its sequence number and flags.
+//! Separate from the headers because a receiver that accepts GSO frames needs no headers: it divides the
+//! payload and passes each part on with its sequence number and flags.
 
 use core::num::NonZeroU16;
 use core::ops::Range;
 
 use crate::TcpFlags;
 
-/// The place of one segment in a GSO frame.
+/// The position of one segment in a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The segment's number, from 0.
+    /// The number of the segment, from 0.
     pub index: usize,
-    /// Where its payload begins, in bytes from the first payload byte of the GSO frame. Added to the
-    /// sequence number of the GSO frame it gives that of the segment.
+    /// The offset of its payload in the payload of the GSO frame, in bytes. Added to the sequence number of
+    /// the GSO frame, it gives that of the segment.
     pub offset: usize,
     /// The length of its payload, in bytes; never 0.
     pub bytes: usize,
-    /// Whether no segment follows.
+    /// `true` for the last segment of the frame.
     pub is_last: bool,
 }
 
 impl Part {
-    /// The payload of this segment, in that of the GSO frame.
+    /// The range of this segment's payload in the payload of the GSO frame.
     #[inline]
     #[must_use]
     pub const fn range(self) -> Range<usize> {
         self.offset..self.offset.saturating_add(self.bytes)
     }
 
-    /// Whether segments stand before and after it.
+    /// Returns `true` if the segment is neither the first nor the last.
     #[inline]
     #[must_use]
     pub const fn is_middle(self) -> bool {
         self.index > 0 && !self.is_last
     }
 
-    /// The flags of this segment, if `whole` are those of the GSO frame: PSH and FIN stand on the last
-    /// segment only, CWR on the first (RFC 3168 section 6.1.2).
+    /// Returns the flags of this segment if `whole` are those of the GSO frame: PSH and FIN are set only on
+    /// the last segment, CWR only on the first (RFC 3168 section 6.1.2).
     #[inline]
     #[must_use]
     pub const fn flags(self, whole: TcpFlags) -> TcpFlags {
@@ -47,8 +47,8 @@ impl Part {
     }
 }
 
-/// Divides `payload_bytes` of payload into segments of `size` bytes; the last may be shorter. Yields no part
-/// if there is no payload.
+/// Divides `payload_bytes` bytes of payload into parts of `size` bytes; the last may be shorter. Yields no
+/// part if there is no payload.
 ///
 /// # Examples
 /// ```
@@ -64,7 +64,7 @@ pub const fn parts(payload_bytes: usize, size: NonZeroU16) -> Parts {
     Parts { next: 0, offset: 0, end: payload_bytes, size }
 }
 
-/// The parts of a payload, in order; made by [`parts`].
+/// Iterator over the parts of a payload, in order; see [`parts`].
 #[derive(Clone, Debug)]
 pub struct Parts {
     next: usize,
@@ -74,7 +74,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// How many parts were yielded.
+    /// The number of parts yielded so far.
     pub(super) const fn taken(&self) -> usize {
         self.next
     }

@@ -1,4 +1,4 @@
-//! The headers of a GSO frame, and those of its segments.
+//! Computes the headers of segments from those of their GSO frame.
 
 use core::num::NonZeroU16;
 
@@ -9,11 +9,11 @@ use crate::Offsets;
 use crate::build::BuildError;
 use crate::checksum::Sum;
 
-/// Makes the headers of segments from those of their GSO frame. It reads once what all segments share, and
-/// computes once what all segments of the same length share. Of TCP, if nothing else is said.
+/// Computes the headers of segments from those of their GSO frame. It reads once what all segments share, and
+/// computes once what all segments of equal length share. The default protocol is TCP.
 ///
 /// # Examples
-/// Payload that stays where it is, as for `writev`:
+/// Payload in a separate buffer, as for `writev`:
 ///
 /// ```
 /// # use core::num::NonZeroU16;
@@ -40,11 +40,11 @@ pub struct Segmenter<T = Tcp> {
     ip: Ip,
     transport: T,
     size: usize,
-    /// Of a segment with `size` bytes of payload. `None` if it is longer than IP allows.
+    /// The lengths of a segment with `size` bytes of payload. `None` if it is longer than IP allows.
     full: Option<Lengths>,
 }
 
-/// What the length of a segment decides.
+/// The values that depend only on the length of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     ip: Length,
@@ -52,12 +52,12 @@ struct Lengths {
 }
 
 impl Segmenter<Tcp> {
-    /// Reads `headers`: the bytes of a GSO frame from its first to its last TCP option; more may follow. Each
-    /// segment but the last has `size` bytes of payload. Does not use the end in `at`.
+    /// Reads `headers`: the bytes of a GSO frame up to the end of its TCP options; more may follow. Each
+    /// segment but the last gets `size` bytes of payload. Ignores the field `end` of `at`.
     ///
     /// # Errors
     /// [`NotSegmentable::Transport`] if there are no IP header and TCP header at these offsets. The protocol
-    /// number is not read.
+    /// number is not checked.
     #[inline]
     pub fn new(
         headers: &[u8],
@@ -70,11 +70,12 @@ impl Segmenter<Tcp> {
 }
 
 impl Segmenter<Udp> {
-    /// As [`Segmenter::new`], of a GSO frame of UDP: each datagram but the last has `size` bytes of payload.
+    /// Reads the headers of a GSO frame of UDP: each datagram but the last gets `size` bytes of payload.
+    /// Ignores the field `end` of `at`.
     ///
     /// # Errors
     /// [`NotSegmentable::Transport`] if there are no IP header and UDP header at these offsets. The protocol
-    /// number is not read.
+    /// number is not checked.
     #[inline]
     pub fn of_datagrams(
         headers: &[u8],
@@ -96,11 +97,11 @@ impl<T: Layer> Segmenter<T> {
         Some(segmenter)
     }
 
-    /// Gives all segments the IPv4 identification of the first. By default each has the one before plus 1.
+    /// Gives all segments the IPv4 identification of the first. By default it increments by 1 per segment.
     /// Does nothing for IPv6.
     ///
-    /// Some senders never change the identification of packets with DF (RFC 6864, section 4.1); kernels
-    /// know that as `SKB_GSO_TCP_FIXEDID`, a virtio-net header cannot say it.
+    /// Some senders never change the identification of packets with DF (RFC 6864, section 4.1). Kernels mark
+    /// such frames with `SKB_GSO_TCP_FIXEDID`; a virtio-net header has no such flag.
     #[inline]
     #[must_use]
     pub const fn with_fixed_id(mut self) -> Self {
@@ -108,12 +109,12 @@ impl<T: Layer> Segmenter<T> {
         self
     }
 
-    /// Makes `headers`, a copy of the headers of the GSO frame, those of the segment `part`. `payload` is
-    /// the payload of this segment in as many pieces as it has, and read only for complete checksums.
+    /// Writes the headers of the segment `part` over `headers`, a copy of the GSO frame's headers. `payload`
+    /// is the payload of this segment in any number of slices; it is read only for complete checksums.
     ///
     /// # Errors
-    /// [`BuildError::NoRoom`] if `headers` is shorter than the headers, [`BuildError::PacketTooLong`] if
-    /// the segment is longer than IP allows. Nothing has been written then.
+    /// [`BuildError::NoRoom`] if `headers` is too short, [`BuildError::PacketTooLong`] if the segment is
+    /// longer than IP allows. Nothing was written then.
     #[inline(always)]
     pub fn write<'p>(
         &self,
@@ -132,10 +133,9 @@ impl<T: Layer> Segmenter<T> {
         Ok(())
     }
 
-    /// Makes `headers` those of the segment `part` if it stands in the middle: it is neither the first nor
-    /// the last. `headers` is a copy of the headers of any other segment in the middle, so only the fields in
-    /// which these differ are written. Returns `false`, and writes nothing, if `part` is the first or the
-    /// last, or `headers` is too short.
+    /// Writes the headers of the segment `part` over `headers`, those of another segment in the middle,
+    /// neither first nor last: only the fields that differ are written. Returns `false` and writes nothing if
+    /// `part` is the first or the last, or `headers` is too short.
     #[inline(always)]
     pub fn write_middle<'p>(
         &self,
@@ -153,7 +153,7 @@ impl<T: Layer> Segmenter<T> {
         true
     }
 
-    /// The part of each header that differs from segment to segment.
+    /// The starts of the IP header and the transport header, which contain all fields that are changed.
     #[inline(always)]
     fn split<'h>(&self, headers: &'h mut [u8]) -> Option<(&'h mut ip::Start, &'h mut T::Start)> {
         let Offsets { network, transport, payload, .. } = self.at;

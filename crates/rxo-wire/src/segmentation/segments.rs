@@ -1,4 +1,4 @@
-//! The frames of a GSO frame whose bytes stand together.
+//! Segments a GSO frame that is in one buffer.
 
 use core::num::NonZeroU16;
 
@@ -8,12 +8,12 @@ use crate::build::BuildError;
 use crate::tunnel::{Inside, inside_at};
 use crate::{IpVersion, Parsed, Transport};
 
-/// Begins to segment `frame`, whose headers are `parsed`, into frames with `size` bytes of payload each; the
-/// last may have less. Padding behind the packet is left out. A frame with at most `size` bytes of payload
-/// becomes one segment.
+/// Segments `frame`, whose headers are `parsed`, into frames with `size` bytes of payload each; the last may
+/// have less. Padding behind the packet is ignored. A frame with at most `size` bytes of payload becomes one
+/// segment.
 ///
 /// # Errors
-/// [`NotSegmentable`] says why; the frame then goes as it is or not at all.
+/// [`NotSegmentable`] with the reason; the frame can then only be sent as it is.
 ///
 /// # Examples
 /// ```
@@ -63,12 +63,12 @@ pub fn segment<'f>(
     Ok(Segments { segmenter, around: None, headers, payload, parts: parts(payload.len(), size) })
 }
 
-/// Begins to segment the packet `inside` a tunnel's packet in `frame`, as [`segment`] does. Each segment is a packet
-/// of the tunnel with `size` bytes of inner payload. `checksums` is about the inner checksum; outer ones are always
-/// complete.
+/// Segments the packet `inside` the tunnel packet in `frame`, like [`segment`]. Each segment is a tunnel
+/// packet with `size` bytes of inner payload. `checksums` applies to the inner checksum; outer checksums are
+/// always complete.
 ///
 /// # Errors
-/// [`NotSegmentable`] says why.
+/// [`NotSegmentable`] with the reason.
 pub fn segment_inside<'f>(
     frame: &'f [u8],
     inside: &Inside,
@@ -80,20 +80,20 @@ pub fn segment_inside<'f>(
     Ok(Segments { around: Some(around), ..segments })
 }
 
-/// Which headers of a GSO frame its segments repeat, as the device said that gave it.
+/// Identifies the headers by which a GSO frame is to be segmented, from the metadata of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stated {
     /// The protocol of the segments: TCP or UDP.
     pub protocol: u8,
-    /// Whether they are of IPv6; `None` if that was not said.
+    /// `true` for IPv6, `false` for IPv4; `None` if unknown.
     pub is_v6: Option<bool>,
-    /// Where their transport header begins in the frame, which is where a partial checksum starts; `None` if that was
-    /// not said. Then it is the frame's own.
+    /// The offset of the transport header in the frame, at which a partial checksum starts. `None` if
+    /// unknown: then the frame's own header is meant.
     pub transport: Option<usize>,
 }
 
 impl Stated {
-    /// Whether these are the headers that were meant.
+    /// Returns `true` if `parsed` has the stated headers.
     #[must_use]
     pub fn is(&self, parsed: &Parsed) -> bool {
         let is_v6 = parsed.ip.version == IpVersion::V6;
@@ -102,18 +102,19 @@ impl Stated {
             && self.transport.is_none_or(|at| at == parsed.at.transport as usize)
     }
 
-    /// The packet inside the tunnel's packet in `frame` that was meant; `None` if there is none.
+    /// Returns the packet inside the tunnel packet in `frame` that has the stated headers; `None` if there is
+    /// none.
     #[must_use]
     pub fn inside(&self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
         inside_at(frame, outer, self.transport?).filter(|inside| self.is(&inside.parsed))
     }
 }
 
-/// Begins to segment `frame`, whose own headers are `parsed`, by the headers that are `stated`: its own, or those of
-/// the packet inside it.
+/// Segments `frame`, whose outermost headers are `parsed`, by the headers that are `stated`: the outermost
+/// ones, or those of the packet inside.
 ///
 /// # Errors
-/// [`NotSegmentable::Transport`] if it has no such headers; otherwise as [`segment`].
+/// [`NotSegmentable::Transport`] if the frame has no such headers; otherwise the errors of [`segment`].
 pub fn segment_stated<'f>(
     frame: &'f [u8],
     parsed: &Parsed,
@@ -144,11 +145,11 @@ impl Either {
     }
 }
 
-/// The segments of a GSO frame that were not taken yet; made by [`segment`].
+/// The remaining segments of a GSO frame; see [`segment`].
 #[derive(Clone, Debug)]
 pub struct Segments<'f> {
     segmenter: Either,
-    /// The headers of a tunnel.
+    /// The outer headers; `None` outside tunnels.
     around: Option<Around>,
     headers: &'f [u8],
     payload: &'f [u8],
@@ -156,7 +157,7 @@ pub struct Segments<'f> {
 }
 
 impl<'f> Segments<'f> {
-    /// These segments with one IPv4 identification for all; see [`Segmenter::with_fixed_id`].
+    /// Gives all segments the same IPv4 identification; see [`Segmenter::with_fixed_id`].
     #[inline]
     #[must_use]
     pub const fn with_fixed_id(mut self) -> Self {
@@ -167,27 +168,28 @@ impl<'f> Segments<'f> {
         self
     }
 
-    /// These segments with one IPv4 identification for all outer headers. Does nothing without a tunnel.
+    /// Gives the outer headers of all segments the same IPv4 identification. Does nothing without a tunnel.
     #[must_use]
     pub fn with_fixed_outer_id(mut self) -> Self {
         self.around = self.around.map(Around::with_fixed_id);
         self
     }
 
-    /// Where the UDP header of each segment begins, if they are datagrams of a tunnel with checksums: such segments
-    /// are themselves the datagrams of a GSO frame of UDP. See [`Segments::train_headers`].
+    /// The offset of the outer UDP header of each segment if the tunnel uses UDP with a checksum; otherwise
+    /// `None`. Such segments can be sent together as one UDP GSO frame: see [`Segments::train_headers`].
     #[must_use]
     pub fn datagrams(&self) -> Option<usize> {
         self.around.as_ref()?.datagrams()
     }
 
-    /// Writes the headers of a GSO frame of UDP over `out`, a copy of the outer headers of a segment up to the end of
-    /// its UDP header. The datagrams in it are the `count` segments that were taken last, and carry `carried` bytes in
-    /// all, UDP headers not counted. The checksum is that of the pseudo-header: whoever divides the frame completes it.
+    /// Writes the headers of a UDP GSO frame over `out`, a copy of a segment's outer headers up to the end of
+    /// the UDP header. The frame contains the last `count` segments that were taken, with `carried` bytes
+    /// behind their UDP headers in all. The checksum is partial: the code that divides the frame completes
+    /// it.
     ///
     /// # Errors
-    /// [`BuildError::PacketTooLong`] if no IP packet is that long, [`BuildError::NoRoom`] if `out` is too short or the
-    /// segments are no such datagrams. Nothing has been written then.
+    /// [`BuildError::PacketTooLong`] if the frame exceeds an IP packet, [`BuildError::NoRoom`] if `out` is
+    /// too short or the segments are not such datagrams. Nothing was written then.
     pub fn train_headers(
         &self,
         out: &mut [u8],
@@ -200,26 +202,26 @@ impl<'f> Segments<'f> {
         around.ok_or(no_room)?.write_train(out, first, carried)
     }
 
-    /// How many segments are left.
+    /// The number of segments left.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.parts.len()
     }
 
-    /// The length of the headers of each segment from the first byte of the frame, in bytes.
+    /// The length of the headers of each segment, from the first byte of the frame, in bytes.
     #[inline]
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
         self.headers.len()
     }
 
-    /// Writes the headers of the next segment at the start of `out` and returns its payload. `None` if
-    /// there is no more.
+    /// Writes the headers of the next segment at the start of `out` and returns its payload. `None` after the
+    /// last segment.
     ///
     /// # Errors
-    /// [`BuildError::NoRoom`] if `out` is shorter than [`Segments::header_bytes`]. The segment is not taken
-    /// then.
+    /// [`BuildError::NoRoom`] if `out` is shorter than [`Segments::header_bytes`]. The segment is then still
+    /// the next.
     #[inline]
     pub fn next_headers(&mut self, out: &mut [u8]) -> Result<Option<&'f [u8]>, BuildError> {
         let mut parts = self.parts.clone();
@@ -236,11 +238,11 @@ impl<'f> Segments<'f> {
         Ok(Some(payload))
     }
 
-    /// Writes the next segment, headers and payload, at the start of `out` and returns its length in
-    /// bytes. `None` if there is no more.
+    /// Writes the next segment, headers and payload, at the start of `out` and returns its length in bytes.
+    /// `None` after the last segment.
     ///
     /// # Errors
-    /// [`BuildError::NoRoom`] if the segment does not fit into `out`. It is not taken then.
+    /// [`BuildError::NoRoom`] if the segment does not fit into `out`. The segment is then still the next.
     #[inline]
     pub fn next_into(&mut self, out: &mut [u8]) -> Result<Option<usize>, BuildError> {
         let Some(part) = self.parts.clone().next() else { return Ok(None) };

@@ -6,15 +6,15 @@ use crate::checksum::{Sum, Summer};
 use crate::tcp::{CHECKSUM_AT, FLAGS_AT, FixedHeader, MIN_HEADER_BYTES};
 use crate::{PROTOCOL_TCP, SeqNumber, TcpFlags};
 
-/// What the TCP headers of all segments follow from.
+/// State from which the TCP headers of all segments are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Tcp {
     seq: SeqNumber,
     flags: TcpFlags,
-    /// The sum of the pseudo-header without the length; for complete checksums, with that of the TCP
-    /// header without sequence number, flags and checksum.
+    /// The sum of the pseudo-header without the length. For complete checksums it includes the TCP header
+    /// without sequence number, flags and checksum.
     sum: Sum,
-    /// `None` if a device completes the checksums.
+    /// The implementation for complete checksums; `None` if a device completes them.
     summer: Option<Summer>,
 }
 

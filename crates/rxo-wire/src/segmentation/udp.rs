@@ -8,18 +8,18 @@ use crate::checksum::{Sum, Summer};
 const LENGTH_AT: usize = 4;
 const CHECKSUM_AT: usize = 6;
 
-/// What the UDP headers of all datagrams follow from.
+/// State from which the UDP headers of all datagrams are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Udp {
-    /// The sum of the pseudo-header without the length; for complete checksums, with that of the ports.
+    /// The sum of the pseudo-header without the length; for complete checksums it includes the ports.
     sum: Sum,
-    /// `None` if a device completes the checksums.
+    /// The implementation for complete checksums; `None` if a device completes them.
     summer: Option<Summer>,
 }
 
 impl Udp {
-    /// `sum` is that of the whole datagram but its length in the UDP header. Never 0, which says that there is no
-    /// checksum (RFC 768).
+    /// Returns the checksum of a datagram. `sum` covers everything but the UDP length. Never 0, which means
+    /// no checksum (RFC 768).
     fn checksum(sum: Sum, length: u16) -> u16 {
         match (sum + Sum::word(length)).checksum() {
             0 => u16::MAX,

@@ -1,14 +1,14 @@
-//! What a pure ACK says.
+//! A record of a pure ACK.
 
 use super::{FixedHeader, MIN_HEADER_BYTES, TcpFlags, Timestamp};
 use crate::SeqNumber;
 
-/// One pure ACK in 32 bytes: all that a sender learns from it. A receive engine keeps a record of each ACK
-/// that it aggregates, and an endpoint takes the record in place of the ACK.
+/// One pure ACK in 32 bytes: all that a sender learns from it. A receive engine keeps one record per
+/// aggregated ACK, and an endpoint processes the record instead of the ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AckRecord {
-    /// When its frame arrived, in nanoseconds of the receiving host's clock.
+    /// Arrival time of its frame, in nanoseconds of the receiving host's clock.
     pub arrived_at_ns: u64,
     /// SEG.SEQ.
     pub seq: SeqNumber,
@@ -20,18 +20,18 @@ pub struct AckRecord {
     pub ts_echo: u32,
     /// SEG.WND, unscaled.
     pub window: u16,
-    /// Control bits: ACK, and the marks of ECN.
+    /// Control bits: ACK, and ECN flags.
     pub flags: TcpFlags,
     /// The ECN field of its IP header, 0 to 3 (RFC 3168 section 5).
     pub ecn: u8,
-    /// Whether there is a timestamp.
+    /// `true` if the ACK has a timestamp.
     pub has_timestamp: bool,
 }
 
 impl AckRecord {
-    /// Reads a segment without payload, from the first byte of its TCP header on. What follows the header is not
-    /// read. `traffic_class` is that of its IP header. `None` if the header is cut short. Fast for a
-    /// timestamp in its usual place.
+    /// Reads a segment without payload, from the first byte of its TCP header; bytes behind the header are
+    /// ignored. `traffic_class` is that of its IP header. `None` if the header is truncated. Fast for a
+    /// timestamp at its usual offset.
     #[inline(always)]
     #[must_use]
     pub fn read(segment: &[u8], traffic_class: u8, arrived_at_ns: u64) -> Option<Self> {
@@ -75,10 +75,10 @@ impl AckRecord {
     }
 }
 
-/// A header whose only option is a timestamp in its usual place (RFC 7323, appendix A).
+/// A header whose only option is a timestamp at its usual offset (RFC 7323, appendix A).
 type TimestampedHeader = [u8; MIN_HEADER_BYTES + 12];
 
-/// Whether the header that `start` may be has a timestamp in its usual place, and no other option.
+/// Returns `true` if the header has a timestamp at its usual offset and no other option.
 #[inline(always)]
 fn has_timestamp_only(start: &TimestampedHeader) -> bool {
     start[12] >> 4 == 8 && word(start, 20) == 0x0101_080a

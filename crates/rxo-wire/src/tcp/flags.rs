@@ -1,20 +1,20 @@
-//! Control bits.
+//! The control bits of a TCP header.
 
 use core::fmt;
 use core::ops::BitOr;
 
-/// The twelve bits between data offset and window: control bits and the reserved ones.
+/// The twelve bits between data offset and window: control bits and reserved bits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TcpFlags(u16);
 
 impl TcpFlags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Self = Self(0x001);
-    /// Synchronise sequence numbers.
+    /// Synchronises sequence numbers: opens a connection.
     pub const SYN: Self = Self(0x002);
-    /// Reset the connection.
+    /// Resets the connection.
     pub const RST: Self = Self(0x004);
-    /// Push.
+    /// Push: the receiver should deliver the data to the application.
     pub const PSH: Self = Self(0x008);
     /// The acknowledgement field is significant.
     pub const ACK: Self = Self(0x010);
@@ -29,42 +29,42 @@ impl TcpFlags {
     /// The three bits that are still reserved.
     pub const RESERVED: Self = Self(0xe00);
 
-    /// The flags in the two bytes that hold them; the data offset is left out.
+    /// Extracts the flags from the two bytes that contain data offset and flags.
     #[inline]
     #[must_use]
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits & 0x0fff)
     }
 
-    /// The bits.
+    /// The flags as a number of twelve bits.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.0
     }
 
-    /// Whether all of `other` are set.
+    /// Returns `true` if all flags of `other` are set.
     #[inline]
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any of `other` is set.
+    /// Returns `true` if any flag of `other` is set.
     #[inline]
     #[must_use]
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// These flags without those of `other`.
+    /// Returns these flags without those of `other`.
     #[inline]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Both together; what `|` does, in constants too.
+    /// Returns the flags of both, like the operator `|`, but also in constants.
     #[inline]
     #[must_use]
     pub const fn union(self, other: Self) -> Self {

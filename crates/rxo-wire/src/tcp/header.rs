@@ -1,10 +1,10 @@
-//! The part of a TCP header that every segment has.
+//! The fixed part of a TCP header.
 
 use super::{MIN_HEADER_BYTES, TcpFlags};
 use crate::SeqNumber;
 
-/// A view of the first 20 bytes of a TCP header (RFC 9293, section 3.1). Fields are read when they are
-/// asked for; nothing is checked and nothing can fail.
+/// A view of the first 20 bytes of a TCP header (RFC 9293, section 3.1). Fields are read on request; no value
+/// is checked, and no access can fail.
 ///
 /// # Examples
 /// ```
@@ -20,7 +20,7 @@ use crate::SeqNumber;
 pub struct FixedHeader<'a>(&'a [u8; MIN_HEADER_BYTES]);
 
 impl<'a> FixedHeader<'a> {
-    /// The header that `segment` begins with. `None` if `segment` has fewer than 20 bytes.
+    /// Returns the header at the start of `segment`. `None` if `segment` has fewer than 20 bytes.
     #[inline(always)]
     #[must_use]
     pub fn of(segment: &'a [u8]) -> Option<Self> {
@@ -34,35 +34,36 @@ impl<'a> FixedHeader<'a> {
         SeqNumber(u32::from_be_bytes([self.0[4], self.0[5], self.0[6], self.0[7]]))
     }
 
-    /// SEG.ACK; means nothing without the ACK flag.
+    /// SEG.ACK; meaningless without the ACK flag.
     #[inline(always)]
     #[must_use]
     pub const fn ack(self) -> SeqNumber {
         SeqNumber(u32::from_be_bytes([self.0[8], self.0[9], self.0[10], self.0[11]]))
     }
 
-    /// The length that the data offset says, options included, in bytes: 0 to 60. Below 20 it is invalid.
+    /// The header length from the data offset, options included, in bytes: 0 to 60. A value below 20 is
+    /// invalid.
     #[inline(always)]
     #[must_use]
     pub const fn header_bytes(self) -> usize {
         (self.0[12] >> 4) as usize * 4
     }
 
-    /// The control bits, the reserved ones included.
+    /// The control bits, including the reserved ones.
     #[inline(always)]
     #[must_use]
     pub const fn flags(self) -> TcpFlags {
         TcpFlags::from_bits(u16::from_be_bytes([self.0[12], self.0[13]]))
     }
 
-    /// SEG.WND as it stands in the header, unscaled.
+    /// SEG.WND as in the header, unscaled.
     #[inline(always)]
     #[must_use]
     pub const fn window(self) -> u16 {
         u16::from_be_bytes([self.0[14], self.0[15]])
     }
 
-    /// The checksum field.
+    /// The value of the checksum field.
     #[inline(always)]
     #[must_use]
     pub const fn checksum(self) -> u16 {
@@ -77,7 +78,7 @@ impl<'a> FixedHeader<'a> {
     }
 }
 
-/// Where a TCP header keeps the low eight control bits, CWR to FIN, in bytes from its first byte.
+/// The offset in a TCP header of the byte with the low eight control bits, CWR to FIN.
 pub const FLAGS_AT: usize = 13;
-/// Where a TCP header keeps its checksum, in bytes from its first byte.
+/// The offset of the checksum in a TCP header, in bytes.
 pub const CHECKSUM_AT: usize = 16;

@@ -1,4 +1,4 @@
-//! TCP (RFC 9293).
+//! TCP headers (RFC 9293).
 
 mod ack;
 mod flags;
@@ -13,31 +13,31 @@ pub use options::{BadOption, OptionKind, OptionLayout, Options, TcpOption, Times
 use crate::SeqNumber;
 use crate::parse::Malformed;
 
-/// The header without options, in bytes.
+/// The length of a TCP header without options, in bytes.
 pub const MIN_HEADER_BYTES: usize = 20;
 
-/// A segment's header, read.
+/// The parsed header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
     /// SEG.SEQ.
     pub seq: SeqNumber,
-    /// SEG.ACK; means nothing without the ACK flag.
+    /// SEG.ACK; meaningless without the ACK flag.
     pub ack: SeqNumber,
-    /// Control bits, the reserved ones included.
+    /// Control bits, including the reserved ones.
     pub flags: TcpFlags,
-    /// SEG.WND as it stands in the header, unscaled.
+    /// SEG.WND as in the header, unscaled.
     pub window: u16,
-    /// The checksum as it stands in the header.
+    /// The value of the checksum field.
     pub checksum: u16,
     /// The urgent pointer.
     pub urgent: u16,
-    /// Which options there are.
+    /// The options of the header, as a class.
     pub options: OptionLayout,
-    /// The timestamp option's values; zero when there is none.
+    /// The values of the timestamp option; zero if there is none.
     pub timestamp: Timestamp,
 }
 
-/// Reads the header at the start of `segment`, whose end is the packet's end. Returns it and its
+/// Parses the header at the start of `segment`, which ends where the packet ends. Returns the header and its
 /// length in bytes.
 #[inline]
 pub(crate) fn read(segment: &[u8]) -> Result<(TcpSegment, usize), Malformed> {

@@ -1,22 +1,22 @@
-//! Options (RFC 9293 section 3.1, RFC 7323, RFC 2018).
+//! TCP options (RFC 9293 section 3.1, RFC 7323, RFC 2018).
 
-/// Which options a header has, as far as coalescing asks.
+/// The options of a header, classified for coalescing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionLayout {
-    /// None.
+    /// No options.
     None,
-    /// Two no-operations and the timestamp: what nearly every stack sends (RFC 7323, appendix A).
+    /// Two no-operation options and the timestamp, as nearly every stack sends it (RFC 7323, appendix A).
     AlignedTimestamp,
-    /// The timestamp and padding in some other arrangement.
+    /// The timestamp and padding in another arrangement.
     Timestamp,
-    /// Something else as well, or only something else.
+    /// Other options, with or without a timestamp.
     Other,
-    /// A length runs over the header's end.
+    /// The length of an option exceeds the header.
     Malformed,
 }
 
 impl OptionLayout {
-    /// Whether the timestamp was read.
+    /// Returns `true` if the timestamp was read.
     #[inline]
     #[must_use]
     pub const fn has_timestamp(self) -> bool {
@@ -34,8 +34,8 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// Finds the timestamp in `options`, the part of a header after its first 20 bytes. `None` if there is
-    /// none, or a length runs over the end. Fast for no options, and for a timestamp in its usual place
+    /// Finds the timestamp in `options`, the part of a header behind its first 20 bytes. `None` if there is
+    /// none, or an option's length is invalid. Fast without options, and for a timestamp at its usual offset
     /// (RFC 7323, appendix A).
     ///
     /// # Examples
@@ -60,7 +60,7 @@ impl Timestamp {
         }
     }
 
-    /// Finds it among other options.
+    /// Searches for the timestamp among other options.
     #[cold]
     fn find_beside(options: &[u8]) -> Option<Self> {
         let is_timestamp =
@@ -74,13 +74,13 @@ impl Timestamp {
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption<'a> {
-    /// What it is.
+    /// The kind of the option.
     pub kind: OptionKind,
-    /// Its bytes after kind and length.
+    /// The data of the option, without kind and length.
     pub data: &'a [u8],
 }
 
-/// An option's kind, by its registered number.
+/// The kind of an option; each variant names its registered number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
     /// 1: padding between options.
@@ -95,7 +95,7 @@ pub enum OptionKind {
     Sack,
     /// 8: timestamp.
     Timestamp,
-    /// Any other.
+    /// Any other kind, with its number.
     Unknown(u8),
 }
 
@@ -113,19 +113,19 @@ impl OptionKind {
     }
 }
 
-/// Reads options one after the other; ends at an end-of-list option, at the end, or after an
-/// `Err` for a length that cannot be true.
+/// Iterator over options. Ends at an end-of-list option, at the end of the bytes, or after an `Err` for an
+/// invalid length.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
 }
 
-/// An option's length runs over the header's end or is below 2.
+/// Error: the length of an option exceeds the header or is below 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadOption;
 
 impl<'a> Options<'a> {
-    /// The options in `bytes`, the part of a header after its first 20 bytes.
+    /// Creates an iterator over the options in `bytes`, the part of a header behind its first 20 bytes.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -157,7 +157,7 @@ impl<'a> Iterator for Options<'a> {
 
 const ALIGNED_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
 
-/// Says which options `bytes` holds, and the timestamp among them.
+/// Classifies the options in `bytes`, and reads the timestamp if there is one.
 #[inline]
 pub(crate) fn classify(bytes: &[u8]) -> (OptionLayout, Timestamp) {
     if bytes.is_empty() {
@@ -189,7 +189,7 @@ fn classify_any(bytes: &[u8]) -> (OptionLayout, Timestamp) {
         }
     }
     match layout {
-        // Padding alone is still an option field that a peer's stack chose to send.
+        // Padding alone is still an option field that the peer's stack chose to send.
         OptionLayout::None => (OptionLayout::Other, found),
         layout => (layout, found),
     }

@@ -1,4 +1,4 @@
-//! What holds whatever the bytes.
+//! Properties that hold for arbitrary bytes.
 
 use proptest::prelude::*;
 use rxo_wire::build::maximum_segment_size_option;
@@ -13,7 +13,7 @@ use rxo_wire::{
 
 use crate::packets::{Shape, any_shape};
 
-/// All that `Parsed` promises of its offsets, and that nothing built on it panics.
+/// Checks the promises of `Parsed` about its offsets, and that no function based on it panics.
 fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseError> {
     let Ok(parsed) = result else { return Ok(()) };
     prop_assert!(parsed.at.network < parsed.at.transport);
@@ -35,14 +35,14 @@ fn check(frame: &[u8], result: Result<Parsed, Unparsed>) -> Result<(), TestCaseE
     let derived = payload_sum(&parsed, frame);
     prop_assert_eq!(derived.is_some(), matches!(parsed.transport, Transport::Tcp(_)));
     if let Some(derived) = derived {
-        // 0 and 0xffff are the same number.
+        // In one's complement, 0 and 0xffff are the same number.
         let same = derived.fold() % 0xffff == Sum::of(payload).fold() % 0xffff;
         prop_assert_eq!(same, is_right, "the payload's sum follows from a right checksum only");
     }
     Ok(())
 }
 
-/// Headers may be said to be anywhere: then checksums are wrong, and nothing panics.
+/// Checks that arbitrary offsets cause no panic.
 fn check_elsewhere(frame: &[u8], [network, transport, payload, end]: [u32; 4]) {
     let at = Offsets { network, transport, payload, end };
     let _ = verify_ip_header(at, frame);
@@ -50,7 +50,7 @@ fn check_elsewhere(frame: &[u8], [network, transport, payload, end]: [u32; 4]) {
     let _ = FlowKey::read(frame, at);
 }
 
-/// `plain` says yes only to what `parse` reads the same way.
+/// Checks that `parse` reads the same fields whenever `plain` accepts a packet.
 fn check_plain(
     packet: &[u8],
     read: Option<rxo_wire::Plain>,
@@ -74,7 +74,7 @@ fn check_plain(
     Ok(())
 }
 
-/// Who only wants the key gets the one that reading all would give.
+/// Checks that the functions that read only the key return the same key.
 fn check_key(plain: Option<Plain>, key: Option<FlowKey>) -> Result<(), TestCaseError> {
     if let Some(plain) = plain {
         prop_assert_eq!(Some(plain.key), key);
@@ -91,7 +91,7 @@ fn check_all(bytes: &[u8]) -> Result<(), TestCaseError> {
     check_plain(bytes, plain_v6(bytes, 0), parse_ip(bytes))
 }
 
-/// A change that makes length fields lie, versions contradict, and headers end early.
+/// Damage that makes length fields wrong, versions contradictory, or headers incomplete.
 #[derive(Clone, Debug)]
 enum Damage {
     Set(prop::sample::Index, u8),
@@ -111,7 +111,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 fn apply(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
-    // Most of what can be damaged stands in the first 100 bytes.
+    // Damages only the first 100 bytes, which contain nearly everything that is parsed.
     let place = |at: &prop::sample::Index, length: usize| at.index(length.min(100));
     for damage in damages {
         match damage {

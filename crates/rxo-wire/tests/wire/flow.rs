@@ -1,4 +1,4 @@
-//! Flow keys keep flows apart, and their hash spreads them.
+//! Flow keys distinguish flows, and their hash spreads them.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -79,7 +79,7 @@ fn each_part_of_a_key_tells_flows_apart() {
         others.insert(key(tags(stack)));
     }
     assert_eq!(others.len(), 18);
-    // What does not name a flow.
+    // Fields that do not identify a flow.
     assert_eq!(base, key(Shape { seq: 9, hop_limit: 1, padding: 9, ..Shape::default() }));
     assert_eq!(key(tags(&[0x0001])), key(tags(&[0xf001])), "priority");
     assert_eq!(base, parse_ip(&Shape::default().packet()).unwrap().key, "the link layer");
@@ -116,8 +116,8 @@ fn a_seed_decides_the_hash_and_is_not_shown() {
     assert_eq!(format!("{:?}", FlowHasher::new(1)), "FlowHasher");
 }
 
-/// Flows that differ in one small number, as a load generator makes them, must not share buckets
-/// more than chance would have it: 8 a bucket on average, and 30 is 8 standard deviations off.
+/// Flows that differ in one small number, as from a load generator, must not share buckets more often than by
+/// chance: the average is 8 per bucket, and 30 is 8 standard deviations more.
 #[test]
 fn sequential_flows_spread_over_a_table() {
     const BUCKETS: usize = 2048;

@@ -1,4 +1,4 @@
-//! What reading headers promises: stories, properties on any bytes, and another parser's opinion.
+//! Tests of header parsing: examples, properties for arbitrary bytes, and a comparison with another parser.
 
 #![allow(clippy::unwrap_used, reason = "tests, their helpers included")]
 

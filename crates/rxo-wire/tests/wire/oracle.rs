@@ -1,4 +1,4 @@
-//! Another parser's opinion of the same packets.
+//! Compares the parser with another parser on the same packets.
 
 use etherparse::{NetSlice, SlicedPacket, TcpSlice, TransportSlice, UdpSlice};
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ fn same_ip(ip: &Ip, net: &NetSlice<'_>) -> Result<(), TestCaseError> {
             prop_assert_eq!(ip.id, header.identification());
             prop_assert_eq!(ip.dont_fragment, header.dont_fragment());
             prop_assert_eq!(ip.has_options, !header.options().is_empty());
-            // The other parser forgets the reserved bit, and then finds a checksum right that is
-            // not; 0 and 0xffff in the field are the same number.
+            // The other parser ignores the reserved bit and then accepts a wrong checksum; 0 and 0xffff in
+            // the field are the same number.
             if !ip.reserved_bit {
                 let checksum = header.to_header().calc_header_checksum();
                 let is_right = header.header_checksum() % 0xffff == checksum % 0xffff;
@@ -70,7 +70,7 @@ fn same_udp(frame: &[u8], parsed: &Parsed, udp: &UdpSlice<'_>) -> Result<(), Tes
     Ok(())
 }
 
-/// The checksum of what `other` read, as it would have written it.
+/// Returns the checksum of the packet that `other` parsed, as it would write it.
 fn checksum_of(other: &SlicedPacket<'_>) -> Option<u16> {
     match (other.net.as_ref()?, other.transport.as_ref()?) {
         (NetSlice::Ipv4(ip), TransportSlice::Tcp(tcp)) => {
@@ -97,15 +97,15 @@ fn same(frame: &[u8], parsed: &Parsed, other: &SlicedPacket<'_>) -> Result<(), T
         _ => return Err(TestCaseError::fail("no transport header")),
     }
     if let (Some(checksum), Transport::Tcp(tcp)) = (checksum_of(other), parsed.transport) {
-        // 0 and 0xffff in the field are the same number.
+        // In one's complement, 0 and 0xffff in the field are the same number.
         let is_right = checksum % 0xffff == tcp.checksum % 0xffff;
         prop_assert_eq!(verify_transport(parsed, frame, Summer::detect()), is_right);
     }
     Ok(())
 }
 
-/// Without what the other parser holds to stricter rules: the order of extension headers (each
-/// kind once), options inside them, and TCP options that make no sense.
+/// Removes what the other parser rejects by stricter rules: repeated or unordered extension headers, options
+/// inside them, and meaningless TCP options.
 fn tame(shape: Shape) -> Shape {
     let mut extensions = shape.extensions;
     extensions.sort_by_key(|extension| if extension.0 == 60 { 0 } else { 1 });

@@ -1,4 +1,4 @@
-//! Valid packets of every shape that the parser knows, written with the crate's own builder.
+//! Valid packets of every form that the parser supports, written with the crate's own builder.
 
 use proptest::prelude::*;
 use rxo_wire::build::{
@@ -16,7 +16,7 @@ pub(crate) const SOURCE_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0,
 pub(crate) const DESTINATION_V6: [u8; 16] =
     [0x20, 1, 0xd, 0xb8, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// A packet in the making; the default is a plain TCP segment over IPv4.
+/// The description of a packet. The default is a plain TCP segment over IPv4.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) tags: Vec<(u16, u16)>,
@@ -28,7 +28,7 @@ pub(crate) struct Shape {
     pub(crate) id: u16,
     pub(crate) fragment: u16,
     pub(crate) ip_options: Vec<u8>,
-    /// Kind and contents of IPv6 extension headers.
+    /// Type and contents of each IPv6 extension header.
     pub(crate) extensions: Vec<(u8, Vec<u8>)>,
     pub(crate) seq: u32,
     pub(crate) ack: u32,
@@ -64,7 +64,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// The packet from its IP header on, without padding.
+    /// Builds the packet from its IP header on, without padding.
     pub(crate) fn packet(&self) -> Vec<u8> {
         let mut packet = vec![0; self.ip_header_bytes() + self.segment_bytes()];
         let (_, segment) = packet.split_at_mut(self.ip_header_bytes());
@@ -73,7 +73,7 @@ impl Shape {
         packet
     }
 
-    /// The whole Ethernet frame, padding included.
+    /// Builds the whole Ethernet frame, including padding.
     pub(crate) fn frame(&self) -> Vec<u8> {
         let tags: Vec<_> =
             self.tags.iter().map(|(tpid, tci)| VlanTag { tpid: *tpid, tci: *tci }).collect();
@@ -103,7 +103,7 @@ impl Shape {
         header + self.payload.len()
     }
 
-    /// The extension headers, each with the kind of what follows it.
+    /// Returns the extension headers, each with the type of the header behind it.
     fn extensions(&self) -> impl Iterator<Item = Ipv6Extension<'_>> {
         self.extensions.iter().enumerate().map(|(index, (_, data))| Ipv6Extension {
             next_header: self.extensions.get(index + 1).map_or(self.protocol(), |next| next.0),
@@ -175,7 +175,7 @@ impl Shape {
     }
 }
 
-/// Any valid packet.
+/// Generates any valid packet.
 pub(crate) fn any_shape() -> impl Strategy<Value = Shape> {
     let bytes = |most| proptest::collection::vec(any::<u8>(), 0..=most);
     let tag = (prop_oneof![Just(0x8100_u16), Just(0x88a8)], any::<u16>());

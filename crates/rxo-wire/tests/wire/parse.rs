@@ -1,4 +1,4 @@
-//! Stories of single frames.
+//! Tests of single frames.
 
 use rxo_wire::checksum::{Summer, payload_sum, verify_transport};
 use rxo_wire::{Malformed, Parsed, TcpFlags, Transport, parse, parse_ip};
@@ -91,8 +91,8 @@ fn lengths_that_contradict_each_other_are_told() {
     assert_eq!(why(&frame), Malformed::Length, "a datagram longer than its packet");
 }
 
-/// RFC 9293, section 3.9.2 (MUST-50): IP options that nobody knows are passed over: what stands behind
-/// them is what would stand there without them.
+/// Follows RFC 9293, section 3.9.2 (MUST-50): unknown IP options are skipped, and the data behind them is
+/// read as without them.
 #[test]
 fn unknown_ip_options_are_passed_over() {
     let plain = parse(&Shape::default().frame()).unwrap();
@@ -109,7 +109,7 @@ fn unknown_ip_options_are_passed_over() {
     }
 }
 
-/// IP options belong to the checksum.
+/// The header checksum covers IP options.
 #[test]
 fn a_wrong_ip_checksum_is_seen_with_and_without_options() {
     for ip_options in [vec![], vec![1; 40], vec![1; 4]] {
@@ -118,7 +118,7 @@ fn a_wrong_ip_checksum_is_seen_with_and_without_options() {
         packet[8] ^= 0x10;
         assert!(!parse_ip(&packet).unwrap().ip.checksum_ok);
         packet[8] ^= 0x10;
-        // The reserved bit is a part of the sum.
+        // The header checksum covers the reserved bit.
         packet[6] ^= 0x80;
         assert!(!parse_ip(&packet).unwrap().ip.checksum_ok);
     }
@@ -174,7 +174,7 @@ fn an_authentication_header_counts_in_words() {
     assert_eq!(parse_ip(&packet).unwrap().at.transport, 40 + 24);
 }
 
-/// RFC 9293, section 3.1 (MUST-3).
+/// Follows RFC 9293, section 3.1 (MUST-3).
 #[test]
 fn a_damaged_bit_anywhere_fails_verification() {
     for is_v6 in [false, true] {

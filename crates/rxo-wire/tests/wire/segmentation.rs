@@ -1,4 +1,4 @@
-//! Segments of GSO frames, held against segments that are built one by one.
+//! Compares the segments of GSO frames with segments that are built one by one.
 
 use core::num::NonZeroU16;
 
@@ -15,7 +15,7 @@ use crate::packets::{Shape, TCP, UDP, any_shape};
 const COMPLETE: Checksums = Checksums::Complete(Summer::portable());
 const BUFFER_BYTES: usize = 4_000;
 
-/// A GSO frame, its segments' size, and whether they share one identification.
+/// A GSO frame, the payload size of its segments, and `true` if they share one identification.
 #[derive(Clone, Debug)]
 struct Gso {
     whole: Shape,
@@ -39,7 +39,7 @@ fn any_gso() -> impl Strategy<Value = Gso> {
 }
 
 impl Gso {
-    /// The naive oracle: each segment is a packet of its own.
+    /// Builds each segment as a separate packet: the naive oracle.
     fn segments(&self) -> Vec<Vec<u8>> {
         let count = self.whole.payload.len().div_ceil(self.size.get().into());
         let payloads = self.whole.payload.chunks(self.size.get().into());

@@ -1,4 +1,4 @@
-//! Sequence numbers go round.
+//! Sequence numbers wrap around.
 
 use rxo_wire::SeqNumber;
 

@@ -1,4 +1,4 @@
-//! Packets in tunnels: found, and segmented, held against packets that are wrapped one by one.
+//! Packets in tunnels: parsed, and segmented; compared with packets that are wrapped one by one.
 
 use core::num::NonZeroU16;
 
@@ -15,7 +15,7 @@ use crate::packets::{DESTINATION_V4, DESTINATION_V6, SOURCE_V4, SOURCE_V6, Shape
 
 const COMPLETE: Checksums = Checksums::Complete(Summer::portable());
 
-/// A tunnel, and what its headers say that differs from packet to packet.
+/// A tunnel, and the header fields that differ from packet to packet.
 #[derive(Clone, Debug)]
 struct Wrapping {
     kind: Kind,
@@ -59,7 +59,8 @@ fn any_wrapping() -> impl Strategy<Value = Wrapping> {
 }
 
 impl Wrapping {
-    /// The Ethernet frame with `inner` in it, the `index`-th packet of a sender that counts its packets.
+    /// Builds the Ethernet frame that contains `inner`, the packet with number `index` of a sender whose IDs
+    /// increment.
     fn wrap(&self, inner: &Shape, index: u16) -> Vec<u8> {
         let body = self.body(inner);
         let protocol = match self.kind {
@@ -104,7 +105,7 @@ impl Wrapping {
         }
     }
 
-    /// All behind the outer IP header.
+    /// Builds everything behind the outer IP header.
     fn body(&self, inner: &Shape) -> Vec<u8> {
         let ip_type: [u8; 2] = if inner.is_v6 { [0x86, 0xdd] } else { [8, 0] };
         let typed = |is_ethernet| if is_ethernet { [0x65, 0x58] } else { ip_type };
@@ -184,13 +185,13 @@ impl Gso {
         self.wrapping.wrap(&self.whole, 0)
     }
 
-    /// Where the inner transport header begins.
+    /// The offset of the inner transport header, in bytes.
     fn transport(&self) -> usize {
         let inner = self.whole.packet().len() - self.whole.ip_header_bytes();
         self.frame().len() - inner
     }
 
-    /// The naive oracle: each segment is built, and wrapped, by itself.
+    /// Builds and wraps each segment separately: the naive oracle.
     fn segments(&self) -> Vec<Vec<u8>> {
         let size = usize::from(self.size.get());
         let last = self.whole.payload.len().div_ceil(size) - 1;
@@ -237,7 +238,8 @@ proptest! {
         prop_assert_eq!(frames(segments), gso.segments());
     }
 
-    /// Local checksum offload: the outer checksum is the same whether the inner one is complete or a seed.
+    /// Tests local checksum offload: the outer checksum is equal for a complete and for a partial inner
+    /// checksum.
     #[test]
     fn a_device_completes_only_the_inner_checksums(gso in any_gso()) {
         let frame = gso.frame();
@@ -254,7 +256,8 @@ proptest! {
         }
     }
 
-    /// Segments with an outer UDP checksum come out of a GSO frame of UDP that is divided without looking inside.
+    /// Segments with an outer UDP checksum result from a UDP GSO frame that is divided without parsing its
+    /// payload.
     #[test]
     fn segments_that_are_datagrams_come_out_of_a_train(gso in any_gso()) {
         let frame = gso.frame();
@@ -292,7 +295,8 @@ proptest! {
         prop_assert_eq!(inside_at(&frame, &outer, gso.transport() + 2), None);
     }
 
-    /// The outer checksum follows from the headers, whatever of these was changed, as long as the inner one is right.
+    /// The outer checksum follows from the headers, even changed ones, as long as the inner checksum is
+    /// right.
     #[test]
     fn an_outer_checksum_is_verified_without_the_payload(
         gso in any_gso(), at in any::<prop::sample::Index>(), by in 0..2_u8,
@@ -300,7 +304,7 @@ proptest! {
         let mut frame = gso.frame();
         let outer = parse(&frame).unwrap();
         let inside = inside_at(&frame, &outer, gso.transport()).unwrap();
-        // The tunnel's header and the inner link header say nothing that was read.
+        // These bytes, the tunnel header and the inner link header, do not affect the parsed fields.
         let place = outer.at.payload as usize + at.index(gso.transport() - outer.at.payload as usize);
         let is_udp = matches!(inside.carrier, Carrier::Udp { .. });
         frame[place] ^= by;
@@ -361,7 +365,7 @@ fn a_flow_inside_is_named_by_the_network() {
     assert_eq!(key(&frame), plain.in_tunnel(Tunnel::Vxlan, 8));
 }
 
-/// The first half byte of other protocols may look like a version of IP.
+/// The first half byte of another protocol may look like an IP version.
 #[test]
 fn an_inner_frame_of_another_type_is_no_packet() {
     let kind = Kind::Vxlan;
@@ -373,7 +377,7 @@ fn an_inner_frame_of_another_type_is_no_packet() {
     assert_eq!(Tunnel::Vxlan.inside(&frame, &outer), None);
 }
 
-/// Control packets, options that must be understood and reserved bits: what they mean is not known here.
+/// The packet is not parsed if the header has a control flag, critical options or reserved bits.
 #[test]
 fn a_header_that_says_more_than_the_tunnel_knows_hides_its_packet() {
     let wrapping = |kind| Wrapping { kind, is_v6: false, has_checksum: false, id: 3, port: 9 };
