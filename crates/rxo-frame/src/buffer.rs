@@ -1,18 +1,18 @@
-//! What the memory of a frame is.
+//! The trait for the memory of a frame.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// The memory of a frame: it lends the bytes, and dropping it gives the memory back to its owner.
+/// The memory of a frame: it provides the bytes, and dropping it returns the memory to its owner.
 ///
-/// `impl FrameBuffer for MyBuffer {}` is enough, unless several buffers can be given back for less than
-/// the price of one each.
+/// `impl FrameBuffer for MyBuffer {}` is enough, unless returning several buffers at once is cheaper than one
+/// by one.
 pub trait FrameBuffer: AsRef<[u8]> {
-    /// Whether [`FrameBuffer::drop_all`] takes less time than dropping each buffer.
+    /// `true` if [`FrameBuffer::drop_all`] is faster than dropping each buffer.
     const RETURN_TOGETHER: bool = false;
 
-    /// Drops all `buffers`. Those of a [`Pool`](crate::Pool) return by one atomic exchange instead of one
-    /// each. Does not allocate. An implementation takes every buffer of the iterator.
+    /// Drops all `buffers`. Buffers of a [`Pool`](crate::Pool) return by one atomic exchange instead of one
+    /// each. Does not allocate. An implementation must consume the whole iterator.
     #[inline]
     fn drop_all(buffers: impl Iterator<Item = Self>)
     where

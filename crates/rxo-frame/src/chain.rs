@@ -1,4 +1,4 @@
-//! Payload that arrived in several pieces.
+//! Payload in several pieces, without copying.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -10,13 +10,11 @@ use crate::Frames;
 #[cfg(test)]
 mod tests;
 
-/// Payload in pieces, read in order from the front. Each piece is a range of a buffer that the
-/// chain owns.
+/// Payload in pieces, read in order from the front. Each piece is a range of a buffer that the chain owns.
 ///
-/// An endpoint keeps the payload of an aggregate in a chain. The bytes stay where the device wrote
-/// them, and a buffer is dropped (and so returned) as soon as its last byte is consumed. The chain
-/// allocates places for pieces when it needs them, up to its limit, and keeps them until
-/// [`Chain::free_unused`].
+/// An endpoint keeps the payload of an aggregate in a chain. The bytes stay in the device's buffers, and a
+/// buffer is dropped (and so returned) as soon as its last byte is consumed. The chain allocates slots for
+/// pieces when it needs them, up to its limit, and keeps them until [`Chain::free_unused`].
 ///
 /// # Examples
 /// ```
@@ -31,17 +29,16 @@ mod tests;
 /// # Ok::<(), rxo_frame::ChainFull<Vec<u8>>>(())
 /// ```
 pub struct Chain<B> {
-    /// A ring. Places are filled field by field, so that no piece is built elsewhere and copied
-    /// here.
+    /// A ring of slots. They are filled field by field, so that no piece is built elsewhere and copied here.
     places: Box<[Place<B>]>,
-    /// The most places.
+    /// The greatest number of pieces.
     limit: usize,
     first: usize,
     pieces: usize,
     bytes: usize,
 }
 
-/// A place in the ring. Its range is not empty while it has a buffer.
+/// A slot of the ring. Its range is not empty while it has a buffer.
 struct Place<B> {
     buffer: Option<B>,
     start: usize,
@@ -51,12 +48,12 @@ struct Place<B> {
 impl<B: AsRef<[u8]>> Place<B> {
     const EMPTY: Self = Self { buffer: None, start: 0, length: 0 };
 
-    /// Stores a piece in this place, which must be empty.
+    /// Stores a piece in this slot, which must be empty.
     #[inline(always)]
     fn fill(&mut self, buffer: B, range: Range<usize>) {
         (self.start, self.length) = (range.start, range.len());
         debug_assert!(self.buffer.is_none(), "a free place has no buffer");
-        // Assigning would make every piece pay for dropping a buffer that cannot be here.
+        // A plain assignment would check for an old buffer to drop, although there is none.
         core::mem::forget(self.buffer.replace(buffer));
     }
 
@@ -68,18 +65,18 @@ impl<B: AsRef<[u8]>> Place<B> {
     }
 }
 
-/// The chain has no room for another piece. Gives the buffer back.
+/// Error: the chain has no capacity for another piece. Returns the buffer to the caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ChainFull<B>(pub B);
 
 impl<B: AsRef<[u8]>> Chain<B> {
-    /// Makes an empty chain with room for `pieces` pieces. Does not allocate.
+    /// Creates an empty chain for at most `pieces` pieces. Does not allocate.
     #[must_use]
     pub fn with_limit(pieces: usize) -> Self {
         Self { places: Box::default(), limit: pieces, first: 0, pieces: 0, bytes: 0 }
     }
 
-    /// Frees the places of an empty chain.
+    /// Frees the slots of an empty chain; does nothing if there are pieces.
     pub fn free_unused(&mut self) {
         if self.pieces == 0 {
             self.places = Box::default();
@@ -99,8 +96,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         if bytes == 0 { Ok(()) } else { self.push_known(buffer, range) }
     }
 
-    /// Appends like [`Chain::push`], but without checking `range`. The caller has checked that the
-    /// range is inside `buffer` and not empty; bytes outside read as nothing.
+    /// Appends like [`Chain::push`], but without checking `range`, which must be inside `buffer` and not
+    /// empty. Bytes of the range that are outside read as nothing.
     ///
     /// # Errors
     /// [`ChainFull`] with the buffer if all pieces are in use.
@@ -117,8 +114,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         Ok(())
     }
 
-    /// Appends `range` of the next `count` of `frames`, or of as many as there is room for, and returns how many it
-    /// appended. The caller has checked that the range is inside each buffer and not empty.
+    /// Appends `range` of each of the next `count` of `frames`, as far as capacity allows, and returns how
+    /// many pieces it appended. The range must be inside each buffer and not empty.
     #[inline]
     pub fn extend_known(
         &mut self,
@@ -140,29 +137,30 @@ impl<B: AsRef<[u8]>> Chain<B> {
         appended
     }
 
-    /// Consumes bytes from the front into `to` until `to` is full or the chain is empty. Drops the
-    /// buffers that are used up. Returns the number of bytes.
+    /// Consumes bytes from the front into `to`, until `to` is full or the chain is empty. Drops each buffer
+    /// after its last byte. Returns the number of bytes copied.
     pub fn read(&mut self, to: &mut [u8]) -> usize {
         let mut copied = self.read_pieces(to);
         if !self.is_empty() {
-            // The pieces that wrap around the end of the ring, then a part of one that does not fit.
+            // Then come the pieces that wrap around the end of the ring, and a part of a piece that does not
+            // fit.
             copied += self.read_pieces(&mut to[copied..]);
             copied += self.read_part(&mut to[copied..]);
         }
         copied
     }
 
-    /// Consumes whole pieces into `to`, up to the end of the ring or to one that does not fit. Out of
-    /// line, because its caller would leave the loop no registers.
+    /// Consumes whole pieces into `to`, up to the end of the ring or to a piece that does not fit. Not
+    /// inlined, so that the loop has enough registers.
     #[inline(never)]
     fn read_pieces(&mut self, mut to: &mut [u8]) -> usize {
         let (room, end) = (to.len(), self.places.len().min(self.first + self.pieces));
         let mut places = self.places[self.first..end].iter_mut();
         let all = places.len();
-        // Bytes of pieces that read as nothing, see `Place::bytes`, and pieces that stay.
+        // `lost` counts bytes of pieces that read as empty (see `Place::bytes`), `kept` the pieces that stay.
         let (mut lost, mut kept) = (0, 0);
         while let Some(place) = places.next() {
-            // Taken out before it is read, so that nothing is loaded twice.
+            // Taken out before it is read, so that the buffer is loaded once.
             let Some(buffer) = place.buffer.take() else {
                 kept = 1 + places.len();
                 break;
@@ -185,7 +183,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         copied
     }
 
-    /// Consumes the first bytes of the first piece into `to`, which has no room for all of it.
+    /// Consumes a part of the first piece into `to`, which is too short for all of it.
     fn read_part(&mut self, to: &mut [u8]) -> usize {
         let Some(first) = self.front() else { return 0 };
         let bytes = to.len().min(first.bytes().len());
@@ -196,20 +194,20 @@ impl<B: AsRef<[u8]>> Chain<B> {
         bytes
     }
 
-    /// The remaining bytes, piece by piece. No slice is empty.
+    /// Iterates over the remaining bytes, piece by piece. No slice is empty, unless a buffer shrank.
     pub fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let end = self.places.len().min(self.first + self.pieces);
         let (here, wrapped) = (&self.places[self.first..end], self.first + self.pieces - end);
         Slices { here: here.iter(), wrapped: self.places[..wrapped].iter() }
     }
 
-    /// Consumes `bytes` bytes from the front, or all if there are fewer. Drops the buffers that are
-    /// used up. Returns the number of bytes consumed. O(pieces dropped).
+    /// Consumes `bytes` bytes from the front, or all if there are fewer. Drops each buffer after its last
+    /// byte. Returns the number of bytes consumed. O(pieces dropped).
     pub fn advance(&mut self, bytes: usize) -> usize {
         let consumed = bytes.min(self.bytes);
         let mut left = self.drop_pieces(consumed);
         if left > 0 {
-            // The pieces that wrap around the end of the ring, then a part of one.
+            // Then come the pieces that wrap around the end of the ring, and a part of a piece.
             left = self.drop_pieces(left);
             if let Some(first) = self.front() {
                 first.start += left;
@@ -220,7 +218,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         consumed
     }
 
-    /// Drops whole pieces of at most `left` bytes, up to the end of the ring. Returns how much is left.
+    /// Drops whole pieces of at most `left` bytes, up to the end of the ring. Returns the number of bytes
+    /// still to drop.
     fn drop_pieces(&mut self, mut left: usize) -> usize {
         let (most, end) = (left, self.places.len().min(self.first + self.pieces));
         let mut pieces = 0;
@@ -235,9 +234,9 @@ impl<B: AsRef<[u8]>> Chain<B> {
         left
     }
 
-    /// Moves the remaining bytes of each piece into another buffer. `exchange` gets the old buffer
-    /// and the remaining bytes, and returns the new buffer; the old one is dropped. If it returns
-    /// `None`, or a buffer of another length, the piece stays.
+    /// Moves the remaining bytes of each piece to another buffer. `exchange` receives the old buffer and its
+    /// remaining bytes, and returns the new buffer; the old one is then dropped. If `exchange` returns
+    /// `None`, or a buffer of another length, the piece is unchanged.
     pub fn exchange(&mut self, mut exchange: impl FnMut(&B, &[u8]) -> Option<B>) {
         for place in &mut self.places {
             let length = place.length;
@@ -248,31 +247,31 @@ impl<B: AsRef<[u8]>> Chain<B> {
         }
     }
 
-    /// Number of remaining bytes.
+    /// The number of remaining bytes.
     #[must_use]
     pub const fn len_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether no bytes remain.
+    /// Returns `true` if no bytes remain.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// How many more pieces fit.
+    /// The number of pieces that can still be appended.
     #[must_use]
     pub fn room_pieces(&self) -> usize {
         self.limit - self.pieces
     }
 
-    /// Doubles the number of places, up to the limit. Returns `false` if that is reached.
+    /// Doubles the number of slots, up to the limit. Returns `false` if the limit was reached before.
     #[cold]
     fn grow(&mut self) -> bool {
         let count = (2 * self.places.len()).max(FIRST_PLACES).min(self.limit);
         let mut places = core::mem::take(&mut self.places).into_vec();
         let more = count - places.len();
-        // The first piece comes to the first place, so that the new places are behind the last.
+        // Rotates the first piece to the first slot, so that the new slots follow the last piece.
         places.rotate_left(self.first);
         places.reserve_exact(more);
         places.resize_with(count, || Place::EMPTY);
@@ -280,7 +279,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         more > 0
     }
 
-    /// The index of piece `number`, or of the place after the last piece.
+    /// The ring index of piece `number`; for the number of pieces, that of the first free slot.
     #[inline]
     fn index(&self, number: usize) -> usize {
         let index = self.first + number;
@@ -292,29 +291,30 @@ impl<B: AsRef<[u8]>> Chain<B> {
         if self.pieces == 0 { None } else { self.places.get_mut(self.first) }
     }
 
-    /// Forgets the first `pieces` pieces, whose buffers are gone.
+    /// Removes the first `pieces` pieces, whose buffers are already dropped.
     #[inline]
     fn drop_front(&mut self, pieces: usize) {
         self.pieces -= pieces;
-        // An empty chain starts again at the first places, which are in the cache.
+        // An empty chain starts again at the first slots, which are in the cache.
         self.first = if self.pieces == 0 { 0 } else { self.index(pieces) };
     }
 }
 
-/// The `length` bytes from `start` on. `None` if there are fewer.
+/// The `length` bytes from `start` on; `None` if there are fewer.
 #[inline(always)]
 fn part(bytes: &[u8], start: usize, length: usize) -> Option<&[u8]> {
     bytes.get(start..)?.get(..length)
 }
 
-/// The bytes of a piece that reads as nothing. Marks the branch as rare.
+/// Returns `length`. Cold, to mark the branch for pieces that read as empty as rare.
 #[cold]
 #[inline(never)]
 const fn nothing_of(length: usize) -> usize {
     length
 }
 
-/// The bytes of places in order: those up to the end of the ring, then those that wrap around it.
+/// Iterator over the bytes of pieces in order: those up to the end of the ring, then those that wrap around
+/// it.
 struct Slices<'a, B> {
     here: slice::Iter<'a, Place<B>>,
     wrapped: slice::Iter<'a, Place<B>>,
@@ -346,8 +346,8 @@ impl<'a, B: AsRef<[u8]>> Iterator for Slices<'a, B> {
 
 impl<B: AsRef<[u8]>> ExactSizeIterator for Slices<'_, B> {}
 
-/// Puts `range` of each of the next `count` of `frames` into `places`, which has at least as many. Stops where there are
-/// no more frames. Returns how many places it filled.
+/// Stores `range` of each of the next `count` of `frames` in `places`, which must have at least `count`
+/// slots. Stops when there are no more frames. Returns the number of slots filled.
 #[inline(always)]
 fn fill_all<B: AsRef<[u8]>>(
     places: &mut [Place<B>],

@@ -1,35 +1,37 @@
-//! What is known about the transport checksum of a frame.
+//! The status of a frame's transport checksum.
 
-/// Whether the transport checksum of a frame was verified, and in which form the frame has it.
+/// The status of a frame's transport checksum: verified or not, complete or partial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ChecksumStatus {
     /// Not verified. Software must verify it, unless the user trusts the link.
     #[default]
     Unknown,
-    /// Verified by the device, or by software before us.
+    /// Verified by the device, or by software before.
     Verified,
-    /// Partial: the field holds only the folded sum of the pseudo-header. The frame never crossed a
-    /// wire, because a local sender left the rest to a device. Its payload needs no check, but the
+    /// Partial: the field contains only the folded sum of the pseudo-header. The frame never crossed a
+    /// network, because a local sender left the rest to a device. Its payload need not be verified, but the
     /// checksum must be completed before the frame leaves through a device that does not do so.
     Partial {
-        /// Where summing starts, in bytes from the start of the frame: the transport header.
+        /// The offset at which summing starts, in bytes from the start of the frame: the transport header.
         start: u16,
-        /// Where the sum is written, in bytes from `start`.
+        /// The offset at which the sum is written, in bytes from `start`.
         offset: u16,
     },
 }
 
 impl ChecksumStatus {
-    /// Whether the payload can be taken as intact without verifying it, if a partial checksum is known to be the
-    /// packet's own.
+    /// Returns `true` if the payload need not be verified. A partial checksum must be known to be the
+    /// packet's own: see
+    /// [`ChecksumStatus::vouches_for`].
     #[inline]
     #[must_use]
     pub const fn is_trusted(self) -> bool {
         !matches!(self, Self::Unknown)
     }
 
-    /// Whether it says that the payload behind the transport header at `transport` is intact, whose checksum is in the
-    /// `field`-th byte of that header: it is verified, or it is this one that is partial.
+    /// Returns `true` if the status guarantees the payload behind the transport header at `transport`, whose
+    /// checksum is at offset `field` of that header: the checksum is verified, or exactly this one is
+    /// partial.
     ///
     /// # Examples
     /// ```
@@ -48,15 +50,16 @@ impl ChecksumStatus {
         }
     }
 
-    /// Whether a checksum is partial, but not that of the transport header at `transport`: one of a packet inside, which
-    /// will change the payload when it is completed. `field` as in [`ChecksumStatus::vouches_for`].
+    /// Returns `true` if a checksum is partial, but not the one of the transport header at `transport`. Then
+    /// it belongs to an inner packet, and completing it will change the payload. `field` is as in
+    /// [`ChecksumStatus::vouches_for`].
     #[inline(always)]
     #[must_use]
     pub const fn is_elsewhere(self, transport: usize, field: u16) -> bool {
         self.is_partial() && !self.vouches_for(transport, field)
     }
 
-    /// Whether the checksum must still be completed.
+    /// Returns `true` if the checksum must still be completed.
     #[inline]
     #[must_use]
     pub const fn is_partial(self) -> bool {

@@ -1,12 +1,12 @@
-//! Structs of counters, each declared once.
+//! Declares structs of counters together with their names and arithmetic.
 
-/// A number in a struct of [`counters!`](crate::counters!), or several.
+/// A field of a struct of [`counters!`](crate::counters!): one number or several.
 pub trait Count {
-    /// Applies `apply` to each pair of numbers.
+    /// Combines each pair of numbers with `apply`.
     #[must_use]
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self;
 
-    /// The number; `None` if it is several.
+    /// The number; `None` if the field has several.
     fn single(&self) -> Option<u64>;
 }
 
@@ -30,8 +30,8 @@ impl<const N: usize> Count for [u64; N] {
     }
 }
 
-/// Declares a struct of counters, which knows their names, and how two of it are added or subtracted. A field is a `u64`, an
-/// array of them, or another such struct.
+/// Declares a struct of counters with the functions `zip_with`, which adds or subtracts two of them, and
+/// `named`, which iterates over their names. A field is a `u64`, an array of them, or another such struct.
 ///
 /// # Examples
 /// ```
@@ -61,13 +61,13 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Applies `apply` to each pair of numbers: a sum of two totals, or the difference of two readings of one.
+            /// Combines each pair of numbers with `apply`: adds two totals, or subtracts two readings of one.
             #[must_use]
             $vis fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
                 Self { $($field: $crate::Count::zip(&self.$field, &other.$field, apply),)* }
             }
 
-            /// The fields that are one number, with their names, in the order of their declaration.
+            /// Iterates over the fields that are one number, with their names, in the order of declaration.
             $vis fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 let fields = [$((stringify!($field), $crate::Count::single(&self.$field)),)*];
                 fields.into_iter().filter_map(|(name, number)| Some((name, number?)))

@@ -1,4 +1,4 @@
-//! A frame, and the metadata that the device gave with it.
+//! A frame with the metadata from its device.
 
 use core::num::NonZeroU16;
 
@@ -6,37 +6,37 @@ use crate::{ChecksumStatus, Gather, Gso, Instant, Offload};
 
 /// Link-layer bytes and their metadata on arrival.
 ///
-/// `B` is the buffer: anything that lends its bytes. The bytes of a frame never change on its way
-/// through rxo; a merged header is written elsewhere.
+/// `B` is the buffer: any type that provides the bytes. The bytes of a frame never change on its way through
+/// rxo; a merged header is written elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame<B> {
     /// The frame from its first link-layer byte, with padding, without the frame check sequence.
     pub bytes: B,
-    /// When it arrived.
+    /// The arrival time of the frame.
     pub arrived_at: Instant,
-    /// Whether its transport checksum was verified.
+    /// The status of its transport checksum.
     pub checksum: ChecksumStatus,
-    /// Set if this is a GSO frame, as a local sender with TCP segmentation offload sends them;
-    /// `None` for a frame as on the wire.
+    /// Set for a GSO frame, as a local sender with TCP segmentation offload sends it; `None` for a frame as
+    /// on the network.
     pub gso: Option<Gso>,
     /// The outer VLAN tag, if the device removed it from the bytes. Other tags stay in the bytes.
     pub vlan: Option<VlanTag>,
 }
 
 impl<B: AsRef<[u8]>> Frame<B> {
-    /// Makes a frame without metadata: checksum unknown, no GSO, no VLAN tag.
+    /// Creates a frame without metadata: checksum unknown, no GSO, no VLAN tag.
     #[inline]
     pub const fn new(bytes: B, arrived_at: Instant) -> Self {
         Self { bytes, arrived_at, checksum: ChecksumStatus::Unknown, gso: None, vlan: None }
     }
 
-    /// The frame's bytes.
+    /// The bytes of the frame.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// Returns this frame with borrowed bytes.
+    /// Returns a copy of this frame that borrows the bytes.
     #[inline]
     pub fn borrowed(&self) -> Frame<&[u8]> {
         self.with_bytes(self.bytes.as_ref())
@@ -44,14 +44,14 @@ impl<B: AsRef<[u8]>> Frame<B> {
 }
 
 impl<B> Frame<B> {
-    /// Returns a frame of other bytes, with everything that this frame says of its own. Does not allocate.
+    /// Returns a frame with other bytes and the metadata of this one. Does not allocate.
     #[inline]
     pub fn with_bytes<C>(&self, bytes: C) -> Frame<C> {
         let Self { bytes: _, arrived_at, checksum, gso, vlan } = *self;
         Frame { bytes, arrived_at, checksum, gso, vlan }
     }
 
-    /// Returns this frame with its bytes as `map` returns them. Does not allocate.
+    /// Returns this frame with its bytes converted by `map`. Does not allocate.
     #[inline]
     pub fn map_bytes<C>(self, map: impl FnOnce(B) -> C) -> Frame<C> {
         let Self { bytes, arrived_at, checksum, gso, vlan } = self;

@@ -1,16 +1,18 @@
-//! Frames in order, which are taken one by one, or many at once for their buffers.
+//! Frames in order, taken one by one, or many at once for their buffers.
 //!
-//! Separate from [`Iterator`] because an iterator is asked for each element, and what it knows of the next ones is
-//! loaded and stored each time. Whoever has frames side by side hands out their buffers in one loop.
+//! Separate from [`Iterator`] because an iterator returns one element at a time, and must load and store its
+//! state for each. An implementation with frames in consecutive memory can return their buffers in one loop.
 
 use alloc::vec;
 use core::iter::Empty;
 
 use crate::Frame;
 
-/// Frames in order. `impl Frames<MyBuffer> for MyFrames {}` is enough, unless many buffers cost less at once.
+/// Frames in order. `impl Frames<MyBuffer> for MyFrames {}` is enough, unless taking many buffers at once is
+/// cheaper.
 pub trait Frames<B>: Iterator<Item = Frame<B>> {
-    /// Takes the next `count` frames, or all if there are fewer, and gives their buffers to `take`, in order.
+    /// Takes the next `count` frames, or all if there are fewer, and calls `take` with their buffers, in
+    /// order.
     #[inline]
     fn take_buffers(&mut self, count: usize, mut take: impl FnMut(B))
     where

@@ -1,7 +1,7 @@
-//! The interface through which packets in several pieces reach a sink.
+//! The interface that passes packets in several pieces to a sink.
 //!
-//! It is defined below both the receive engine and the devices, so that neither needs to know the
-//! other: the engine's deliveries and plain frames implement [`Gather`], and sinks accept `Gather`.
+//! Defined below both the receive engine and the devices, so that neither depends on the other: the engine's
+//! deliveries and plain frames implement [`Gather`], and sinks accept `Gather`.
 
 use core::num::NonZeroU16;
 
@@ -9,55 +9,58 @@ use crate::{ChecksumStatus, Frame, VlanTag};
 
 /// One packet for a sink, in pieces with lifetime `'a`.
 ///
-/// A value of this trait is a cheap view. The pieces stay in place until `'a` ends, so a sink may
-/// pass them to the system and wait.
+/// A value of this trait is a `Copy` view. The pieces stay in memory until `'a` ends, so a sink may pass them
+/// to the system and wait.
 pub trait Gather<'a>: Copy {
-    /// The checksum and segmentation work that the sink must pass on, or do itself.
+    /// The checksum and segmentation metadata that the sink must pass on, or carry out itself.
     fn offload(self) -> Offload;
 
-    /// The outer VLAN tag, if it is not in the bytes.
+    /// The outer VLAN tag, unless it is in the bytes.
     fn vlan(self) -> Option<VlanTag>;
 
-    /// Length of all pieces together, in bytes.
+    /// The length of all pieces together, in bytes.
     fn byte_len(self) -> usize;
 
-    /// Calls `visit` for each piece, in order. The first holds at least the headers.
+    /// Calls `visit` for each piece, in order. The first contains at least all headers.
     fn for_each_slice(self, visit: impl FnMut(&'a [u8]));
 
-    /// Number of frames that this packet was made of, or of segments in a large send.
+    /// The number of original frames in this packet; for a GSO frame, the number of its segments.
     fn frame_count(self) -> usize;
 
-    /// Calls `visit` for each of those frames, in order. Sinks use it if the system refuses the
-    /// whole packet. A packet of one frame is that frame itself; if it is in several pieces, nothing is visited.
+    /// Calls `visit` for each of the original frames, in order. Sinks use it if the system refuses the whole
+    /// packet. A packet of one frame is visited itself, unless it consists of several pieces: then nothing is
+    /// visited.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>));
 }
 
-/// What a sink writes into a `virtio_net_hdr`, or must do in software if there is none.
+/// Metadata that a sink writes into a `virtio_net_hdr`, or carries out in software if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// The form of the checksum in the bytes.
     pub checksum: ChecksumStatus,
     /// Set if the bytes are a GSO frame.
     pub gso: Option<Gso>,
-    /// Length of link, network and transport headers, in bytes; 0 if unknown.
+    /// The length of link, network and transport headers together, in bytes; 0 if unknown.
     pub header_bytes: u16,
 }
 
-/// How a GSO frame is segmented.
+/// The parameters for the segmentation of a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gso {
     /// The protocol of the segments.
     pub kind: GsoKind,
-    /// Whether CWR is set on the first segment only (`GSO_ECN`).
+    /// `true` if CWR is set on the first segment only (`GSO_ECN`).
     pub ecn: bool,
-    /// Payload bytes of every segment but the last.
+    /// The payload length of every segment but the last, in bytes.
     pub size: NonZeroU16,
-    /// The tunnel, if `kind` describes the headers of a packet inside one; `None` if it describes the frame's own headers.
+    /// The tunnel, if `kind` describes the headers of an inner packet; `None` if it describes the frame's own
+    /// headers.
     pub tunnel: Option<GsoTunnel>,
 }
 
 impl Gso {
-    /// Segments of `kind` with `size` bytes of payload, CWR on all of them or none, in no tunnel.
+    /// Creates parameters for segments of `kind` with `size` bytes of payload, without tunnel; CWR is set on
+    /// all or none.
     #[inline]
     #[must_use]
     pub const fn new(kind: GsoKind, size: NonZeroU16) -> Self {
@@ -65,31 +68,32 @@ impl Gso {
     }
 }
 
-/// Where the headers around those of a GSO frame are. Two bytes, because every frame has room for it.
+/// The tunnel of a GSO frame, with the offsets of its headers. Packed in two bytes, because every frame has
+/// this field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GsoTunnel(NonZeroU16);
 
-/// What a virtio header says of a tunnel over UDP (virtio 1.4, section 5.1.6).
+/// The description of a tunnel over UDP in a virtio header (virtio 1.4, section 5.1.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpTunnel {
-    /// Where the outer UDP header begins, in bytes from the start of the frame, at most 127.
+    /// The offset of the outer UDP header, in bytes from the start of the frame, 1 to 127.
     pub outer_transport: u8,
-    /// Where the inner IP header begins, in bytes from the start of the frame, at most 126.
+    /// The offset of the inner IP header, in bytes from the start of the frame, at most 126.
     pub inner_network: u8,
-    /// Whether the outer IP header is of IPv6.
+    /// `true` if the outer IP header is IPv6.
     pub is_outer_v6: bool,
-    /// Whether the outer UDP header has a checksum.
+    /// `true` if the outer UDP header has a checksum.
     pub has_checksum: bool,
 }
 
 impl GsoTunnel {
-    /// One that no virtio header can name: GRE, IP in IP, or UDP with longer headers.
+    /// A tunnel that no virtio header can describe: GRE, IP in IP, or UDP with longer headers.
     pub const OTHER: Self = Self(NonZeroU16::MAX);
 
     const V6: u16 = 1 << 14;
     const CHECKSUM: u16 = 1 << 15;
 
-    /// A tunnel over UDP; [`GsoTunnel::OTHER`] if an offset is larger than that.
+    /// Creates a tunnel over UDP; returns [`GsoTunnel::OTHER`] if an offset is out of range.
     #[must_use]
     pub const fn udp(tunnel: UdpTunnel) -> Self {
         let UdpTunnel { outer_transport, inner_network, is_outer_v6, has_checksum } = tunnel;
@@ -103,7 +107,7 @@ impl GsoTunnel {
         }
     }
 
-    /// The tunnel over UDP; `None` for [`GsoTunnel::OTHER`].
+    /// Returns the tunnel over UDP; `None` for [`GsoTunnel::OTHER`].
     #[must_use]
     pub const fn as_udp(self) -> Option<UdpTunnel> {
         let packed = self.0.get();
@@ -135,17 +139,18 @@ pub enum GsoKind {
     TcpV4,
     /// TCP over IPv6.
     TcpV6,
-    /// UDP datagrams of equal size, to be fragmented (the old `GSO_UDP`).
+    /// UDP datagrams of equal size, to be fragmented (the obsolete `GSO_UDP`).
     UdpFragment,
     /// UDP datagrams of equal size (`GSO_UDP_L4`).
     Udp,
-    /// No segments, but pure ACKs of one connection: the first as a frame, with the numbers of the later
-    /// ones behind it (`rxo_ack::expand_packed`). Only for sinks that say so.
+    /// Pure ACKs of one connection instead of segments: the first as a frame, followed by the numbers of the
+    /// later ones (`rxo_ack::expand_packed`). Only for sinks that declare support.
     AckTemplate,
 }
 
 impl GsoKind {
-    /// The protocol number of the segments, and whether they are of IPv6 if the kind says it; `None` for ACK templates.
+    /// Returns the protocol number of the segments, and `true` for IPv6 if the kind defines the version;
+    /// `None` for ACK templates.
     #[inline]
     #[must_use]
     pub const fn segments(self) -> Option<(u8, Option<bool>)> {

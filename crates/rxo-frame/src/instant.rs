@@ -6,23 +6,23 @@ pub use core::time::Duration;
 
 /// Nanoseconds on a monotonic clock whose zero the caller chooses.
 ///
-/// Pure crates take an `Instant` as an argument and never read a clock, so the same input gives the
-/// same output, also on virtual time. Wraps after 584 years; arithmetic saturates.
+/// Pure crates receive an `Instant` as an argument and never read a clock, so equal inputs give equal
+/// outputs, also on virtual time. The range is 584 years; arithmetic saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The clock's zero.
+    /// The zero of the clock.
     pub const ZERO: Self = Self(0);
 
-    /// The instant `nanos` nanoseconds after zero.
+    /// Creates the instant `nanos` nanoseconds after zero.
     #[inline]
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The instant `micros` microseconds after zero.
+    /// Creates the instant `micros` microseconds after zero.
     #[inline]
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
@@ -36,15 +36,15 @@ impl Instant {
         self.0
     }
 
-    /// Nanoseconds from `earlier` to `self`; 0 if `self` is not later. Cheaper than a [`Duration`],
-    /// which divides.
+    /// Returns the nanoseconds from `earlier` to `self`; 0 if `self` is not later. Cheaper than a
+    /// [`Duration`], which divides.
     #[inline]
     #[must_use]
     pub const fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// `nanos` nanoseconds later, at most the last instant there is. Cheaper than adding a [`Duration`], which
+    /// Returns the instant `nanos` nanoseconds later; saturates. Cheaper than adding a [`Duration`], which
     /// multiplies.
     #[inline]
     #[must_use]
@@ -52,7 +52,7 @@ impl Instant {
         Self(self.0.saturating_add(nanos))
     }
 
-    /// The time from `earlier` to `self`; zero if `self` is not later.
+    /// Returns the time from `earlier` to `self`; zero if `self` is not later.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {

@@ -5,19 +5,17 @@
 //!             ──▶ Gather { header, pieces of payload, offload } ──▶ sink; dropped buffers return to their Pool
 //! ```
 //!
-//! Separate so that the crates above can use frames without knowing where they came from or who
-//! owns their bytes. From the bottom up:
+//! Separate so that the crates above can use frames without depending on their device or on the owner of
+//! their bytes. From the bottom up:
 //!
-//! * [`Instant`] is a point on a monotonic clock. The caller reads the clock; this crate never
-//!   does.
+//! * [`Instant`] is a point on a monotonic clock. The caller reads the clock; this crate never does.
 //! * [`Pool`] owns a fixed number of buffers. A dropped [`PoolBuf`] returns to it, from any thread.
-//! * [`Frame`] is link-layer bytes with the device's metadata. Its buffer is a [`FrameBuffer`]: a
-//!   `&[u8]`, a `Vec<u8>`, a [`PoolBuf`], a slot of a memory-mapped ring.
-//! * [`Gather`] is the interface through which packets in several pieces reach a sink without a
-//!   copy.
-//! * [`Load`] is what a sink says of its receiver: how much it has not taken yet.
+//! * [`Frame`] is link-layer bytes with the device's metadata. Its buffer is a [`FrameBuffer`]: a `&[u8]`, a
+//!   `Vec<u8>`, a [`PoolBuf`], a slot of a memory-mapped ring.
+//! * [`Gather`] is the interface that passes packets in several pieces to a sink without a copy.
+//! * [`Load`] is the number of packets that a receiver has not processed yet, as its sink reports it.
 //! * [`Chain`] is payload in several pieces, read in order.
-//! * [`SharedBytes`] is text that an application lends instead of copying it.
+//! * [`SharedBytes`] are bytes that an application lends instead of having them copied.
 //! * [`counters!`] declares a struct of counters with their names, sums and differences.
 //! * [`reasons!`] declares an enum of reasons with the names of their counters.
 //!

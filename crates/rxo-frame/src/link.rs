@@ -1,6 +1,6 @@
 //! The first header of a frame.
 
-/// The header that a frame begins with.
+/// The header with which a frame begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LinkKind {
     /// An Ethernet header (TAP, packet sockets, network cards).

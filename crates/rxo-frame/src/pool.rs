@@ -1,18 +1,18 @@
 //! A fixed pool of buffers. Any thread may take and return them.
 //!
-//! All memory is allocated in [`Pool::new`] and lives until the last handle and the last buffer
-//! are dropped. Taking and returning a buffer is a pop or a push on a lock-free stack of indices:
-//! one atomic exchange, which neither waits for another thread nor allocates. Buffers that are
-//! dropped together ([`FrameBuffer::drop_all`]) return by a single exchange. The buffer that was
-//! returned last is taken first, because it is probably still in the cache. A processor without 64-bit atomics
-//! has a set of bits instead of the stack, as lock-free.
+//! All memory is allocated in [`Pool::new`] and lives until the last handle and the last buffer are dropped.
+//! Taking and returning a buffer is a pop or a push on a lock-free stack of indices: one atomic exchange,
+//! which neither waits for another thread nor allocates. Buffers that are dropped together
+//! ([`FrameBuffer::drop_all`]) return by a single exchange. The buffer that was returned last is taken first,
+//! because it is probably still in the cache. On a processor without 64-bit atomics, a lock-free bit set
+//! replaces the stack.
 //!
-//! Buffers do not count references to the memory. The last handle closes the stack, and a closed
-//! stack counts the buffers that come back. Whoever brings the last one frees the memory.
+//! The memory has no reference count for its buffers. The last handle closes the stack, and a closed stack
+//! counts the buffers that return. The thread that returns the last one frees the memory.
 //!
-//! This is the only unsafe code of the crate. It is sound because an index is either on the stack
-//! or in exactly one [`PoolBuf`], only that `PoolBuf` touches the memory of the index, and the
-//! memory is freed when there are no handles and all indices are on the stack.
+//! This is the only unsafe code of the crate. It is sound because an index is either on the stack or in
+//! exactly one [`PoolBuf`], only that `PoolBuf` accesses the memory of the index, and the memory is freed only
+//! when there are no handles and all indices are on the stack.
 #![allow(unsafe_code, reason = "buffers that are owned one by one are cut from one allocation")]
 
 use alloc::boxed::Box;
@@ -44,25 +44,25 @@ pub struct Pool {
     handles: Arc<Handles>,
 }
 
-/// What all handles of a pool share: the right to take buffers.
+/// The state that all handles of a pool share: the right to take buffers.
 struct Handles {
-    /// Freed by the drop of this value, or by that of the last buffer that is not back by then.
+    /// Freed when this value is dropped, or when the last missing buffer returns later.
     shared: NonNull<Shared>,
 }
 
 struct Shared {
     /// The top of the stack of free buffers; see [`IndexStack`].
     top: stack::Top,
-    /// The links of that stack.
+    /// The links of the stack.
     below: Box<[AtomicU32]>,
     memory: Box<[UnsafeCell<Line>]>,
-    /// Distance between the starts of two buffers, in cache lines.
+    /// The distance between the starts of two buffers, in cache lines.
     stride_lines: usize,
     bytes_each: u32,
 }
 
-/// A cache line. Two buffers never share one, so threads that use neighbouring buffers do not
-/// disturb each other. Its bytes are reached through a pointer to the whole memory.
+/// One cache line. Two buffers never share one, so threads with neighbouring buffers do not slow each other.
+/// Its bytes are accessed through a pointer to the whole memory.
 #[repr(align(64))]
 struct Line {
     _bytes: [u8; LINE_BYTES],
@@ -81,8 +81,7 @@ unsafe impl Send for PoolBuf {}
 unsafe impl Sync for PoolBuf {}
 
 impl Pool {
-    /// Makes a pool of `buffers` zeroed buffers of `bytes_each` bytes. This is the only function
-    /// that allocates.
+    /// Creates a pool of `buffers` zeroed buffers of `bytes_each` bytes. Only this function allocates.
     ///
     /// # Panics
     /// If either number is 2³² - 1 or more, if all buffers together exceed the largest possible
@@ -109,8 +108,8 @@ impl Pool {
         Self { handles: Arc::new(Handles { shared }) }
     }
 
-    /// Takes a buffer of [`Pool::bytes_each`] bytes, which still holds what its last owner wrote.
-    /// `None` if no buffer is free. Neither allocates nor waits.
+    /// Takes a buffer of [`Pool::bytes_each`] bytes, which still contains the data of its last owner. `None`
+    /// if no buffer is free. Neither allocates nor waits.
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<PoolBuf> {
@@ -120,14 +119,14 @@ impl Pool {
         Some(PoolBuf { start, shared: self.handles.shared, index, length: shared.bytes_each })
     }
 
-    /// Whether no buffer is free. Another thread may return one at any time.
+    /// Returns `true` if no buffer is free. Another thread may return one at any time.
     #[inline]
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.shared().free().is_empty()
     }
 
-    /// Number of free buffers. O(n), and exact only while no other thread takes or returns buffers.
+    /// The number of free buffers. O(n), and exact only while no other thread takes or returns buffers.
     #[must_use]
     pub fn available(&self) -> usize {
         self.shared().free().len()
@@ -152,12 +151,12 @@ impl Shared {
         IndexStack { top: &self.top, below: &self.below }
     }
 
-    /// The first byte of the buffer `index`.
+    /// The address of the first byte of the buffer `index`.
     #[inline]
     fn start(&self, index: u32) -> *mut u8 {
         let first = index as usize * self.stride_lines;
-        // Derived from the whole slice of cells, so that the pointer may reach all lines of the
-        // buffer. In bounds, because there are `stride_lines` lines for every index.
+        // Derived from the whole slice of cells, so that the pointer may access all lines of the buffer. In
+        // bounds, because there are `stride_lines` lines for every index.
         self.memory.as_ptr().wrapping_add(first).cast::<u8>().cast_mut()
     }
 }
@@ -176,13 +175,12 @@ impl Drop for Handles {
     }
 }
 
-/// Returns the distance between two buffers and the size of all buffers, both in cache lines;
-/// `None` if all buffers exceed `most_bytes`, the platform's largest allocation. Computes in 64
-/// bits, where nothing wraps. In 32 bits the product could wrap, and buffers would lie beyond the
-/// end of the memory.
+/// Returns the distance between two buffers and the size of all buffers, both in cache lines; `None` if the
+/// size exceeds `most_bytes`, the platform's largest allocation. Computes in 64 bits, because in 32 bits the
+/// product could wrap around, and buffers would lie beyond the end of the memory.
 fn lines(buffers: u32, bytes_each: u32, most_bytes: u64) -> Option<(usize, usize)> {
-    // Odd, so that the first lines of the buffers, which hold the headers, spread over all sets of
-    // the cache.
+    // Odd, so that the first lines of the buffers, which contain the headers, spread over all sets of the
+    // cache.
     let stride = u64::from(bytes_each).div_ceil(LINE_BYTES as u64) | 1;
     let lines = stride.checked_mul(u64::from(buffers))?;
     lines.checked_mul(LINE_BYTES as u64).filter(|bytes| *bytes <= most_bytes)?;
@@ -199,25 +197,25 @@ impl fmt::Debug for Pool {
 ///
 /// It keeps the memory of the pool alive, so it may outlive the last [`Pool`] handle.
 pub struct PoolBuf {
-    /// Its first byte. Kept, so that reading a buffer reads nothing of the pool.
+    /// The address of its first byte. Stored here, so that reading a buffer does not access the pool.
     start: *mut u8,
-    /// Alive while this buffer has not returned `index`. Dangling if it is of no pool.
+    /// Valid until this buffer returns `index`. Dangling if the buffer belongs to no pool.
     shared: NonNull<Shared>,
-    /// [`stack::END`] if it is of no pool.
+    /// The index in the pool; [`stack::END`] if the buffer belongs to no pool.
     index: u32,
-    /// Never above `shared.bytes_each`.
+    /// The current length, in bytes; at most `shared.bytes_each`.
     length: u32,
 }
 
 impl PoolBuf {
-    /// Capacity in bytes; 0 for the default buffer, which belongs to no pool.
+    /// The capacity in bytes; 0 for the default buffer, which belongs to no pool.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared().map_or(0, |shared| shared.bytes_each as usize)
     }
 
-    /// Sets its length to `bytes`. Bytes that this adds hold what an earlier owner wrote.
+    /// Sets the length to `bytes`. Added bytes contain the data of an earlier owner.
     ///
     /// # Panics
     /// If `bytes` is more than [`PoolBuf::capacity`].
@@ -227,13 +225,13 @@ impl PoolBuf {
         self.length = bytes as u32;
     }
 
-    /// Shortens it to at most `bytes` bytes.
+    /// Shortens the buffer to at most `bytes` bytes.
     #[inline]
     pub fn truncate(&mut self, bytes: usize) {
         self.length = bytes.min(self.length as usize) as u32;
     }
 
-    /// Whether it is of no pool.
+    /// Returns `true` if the buffer belongs to no pool.
     #[inline]
     const fn is_nowhere(&self) -> bool {
         self.index == stack::END
@@ -250,7 +248,8 @@ impl PoolBuf {
 }
 
 impl Default for PoolBuf {
-    /// An empty buffer of no pool. It stands where a buffer was that has been taken, and costs nothing.
+    /// Creates an empty buffer that belongs to no pool, as a placeholder for a buffer that was taken. Costs
+    /// nothing.
     #[inline]
     fn default() -> Self {
         let start = NonNull::<u8>::dangling().as_ptr();
@@ -322,7 +321,7 @@ impl FrameBuffer for PoolBuf {
 /// handles.
 ///
 /// # Safety
-/// The indices of `chain` belong to the caller, who uses neither them nor `shared` afterwards.
+/// The indices of `chain` must belong to the caller, which must not use them or `shared` afterwards.
 #[inline]
 unsafe fn give_back(shared: NonNull<Shared>, chain: Chain) {
     let shared = shared.as_ptr();
@@ -336,7 +335,7 @@ unsafe fn give_back(shared: NonNull<Shared>, chain: Chain) {
     }
 }
 
-/// Frees the memory. Out of line, because few buffers are the last.
+/// Frees the memory. Not inlined, because it runs only for the last buffer of a pool.
 #[cold]
 fn free(shared: Box<Shared>) {
     drop(shared);

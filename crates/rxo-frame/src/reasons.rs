@@ -1,10 +1,10 @@
 //! Declares enums of reasons.
 //!
-//! Everything that happens to a frame has a reason, and every reason has a counter. This module is
-//! here because the crates that count do not know each other.
+//! Everything that happens to a frame has a reason, and every reason has a counter. This module is in this
+//! crate because the crates that count do not depend on each other.
 
-/// Declares an enum of reasons, each with the stable name of its counter, so that no list can miss
-/// one. Adds `ALL`, `COUNT` and `name()`.
+/// Declares an enum of reasons, each with the stable name of its counter, so that no list can omit one. Adds
+/// `ALL`, `COUNT` and `name()`.
 ///
 /// # Examples
 /// ```
@@ -28,10 +28,10 @@ macro_rules! reasons {
         impl $name {
             /// Every reason, in the order of the counters.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-            /// Number of reasons.
+            /// The number of reasons.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// Name of the counter. Stable across versions.
+            /// The name of the counter. Stable across versions.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -1,4 +1,4 @@
-//! Bytes with several owners, for text that is lent instead of copied.
+//! Bytes with several owners, for data that is lent instead of copied.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -6,12 +6,12 @@ use core::fmt;
 use core::mem;
 use core::ops::Deref;
 
-/// A range of immutable bytes with shared ownership. A clone and a part share the bytes; these are dropped with
+/// A range of immutable bytes with shared ownership. Clones and parts share the bytes, which are dropped with
 /// the last of them.
 ///
-/// An application lends such bytes to a connection, which keeps them until the peer has them. The owner is a
-/// `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type that gives a slice. A
-/// part, however small, keeps the whole owner.
+/// An application lends such bytes to a connection, which keeps them until the peer has acknowledged them.
+/// The owner is a `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type
+/// that provides a slice. A part, however small, keeps the whole owner alive.
 ///
 /// # Examples
 /// ```
@@ -35,12 +35,12 @@ enum Owner {
 }
 
 impl SharedBytes {
-    /// All bytes of `owner`, which is moved to memory of its own: one allocation. `owner` must return the same
-    /// bytes at each call of `as_ref`. A connection that is lent bytes that change sends a mixture, or segments
-    /// whose checksum is wrong; bytes that are gone read as nothing.
+    /// Creates a range of all bytes of `owner`, which is moved to the heap: one allocation. `owner` must
+    /// return the same bytes at each call of `as_ref`. If they change, a connection sends a mixture, or
+    /// segments with a wrong checksum; if they become fewer, the range reads as empty.
     ///
-    /// A mapped file needs more care: if the file shrinks, reading a page behind its end raises SIGBUS, which ends the
-    /// process, and it is raised in whichever thread sends. Lend a mapping only of a file that nobody else can
+    /// A mapped file needs more care. If the file shrinks, reading a page behind its end raises SIGBUS in the
+    /// thread that sends, which ends the process. Lend a mapping only of a file that nobody else can
     /// truncate; read other files into memory.
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         let end = owner.as_ref().len();
@@ -53,13 +53,13 @@ impl SharedBytes {
         self.end - self.start
     }
 
-    /// Whether there are no bytes.
+    /// Returns `true` if there are no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Takes the first `bytes` off, or all if there are fewer, and returns them. Copies nothing.
+    /// Removes the first `bytes`, or all if there are fewer, and returns them. Copies nothing.
     #[must_use = "`advance` drops them"]
     pub fn split_to(&mut self, bytes: usize) -> Self {
         if bytes >= self.len() {
@@ -80,7 +80,7 @@ impl SharedBytes {
         }
     }
 
-    /// Whether `next` is what follows in the memory of the same owner.
+    /// Returns `true` if `next` begins where this range ends, in the memory of the same owner.
     #[must_use]
     pub fn is_followed_by(&self, next: &Self) -> bool {
         let is_same_owner = match (&self.owner, &next.owner) {
@@ -91,7 +91,7 @@ impl SharedBytes {
         is_same_owner && self.end == next.start
     }
 
-    /// Appends `next` if it [follows](SharedBytes::is_followed_by); else returns it. Copies nothing.
+    /// Appends `next` if it [follows](SharedBytes::is_followed_by) this range. Copies nothing.
     ///
     /// # Errors
     /// `next`, if it does not follow.
@@ -103,7 +103,7 @@ impl SharedBytes {
         Ok(())
     }
 
-    /// The first `bytes`, or all if there are fewer. Copies nothing.
+    /// Returns the first `bytes`, or all if there are fewer. Copies nothing.
     #[must_use]
     pub fn first(&self, bytes: usize) -> Self {
         self.clone().split_to(bytes)
@@ -119,7 +119,7 @@ impl Deref for SharedBytes {
             Owner::Static(bytes) => bytes,
             Owner::Shared(owner) => (**owner).as_ref(),
         };
-        // An owner that shrinks reads as nothing.
+        // A range beyond an owner that shrank reads as empty.
         bytes.get(self.start..self.end).unwrap_or_default()
     }
 }
@@ -205,7 +205,7 @@ mod tests {
         assert!(SharedBytes::default().is_empty());
     }
 
-    /// Against its contract, but no reason to panic.
+    /// The owner breaks the contract, but nothing may panic.
     #[test]
     fn an_owner_that_shrinks_reads_as_nothing() {
         struct Shrinks(AtomicBool);

@@ -50,7 +50,7 @@ fn a_range_outside_its_buffer_is_refused() {
 #[derive(Clone, Debug)]
 enum Step {
     Push(Vec<u8>, usize, usize),
-    /// Buffers with the same bytes, as many as there are room for.
+    /// Appends a number of buffers with the same bytes, as far as capacity allows.
     Extend(Vec<u8>, usize),
     Advance(usize),
     Read(usize),

@@ -1,27 +1,29 @@
-//! A lock-free set of indices, for processors without 64-bit atomics: one bit for each index.
+//! A lock-free set of indices, for processors without 64-bit atomics: one bit per index.
 //!
-//! It has the face of [`stack`](super::stack), which needs 64 bits to tell a top that has not changed from one that
-//! was popped and pushed again. With 32 bits that count would be too short to be safe. A bit needs no count: whoever
-//! clears it owns the index. Taking is O(n / 32) at worst; the lowest free index is taken first.
+//! It has the same interface as [`stack`](super::stack), which needs 64 bits to distinguish an unchanged top
+//! from one that was popped and pushed again. With 32 bits that count would be too short to be safe. A bit
+//! needs no count: the thread that clears it owns the index. Taking is O(n / 32) at worst; the lowest free
+//! index is taken first.
 //!
-//! Beside the bits stands a count of the indices that are out, and one more while the set is open. Whoever brings
-//! it to zero frees the memory.
+//! Next to the bits is a count of the taken indices, plus one while the set is open. The thread that
+//! decrements it to zero frees the memory.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// The count of indices that are out, and of the open set.
+/// The number of taken indices, plus one while the set is open.
 pub(super) type Top = AtomicU32;
 
-/// The indices 0..n, each in the set at most once. Borrows atomics only, for the reason that `stack` gives.
+/// The indices 0..n, each in the set at most once. Borrows only atomics, for the reason given in `stack`.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
-    /// The count.
+    /// The count of taken indices.
     pub(super) top: &'a Top,
-    /// The bits.
+    /// One bit per index, set if the index is free.
     pub(super) below: &'a [AtomicU32],
 }
 
-/// Taken indices on their way back. Those added later are in the set already, but are not counted.
+/// Taken indices that are being returned. The bits of the added ones are already set, but the count does not
+/// include them yet.
 #[derive(Clone, Copy)]
 pub(super) struct Chain {
     first: u32,
@@ -36,22 +38,23 @@ impl Chain {
     }
 }
 
-/// The number of indices must be lower than this, which is no index.
+/// An upper bound, which is no index itself: the number of indices must be lower.
 pub(super) const END: u32 = u32::MAX;
 
-/// The count of an open set whose indices are all there.
+/// The count of an open set that contains all its indices.
 pub(super) const fn full_top(_count: u32) -> Top {
     AtomicU32::new(1)
 }
 
-/// The bits of a set of all indices below `count`.
+/// The bits of a set that contains all indices below `count`.
 pub(super) fn full_below(count: u32) -> impl Iterator<Item = AtomicU32> {
     let bits = |left: u32| if left < 32 { (1 << left) - 1 } else { u32::MAX };
     (0..count.div_ceil(32)).map(move |word| AtomicU32::new(bits(count - word * 32)))
 }
 
 impl IndexStack<'_> {
-    /// Takes the lowest index. Writes made before it was returned are visible afterwards. The set must be open.
+    /// Takes the lowest index; `None` if there is none. Writes made before it was returned are visible
+    /// afterwards. The set must be open.
     pub(super) fn pop(self) -> Option<u32> {
         for (word, bits) in (0..).zip(self.below) {
             let mut seen = bits.load(Ordering::Relaxed);
@@ -68,8 +71,9 @@ impl IndexStack<'_> {
         None
     }
 
-    /// Returns `chain`. Whether the set is closed and these were the last indices missing; then everything that
-    /// other threads did before they returned theirs is visible, and no other thread touches the set any more.
+    /// Returns `chain` to the set. The result is `true` if the set is closed and these were the last missing
+    /// indices. Then all writes of other threads before their returns are visible, and no other thread
+    /// accesses the set any more.
     #[must_use = "the last one to push frees the memory"]
     pub(super) fn push(self, chain: Chain) -> bool {
         self.put(chain.first);
@@ -77,7 +81,7 @@ impl IndexStack<'_> {
         self.top.fetch_sub(count, Ordering::AcqRel) == count
     }
 
-    /// Returns `index`, which the caller has taken, with `chain`.
+    /// Returns `index`, which the caller has taken, together with `chain`.
     pub(super) fn add(self, chain: &mut Chain, index: u32) {
         chain.added += 1;
         self.put(index);
@@ -87,19 +91,20 @@ impl IndexStack<'_> {
         self.below[index as usize / 32].fetch_or(1 << (index % 32), Ordering::Release);
     }
 
-    /// Closes the set, from which nobody takes any more. Returns whether all indices are in it; otherwise the
-    /// last [`IndexStack::push`] returns `true`.
+    /// Closes the set; nobody may take indices afterwards. Returns `true` if all indices are in it; otherwise
+    /// the last
+    /// [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
         self.top.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Whether no index is in the set. O(n / 32).
+    /// Returns `true` if no index is in the set. O(n / 32).
     pub(super) fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Number of indices. O(n / 32), and exact only while no other thread changes the set.
+    /// The number of indices in the set. O(n / 32), and exact only while no other thread changes the set.
     pub(super) fn len(self) -> usize {
         self.below.iter().map(|bits| bits.load(Ordering::Acquire).count_ones() as usize).sum()
     }

@@ -1,7 +1,7 @@
-//! Buffers that are dropped together, on their way back to their pool.
+//! Buffers that are dropped together and return to their pool at once.
 //!
-//! They are linked with plain stores, which no other thread sees before they are returned, all by one
-//! atomic exchange. An exchange costs as much as ten such stores.
+//! They are linked with plain stores, which no other thread reads before all are returned by one atomic
+//! exchange. An exchange costs as much as ten such stores.
 
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
@@ -9,15 +9,15 @@ use core::ptr::NonNull;
 use super::stack::Chain;
 use super::{PoolBuf, Shared, give_back};
 
-/// Buffers of one pool, returned when this is dropped.
+/// Buffers of one pool that are returned when this value is dropped.
 pub(super) struct Returning {
-    /// Alive because it lacks the buffers of `chain`.
+    /// Valid because the buffers of `chain` are still missing.
     shared: NonNull<Shared>,
     chain: Chain,
 }
 
 impl Returning {
-    /// Begins with `first`; `None` if it is of no pool.
+    /// Begins with `first`; `None` if it belongs to no pool.
     #[inline]
     pub(super) fn of(first: PoolBuf) -> Option<Self> {
         if first.is_nowhere() {
@@ -27,7 +27,7 @@ impl Returning {
         Some(Self { shared: first.shared, chain: Chain::of(first.index) })
     }
 
-    /// Adds a buffer. One of another pool comes back, one of no pool is passed over.
+    /// Adds a buffer. A buffer of another pool is handed back as `Some`; one without a pool is ignored.
     #[inline]
     pub(super) fn add(&mut self, buffer: PoolBuf) -> Option<PoolBuf> {
         if buffer.shared != self.shared {

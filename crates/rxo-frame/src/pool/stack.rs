@@ -1,8 +1,8 @@
 //! A lock-free stack of indices (after Treiber, 1986) that manages no memory.
 //!
-//! Separate from the pool because it is safe code: the pool keeps the atomics and decides what an
-//! index stands for. A change of the stack is one atomic exchange of `top`. The same exchange
-//! decides, after [`IndexStack::close`], who returned the last index.
+//! Separate from the pool because it is safe code: the pool owns the atomics and defines the meaning of an
+//! index. A change of the stack is one atomic exchange of `top`. After [`IndexStack::close`], the same
+//! exchange decides which thread returned the last index.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,18 +11,18 @@ pub(super) type Top = AtomicU64;
 
 /// The indices 0..n, each on the stack at most once.
 ///
-/// Borrows atomics only. A method that returned the last index may therefore run on for a moment
-/// after another thread has freed them: nothing but its last exchange touches them.
+/// Borrows only atomics. So a method that returned the last index may still be running when another thread
+/// frees them: after its last exchange it accesses nothing.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
-    /// While the stack is open: the top index in the lower half, a count of changes in the upper
-    /// half. Afterwards [`CLOSED`], and in the upper half the number of indices not yet returned.
+    /// While the stack is open: the top index in the lower half, a count of changes in the upper half. After
+    /// it is closed: [`CLOSED`], and in the upper half the number of indices not yet returned.
     ///
-    /// The count tells an unchanged top from one that was popped and pushed again. Without it, a
-    /// thread that read `below` of the old top could install a stale value. To fool the count, a
-    /// thread would have to sleep through a multiple of 2³² changes.
+    /// The count distinguishes an unchanged top from one that was popped and pushed again. Without it, a
+    /// thread that read `below` of the old top could install a stale value. The count fails only if a thread
+    /// sleeps during an exact multiple of 2³² changes.
     pub(super) top: &'a Top,
-    /// For each index on the stack, the one below it.
+    /// For each index on the stack, the index below it.
     pub(super) below: &'a [AtomicU32],
 }
 
@@ -41,25 +41,26 @@ impl Chain {
     }
 }
 
-/// The number of indices must be lower than this, so that [`NONE`] and [`CLOSED`] are not indices.
+/// An upper bound: the number of indices must be lower, so that [`NONE`] and [`CLOSED`] are not indices.
 pub(super) const END: u32 = u32::MAX;
-/// The value below the lowest index.
+/// Stands for "no index" below the lowest one.
 const NONE: u32 = u32::MAX;
-/// The top of a closed stack.
+/// The top index of a closed stack.
 const CLOSED: u32 = u32::MAX - 1;
 
-/// `top` of a stack of all indices below `count`, with 0 on top.
+/// The initial `top` of a stack that contains all indices below `count`, with 0 on top.
 pub(super) const fn full_top(count: u32) -> AtomicU64 {
     AtomicU64::new(if count == 0 { NONE as u64 } else { 0 })
 }
 
-/// `below` of a stack of all indices below `count`, with 0 on top.
+/// The initial `below` of a stack that contains all indices below `count`, with 0 on top.
 pub(super) fn full_below(count: u32) -> impl Iterator<Item = AtomicU32> {
     (1..=count).map(move |next| AtomicU32::new(if next == count { NONE } else { next }))
 }
 
 impl IndexStack<'_> {
-    /// Pops the top index. Writes made before it was pushed are visible afterwards.
+    /// Pops the top index; `None` if the stack is empty. Writes made before it was pushed are visible
+    /// afterwards.
     ///
     /// The stack must not be closed.
     #[inline]
@@ -70,7 +71,7 @@ impl IndexStack<'_> {
             if index == NONE {
                 return None;
             }
-            // May be stale if another thread has popped it. Then the exchange fails.
+            // May be stale if another thread popped the index. Then the exchange fails.
             let below = self.below[index as usize].load(Ordering::Relaxed);
             match self.replace(seen, below) {
                 Ok(()) => return Some(index),
@@ -79,9 +80,9 @@ impl IndexStack<'_> {
         }
     }
 
-    /// Pushes `chain`. Returns whether the stack is closed and these were the last indices missing;
-    /// then everything that other threads did before they pushed theirs is visible, and no other
-    /// thread touches the stack any more.
+    /// Pushes `chain`. Returns `true` if the stack is closed and these were the last missing indices. Then
+    /// all writes of other threads before their pushes are visible, and no other thread accesses the stack
+    /// any more.
     #[inline]
     #[must_use = "the last one to push frees the memory"]
     pub(super) fn push(self, chain: Chain) -> bool {
@@ -96,14 +97,15 @@ impl IndexStack<'_> {
         self.count_down(chain)
     }
 
-    /// Puts `index`, which the caller has popped, on top of `chain`.
+    /// Adds `index`, which the caller has popped, on top of `chain`.
     #[inline]
     pub(super) fn add(self, chain: &mut Chain, index: u32) {
         self.link(index, chain.top);
         chain.top = index;
     }
 
-    /// Counts the indices of `chain` as returned to a closed stack. Returns whether they were the last.
+    /// Counts the indices of `chain` as returned to a closed stack. Returns `true` if they were the last
+    /// ones.
     #[cold]
     fn count_down(self, chain: Chain) -> bool {
         let mut index = chain.top;
@@ -121,13 +123,14 @@ impl IndexStack<'_> {
         self.below[index as usize].store(below, Ordering::Relaxed);
     }
 
-    /// Closes the stack, on which no thread pops any more. Returns whether all indices are on it;
-    /// otherwise the last [`IndexStack::push`] returns `true`.
+    /// Closes the stack; nobody may pop afterwards. Returns `true` if all indices are on it; otherwise the
+    /// last
+    /// [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
         let mut seen = self.top.load(Ordering::Acquire);
         loop {
-            // Exact, if `top` has not changed since: without pops, all below it stays as it is.
+            // Exact if `top` has not changed since: without pops, everything below it stays the same.
             let missing = self.below.len() - self.depth(seen as u32);
             let closed = (missing as u64) << 32 | u64::from(CLOSED);
             let exchange =
@@ -139,29 +142,29 @@ impl IndexStack<'_> {
         }
     }
 
-    /// Whether no index is on the stack.
+    /// Returns `true` if no index is on the stack.
     pub(super) fn is_empty(self) -> bool {
         self.top.load(Ordering::Relaxed) as u32 == NONE
     }
 
-    /// Number of indices on the stack. O(n), and exact only while no other thread changes it.
+    /// The number of indices on the stack. O(n), and exact only while no other thread changes it.
     pub(super) fn len(self) -> usize {
         self.depth(self.top.load(Ordering::Acquire) as u32)
     }
 
-    /// Number of indices from `index` down. Ends even if other threads change the chain meanwhile.
+    /// Counts the indices from `index` down. Terminates even if other threads change the chain meanwhile.
     fn depth(self, index: u32) -> usize {
         let below = |index: &u32| Some(self.below.get(*index as usize)?.load(Ordering::Relaxed));
         let chain = core::iter::successors(Some(index), below);
         chain.take(self.below.len()).take_while(|index| *index != NONE).count()
     }
 
-    /// Replaces the top `seen` by `index`. If the top has changed, returns the new one.
+    /// Replaces the top `seen` by `index`. If the top has changed, returns the new one as the error.
     #[inline]
     fn replace(self, seen: u64, index: u32) -> Result<(), u64> {
         let changes = (seen >> 32).wrapping_add(1) << 32;
         let next = changes | u64::from(index);
-        // Release for the bytes and `below` written before a push; acquire for those of a pop.
+        // Release for the bytes and `below` written before a push; acquire for those read after a pop.
         self.top.compare_exchange_weak(seen, next, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
     }
 }

@@ -78,8 +78,8 @@ fn pools_of_nothing_are_no_special_case() {
     assert!(first.is_empty() && second.is_empty() && empty.take().is_none());
 }
 
-/// Threads take buffers, mark every byte, pass some to another thread that drops them, and check
-/// that the mark is whole. If a buffer had two owners, it would show another's mark.
+/// Threads take buffers, mark every byte, pass some to another thread that drops them, and check that the
+/// mark is intact. A buffer with two owners would show another's mark.
 #[test]
 fn threads_never_own_the_same_buffer() {
     const THREADS: u64 = 4;
@@ -178,7 +178,7 @@ fn buffers_dropped_together_free_the_memory_of_a_pool_that_is_gone() {
     }
 }
 
-/// Buffers that were given before the panic come back.
+/// Buffers that the iterator yielded before the panic return to the pool.
 #[test]
 fn buffers_dropped_together_come_back_despite_a_panic() {
     let pool = Pool::new(3, 8);
@@ -190,8 +190,8 @@ fn buffers_dropped_together_come_back_despite_a_panic() {
     assert_eq!(pool.available(), 3);
 }
 
-/// Which of all that end a pool frees the memory, if `taken` of its buffers are out when the last
-/// handle goes: `None` is the handle, `Some(n)` the nth buffer that returns.
+/// Returns which event frees the memory if `taken` buffers are missing when the last handle is dropped:
+/// `None` for the handle, `Some(n)` for the nth buffer that returns.
 fn freed_by(buffers: u32, taken: usize) -> Vec<Option<usize>> {
     let (top, below) = (stack::full_top(buffers), stack::full_below(buffers).collect::<Vec<_>>());
     let stack = IndexStack { top: &top, below: &below };
@@ -210,8 +210,8 @@ fn the_last_to_end_frees_the_memory() {
     assert_eq!(freed_by(3, 3), [Some(2)]);
 }
 
-/// The handle goes while threads return all buffers. Whatever the order, one of them frees the
-/// memory, and it sees what all others wrote before.
+/// The handle is dropped while threads return all buffers. In any order, one of them frees the memory, and
+/// all earlier writes of the others are visible to it.
 #[test]
 fn one_of_all_threads_frees_the_memory() {
     const THREADS: u32 = 3;
@@ -254,8 +254,8 @@ fn one_of_all_threads_frees_the_memory() {
     }
 }
 
-/// Both ends at once: handles are dropped by one thread, buffers by others. Under Miri this shows
-/// memory that is freed early, twice or never.
+/// One thread drops handles while others drop buffers. Under Miri this detects memory that is freed early,
+/// twice or never.
 #[test]
 fn threads_return_buffers_while_the_pool_ends() {
     const ROUNDS: u8 = if cfg!(miri) { 20 } else { 200 };
@@ -291,7 +291,7 @@ const MOST_BYTES_32: u64 = i32::MAX as u64;
 #[test]
 fn lines_beyond_the_largest_allocation_are_refused_on_32_bits() {
     assert_eq!(lines(4, 100, MOST_BYTES_32), Some((3, 12)));
-    // 65 buffers of 2^26 lines: in 32 bits the product wraps to 2^26.
+    // For 65 buffers of 2^26 lines, the product wraps around to 2^26 in 32 bits.
     let wrapping = lines(65, u32::MAX - 64, MOST_BYTES_32);
     assert_eq!(wrapping, None);
     assert_eq!(lines(1 << 25, 63, MOST_BYTES_32), None, "2 GiB");
