@@ -1,14 +1,14 @@
-//! What the system can wait for at an end of a device.
+//! File descriptors on which the system can wait for a source or sink.
 //!
-//! It is a trait of its own because a device may have several descriptors or none, and because
-//! middleware passes on those of the device that it wraps.
+//! A separate trait because a device may have several descriptors or none, and because middleware passes on
+//! those of the device that it wraps.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// An end of a device that can be waited for.
+/// A source or sink with file descriptors to wait for.
 pub trait Descriptors {
-    /// Calls `visit` with each descriptor that becomes readable when this source has something, or
-    /// writable when this sink has room. The descriptors may change between two waits.
+    /// Calls `visit` with each descriptor that becomes readable when this source has a frame, or writable
+    /// when this sink can accept a packet. The descriptors may change between two waits.
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>));
 }
 
@@ -18,7 +18,7 @@ impl<E: Descriptors + ?Sized> Descriptors for Box<E> {
     }
 }
 
-/// One descriptor by itself, such as an alarm that is waited for beside a device.
+/// A single descriptor, such as an alarm that is waited for together with a device.
 impl Descriptors for BorrowedFd<'_> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         visit(self.as_fd());

@@ -1,13 +1,13 @@
-//! What a frame source and a frame sink are, links in memory, and middleware.
+//! The traits for sources and sinks of frames, links in memory, and middleware.
 //!
 //! ```text
 //!  network ──▶ FrameSource::receive ──▶ frames ──▶ engine, worker ──▶ FrameSink::transmit ──▶ host
 //!              └ middleware: trace, loss, delay, the wire ┘                └ middleware: trace ┘
 //! ```
 //!
-//! The engine and the worker loops use these traits; `rxo-driver` implements them for the
-//! operating system. [`middleware`] wraps any source or sink. This crate does no input or output,
-//! and implementing its traits brings no decompressor.
+//! The engine and the worker loops use these traits; `rxo-driver` implements them for the operating system.
+//! [`middleware`] wraps any source or sink. This crate does no input or output and depends on no capture
+//! format.
 //!
 //! # Examples
 //! ```

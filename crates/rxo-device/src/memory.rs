@@ -1,8 +1,10 @@
-//! A link in memory: its source gives the packets that its sink took, or a test takes them by hand.
+//! A link in memory: its source provides the packets that its sink accepted. Tests may also take them
+//! directly.
 //!
-//! It is separate from the traits because it is one implementation of them, which makes no system
-//! calls. Contract: the link is bounded, and drops and counts what does not fit, as a device's full
-//! ring does. It keeps everything the sink was told about a packet. It reads no clock.
+//! Separate from the traits because it is one implementation of them, without system calls. Contract: the
+//! link is bounded; it drops and counts packets beyond its capacity, like a device with a full ring. It keeps
+//! all metadata that the sink received. It reads no clock.
+
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,19 +22,19 @@ mod tests;
 /// The settings of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// What a packet begins with.
+    /// The header with which each packet begins.
     pub link: LinkKind,
     /// The largest IP packet without segmentation, in bytes. Reported, not enforced.
     pub mtu: u32,
-    /// The largest GSO frame as an IP packet, in bytes; 0 for a link that takes none.
+    /// The largest GSO frame as an IP packet, in bytes; 0 for a link that accepts none.
     pub gso_bytes: u32,
-    /// Whether it takes GSO frames of UDP.
+    /// `true` if the link accepts GSO frames of UDP.
     pub segments_udp: bool,
-    /// Whether it takes GSO frames in tunnels over UDP.
+    /// `true` if the link accepts GSO frames in tunnels over UDP.
     pub segments_tunnels: bool,
-    /// The most packets that it holds.
+    /// The greatest number of packets in the link.
     pub most_packets: usize,
-    /// Whether it says that it expands ACK templates. It keeps them as they are.
+    /// `true` if the link reports that it expands ACK templates. It stores them unexpanded.
     pub expands_acks: bool,
 }
 
@@ -57,17 +59,17 @@ pub struct Sent {
     pub bytes: Vec<u8>,
     /// Its checksum status and segmentation.
     pub offload: Offload,
-    /// The VLAN tag beside the bytes.
+    /// The VLAN tag that is not in the bytes.
     pub vlan: Option<VlanTag>,
-    /// How many original frames are in it.
+    /// The number of original frames in the packet.
     pub frames: usize,
-    /// How many pieces it had.
+    /// The number of pieces in which the sink received the packet.
     pub pieces: usize,
-    /// The link's time when it was sent.
+    /// The link's time at which the packet was sent.
     pub sent_at: Instant,
 }
 
-/// The link. A clone is another handle on the same link, for any thread.
+/// A link in memory. A clone is another handle to the same link; handles may be used from any thread.
 #[derive(Clone, Debug)]
 pub struct MemoryLink {
     options: MemoryOptions,
@@ -80,11 +82,11 @@ struct State {
     now: Instant,
     is_gone: bool,
     refuses_aggregates: bool,
-    /// How many more packets it takes; `None` for no limit.
+    /// The number of packets that the simulated device still accepts; `None` for no limit.
     room: Option<usize>,
-    /// Packets for which there was no room.
+    /// Packets that wait until the simulated device accepts more.
     kept: VecDeque<Sent>,
-    /// One packet of so many is refused; 0 for none.
+    /// Every packet with a number divisible by this is refused; 0 for none.
     refuse_every: usize,
     offered: usize,
     sent: SinkCounters,
@@ -92,25 +94,26 @@ struct State {
 }
 
 impl MemoryLink {
-    /// An empty link.
+    /// Creates an empty link.
     #[must_use]
     pub fn new(options: MemoryOptions) -> Self {
         Self { options, state: Arc::default() }
     }
 
-    /// The end that takes packets.
+    /// Returns a sink that puts packets into the link.
     #[must_use]
     pub fn sink(&self) -> MemorySink {
         MemorySink { link: self.clone() }
     }
 
-    /// The end that gives packets. If there are several, each packet goes to one of them.
+    /// Returns a source that takes packets from the link. With several sources, each packet goes to one of
+    /// them.
     #[must_use]
     pub fn source(&self) -> MemorySource {
         MemorySource { link: self.clone() }
     }
 
-    /// Puts a frame in by hand. If the link is full, the frame counts as lost in the ring.
+    /// Puts a frame into the link directly. If the link is full, the frame counts as a ring drop.
     pub fn push<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
         let mut state = self.lock();
         if state.packets.len() == self.options.most_packets {
@@ -121,55 +124,55 @@ impl MemoryLink {
         }
     }
 
-    /// Takes the oldest packet out by hand.
+    /// Takes the oldest packet out directly; `None` if the link is empty.
     #[must_use]
     pub fn take(&self) -> Option<Sent> {
         self.lock().packets.pop_front()
     }
 
-    /// Takes everything out by hand, the oldest first.
+    /// Takes all packets out directly, the oldest first.
     #[must_use]
     pub fn take_all(&self) -> Vec<Sent> {
         self.lock().packets.drain(..).collect()
     }
 
-    /// Sets the time that packets sent from now on carry.
+    /// Sets the time that is recorded for packets sent from now on.
     pub fn set_now(&self, now: Instant) {
         self.lock().now = now;
     }
 
-    /// From now on, behaves as a system that refuses aggregates: the sink sends their original frames.
-    /// It drops a GSO frame that is not an aggregate.
+    /// Simulates, from now on, a system that refuses aggregates: the sink sends their original frames, and
+    /// drops a GSO frame that is not an aggregate.
     pub fn refuse_aggregates(&self) {
         self.lock().refuses_aggregates = true;
     }
 
-    /// From now on, behaves as a device that has room for `packets` more; `None` for no limit. Its sink
-    /// keeps the others, as many packets as the link holds.
+    /// Simulates, from now on, a device that accepts `packets` more packets; `None` for no limit. The sink
+    /// keeps later packets, up to the capacity of the link.
     pub fn set_room(&self, packets: Option<usize>) {
         self.lock().room = packets;
     }
 
-    /// From now on, behaves as a device that refuses one packet of `every`; 0 for none. The sink sends
-    /// the original frames of a refused aggregate, and each of them may be refused too.
+    /// Simulates, from now on, a device that refuses one packet of `every`; 0 for none. The sink sends the
+    /// original frames of a refused aggregate, and each of them may be refused too.
     pub fn refuse_every(&self, every: usize) {
         self.lock().refuse_every = every;
     }
 
-    /// Whether its source has neither a packet nor an error to give.
+    /// Returns `true` if the source would return neither a packet nor an error.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let state = self.lock();
         state.packets.is_empty() && !state.is_gone
     }
 
-    /// From now on, behaves as a device that was removed. Its source still gives what is in it.
+    /// Simulates, from now on, a removed device. The source still returns the packets in the link.
     pub fn vanish(&self) {
         self.lock().is_gone = true;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No operation leaves the state half changed when it panics.
+        // A panic cannot leave the state half changed, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -264,7 +267,7 @@ impl State {
     }
 }
 
-/// The end of a [`MemoryLink`] that takes packets.
+/// A sink that puts packets into a [`MemoryLink`].
 #[derive(Clone, Debug)]
 pub struct MemorySink {
     link: MemoryLink,
@@ -342,7 +345,7 @@ impl FrameSink for MemorySink {
     }
 }
 
-/// The end of a [`MemoryLink`] that gives packets.
+/// A source that takes packets from a [`MemoryLink`].
 #[derive(Clone, Debug)]
 pub struct MemorySource {
     link: MemoryLink,
@@ -373,7 +376,7 @@ impl FrameSource for MemorySource {
         Ok(count)
     }
 
-    /// `look` must not use this link.
+    /// Receives frames after inspection; `look` must not use this link, which is locked meanwhile.
     fn receive_past(
         &mut self,
         batch: &mut Vec<Frame<Vec<u8>>>,

@@ -1,29 +1,28 @@
 //! The pause before a batch, in which frames gather.
 //!
-//! It is in this crate because every worker above a device needs it, and workers do not know each
-//! other.
+//! In this crate because every worker above a device needs it, and workers do not depend on each other.
 
 use core::time::Duration;
 
-/// When to let frames gather before the next batch.
+/// The rule for pauses in which frames gather before the next batch.
 ///
-/// A sender at full speed sends a frame every microsecond. A worker that wakes for each frame takes
-/// batches of two or three, so it coalesces little and submits often. After a batch of bulk traffic
-/// the worker therefore sleeps for `time` instead of waiting for the next frame. After a smaller
-/// batch (requests and responses, ACKs) it does not, because a peer waits for the answer.
+/// A sender at full speed sends a frame every microsecond. A worker that wakes for each frame receives
+/// batches of two or three, so it coalesces little and submits often. After a batch of bulk traffic the
+/// worker therefore sleeps for `time` instead of waiting for the next frame. After a smaller batch (requests
+/// and responses, ACKs) it does not, because a peer waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Length of the pause. Zero: no pauses.
+    /// The length of the pause. Zero: no pauses.
     pub time: Duration,
-    /// The fewest frames in a batch after which the worker pauses.
+    /// The least number of frames in a batch after which the worker pauses.
     pub busy_frames: usize,
 }
 
 impl Pause {
-    /// No pauses.
+    /// A rule without pauses.
     pub const NEVER: Self = Self { time: Duration::ZERO, busy_frames: usize::MAX };
 
-    /// The pause after a batch of `frames`; `None` for no pause.
+    /// Returns the pause after a batch of `frames` frames; `None` for no pause.
     #[must_use]
     pub fn after(&self, frames: usize) -> Option<Duration> {
         (frames >= self.busy_frames && !self.time.is_zero()).then_some(self.time)

@@ -1,71 +1,71 @@
-//! The trait of everything that takes packets.
+//! The trait for everything that accepts packets.
 
 use rxo_frame::{Gather, Load};
 
 use crate::{DeviceError, SinkCapabilities};
 
-/// Something that takes packets in batches.
+/// A sink that accepts packets in batches.
 pub trait FrameSink {
-    /// What the sink accepts. Fixed while it lives.
+    /// Returns the properties of accepted packets. Constant during the sink's lifetime.
     fn capabilities(&self) -> SinkCapabilities;
 
     /// Sends a batch in order, without waiting. If the system refuses an aggregate, the sink sends its
-    /// original frames instead. It drops and counts a packet that it cannot send at all, and goes on
-    /// with the next. If the device has no room, the sink keeps copies of the rest as far as it has
-    /// memory; see [`FrameSink::is_blocked`]. The sink does not use the pieces after this returns.
+    /// original frames instead. It drops and counts a packet that cannot be sent at all, and continues with
+    /// the next. If the device is full, the sink keeps copies of the rest as far as it has memory; see
+    /// [`FrameSink::is_blocked`]. The sink does not use the pieces after this returns.
     ///
     /// # Errors
-    /// If the device is gone. The sink counts what it did not send as dropped.
+    /// If the device was removed. The sink counts the unsent packets as dropped.
     fn transmit<'a, G: Gather<'a>>(
         &mut self,
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError>;
 
-    /// Totals since the sink was opened.
+    /// Returns the totals since the sink was opened.
     fn counters(&self) -> SinkCounters;
 
-    /// Whether the sink keeps packets for which the device had no room. Its owner must then stop
-    /// reading for it, wait until the device can be written to, and call [`FrameSink::resume`].
+    /// Returns `true` while the sink keeps packets because the device was full. Its owner must then stop
+    /// receiving for it, wait until the device is writable, and call [`FrameSink::resume`].
     fn is_blocked(&self) -> bool {
         false
     }
 
-    /// How many frames the sink keeps because the device had no room. A sink that keeps packets must say so: otherwise
-    /// they look like lost ones.
+    /// The number of frames that the sink keeps because the device was full. A sink that keeps packets must
+    /// report them: otherwise they look like lost ones.
     fn kept_frames(&self) -> u64 {
         0
     }
 
-    /// How many packets the interface has sent or dropped since it was made, as the system counts: all of them, whoever
-    /// gave them. Meaningful as the difference of two. `None` while some still wait, or if the system does not say. It may
-    /// be a system call.
+    /// The number of packets that the interface has sent or dropped since its creation, as counted by the
+    /// system, from all senders. Meaningful only as a difference of two values. `None` while packets are
+    /// still queued, or if the system has no such count. May be a system call.
     fn departed(&mut self) -> Option<u64> {
         None
     }
 
-    /// Sends the kept packets, in order, as far as the device has room. Does not wait.
+    /// Sends the kept packets, in order, until the device is full. Does not wait.
     ///
     /// # Errors
-    /// If the device is gone. The sink counts the kept packets as dropped.
+    /// If the device was removed. The sink counts the kept packets as dropped.
     fn resume(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    /// How much of what the sink delivered its receiver has not taken yet, the kept packets included;
-    /// `None` if the sink cannot know, as on a network. Adaptive hold needs it: nothing is held for an
+    /// The number of delivered packets that the receiver has not processed yet, including the kept ones;
+    /// `None` if the sink cannot know it, as on a network. Adaptive hold needs it: nothing is held for an
     /// idle receiver.
     fn load(&self) -> Option<Load> {
         None
     }
 
-    /// Bytes handed to the system that the device has not sent yet, as the system counts them: with the memory that
-    /// each packet takes beside its own. `None` if the sink cannot know, or nothing waits behind it. A sender that
-    /// keeps this small can still decide what leaves next.
+    /// The number of bytes passed to the system that the device has not sent yet, as counted by the system,
+    /// with its overhead per packet. `None` if the sink cannot know it, or nothing is queued behind it. A
+    /// sender that keeps this number small can still decide which packet leaves next.
     fn queued_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Drops and counts the kept packets. Call it instead of a last [`FrameSink::resume`].
+    /// Drops and counts the kept packets. Called instead of a last [`FrameSink::resume`].
     fn abandon(&mut self) {}
 }
 
@@ -73,31 +73,31 @@ rxo_frame::counters! {
     /// Totals of a sink since it was opened.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SinkCounters {
-        /// Packets handed to the system. An aggregate is one packet.
+        /// Packets passed to the system. An aggregate is one packet.
         pub packets: u64,
-        /// Original frames in those packets. A GSO send counts as the segments that it becomes.
+        /// Original frames in those packets. A GSO frame counts as its segments.
         pub frames: u64,
-        /// Bytes handed to the system.
+        /// Bytes passed to the system.
         pub bytes: u64,
-        /// Bytes of those packets that this process copied into memory shared with their receiver, each as
-        /// often as it was copied: `bytes` if each was copied once. 0 if the system copies.
+        /// Bytes of those packets that this process copied into memory shared with their receiver, counted
+        /// once per copy: equal to `bytes` if each was copied once. 0 if the system copies.
         pub bytes_copied: u64,
-        /// Bytes of frames that were copied aside, in addition to `bytes_copied`: because the device had no room, or
-        /// to remove a tag. They count when they are copied, so they may not have left.
+        /// Bytes of frames copied in addition to `bytes_copied`, because the device was full or to remove a
+        /// tag. Counted when copied, so the frames may not have been sent.
         pub bytes_copied_aside: u64,
-        /// Pieces of memory in which those packets lay before; 0 if the system copies.
+        /// Pieces of memory in which those packets were passed; 0 if the system copies.
         pub pieces: u64,
-        /// System calls or submissions made for them.
+        /// System calls or submissions for those packets.
         pub submissions: u64,
-        /// Aggregates that the system refused, and that were sent as single frames instead.
+        /// Aggregates that the system refused, which were sent as single frames instead.
         pub fallbacks: u64,
         /// Packets that were not sent.
         pub dropped: u64,
-        /// Original frames in the dropped packets. `frames`, `dropped_frames` and the frames that the sink
-        /// keeps add up to the frames it was given and `segments_added`.
+        /// Original frames in the dropped packets. `frames`, `dropped_frames` and the kept frames add up to
+        /// the frames that the sink received plus `segments_added`.
         pub dropped_frames: u64,
-        /// Segments, without the first of each, that the sink cut GSO frames into because the device does not divide them.
-        /// Each segment counts as a frame.
+        /// Additional segments from GSO frames that the sink segmented because the device cannot: all
+        /// segments of each but the first. Each segment counts as a frame.
         pub segments_added: u64,
     }
 }

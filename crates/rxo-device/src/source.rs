@@ -1,40 +1,40 @@
-//! The trait of everything that gives frames.
+//! The trait for everything that provides frames.
 
 use rxo_frame::{Frame, FrameBuffer, Instant};
 
 use crate::middleware::{ImpairmentCounters, WireCounters};
 use crate::{DeviceError, Look, Looked, SourceCapabilities, Verdict};
 
-/// Something that gives frames in batches.
+/// A source that provides frames in batches.
 pub trait FrameSource {
-    /// The memory of a frame. Dropping it gives the memory back to the device.
+    /// The memory of a frame. Dropping it returns the memory to the device.
     type Buffer: FrameBuffer;
 
-    /// What the source says about its frames. Fixed while it lives.
+    /// Returns the properties of the frames. Constant during the source's lifetime.
     fn capabilities(&self) -> SourceCapabilities;
 
-    /// Takes at most `budget` frames from the device, in order of arrival and without waiting, and
-    /// appends them to `batch`. Returns how many it appended. Fewer than `budget` means that nothing
-    /// more is there now: the worker relies on it to tell a standing queue from an empty one. Frames
-    /// that the source discards (those that came cut short) are skipped, so many in one call that a
-    /// peer that sends nothing else cannot keep the worker in it.
+    /// Takes at most `budget` frames from the device, in order of arrival and without waiting, and appends
+    /// them to `batch`. Returns the number appended. Fewer than `budget` means that no more frames are
+    /// available now: the worker uses this to distinguish a standing queue from an empty one. Truncated
+    /// frames are discarded and skipped; their number per call is limited, so that a peer that sends nothing
+    /// else cannot keep the worker busy.
     ///
     /// # Errors
-    /// If the device is gone or refuses; frames already appended stay valid.
+    /// If the device was removed or the system refuses; frames already appended stay valid.
     fn receive(
         &mut self,
         batch: &mut Vec<Frame<Self::Buffer>>,
         budget: usize,
     ) -> Result<usize, DeviceError>;
 
-    /// Takes at most `budget` frames as [`FrameSource::receive`] does, but lets `look` see each of them first,
-    /// in order of arrival, and appends only those that it does not consume. A source that can shows a frame
-    /// where it lies and gives the memory of a consumed one back before the next; by default frames are
-    /// received and then looked at. Fewer than `budget` frames ([`Looked::frames`]) mean that nothing more is
-    /// there now.
+    /// Takes at most `budget` frames like [`FrameSource::receive`], but calls `look` with each of them first,
+    /// in order of arrival, and appends only those that it does not consume. A source that can passes the
+    /// frame in the device's memory and frees the memory of a consumed frame before the next; by default
+    /// frames are received first. Fewer than `budget` frames ([`Looked::frames`]) mean that no more frames
+    /// are available now.
     ///
     /// # Errors
-    /// As [`FrameSource::receive`]; frames appended by then may not have been looked at.
+    /// The errors of [`FrameSource::receive`]; frames appended before may not have been passed to `look`.
     fn receive_past(
         &mut self,
         batch: &mut Vec<Frame<Self::Buffer>>,
@@ -49,57 +49,58 @@ pub trait FrameSource {
         Ok(Looked { given: received - consumed, consumed, in_place: 0 })
     }
 
-    /// Totals since the source was opened.
+    /// Returns the totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
 
-    /// How many frames have arrived at the device since the source was opened, as the system counts them: given, waiting
-    /// and lost ones. `None` if the system does not say. It may be a system call.
+    /// The number of frames that have arrived at the device since the source was opened, as counted by the
+    /// system: received, waiting and lost ones. `None` if the system has no such count. May be a system call.
     fn arrived(&mut self) -> Option<u64> {
         None
     }
 
-    /// Whether the device merges frames, so that fewer are given than arrive. Asked only when frames seem to be missing,
-    /// because the system may take long to answer.
+    /// Returns `true` if the device merges frames, so that fewer are received than arrive. Called only if
+    /// frames seem to be missing, because the system may take long to answer.
     fn gives_fewer(&mut self) -> bool {
         false
     }
 
-    /// How many frames may be held at a time before the source runs out of memory for others; `None`
-    /// if there is no limit. A single frame that is held for a whole lap stops a ring.
+    /// The number of frames that may be held at a time before the source runs out of memory for others;
+    /// `None` if there is no limit. A ring stops at a single frame that is held for a whole lap.
     fn lends(&self) -> Option<usize> {
         None
     }
 
-    /// How many frames up to the MTU the device keeps until they are received; those that find no room are lost.
-    /// `None` if that is not known, or whoever sends waits for room.
+    /// The number of frames of MTU size that the device stores until they are received; frames beyond it are
+    /// lost. `None` if unknown, or if senders wait for free space.
     fn queue_frames(&self) -> Option<usize> {
         None
     }
 
-    /// Tells the source that its owner may hold frames while it waits for the next. Call it once,
-    /// before the first frame. Otherwise a ring shared with the system counts as readable for as long
-    /// as its newest frame is held, and a wait would not wait.
+    /// Announces that the owner may hold frames while it waits for more. Call it once, before the first
+    /// frame. Otherwise a ring shared with the system counts as readable while its newest frame is held, and
+    /// a wait would return at once.
     fn expect_holds(&mut self) {}
 
-    /// Whether the source has nothing to give because all its memory is held. A wait for it would
-    /// end at once; ask it again after a moment instead.
+    /// Returns `true` if the source has no frame because all its memory is held. A wait for it would end at
+    /// once; call `receive` again after a moment instead.
     fn is_starved(&self) -> bool {
         false
     }
 
-    /// When the source will have something to give even if nothing arrives; `None` for never. Do not
-    /// wait for it beyond this time. Sources that delay frames have such a time; devices have none.
+    /// The time at which the source will have a frame even if nothing arrives; `None` for never. Do not wait
+    /// for the source beyond this time. Sources that delay frames have such a time; devices have none.
     fn poll_at(&self) -> Option<Instant> {
         None
     }
 
-    /// Does what the device needs although nobody reads frames: answers to messages of a machine monitor,
-    /// say. Call it instead of [`FrameSource::receive`] while frames are not wanted. It gives none, and
-    /// it is cheap to call often. Most devices need nothing.
+    /// Does periodic work that the device needs even if no frames are received, such as answering messages of
+    /// a virtual machine monitor. Call it instead of [`FrameSource::receive`] while frames are not wanted.
+    /// Returns no frames, and is cheap. Most devices need nothing.
     fn attend(&mut self) {}
 }
 
-/// A source behind a pointer: one type for devices of every kind. The dispatch is once a batch.
+/// Implements the trait for a boxed source: one type for devices of every kind, with one dynamic call per
+/// batch.
 impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
     type Buffer = S::Buffer;
 
@@ -165,24 +166,24 @@ rxo_frame::counters! {
     /// Totals of a source since it was opened.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SourceCounters {
-        /// Frames given.
+        /// Frames received.
         pub frames: u64,
-        /// Their bytes.
+        /// Bytes of the received frames.
         pub bytes: u64,
         /// Frames lost before the source because the device's ring was full.
         pub ring_drops: u64,
-        /// Frames that arrived cut short, which the source discarded.
+        /// Frames that arrived truncated and were discarded.
         pub truncated: u64,
-        /// Frames that are not what was said of them (a GSO frame of a kind that it neither is nor contains, a checksum
-        /// outside), and how often the other side of a ring broke a rule: with a chain of buffers, whether there was a frame
-        /// in it or it was to receive one, or with the header of a frame. Nothing of it was given.
+        /// Frames whose metadata is wrong (a GSO kind that does not match the headers, a checksum field
+        /// outside the frame), and rules of a shared ring that the other side broke. None of these frames was
+        /// received.
         pub invalid: u64,
-        /// Bytes of those frames that were copied aside on the way here: between guests, for several guests, to
-        /// remove a tag, or because the guest had no room. 0 if there is no switch.
+        /// Bytes of frames copied in addition on the way here: between guests, for several guests, to remove
+        /// a tag, or because the guest had no free buffers. 0 without a switch.
         pub bytes_copied_aside: u64,
-        /// What middleware did to frames on purpose; all zeros without middleware.
+        /// Totals of an impairment; all zeros without one.
         pub impaired: ImpairmentCounters,
-        /// What a wire did to their form; all zeros without one.
+        /// Totals of a wire; all zeros without one.
         pub wire: WireCounters,
     }
 }

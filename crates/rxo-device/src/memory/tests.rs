@@ -1,4 +1,4 @@
-//! The link in memory behaves as a device does.
+//! Tests that the link in memory behaves like a device.
 
 use core::num::NonZeroU16;
 
@@ -6,7 +6,7 @@ use rxo_frame::{ChecksumStatus, Gso, GsoKind};
 
 use super::*;
 
-/// Two frames as one packet of three pieces.
+/// A packet of two frames in three pieces.
 #[derive(Clone, Copy)]
 struct Two;
 

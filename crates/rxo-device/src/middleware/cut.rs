@@ -1,14 +1,14 @@
-//! Segments GSO frames, as a network carries them.
+//! Segments GSO frames into frames as a network carries them.
 //!
-//! Separate from the middleware that uses it, because it decides nothing.
+//! Separate from the middleware that uses it, because it makes no decisions.
 
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, LinkKind};
 use rxo_wire::segmentation::{Checksums, Stated, segment_stated};
 use rxo_wire::{parse, parse_ip};
 
-/// Gives the segments of `frame` in order, with `checksums`. Their metadata is that of `frame`. Returns
-/// `false`, and gives nothing, if `frame` is not a GSO frame of TCP or UDP with payload, in a tunnel or not, or a segment
-/// of it would be longer than IP allows. Allocates room for one segment.
+/// Calls `give` with the segments of `frame` in order, with `checksums` and the metadata of `frame`. Returns
+/// `false` and calls nothing if `frame` is not a GSO frame of TCP or UDP with payload, in a tunnel or not, or
+/// if a segment would be longer than IP allows. Allocates a buffer for one segment.
 pub(super) fn cut(
     frame: Frame<&[u8]>,
     link: LinkKind,
@@ -33,8 +33,8 @@ pub(super) fn cut(
     is_cut
 }
 
-/// The headers that are to be segmented: a TCP segment must not be cut as datagrams, or the reverse, and what a tunnel
-/// carries is described by the headers inside.
+/// Returns the headers by which a frame is segmented: the protocol must match, and in a tunnel the inner
+/// headers are meant. `None` if the kind cannot be segmented here.
 fn stated(checksum: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
     let (protocol, is_v6) = kind.segments().filter(|_| kind != GsoKind::UdpFragment)?;
     let transport = match checksum {

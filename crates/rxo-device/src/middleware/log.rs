@@ -1,28 +1,29 @@
-//! Where traced sources and sinks write what passes them.
+//! The log interface of traced sources and sinks.
 //!
-//! It is a trait so that a device needs no capture format: `Tracer` in the crate `rxo`
-//! implements it with a pcapng file.
+//! A trait, so that a device needs no capture format: `Tracer` in the crate `rxo` implements it with a pcapng
+//! file.
 
 use rxo_frame::{Gather, Instant};
 
-/// Which way a packet goes, seen from this machine.
+/// The direction of a packet, seen from this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// To the machine: a source gave it.
+    /// Towards the machine: a source received the packet.
     In,
-    /// From the machine: a sink took it.
+    /// From the machine: a sink sent the packet.
     Out,
 }
 
 /// A log of packets.
 ///
-/// Logging cannot fail the traffic: an implementation counts what it cannot write, and reports it
-/// once with [`PacketLog::take_notice`].
+/// Logging cannot stop the traffic: an implementation counts packets that it cannot write, and reports that
+/// once with
+/// [`PacketLog::take_notice`].
 pub trait PacketLog {
     /// Writes one packet that passed in `direction` at `at`.
     fn log<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant);
 
-    /// One line that the user should see, once; `None` if there is nothing new to say.
+    /// Returns one line for the user, once; `None` if there is nothing new to report.
     fn take_notice(&self) -> Option<String>;
 }
 

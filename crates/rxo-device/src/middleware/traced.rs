@@ -1,4 +1,4 @@
-//! A source and a sink that show every packet to a log.
+//! A source and a sink that log every packet.
 
 use rxo_frame::{Frame, Gather, Instant, Load};
 
@@ -8,8 +8,7 @@ use crate::{
     SourceCapabilities, SourceCounters,
 };
 
-/// A source that logs each frame it gives, at the frame's time of arrival. Without a log it
-/// passes frames on and does nothing else.
+/// A source that logs each frame, at the frame's arrival time. Without a log it only passes frames on.
 #[derive(Clone, Debug)]
 pub struct TracedSource<S, L> {
     source: S,
@@ -22,12 +21,12 @@ impl<S, L: PacketLog> TracedSource<S, L> {
         Self { source, log: log.into() }
     }
 
-    /// The source behind it.
+    /// The wrapped source.
     pub const fn inner(&self) -> &S {
         &self.source
     }
 
-    /// The source behind it, to change its settings.
+    /// The wrapped source, to change its settings.
     pub const fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }
@@ -55,7 +54,8 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         received
     }
 
-    /// The log has each frame as it is looked at, the consumed ones too.
+    /// Receives frames after inspection; each one is logged before `look` sees it, also if it is then
+    /// consumed.
     fn receive_past(
         &mut self,
         batch: &mut Vec<Frame<S::Buffer>>,
@@ -113,8 +113,8 @@ impl<S: crate::Descriptors, L> crate::Descriptors for TracedSource<S, L> {
     }
 }
 
-/// A sink that logs each packet handed to it. Without a log it passes packets on and does nothing
-/// else. `C` returns the time and is called once for each batch.
+/// A sink that logs each packet. Without a log it only passes packets on. `C` returns the time and is called
+/// once for each batch.
 #[derive(Clone, Debug)]
 pub struct TracedSink<K, L, C> {
     sink: K,
@@ -128,13 +128,13 @@ impl<K, L: PacketLog, C> TracedSink<K, L, C> {
         Self { sink, log: log.into(), clock }
     }
 
-    /// The same sink with `log`, or without one.
+    /// Returns this sink with `log`, or without one.
     #[must_use]
     pub fn with_log(self, log: impl Into<Option<L>>) -> Self {
         Self { log: log.into(), ..self }
     }
 
-    /// Where it writes to.
+    /// The log; `None` if there is none.
     pub const fn log(&self) -> Option<&L> {
         self.log.as_ref()
     }

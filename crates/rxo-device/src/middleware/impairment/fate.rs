@@ -1,10 +1,10 @@
-//! The fate of a frame, drawn from a seed.
+//! Random decisions for each frame, drawn from a seed.
 
 use rxo_frame::Duration;
 
 use super::ImpairmentSettings;
 
-/// The draws for one frame.
+/// The random decisions for one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) is_lost: bool,
@@ -13,7 +13,7 @@ pub(super) struct Fate {
     pub(super) jitter: Duration,
 }
 
-/// A pseudo-random sequence (SplitMix64, Steele et al. 2014).
+/// A pseudo-random number generator (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
@@ -22,7 +22,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Draws the fate of the next frame: four draws, whatever the settings.
+    /// Draws the decisions for the next frame: always four draws, whatever the settings.
     pub(super) fn fate(&mut self, settings: &ImpairmentSettings) -> Fate {
         Fate {
             is_lost: self.is_one_of(settings.loss_ppm),
@@ -42,7 +42,7 @@ impl Dice {
         Duration::from_nanos(self.below(nanos.saturating_add(1)))
     }
 
-    /// A draw from `0..bound`, uniform but for one part in 2^64 / bound.
+    /// Draws a number from `0..bound`, uniform except for a bias of at most bound / 2⁶⁴.
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }

@@ -1,20 +1,20 @@
-//! A worse network: it loses, delays, reorders and duplicates frames, and limits their rate.
+//! An impaired network: loses, delays, reorders and duplicates frames, and limits their rate.
 //!
 //! ```text
 //!  push -> segment -> fate (lost? doubled? reordered?) -> limit -> link of a rate -> delay -> gather -> pop
 //! ```
 //!
-//! Loss, duplication and reordering are drawn from the seed, with the same number of draws for every
-//! frame. Therefore whether the hundredth frame is lost does not depend on the other settings.
+//! Loss, duplication and reordering are drawn from the seed, with the same number of draws for every frame.
+//! So, for example, whether the hundredth frame is lost does not depend on the other settings.
 //!
-//! **Segments, not GSO frames.** A GSO frame of TCP, as a local sender with segmentation offload
-//! makes it, is segmented first; otherwise one loss would hit 64 KiB at once. Its segments have a
-//! partial checksum if it had one. A GSO frame that cannot be segmented here (UDP, unreadable
-//! headers) counts as one frame and keeps its metadata.
+//! **Segments, not GSO frames.** A GSO frame of TCP or UDP, as a local sender with segmentation offload makes
+//! it, is segmented first; otherwise one loss would hit 64 KiB at once. Its segments have a partial checksum
+//! if it had one. A GSO frame that cannot be segmented here (unreadable headers) counts as one frame and
+//! keeps its metadata.
 //!
-//! Contract: sans-IO. The frames' times of arrival must be on the clock with which
-//! [`Impairment::pop`] is called. Memory is bounded by [`ImpairmentSettings::limit_frames`] and
-//! [`ImpairmentSettings::limit_bytes`]; frames over a limit are dropped, and counted for each limit.
+//! Contract: sans-IO. The frames' arrival times must be on the clock with which [`Impairment::pop`] is
+//! called. Memory is bounded by [`ImpairmentSettings::limit_frames`] and [`ImpairmentSettings::limit_bytes`];
+//! frames beyond a limit are dropped, and counted for each limit.
 
 mod fate;
 mod settings;
@@ -36,25 +36,25 @@ pub use settings::{Displacement, ImpairmentCounters, ImpairmentError, Impairment
 pub use source::ImpairedSource;
 pub use text::BadImpairment;
 
-/// The worse network. It owns copies of the frames in it.
+/// An impaired network. It owns copies of the frames in it.
 #[derive(Clone, Debug)]
 pub struct Impairment {
     settings: ImpairmentSettings,
-    /// What frames begin with, to find GSO frames; `None` segments nothing.
+    /// The first header of each frame, needed to segment GSO frames; `None` segments nothing.
     cuts: Option<LinkKind>,
     dice: Dice,
     counters: ImpairmentCounters,
-    /// In the order of their times.
+    /// Waiting frames, in the order of their times.
     queue: VecDeque<Waiting>,
-    /// Frames that others overtake, in the order in which they were set aside. All wait for the same
-    /// number of frames and the same time, so the first leaves first.
+    /// Frames that later ones overtake, in the order in which they were set aside. All wait for the same
+    /// number of frames and the same time, so the first one leaves first.
     aside: VecDeque<Aside>,
     stored_bytes: usize,
-    /// Frames that came out in order so far.
+    /// The number of frames that came out in order so far.
     passed: u64,
     entered_at: Instant,
     link_free_at: Instant,
-    /// When the frames come out that gather now, or gathered last.
+    /// The time at which the frames come out that are gathered now, or were gathered last.
     gathered_until: Instant,
     last_due_at: Instant,
     last_given_at: Instant,
@@ -71,7 +71,7 @@ struct Waiting {
 struct Aside {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
-    /// It leaves when so many frames have come out in order...
+    /// The frame leaves when this many frames have come out in order...
     after: u64,
     /// ...or at this time.
     deadline: Instant,
@@ -84,17 +84,17 @@ enum Place {
 }
 
 impl Impairment {
-    /// An empty network for frames that begin with `link`.
+    /// Creates an empty network for frames that begin with `link`.
     ///
     /// # Errors
-    /// If a setting is invalid; the error names it.
+    /// [`ImpairmentError`] names the first invalid setting.
     pub fn new(settings: ImpairmentSettings, link: LinkKind) -> Result<Self, ImpairmentError> {
         settings.check()?;
         let dice = Dice::new(settings.seed);
         Ok(Self { settings, cuts: Some(link), dice, ..Self::transparent() })
     }
 
-    /// A network that changes nothing. It does not segment GSO frames either.
+    /// Creates a network that changes nothing. It does not segment GSO frames either.
     #[must_use]
     pub fn transparent() -> Self {
         let settings = ImpairmentSettings::default();
@@ -115,7 +115,7 @@ impl Impairment {
         }
     }
 
-    /// Takes a frame in at its time of arrival, and copies it unless it is lost.
+    /// Adds a frame at its arrival time, and copies it unless it is lost.
     pub fn push<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         let frame = frame.borrowed();
         let is_partial = frame.checksum.is_partial();
@@ -130,8 +130,8 @@ impl Impairment {
         }
     }
 
-    /// The next frame that has come out at `now`; its time of arrival is when it came out. `None` if
-    /// there is none.
+    /// Returns the next frame that has come out by `now`; its arrival time is set to the time at which it
+    /// came out. `None` if there is none.
     pub fn pop(&mut self, now: Instant) -> Option<Frame<Vec<u8>>> {
         loop {
             let (at, place) = self.next().filter(|(at, _)| *at <= now)?;
@@ -151,19 +151,20 @@ impl Impairment {
         }
     }
 
-    /// When [`Self::pop`] has a frame if nothing else enters; `None` if it is empty.
+    /// The time at which [`Self::pop`] will return a frame if no other frame is added; `None` if the network
+    /// is empty.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.next().map(|(at, _)| at)
     }
 
-    /// Whether nothing is in it.
+    /// Returns `true` if no frame is in the network.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.aside.is_empty()
     }
 
-    /// Totals so far.
+    /// The totals so far.
     #[must_use]
     pub const fn counters(&self) -> ImpairmentCounters {
         self.counters
@@ -199,8 +200,8 @@ impl Impairment {
         self.queue.push_back(Waiting { frame, due_at, is_reordered: fate.is_reordered });
     }
 
-    /// When a frame that arrives now comes out: after the frames before it, its time on the link, and
-    /// the delay.
+    /// The time at which a frame that arrives now comes out: after the frames before it, its transmission
+    /// time, and the delay.
     fn due_at(&mut self, arrived_at: Instant, bytes: usize, jitter: Duration) -> Instant {
         self.entered_at = self.entered_at.max(arrived_at);
         let mut sent_at = self.entered_at;
@@ -214,7 +215,7 @@ impl Impairment {
         self.last_due_at
     }
 
-    /// When a frame that is due at `at` comes out: together with the frames that gather.
+    /// The time at which a frame that is due at `at` comes out, together with the frames gathered with it.
     fn gathered(&mut self, at: Instant) -> Instant {
         if self.settings.gather.is_zero() {
             return at;
@@ -233,14 +234,14 @@ impl Impairment {
         self.aside.push_back(Aside { frame, due_at, after, deadline: due_at + time });
     }
 
-    /// Which frame comes out next, and when.
+    /// Returns the frame that comes out next, and its time.
     fn next(&self) -> Option<(Instant, Place)> {
         let aside = self.aside.front().map(|aside| {
             let is_overtaken = aside.after <= self.passed;
             (if is_overtaken { aside.due_at } else { aside.deadline }, Place::Aside)
         });
         let queued = self.queue.front().map(|waiting| (waiting.due_at, Place::Queue));
-        // At the same time, the frame set aside goes first: it entered first.
+        // At equal times the frame that was set aside goes first, because it was added first.
         aside.into_iter().chain(queued).min_by_key(|(at, _)| *at)
     }
 

@@ -3,44 +3,44 @@
 use rxo_frame::Duration;
 use thiserror::Error;
 
-/// What a network does to frames. The default does nothing, with limits that a test of a few
-/// connections does not reach.
+/// Properties of an impaired network. The default impairs nothing; its limits are beyond the reach of a test
+/// with a few connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpairmentSettings {
-    /// The seed of all draws.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// Frames lost, of a million.
+    /// The number of frames lost per million.
     pub loss_ppm: u32,
-    /// Frames duplicated, of a million; the copy follows at once.
+    /// The number of frames duplicated per million; the copy follows immediately.
     pub duplicate_ppm: u32,
-    /// Frames that others overtake, of a million.
+    /// The number of frames reordered per million: later frames overtake them.
     pub reorder_ppm: u32,
-    /// How far such a frame is set back.
+    /// The distance by which a reordered frame is set back.
     pub displacement: Displacement,
-    /// How long every frame takes.
+    /// The constant delay of every frame.
     pub delay: Duration,
-    /// The most that is added to `delay`, uniformly at random. Frames stay in order.
+    /// The greatest random addition to `delay`, uniformly distributed. Frames stay in order.
     pub jitter: Duration,
-    /// Frames come out together, this long after the first of them, as behind a network card that
-    /// moderates its interrupts (`rx-usecs`). Zero: each frame comes out at its own time.
+    /// The time for which frames are gathered to come out together, counted from the first of them, as behind
+    /// a network card with interrupt moderation (`rx-usecs`). Zero: each frame comes out at its own time.
     pub gather: Duration,
-    /// The rate of a link that sends one frame after the other, in bytes of frames a second (no
-    /// preamble, no gap). `None` for no such link.
+    /// The rate of a link that sends one frame after the other, in bytes of frames per second (without
+    /// preamble and gap). `None` for no rate limit.
     pub rate_bytes_per_s: Option<u64>,
-    /// The most frames in the network at a time, delayed frames included.
+    /// The greatest number of frames in the network at a time, including delayed frames.
     pub limit_frames: usize,
-    /// The most bytes in the network at a time.
+    /// The greatest number of bytes in the network at a time.
     pub limit_bytes: usize,
 }
 
-/// How far a frame is set back. It comes out when `frames` others have overtaken it or `time` has
-/// passed, whichever is first.
+/// The distance by which a frame is set back. It comes out when `frames` others have overtaken it or `time`
+/// has passed, whichever is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Displacement {
-    /// How many later frames that are not set back themselves go before it; `None` for as many as come
-    /// within `time`.
+    /// The number of later frames that overtake it, not counting frames that are set back themselves; `None`
+    /// for no limit but `time`.
     pub frames: Option<u32>,
-    /// How much later it comes out at most.
+    /// The longest additional delay.
     pub time: Duration,
 }
 
@@ -63,13 +63,13 @@ impl Default for ImpairmentSettings {
 }
 
 impl Default for Displacement {
-    /// Three frames, which cause three duplicate ACKs; 10 ms if fewer come.
+    /// Three frames, which cause three duplicate ACKs; at most 10 ms.
     fn default() -> Self {
         Self { frames: Some(3), time: Duration::from_millis(10) }
     }
 }
 
-/// All frames.
+/// The share that stands for all frames, in parts per million.
 const ALL_PPM: u32 = 1_000_000;
 
 impl ImpairmentSettings {
@@ -92,27 +92,27 @@ impl ImpairmentSettings {
     }
 }
 
-/// An invalid setting.
+/// The reason for which a setting is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ImpairmentError {
-    /// The share is more than all frames.
+    /// A share exceeds all frames.
     #[error("{name} of {ppm} in a million frames: choose 0 to 1000000")]
     Share {
-        /// The setting.
+        /// The name of the setting.
         name: &'static str,
-        /// Its value.
+        /// The value of the setting, in parts per million.
         ppm: u32,
     },
-    /// With this setting nothing would come out.
+    /// A setting is zero, with which no frame would come out.
     #[error("a {name} of 0 lets nothing through: choose at least 1")]
     Zero {
-        /// The setting.
+        /// The name of the setting.
         name: &'static str,
     },
 }
 
 rxo_frame::counters! {
-    /// What an impairment did since it was made. A GSO frame counts as its segments.
+    /// Totals of an impairment since its creation. A GSO frame counts as its segments.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ImpairmentCounters {
         /// Frames that went in.
@@ -123,7 +123,7 @@ rxo_frame::counters! {
         pub lost: u64,
         /// Frames duplicated by chance.
         pub doubled: u64,
-        /// Frames set back by chance, counted when others begin to overtake them.
+        /// Frames set back by chance, counted when the first later frame may overtake them.
         pub reordered: u64,
         /// Frames dropped because of `limit_frames`.
         pub over_frames: u64,
@@ -135,7 +135,7 @@ rxo_frame::counters! {
 }
 
 impl ImpairmentCounters {
-    /// All frames that went in and will not come out.
+    /// The number of frames that went in and will not come out.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.lost + self.over_frames + self.over_bytes

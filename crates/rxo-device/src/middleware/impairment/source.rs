@@ -1,15 +1,16 @@
-//! A source behind a worse network.
+//! A source behind an impaired network.
 
 use rxo_frame::{Frame, Instant};
 
 use super::Impairment;
 use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 
-/// A source whose frames go through an [`Impairment`]. `C` returns the time, on the clock of the
-/// frames' arrivals.
+/// A source whose frames pass through an [`Impairment`]. `C` returns the time, on the clock of the arrival
+/// times.
 ///
-/// Frames are copied, so that the device gets its memory back while they are delayed. The copies have the type of
-/// the device's own buffers, so that whatever takes the device's frames takes these, and is compiled once for both.
+/// Frames are copied, so that the device gets its memory back while they are delayed. The copies have the
+/// buffer type of the device, so that code that handles the device's frames also handles these, and is
+/// compiled only once.
 #[derive(Debug)]
 pub struct ImpairedSource<S: FrameSource, C> {
     source: S,
@@ -17,23 +18,23 @@ pub struct ImpairedSource<S: FrameSource, C> {
     clock: C,
     batch: Vec<Frame<S::Buffer>>,
     given: SourceCounters,
-    /// The error of the source. It is returned when all delayed frames have come out.
+    /// The error of the source. It is returned after all delayed frames have come out.
     failure: Option<DeviceError>,
 }
 
 impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSource<S, C> {
-    /// Puts `source` behind `impairment`.
+    /// Creates a source that impairs the frames of `source`.
     pub fn new(source: S, impairment: Impairment, clock: C) -> Self {
         let (batch, given) = (Vec::new(), SourceCounters::default());
         Self { source, impairment, clock, batch, given, failure: None }
     }
 
-    /// The source behind it.
+    /// The wrapped source.
     pub const fn inner(&self) -> &S {
         &self.source
     }
 
-    /// The source behind it, to change its settings.
+    /// The wrapped source, to change its settings.
     pub const fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }
@@ -51,7 +52,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
         }
     }
 
-    /// Gives at most `most` frames that have come out.
+    /// Appends at most `most` frames that have come out to `batch`. Returns their number.
     fn give(&mut self, batch: &mut Vec<Frame<S::Buffer>>, most: usize) -> usize {
         let now = (self.clock)();
         for given in 0..most {
@@ -78,8 +79,8 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> FrameSource
         batch: &mut Vec<Frame<S::Buffer>>,
         budget: usize,
     ) -> Result<usize, DeviceError> {
-        // Due frames go first. While they fill the budget, others wait in the device, which has a
-        // limit of its own.
+        // Due frames go first. While they fill the budget, other frames wait in the device, which has its own
+        // limit.
         let due = self.give(batch, budget);
         if due == budget {
             return Ok(due);

@@ -1,4 +1,4 @@
-//! The worse network on virtual time: stories first, then what holds for any frames and times.
+//! The impaired network on virtual time: examples first, then properties for arbitrary frames and times.
 
 use proptest::prelude::*;
 use rxo_frame::{ChecksumStatus, VlanTag};
@@ -22,7 +22,7 @@ fn network(settings: ImpairmentSettings) -> Impairment {
     Impairment::new(settings, LinkKind::Ethernet).unwrap()
 }
 
-/// A frame that is known by its number.
+/// Builds a frame that contains its number.
 fn numbered(number: u32, arrived_at: Instant) -> Frame<Vec<u8>> {
     Frame::new(number.to_be_bytes().to_vec(), arrived_at)
 }
@@ -31,12 +31,12 @@ fn number(frame: &Frame<Vec<u8>>) -> u32 {
     u32::from_be_bytes(frame.bytes[..].try_into().unwrap())
 }
 
-/// Everything that is out at `now`, by number.
+/// Returns the numbers of all frames that have come out by `now`.
 fn out(network: &mut Impairment, now: Instant) -> Vec<u32> {
     std::iter::from_fn(|| network.pop(now)).map(|frame| number(&frame)).collect()
 }
 
-/// `count` frames, one each millisecond, and everything that comes of them in the end.
+/// Sends `count` frames, one per millisecond; returns the numbers of all that come out, and the counters.
 fn sent(settings: ImpairmentSettings, count: u32) -> (Vec<u32>, ImpairmentCounters) {
     let mut network = network(settings);
     let mut all = Vec::new();
@@ -103,7 +103,7 @@ fn gathered_frames_come_out_together() {
     let gather = Duration::from_micros(250);
     let mut network = network(ImpairmentSettings { gather, ..Default::default() });
     (0..50).for_each(|index| network.push(&numbered(index, at(u64::from(index) * 10 + 1))));
-    // The first came at 1 and the 26th at 251, when the wait for the first is over.
+    // The first frame came at 1 and the 26th at 251, when the wait for the first is over.
     assert_eq!(network.poll_at(), Some(at(251)));
     assert_eq!(out(&mut network, at(251)).len(), 25);
     assert_eq!(network.poll_at(), Some(at(501)));
@@ -116,7 +116,7 @@ fn gathered_frames_come_out_together() {
 
 #[test]
 fn a_frame_set_back_is_overtaken_by_as_many_as_said() {
-    // The only frame to be set back is the first: the others enter when nothing is.
+    // Only the first frame is set back: the setting is reset before the others are added.
     let mut network = network(ImpairmentSettings {
         reorder_ppm: 100 * PERCENT,
         displacement: Displacement { frames: Some(3), time: millis(100) },
@@ -171,7 +171,7 @@ fn a_full_network_drops_and_says_for_which_limit() {
     network.push(&Frame::new(vec![], at(0)));
     assert_eq!((network.counters().over_bytes, network.counters().over_frames), (1, 1));
     assert_eq!(network.counters().dropped(), 2);
-    // There is room again for what comes when some has left.
+    // When a frame has left, another one is accepted.
     assert!(network.pop(at(1_000)).is_some());
     network.push(&numbered(9, at(1_000)));
     assert_eq!(network.counters().dropped(), 2);
@@ -181,7 +181,7 @@ fn a_full_network_drops_and_says_for_which_limit() {
 fn a_hundredth_is_lost_and_the_same_hundredth_each_time() {
     let lossy = |seed| ImpairmentSettings { seed, loss_ppm: PERCENT, ..Default::default() };
     let (kept, counters) = sent(lossy(1), 100_000);
-    // Four standard deviations of the binomial distribution around 1,000.
+    // Allows four standard deviations of the binomial distribution around 1,000.
     assert!((874..=1_126).contains(&counters.lost), "{counters:?}");
     assert_eq!(kept.len() as u64, 100_000 - counters.lost);
     assert_eq!(sent(lossy(1), 100_000), (kept.clone(), counters));
@@ -220,7 +220,7 @@ fn settings_that_cannot_be_are_named() {
     }
 }
 
-/// A super-packet of `len` bytes, and where its headers are.
+/// Builds a GSO frame of `len` bytes, and its headers.
 fn train(len: usize, packet: Packet) -> (Frame<Vec<u8>>, Segment) {
     let frame = packet.len(len).already_aggregated(100).frame();
     match naive::read(&frame, LinkKind::Ethernet) {
@@ -233,7 +233,7 @@ fn train(len: usize, packet: Packet) -> (Frame<Vec<u8>>, Segment) {
 fn a_super_packet_is_cut_as_a_kernel_cuts_it() {
     for packet in [seg().psh().id(65_534), seg().v6().ts(1, 2).vlan(3).fin(), seg().cwr()] {
         let (mut frame, shape) = train(1_050, packet);
-        // Complete checksums are what the oracle writes.
+        // The oracle writes complete checksums.
         frame.checksum = ChecksumStatus::Verified;
         let mut network = network(ImpairmentSettings::default());
         network.push(&frame);
@@ -247,7 +247,8 @@ fn a_super_packet_is_cut_as_a_kernel_cuts_it() {
     }
 }
 
-/// The oracle of segmentation leaves CWR where it was; RFC 3168 sends it once.
+/// Removes CWR, which the segmentation oracle copies to every segment; RFC 3168 requires it only on the
+/// first.
 fn without_cwr(bytes: &mut [u8], shape: &Segment) {
     let flags = shape.transport_at + 13;
     if bytes[flags] & 0x80 != 0 {
@@ -351,13 +352,13 @@ fn settings() -> impl Strategy<Value = ImpairmentSettings> {
     )
 }
 
-/// Frames of any bytes, each so many microseconds after the one before.
+/// Generates arbitrary frames, each with its delay after the one before in microseconds.
 fn frames() -> impl Strategy<Value = Vec<(u64, Vec<u8>)>> {
     prop::collection::vec((0..2_000_u64, prop::collection::vec(any::<u8>(), 0..200)), 0..60)
 }
 
 proptest! {
-    /// A network that does nothing but delay gives back all frames in order, bit for bit.
+    /// A network that only delays returns all frames in order, bit for bit.
     #[test]
     fn nothing_is_lost_without_loss(frames in frames(), delay in 0..9_000_u64, jitter in 0..9_000_u64) {
         let (delay, jitter) = (Duration::from_micros(delay), Duration::from_micros(jitter));
@@ -376,8 +377,8 @@ proptest! {
         prop_assert_eq!(given.into_iter().map(|frame| frame.bytes).collect::<Vec<_>>(), sent);
     }
 
-    /// Whatever the settings: within the limits, on time, every frame accounted for, and the same
-    /// again.
+    /// Under any settings: the limits hold, frames are on time, every frame is counted, and a second run is
+    /// equal.
     #[test]
     fn any_network_keeps_its_books(settings in settings(), frames in frames()) {
         let run = || {

@@ -8,20 +8,21 @@ use thiserror::Error;
 
 use super::{Displacement, ImpairmentSettings};
 
-/// An item of a text that is no setting.
+/// Error: an item of the text is not a valid setting.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{item}: {accepted}")]
 pub struct BadImpairment {
-    /// The item.
+    /// The invalid item.
     item: String,
-    /// What would be accepted.
+    /// A description of the accepted values.
     accepted: String,
 }
 
 impl FromStr for ImpairmentSettings {
     type Err = BadImpairment;
 
-    /// Parses items with commas between them, such as `loss=1%,delay=20ms`. What is not said has its default.
+    /// Parses items separated by commas, such as `loss=1%,delay=20ms`. Settings that are not mentioned have
+    /// their default.
     fn from_str(text: &str) -> Result<Self, BadImpairment> {
         let mut items = text.split(',').filter(|item| !item.is_empty());
         items.try_fold(Self::default(), |settings, item| {
@@ -32,7 +33,7 @@ impl FromStr for ImpairmentSettings {
 }
 
 impl fmt::Display for ImpairmentSettings {
-    /// All settings but the limit of bytes, as text that is parsed to the same.
+    /// Formats all settings except the limit of bytes, as text that parses to equal settings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |ppm: u32| f64::from(ppm) / 10_000.0;
         let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
@@ -51,10 +52,10 @@ impl fmt::Display for ImpairmentSettings {
     }
 }
 
-/// A parsed value, or what would be accepted.
+/// A parsed value, or a description of the accepted values.
 type Parsed<T> = Result<T, String>;
 
-/// Applies one item to the settings. The error says what would be accepted.
+/// Applies one item to the settings. The error describes the accepted values.
 fn with(settings: ImpairmentSettings, item: &str) -> Parsed<ImpairmentSettings> {
     let (name, value) = item.split_once('=').unwrap_or((item, ""));
     let with = match name {
@@ -75,7 +76,7 @@ fn with(settings: ImpairmentSettings, item: &str) -> Parsed<ImpairmentSettings> 
     Ok(with)
 }
 
-/// Parses a percentage, as parts of a million.
+/// Parses a percentage. Returns parts per million.
 fn share(text: &str) -> Parsed<u32> {
     let percent = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
@@ -84,7 +85,7 @@ fn share(text: &str) -> Parsed<u32> {
         .ok_or_else(|| "give a share from 0% to 100%, such as 1%".to_owned())
 }
 
-/// Parses a share and a distance in frames or time.
+/// Parses a share and a displacement in frames or time, such as `1%/3`.
 fn reorder(text: &str) -> Parsed<(u32, Displacement)> {
     let default = Displacement::default();
     let Some((part, by)) = text.split_once('/') else { return Ok((share(text)?, default)) };

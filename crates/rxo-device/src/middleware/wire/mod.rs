@@ -1,14 +1,14 @@
-//! Frames as a wire carries them, whatever form a local sender gave them.
+//! Converts frames to the form in which a network carries them.
 //!
-//! A local sender leaves checksums and segmentation to the device. [`WireSource`] is that part of the
-//! device: it segments GSO frames of TCP, completes partial checksums, can expand ACK templates, and can
-//! validate other checksums, as a network card does with what it receives.
+//! A local sender leaves checksums and segmentation to the device. [`WireSource`] does this work of the
+//! device: it segments GSO frames, completes partial checksums, can expand ACK templates, and can validate
+//! other checksums, as a network card does on reception.
 //!
-//! Separate from the worse network, which keeps the forms that it is given.
+//! Separate from the impaired network, which preserves the form of frames.
 //!
-//! Contract: the order stays. A frame that needs no change is passed on in its own buffer; any other
-//! is copied once. A GSO frame that cannot be segmented here (UDP, unreadable headers) passes as it is.
-//! Between two calls at most the segments of one batch are kept.
+//! Contract: the order is kept. A frame that needs no change is passed on in its own buffer; any other is
+//! copied once. A GSO frame that cannot be segmented here (unreadable headers) passes unchanged. Between two
+//! calls at most the segments of one batch are stored.
 
 #[cfg(test)]
 mod tests;
@@ -23,10 +23,10 @@ use rxo_wire::{Parsed, Transport, parse, parse_ip};
 use super::cut::cut;
 use crate::{DeviceError, FrameSource, SourceCapabilities, SourceCounters};
 
-/// A source whose frames are as on a wire.
+/// A source whose frames have the form of a network.
 ///
-/// A changed frame is a copy of the type of the source's own buffers, so that whatever takes the source's frames takes
-/// these, and is compiled once for both.
+/// A changed frame is a copy in the buffer type of the wrapped source, so that code that handles the source's
+/// frames also handles these, and is compiled only once.
 #[derive(Debug)]
 pub struct WireSource<S: FrameSource> {
     source: S,
@@ -38,36 +38,36 @@ pub struct WireSource<S: FrameSource> {
     ready: VecDeque<Frame<S::Buffer>>,
     given: SourceCounters,
     wire: WireCounters,
-    /// The error of the source. It is returned when all frames that came before it are given.
+    /// The error of the source. It is returned after all earlier frames.
     failure: Option<DeviceError>,
 }
 
-/// Gives the frames of an ACK template and returns their number; `None`, and gives nothing, if it is no
-/// template. `rxo_ack::expand_packed` is one.
+/// A function that calls its last argument with each frame of an ACK template, and returns their number;
+/// `None`, without a call, if the frame is not a template. For example `rxo_ack::expand_packed`.
 pub type Expand = fn(Frame<&[u8]>, LinkKind, &mut dyn FnMut(Frame<&[u8]>)) -> Option<usize>;
 
 rxo_frame::counters! {
-    /// What a [`WireSource`] did.
+    /// Totals of a [`WireSource`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct WireCounters {
         /// GSO frames that were segmented.
         pub segmented: u64,
-        /// ACKs that templates became.
+        /// ACKs that resulted from expanded templates.
         pub expanded: u64,
-        /// Checksums of single frames that were completed. Those of segments are not counted.
+        /// Checksums of single frames that were completed. The checksums of segments are not counted.
         pub completed: u64,
-        /// Checksums that were validated and are valid.
+        /// Checksums that were validated and are right.
         pub valid: u64,
-        /// ACK templates that were discarded: they are none, or this wire expands none.
+        /// ACK templates that were discarded: they are malformed, or no function to expand them is set.
         pub not_expanded: u64,
-        /// Checksums that are invalid. Such a frame passes with the status `Unknown`.
+        /// Checksums that were validated and are wrong. Such a frame passes with the status `Unknown`.
         pub invalid: u64,
     }
 }
 
 impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
-    /// Puts `source` behind a wire. With `validates`, each TCP segment and UDP datagram whose checksum
-    /// is valid or was completed here is `Verified`; otherwise the status of all frames is `Unknown`.
+    /// Wraps `source`. With `validates`, each TCP segment and UDP datagram whose checksum is right or was
+    /// completed here is `Verified`; without it, the status of all frames is `Unknown`.
     pub fn new(source: S, validates: bool) -> Self {
         let link = source.capabilities().link;
         Self {
@@ -84,17 +84,17 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         }
     }
 
-    /// The source behind it.
+    /// The wrapped source.
     pub const fn inner(&self) -> &S {
         &self.source
     }
 
-    /// The source behind it, to change its settings.
+    /// The wrapped source, to change its settings.
     pub const fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// Expands ACK templates with `expand`. Without it they are discarded.
+    /// Sets the function that expands ACK templates. Without one they are discarded.
     #[must_use]
     pub const fn expanding(mut self, expand: Expand) -> Self {
         self.expand = Some(expand);
@@ -133,7 +133,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         }
     }
 
-    /// Returns `false`, and gives nothing, if the frame cannot be segmented here.
+    /// Queues the segments of `frame`. Returns `false` and queues nothing if it cannot be segmented here.
     fn segment(&mut self, frame: Frame<&[u8]>) -> bool {
         let checksum = self.status(true);
         let (ready, checksums) = (&mut self.ready, Checksums::Complete(self.summer));
@@ -142,7 +142,8 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         })
     }
 
-    /// Offsets beyond the frame complete nothing: such a frame is its sender's mistake.
+    /// Completes a partial checksum. If its offsets exceed the frame, a mistake of the sender, the frame
+    /// passes unchanged.
     fn complete<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, (start, offset): (usize, usize)) {
         let mut bytes = frame.bytes().to_vec();
         let sum = complete(&bytes, start, offset, self.summer);
@@ -154,8 +155,8 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         self.ready.push_back(Frame { checksum, ..frame.with_bytes(bytes.into()) });
     }
 
-    /// Validates the checksum of `frame` unless its source did, and counts the result. A GSO frame keeps
-    /// its status.
+    /// Validates the checksum of `frame` unless its source did, and counts the result. A GSO frame keeps its
+    /// status.
     fn validated(&mut self, frame: Frame<&[u8]>) -> ChecksumStatus {
         if frame.gso.is_some() {
             return frame.checksum;
@@ -243,7 +244,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> FrameSource for WireSource<S> {
         self.ready.is_empty() && self.source.is_starved()
     }
 
-    /// At once while frames are ready.
+    /// Returns a time in the past while frames are ready.
     fn poll_at(&self) -> Option<Instant> {
         if self.ready.is_empty() && self.failure.is_none() {
             self.source.poll_at()

@@ -1,4 +1,4 @@
-//! What leaves a card: compared with packets that were built for the wire in the first place.
+//! Compares the frames of a wire with packets that were built in that form.
 
 use std::num::NonZeroU16;
 
@@ -12,7 +12,7 @@ use crate::{MemoryLink, MemoryOptions};
 
 const BUDGET: usize = 64;
 
-/// All frames that come of `frames`, taken `budget` at a time.
+/// Returns all frames that result from `frames`, received `budget` at a time, and the counters.
 fn carried(
     frames: &[Frame<Vec<u8>>],
     validates: bool,
@@ -40,7 +40,7 @@ fn one(packet: &Packet, validates: bool) -> (Frame<Vec<u8>>, WireCounters) {
     (frames.remove(0), counters.wire)
 }
 
-/// A source that counts how often it is attended.
+/// A source that counts calls of `attend`.
 struct Attended<S>(S, usize);
 
 impl<S: FrameSource> FrameSource for Attended<S> {
@@ -67,7 +67,7 @@ impl<S: FrameSource> FrameSource for Attended<S> {
     }
 }
 
-/// Whoever waits for answers of the device gets them, though there are frames for many batches.
+/// The device is attended even while many frames wait and it is not read.
 #[test]
 fn the_device_is_attended_while_it_is_not_read() {
     let link = MemoryLink::new(MemoryOptions::default());
@@ -101,12 +101,12 @@ fn a_checksum_of_the_network_is_validated() {
     let (frame, wire) = one(&invalid, true);
     assert_eq!(frame, invalid.frame(), "the host decides what becomes of it");
     assert_eq!((wire.valid, wire.invalid), (0, 1));
-    // A card without the offload says nothing, whatever the source said.
+    // A card without checksum offload reports nothing, whatever the status of the source.
     assert_eq!(one(&valid.clone().verified(), false), (valid.frame(), WireCounters::default()));
     assert_eq!(one(&arp(), true), (arp().frame(), WireCounters::default()));
 }
 
-/// A GSO frame of `bytes` payload in segments of 100, and its headers.
+/// Builds a GSO frame with `bytes` of payload in segments of 100, and its headers.
 fn large(bytes: usize, packet: Packet) -> (Frame<Vec<u8>>, Segment) {
     let packet = packet.len(bytes).already_aggregated(100);
     match naive::read(&packet.frame(), LinkKind::Ethernet) {
@@ -128,7 +128,7 @@ fn a_gso_frame_becomes_the_frames_that_a_kernel_makes_of_it() {
     }
 }
 
-/// Two ACKs that each have the headers of the packet.
+/// Expands a frame into two ACKs that each have its headers.
 fn expand(frame: Frame<&[u8]>, _: LinkKind, give: &mut dyn FnMut(Frame<&[u8]>)) -> Option<usize> {
     let is_template = frame.bytes.len() > 60;
     let ack = Frame { bytes: &frame.bytes[..54], gso: None, ..frame };
@@ -202,8 +202,8 @@ fn a_device_that_vanishes_is_reported_behind_its_frames() {
     assert!(source.receive(&mut batch, 8).is_err());
 }
 
-/// An IPv4 segment without options as a device completes it: a checksum of 0 becomes its other form, which
-/// UDP needs.
+/// Returns an IPv4 segment without options as a device completes it: a checksum of 0 becomes 0xffff, as UDP
+/// needs.
 fn as_completed(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes[50..52] == [0, 0] {
         bytes[50..52].fill(0xff);
@@ -220,7 +220,7 @@ fn a_checksum_of_zero_is_completed_as_its_other_form() {
 }
 
 proptest! {
-    /// Whatever comes in whichever form, taken in batches of any size: the same frames, in order.
+    /// The resulting frames are equal and in order for every form of the input and every batch size.
     #[test]
     fn the_wire_does_not_depend_on_the_form(
         kinds in proptest::collection::vec((0_u8..4, 1_usize..900), 0..20),
