@@ -1,12 +1,12 @@
-//! The gate: what a header says of a packet, compared with the packet.
+//! Validates the metadata in a header against the packet itself.
 //!
-//! Devices and guests describe their packets, and descriptions lie: by mistake, by malice, and because a kernel forgets
-//! the tunnel when it describes a packet of a tunnel by the headers inside. Nothing that a header says is used before
-//! the packet's own headers agree with it. `hdr_len` is not used at all: kernels fill it differently, and for forwarded
-//! packets with anything (Linux documents it as a hint).
+//! Devices and guests describe their packets, and a description may be wrong: by mistake, by malice, and
+//! because a kernel describes a tunnel packet by the inner headers without naming the tunnel. Nothing in a
+//! header is used before the packet's own headers agree with it. `hdr_len` is never used: kernels fill it
+//! differently, and arbitrarily for forwarded packets (Linux documents it as a hint).
 //!
-//! A partial checksum may be anywhere in the packet: it says what is still to be added up, whatever that is. Whether it
-//! speaks for a packet's own transport header is for the reader of that header to compare.
+//! A partial checksum may be anywhere in the packet: the header states only where a sum must be completed.
+//! Code that reads a transport header must compare whether the partial checksum is the one of that header.
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, LinkKind, UdpTunnel};
 use rxo_wire::segmentation::{Checksums, NotSegmentable, Segments, Stated, segment_stated};
@@ -15,16 +15,16 @@ use rxo_wire::{IpVersion, PROTOCOL_TCP, Parsed, Unparsed, parse, parse_ip};
 
 use crate::VnetHeader;
 
-/// Why a packet cannot be passed on.
+/// The reason for which a packet cannot be passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// Fewer bytes than a header has.
+    /// There are fewer bytes than in a header.
     NoHeader,
-    /// The checksum to be completed is not inside the packet.
+    /// The checksum field to be completed is not inside the packet.
     Checksum,
-    /// The packet's headers cannot be read, so nothing shows what its segments are.
+    /// The packet is to be segmented, but its headers cannot be parsed.
     Headers,
-    /// The kind of GSO is unknown, or that of no packet that this one is or carries, or its segment size is 0.
+    /// The GSO kind is unknown or matches neither the packet nor an inner packet, or the segment size is 0.
     Gso,
     /// The packet cannot be segmented.
     Segmentation(NotSegmentable),
@@ -45,12 +45,13 @@ impl core::fmt::Display for Invalid {
 impl core::error::Error for Invalid {}
 
 impl VnetHeader {
-    /// What the header says of `frame`, which begins with `link`, compared with the frame. The place of a partial
-    /// checksum is inside. Of a GSO frame the kind is that of the frame's own headers, or of those inside a tunnel;
-    /// then the tunnel is named. Reads no headers unless it is a GSO frame, and never the payload.
+    /// Validates the metadata for `frame`, whose first header is `link`, and returns it. The field of a
+    /// partial checksum is then inside the frame. The GSO kind matches the frame's own headers, or those
+    /// inside a tunnel, and then the result names the tunnel. Parses only GSO frames, and never reads the
+    /// payload.
     ///
     /// # Errors
-    /// [`Invalid`] says what does not fit.
+    /// [`Invalid`] with the mismatch.
     #[inline]
     pub fn checked(
         self,
@@ -65,10 +66,10 @@ impl VnetHeader {
     }
 }
 
-/// What is said of `frame`, which begins with `link`, compared with the frame: see [`VnetHeader::checked`].
+/// Validates given metadata for `frame`, whose first header is `link`: see [`VnetHeader::checked`].
 ///
 /// # Errors
-/// [`Invalid`] says what does not fit.
+/// [`Invalid`] with the mismatch.
 #[inline]
 pub fn admit(
     link: LinkKind,
@@ -95,18 +96,18 @@ fn admit_gso(
         true => None,
         false => Some(tunnel(&parsed, &stated.inside(frame, &parsed).ok_or(Invalid::Gso)?)),
     };
-    // A tunnel that was not named is found; one that was named is that.
+    // If the metadata names no tunnel, the one found is added; if it names one, it must be the one found.
     if gso.tunnel.is_some() && gso.tunnel != found {
         return Err(Invalid::Gso);
     }
     Ok(Gso { tunnel: found, ..gso })
 }
 
-/// Begins to segment `frame`, which begins with `link` and is described by its checksum and its kind of GSO: by its own
-/// headers, or by those inside the tunnel around them.
+/// Segments `frame`, whose first header is `link`, by its own headers or those inside a tunnel, as its
+/// checksum status and GSO metadata describe.
 ///
 /// # Errors
-/// [`Invalid`] if the description is that of another frame, or the frame cannot be segmented.
+/// [`Invalid`] if the metadata does not match the frame, or the frame cannot be segmented.
 pub fn segments(
     link: LinkKind,
     frame: &[u8],
@@ -122,7 +123,8 @@ pub fn segments(
     })
 }
 
-/// The headers that a description means. `None` if it means none: the checksum is in no field of theirs.
+/// Returns the headers that the metadata describes. `None` if its checksum field does not exist in such
+/// headers.
 fn stated(status: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
     let (protocol, is_v6) = kind.segments()?;
     let field = if protocol == PROTOCOL_TCP { 16 } else { 6 };
@@ -165,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame with a segment or datagram of `payload`.
+    /// Builds an Ethernet frame with a segment or datagram that carries `payload`.
     fn frame(is_v6: bool, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let transport = if protocol == 6 { 20 } else { 8 };
         let ip_bytes = if is_v6 { 40 } else { 20 };
@@ -198,17 +200,18 @@ mod tests {
 
     const VXLAN: [u8; 8] = [8, 0, 0, 0, 0, 0, 7, 0];
 
-    /// Where a packet in a VXLAN over IPv4 has its transport header, if it is of IPv6.
+    /// The offset of the inner transport header of an IPv6 packet in VXLAN over IPv4.
     const INSIDE: usize = 14 + 20 + 8 + 8 + 14 + 40;
 
     fn vxlan() -> Vec<u8> {
         frame(false, 17, &[&VXLAN[..], &frame(true, 6, &[7; 500])].concat())
     }
 
-    /// What it is called, what is said, and what becomes of it.
+    /// The name of a case, the given metadata, and the expected result.
     type Row<'a> = (&'a str, GsoKind, ChecksumStatus, Result<Option<GsoTunnel>, Invalid>);
 
-    /// Asserts what becomes of `frame` if it is described as these are, and that what is let in can be segmented.
+    /// Asserts the result for `frame` with each row's metadata, and that every accepted frame can be
+    /// segmented.
     fn assert_admitted(frame: &[u8], rows: &[Row<'_>]) {
         for &(what, kind, status, expected) in rows {
             let said = admit(LinkKind::Ethernet, frame, (status, gso(kind)));
@@ -275,7 +278,7 @@ mod tests {
         );
     }
 
-    /// One tunnel is looked into. What is said of a packet in a second one is refused.
+    /// Only one level of tunnels is parsed. Metadata for a packet in a second one is refused.
     #[test]
     fn a_description_of_a_packet_in_two_tunnels_is_refused() {
         let nested = frame(false, 17, &[&VXLAN[..], &vxlan()].concat());
@@ -284,7 +287,7 @@ mod tests {
         assert_admitted(&nested, &[row]);
     }
 
-    /// A tunnel that is not there, and one that begins elsewhere.
+    /// Refuses a named tunnel that does not exist or has other offsets.
     #[test]
     fn a_tunnel_that_is_named_is_the_one_around_the_packet() {
         let named = |outer_transport, inner_network| {
@@ -306,7 +309,7 @@ mod tests {
         }
     }
 
-    /// What is said of segments needs headers that can be read; what is said of a checksum does not.
+    /// A GSO description requires readable headers; a checksum description does not.
     #[test]
     fn only_a_gso_frame_is_read() {
         let tcp = frame(false, 6, &[7; 500]);

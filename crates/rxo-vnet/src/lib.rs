@@ -1,21 +1,20 @@
-//! `virtio_net_hdr`: ten bytes before each packet that say which checksum is to be completed and
-//! how the packet is to be segmented (virtio 1.2, section 5.1.6). TAP, TUN, packet sockets and
-//! virtio guests all use it. For guests it has twelve bytes: the last two count the buffers that the
-//! packet fills.
+//! `virtio_net_hdr`: ten bytes before each packet that describe which checksum is to be completed and how the
+//! packet is to be segmented (virtio 1.2, section 5.1.6). TAP, TUN, packet sockets and virtio guests all use
+//! it. For guests it has twelve bytes: the last two count the buffers that the packet fills.
 //!
 //! ```text
 //!   TUN --read--> [virtio_net_hdr | IP packet, up to 64 KiB] --packets()--> IP packets as on the wire
 //!   TUN <-write-- [virtio_net_hdr | merged header | payloads] <--for_packet()-- a delivery of rxo-coalesce
 //! ```
 //!
-//! [`VnetHeader`] converts between these bytes and what `rxo-frame` says of a packet. [`VnetHeader::checked`] is the gate
-//! that everything from outside passes: what a header says is compared with the packet's own headers. [`packets()`]
-//! segments what a TUN gave. The crate is separate from `rxo-driver` so that an embedder and a guest device can use it without system
-//! calls.
+//! [`VnetHeader`] converts between these bytes and the metadata types of `rxo-frame`. [`VnetHeader::checked`]
+//! validates every header from outside against the packet's own headers. [`packets()`] segments the packets
+//! that a TUN returns. Separate from `rxo-driver` so that an embedder and a guest device can use it without
+//! system calls.
 //!
 //! # Contract
 //! No input or output, no allocation. [`VnetHeader::read`] accepts any bytes and never panics.
-//! [`VnetHeader::for_packet`] makes a header from the facts of one packet; make one for each
+//! [`VnetHeader::for_packet`] creates a header from the metadata of one packet; create a new one for each
 //! packet.
 //!
 //! # Examples
@@ -47,21 +46,20 @@ pub use gate::{Invalid, admit, segments};
 pub use packets::{Packets, packets, utun_prefix};
 use rxo_frame::{ChecksumStatus, Gso, GsoKind, GsoTunnel, Offload, UdpTunnel};
 
-/// The length of the header without a buffer count, in bytes: the default of TAP, TUN and packet
-/// sockets.
+/// The length of the header without a buffer count, in bytes: the default of TAP, TUN and packet sockets.
 pub const VNET_HEADER_BYTES: usize = 10;
 
-/// The length of the header with a buffer count, in bytes: every virtio device since version 1.0.
+/// The length of the header with a buffer count, in bytes, as in every virtio device since version 1.0.
 pub const VIRTIO_HEADER_BYTES: usize = 12;
 
-/// The length of the header where tunnels over UDP may be named, in bytes: behind the buffer count stand a hash and two
-/// offsets (virtio 1.4, section 5.1.6).
+/// The length of the header that can describe tunnels over UDP, in bytes: the buffer count is followed by a
+/// hash and two offsets (virtio 1.4, section 5.1.6).
 pub const TUNNEL_HEADER_BYTES: usize = 24;
 
-/// Where the two offsets stand in it, in bytes from its start.
+/// The position of the two tunnel offsets in the header, in bytes.
 const TUNNEL_AT: usize = 20;
 
-/// Where the buffer count stands in the longer header, in bytes from its start.
+/// The position of the buffer count in a header of 12 or more bytes, in bytes.
 pub const BUFFER_COUNT_AT: usize = 10;
 
 const NEEDS_CHECKSUM: u8 = 1;
@@ -74,14 +72,14 @@ const GSO_TCP_V4: u8 = 1;
 const GSO_UDP_FRAGMENT: u8 = 3;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP: u8 = 5;
-/// Private, between rxo's driver and rxo's device.
+/// A private kind, used only between rxo's driver and rxo's device.
 const GSO_ACK_TEMPLATE: u8 = 0x1e;
 const GSO_TUNNEL_V4: u8 = 0x20;
 const GSO_TUNNEL_V6: u8 = 0x40;
 const GSO_TUNNELS: u8 = GSO_TUNNEL_V4 | GSO_TUNNEL_V6;
 const GSO_ECN: u8 = 0x80;
 
-/// One header. Its bytes are in the byte order of this machine.
+/// One `virtio_net_hdr`. Its bytes are in the byte order of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
     flags: u8,
@@ -90,7 +88,8 @@ pub struct VnetHeader {
     gso_size: u16,
     checksum_start: u16,
     checksum_offset: u16,
-    /// Of a tunnel: where its UDP header begins, and where the IP header inside begins. 0 in shorter headers.
+    /// The offset of a tunnel's UDP header; `inner_network` is that of the inner IP header. Both are 0 in
+    /// shorter headers.
     outer_transport: u16,
     inner_network: u16,
 }
@@ -123,8 +122,8 @@ impl VnetHeader {
         })
     }
 
-    /// Reads the header at the start of `bytes`, which has `header_bytes`: [`VNET_HEADER_BYTES`],
-    /// [`VIRTIO_HEADER_BYTES`] or [`TUNNEL_HEADER_BYTES`]. `None` if there are fewer.
+    /// Reads the header at the start of `bytes`, whose length `header_bytes` is [`VNET_HEADER_BYTES`],
+    /// [`VIRTIO_HEADER_BYTES`] or [`TUNNEL_HEADER_BYTES`]. `None` if there are fewer bytes.
     #[inline]
     #[must_use]
     pub fn read_long(bytes: &[u8], header_bytes: usize) -> Option<Self> {
@@ -137,7 +136,7 @@ impl VnetHeader {
         Some(Self { outer_transport, inner_network, ..header })
     }
 
-    /// The header as bytes.
+    /// Returns the header as bytes, without a buffer count.
     #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; VNET_HEADER_BYTES] {
@@ -151,8 +150,8 @@ impl VnetHeader {
         bytes
     }
 
-    /// The header for a packet with `offload`. `inserted_bytes` is the length of what was inserted
-    /// into its link-layer header afterwards (a VLAN tag), by which the offsets of `offload` grow.
+    /// Creates the header for a packet with `offload`. `inserted_bytes` is the number of bytes inserted into
+    /// its link-layer header afterwards (a VLAN tag); the offsets of `offload` increase by it.
     ///
     /// # Examples
     /// ```
@@ -197,7 +196,7 @@ impl VnetHeader {
         self.inner_network = u16::from(tunnel.inner_network) + inserted_bytes;
     }
 
-    /// The header in the form that can name a tunnel. The packet fills one buffer.
+    /// Returns the header in the form that can describe a tunnel, with a buffer count of 1.
     #[must_use]
     pub fn to_tunnel_bytes(self) -> [u8; TUNNEL_HEADER_BYTES] {
         let mut bytes = [0; TUNNEL_HEADER_BYTES];
@@ -207,8 +206,8 @@ impl VnetHeader {
         bytes
     }
 
-    /// The header with the number of `buffers` that the packet fills; 1 if buffers are not merged
-    /// (section 5.1.6.4.1). A guest reads little-endian, as this machine must be.
+    /// Returns the header with the number of `buffers` that the packet fills; 1 if buffers are not merged
+    /// (section 5.1.6.4.1). Guests read little-endian numbers, so this machine must be little-endian.
     #[inline]
     #[must_use]
     pub fn to_virtio_bytes(self, buffers: u16) -> [u8; VIRTIO_HEADER_BYTES] {
@@ -218,9 +217,9 @@ impl VnetHeader {
         bytes
     }
 
-    /// This header, of a packet that a device made of several (`VIRTIO_NET_F_RSC_EXT`, section
-    /// 5.1.6.4). The counts take the place of the checksum's offsets, so the packet's checksum must be
-    /// complete; the header says that it was verified.
+    /// Returns this header for a packet that a device merged from several (`VIRTIO_NET_F_RSC_EXT`, section
+    /// 5.1.6.4). The counts replace the checksum offsets, so the packet's checksum must be complete; the
+    /// header marks it as verified.
     #[inline]
     #[must_use]
     pub const fn with_coalesced(self, counts: Coalesced) -> Self {
@@ -232,8 +231,8 @@ impl VnetHeader {
         }
     }
 
-    /// Of how many packets the device made this one; `None` if the header does not say. Only a device
-    /// with `VIRTIO_NET_F_RSC_EXT` may say it.
+    /// The counts of a packet that a device merged from several; `None` if the header has none. Only a device
+    /// with `VIRTIO_NET_F_RSC_EXT` may set them.
     #[inline]
     #[must_use]
     pub const fn coalesced(self) -> Option<Coalesced> {
@@ -244,7 +243,7 @@ impl VnetHeader {
         Some(Coalesced { segments, duplicate_acks })
     }
 
-    /// What the header says of the transport checksum.
+    /// The status of the transport checksum, according to the header.
     #[inline]
     #[must_use]
     pub const fn checksum(self) -> ChecksumStatus {
@@ -258,16 +257,17 @@ impl VnetHeader {
         }
     }
 
-    /// Whether it says that its packet is a GSO frame, of whatever kind and segment size: [`VnetHeader::gso`] may
-    /// know neither.
+    /// Returns `true` if the header marks its packet as a GSO frame of any kind and segment size, including
+    /// those for which
+    /// [`VnetHeader::gso`] returns `None`.
     #[inline]
     #[must_use]
     pub const fn has_gso(self) -> bool {
         self.gso_type & !GSO_ECN != GSO_NONE
     }
 
-    /// How a GSO frame is to be segmented; `None` for a frame of one segment. An unknown kind and a
-    /// segment size of zero count as `None`, because no sink could segment such a frame.
+    /// The segmentation of a GSO frame; `None` for a frame of one segment. Also `None` for an unknown kind or
+    /// a segment size of zero, because no sink could segment such a frame.
     #[inline]
     #[must_use]
     pub fn gso(self) -> Option<Gso> {
@@ -288,7 +288,7 @@ impl VnetHeader {
         })
     }
 
-    /// The tunnel around a GSO frame; the offsets are unknown if the header is too short for them.
+    /// The tunnel of a GSO frame; [`GsoTunnel::OTHER`] if the header has no valid offsets for it.
     #[inline]
     fn tunnel(self) -> Option<GsoTunnel> {
         if self.gso_type & GSO_TUNNELS == 0 {
@@ -307,12 +307,12 @@ impl VnetHeader {
     }
 }
 
-/// Of what a device made one packet.
+/// The counts of a packet that a device merged from several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coalesced {
-    /// How many segments it was made of.
+    /// The number of segments that were merged.
     pub segments: u16,
-    /// How many duplicate ACKs it stands for.
+    /// The number of duplicate ACKs among them.
     pub duplicate_acks: u16,
 }
 

@@ -1,5 +1,5 @@
-//! What a TUN gives with `IFF_VNET_HDR`: a header, and a packet that is to be segmented and whose checksum is to be
-//! completed.
+//! Converts the data that a TUN returns with `IFF_VNET_HDR` (a header and a packet to be segmented or
+//! completed) to ordinary packets.
 
 use rxo_frame::{ChecksumStatus, LinkKind};
 use rxo_wire::build::BuildError;
@@ -8,7 +8,7 @@ use rxo_wire::segmentation::{Checksums, Segments};
 
 use crate::{Invalid, VNET_HEADER_BYTES, VnetHeader, segments};
 
-/// The packets in one read of a TUN: the segments of a GSO frame, or the packet itself; made by [`packets`].
+/// The packets in one read from a TUN: the segments of a GSO frame, or the packet itself; see [`packets`].
 #[derive(Clone, Debug)]
 pub struct Packets<'f> {
     rest: Rest<'f>,
@@ -22,15 +22,17 @@ pub struct Packets<'f> {
 )]
 enum Rest<'f> {
     Segments(Segments<'f>),
-    /// With the place of a checksum that is to be completed.
+    /// One packet, with start and offset of a checksum that is to be completed.
     One(&'f [u8], Option<(u16, u16)>),
     Nothing,
 }
 
-/// Reads what a TUN gave: a header of [`VNET_HEADER_BYTES`], and an IP packet. Yields the packets that a network
-/// carries, TCP or UDP, with complete checksums. Neither copies nor allocates before they are taken.
+/// Parses the data of one read from a TUN: a header of [`VNET_HEADER_BYTES`], and an IP packet. Yields
+/// packets as a network carries them, TCP or UDP, with complete checksums. Neither copies nor allocates
+/// before they are taken.
 ///
 /// # Errors
+/// [`Invalid`] if the header does not match the packet.
 /// [`Invalid`] if the header does not fit the packet.
 ///
 /// # Examples
@@ -65,7 +67,7 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
 }
 
 impl Packets<'_> {
-    /// How many packets are left.
+    /// The number of packets left.
     #[must_use]
     pub fn remaining(&self) -> usize {
         match &self.rest {
@@ -75,10 +77,11 @@ impl Packets<'_> {
         }
     }
 
-    /// Writes the next packet at the start of `out` and returns its length in bytes. `None` if there is no more.
+    /// Writes the next packet at the start of `out` and returns its length in bytes. `None` after the last
+    /// packet.
     ///
     /// # Errors
-    /// [`BuildError::NoRoom`] if the packet does not fit into `out`. It is not taken then.
+    /// [`BuildError::NoRoom`] if the packet does not fit into `out`. The packet is then still the next.
     pub fn next_into(&mut self, out: &mut [u8]) -> Result<Option<usize>, BuildError> {
         let (packet, partial) = match &mut self.rest {
             Rest::Segments(segments) => return segments.next_into(out),
@@ -96,7 +99,7 @@ impl Packets<'_> {
     }
 }
 
-/// Completes the checksum whose seed is `offset` bytes behind `start`. The place was checked.
+/// Completes the partial checksum at `start + offset`. The position was validated before.
 fn complete(packet: &mut [u8], start: usize, offset: usize, summer: Summer) {
     let Some(sum) = checksum::complete(packet, start, offset, summer) else { return };
     if let Some(field) = packet.get_mut(start + offset..start + offset + 2) {
@@ -104,8 +107,8 @@ fn complete(packet: &mut [u8], start: usize, offset: usize, summer: Summer) {
     }
 }
 
-/// The four bytes before each packet of a macOS `utun`: the address family of the IP `packet`, `AF_INET` (2) or
-/// `AF_INET6` (30), big-endian. `None` if it is not IP. A WinTUN has nothing before a packet.
+/// Returns the four bytes before each packet of a macOS `utun`: the address family of the IP `packet`,
+/// `AF_INET` (2) or `AF_INET6` (30), big-endian. `None` if it is not IP. WinTUN has no such prefix.
 ///
 /// # Examples
 /// ```
@@ -133,8 +136,8 @@ mod tests {
     use rxo_wire::checksum::verify_transport;
     use rxo_wire::parse_ip;
 
-    /// The largest packet of this protocol behind a header that leaves the checksum, at this offset of the transport
-    /// header, to the device. Its payload counts up.
+    /// Builds the largest packet of this protocol, with a partial checksum at this offset of the transport
+    /// header. The payload bytes count up.
     fn largest(headers: usize, ip: usize, protocol: u8, offset: usize, write: Write) -> Vec<u8> {
         let longest = if ip == 40 { 40 + 65_535 } else { 65_535 };
         let mut bytes = std::vec![0; VNET_HEADER_BYTES + longest];
@@ -151,10 +154,10 @@ mod tests {
         bytes
     }
 
-    /// Writes the headers of a packet that fills these bytes.
+    /// A function that writes the headers of a packet that fills these bytes.
     type Write = fn(&mut [u8]);
 
-    /// The headers of the only packet in these bytes, whose payload must count up.
+    /// Returns the headers of the only packet in these bytes, and asserts that its payload counts up.
     fn headers_of(from_tun: &[u8], headers: usize) -> Vec<u8> {
         let (mut packets, mut out) = (packets(from_tun).unwrap(), std::vec![0; 65_535 + 40]);
         let bytes = packets.next_into(&mut out).unwrap().unwrap();
@@ -189,7 +192,8 @@ mod tests {
             .unwrap();
     }
 
-    /// Header and packet of `payload` bytes of TCP over IPv4, with a seed for its checksum and a wrong `hdr_len`.
+    /// Builds a header and a TCP packet over IPv4 with `payload` bytes, a partial checksum and a wrong
+    /// `hdr_len`.
     fn from_tun(gso_type: u8, payload: usize, size: u16) -> Vec<u8> {
         let mut bytes = std::vec![0; VNET_HEADER_BYTES + 40 + payload];
         let (header, packet) = bytes.split_at_mut(VNET_HEADER_BYTES);
@@ -227,7 +231,8 @@ mod tests {
         assert_eq!(lengths(&from_tun(0, 100, 0)), Ok([140].to_vec()));
     }
 
-    /// What a device without offloads is given, such as WinTUN or utun: the largest IP packet, its checksum complete.
+    /// A device without offloads, such as WinTUN or utun, receives the largest IP packet with a complete
+    /// checksum.
     #[test]
     fn the_largest_packet_has_a_complete_checksum() {
         let mut bytes = from_tun(0, 65_535 - 40, 0);
