@@ -5,7 +5,6 @@
 //! link is bounded; it drops and counts packets beyond its capacity, like a device with a full ring. It keeps
 //! all metadata that the sink received. It reads no clock.
 
-
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
