@@ -1,4 +1,4 @@
-//! Does one operation of a device so many times, for an instruction counter:
+//! Repeats one operation of a device, for an instruction counter:
 //!
 //! ```sh
 //! cargo build --release -p rxo-virtqueue --example ring_cost
@@ -8,8 +8,9 @@
 //! done
 //! ```
 //!
-//! The difference, divided by 10,000, is what a frame of 60 bytes costs. The rings are `split` or
-//! `packed`. `take` copies a frame out, `fill` a frame in; each publishes and asks whether to notify.
+//! The difference, divided by 10,000, is the cost of a frame of 60 bytes. The rings are `split` or `packed`.
+//! `take` copies a frame from the driver, `fill` copies one to the driver; each publishes and calls
+//! `needs_notify`.
 
 use std::error::Error;
 

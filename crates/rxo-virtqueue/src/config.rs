@@ -1,10 +1,10 @@
-//! The configuration of a queue: its place in guest memory and the negotiated features.
+//! The configuration of a queue: its addresses in guest memory and the negotiated features.
 
 use std::fmt;
 
 use crate::memory::{Memory, Words};
 
-/// The form of the ring.
+/// The layout of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// Descriptor table, available ring and used ring (section 2.7).
@@ -13,50 +13,52 @@ pub enum Layout {
     Packed,
 }
 
-/// The configuration of one queue. Addresses are guest addresses.
+/// The configuration of one queue. All addresses are guest physical addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// The form of the ring.
+    /// The layout of the ring.
     pub layout: Layout,
-    /// The number of descriptors: 1 to 32768, for a split ring a power of two.
+    /// The number of descriptors: 1 to 32,768; for a split ring a power of two.
     pub size: u16,
-    /// The descriptor area: 16 bytes a descriptor, aligned to 16.
+    /// The address of the descriptor area: 16 bytes per descriptor, aligned to 16.
     pub descriptors: u64,
-    /// The driver area: the available ring, aligned to 2, or the driver's event suppression, aligned
-    /// to 4.
+    /// The address of the driver area: the available ring, aligned to 2 (split), or the driver's event
+    /// suppression, aligned to 4 (packed).
     pub driver: u64,
-    /// The device area: the used ring or the device's event suppression, aligned to 4.
+    /// The address of the device area: the used ring (split) or the device's event suppression (packed),
+    /// aligned to 4.
     pub device: u64,
-    /// `VIRTIO_F_EVENT_IDX` was negotiated.
+    /// `true` if `VIRTIO_F_EVENT_IDX` was negotiated.
     pub event_index: bool,
-    /// `VIRTIO_F_INDIRECT_DESC` was negotiated.
+    /// `true` if `VIRTIO_F_INDIRECT_DESC` was negotiated.
     pub indirect: bool,
 }
 
-/// The place of a driver's indirect tables: `entries` descriptors for each descriptor of the queue.
+/// The memory for a driver's indirect tables: one table of `entries` descriptors per descriptor of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndirectTables {
-    /// The guest address of the tables, aligned to 16. They take [`IndirectTables::bytes`].
+    /// The guest address of the tables, aligned to 16. They need [`IndirectTables::bytes`] bytes.
     pub address: u64,
-    /// The most segments of one chain that uses a table.
+    /// The greatest number of segments in a chain that uses a table.
     pub entries: u16,
 }
 
 impl IndirectTables {
-    /// Returns the length of the tables of a queue of `size` descriptors, in bytes.
+    /// Returns the length of the tables for a queue of `size` descriptors, in bytes.
     #[must_use]
     pub const fn bytes(self, size: u16) -> usize {
         size as usize * self.entries as usize * DESCRIPTOR_BYTES
     }
 }
 
-/// The most descriptors of a queue (sections 2.7 and 2.8).
+/// The greatest number of descriptors in a queue (sections 2.7 and 2.8).
 pub(crate) const MOST_DESCRIPTORS: u16 = 32_768;
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;
 
 impl QueueConfig {
-    /// Makes the configuration of a queue of `size` descriptors whose three areas follow each other from `start` on,
-    /// which must be aligned to 16. The areas take [`QueueConfig::bytes`].
+    /// Creates the configuration of a queue of `size` descriptors whose three areas follow one another from
+    /// `start` on, which must be aligned to 16. The areas need [`QueueConfig::bytes`] bytes. No features are
+    /// negotiated.
     #[must_use]
     pub const fn contiguous(layout: Layout, size: u16, start: u64) -> Self {
         let driver = start + (size as usize * DESCRIPTOR_BYTES) as u64;
@@ -72,14 +74,14 @@ impl QueueConfig {
         }
     }
 
-    /// Returns the length of a queue whose areas follow each other, in bytes.
+    /// Returns the length of a queue with consecutive areas, in bytes.
     #[must_use]
     pub const fn bytes(layout: Layout, size: u16) -> usize {
         let first = size as usize * DESCRIPTOR_BYTES + driver_bytes(layout, size);
         first.next_multiple_of(4) + device_bytes(layout, size)
     }
 
-    /// Finds the three areas of the queue in `memory`.
+    /// Locates the three areas of the queue in `memory`, and validates size and alignment.
     pub(crate) fn areas(&self, memory: &Memory) -> Result<Areas, ConfigError> {
         let (layout, size) = (self.layout, self.size);
         let is_size = match layout {
@@ -107,7 +109,7 @@ impl QueueConfig {
     }
 }
 
-/// Returns the length of the driver area, with the event index's field, which is there whether negotiated or not.
+/// Returns the length of the driver area, in bytes. It always includes the field of the event index.
 const fn driver_bytes(layout: Layout, size: u16) -> usize {
     match layout {
         Layout::Split => 6 + 2 * size as usize,
@@ -122,7 +124,7 @@ const fn device_bytes(layout: Layout, size: u16) -> usize {
     }
 }
 
-/// The areas of a queue, found in memory.
+/// The areas of a queue, located in memory.
 #[derive(Debug)]
 pub(crate) struct Areas {
     pub(crate) descriptors: Words,
@@ -130,7 +132,7 @@ pub(crate) struct Areas {
     pub(crate) device: Words,
 }
 
-/// A part of a queue.
+/// One part of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
     /// The descriptor table or ring.
@@ -143,12 +145,12 @@ pub enum Area {
     Tables,
 }
 
-/// The reason why a queue cannot be made, a fault of the side that chose its place.
+/// The reason for which a queue cannot be created, a fault of the side that chose its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// The size is zero, too large, or in a split ring no power of two.
+    /// The size is zero, too large, or for a split ring not a power of two.
     Size {
-        /// The form of the ring.
+        /// The layout of the ring.
         layout: Layout,
         /// The requested size.
         size: u16,

@@ -1,47 +1,47 @@
-//! The rules that a chain can break, and counters for them.
+//! The rules that a chain can break, with counters for them.
 
 /// A rule of VIRTIO 1.2 that an available chain breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InvalidChain {
-    /// The available index is ahead by more than the queue size, or went back. The queue is broken until
-    /// it is made anew.
+    /// The available index is ahead by more than the queue size, or decreased. The queue is broken until it
+    /// is created anew.
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,
-    /// The chain has more descriptors than the queue, as every loop has (section 2.7.5.3.1). Or the chains of one
-    /// packet have more than 4,096 together, which no driver needs. A packed queue is broken after it, because the next
-    /// chain cannot be found.
+    /// The chain has more descriptors than the queue, as every loop does (section 2.7.5.3.1), or the chains
+    /// of one packet have more than 4,096 together, which no driver needs. A packed queue is then broken,
+    /// because the next chain cannot be located.
     TooLong,
-    /// A descriptor has no bytes (section 2.7.5).
+    /// A descriptor has length 0 (section 2.7.5).
     ZeroLength,
-    /// A buffer is not inside regions.
+    /// A buffer is not inside the memory regions.
     OutsideMemory,
     /// The buffers together have 2³² bytes or more (section 2.7.5).
     TooManyBytes,
-    /// A buffer for the device to read follows one for it to write (section 2.7.4.2).
+    /// A readable buffer follows a writable one (section 2.7.4.2).
     ReadableAfterWritable,
     /// The chain has an indirect table, but `VIRTIO_F_INDIRECT_DESC` was not negotiated.
     IndirectNotNegotiated,
-    /// The indirect table's length is not a multiple of 16 (section 2.7.5.3).
+    /// The length of the indirect table is 0 or not a multiple of 16 (section 2.7.5.3).
     IndirectLength,
-    /// The indirect table is not inside regions.
+    /// The indirect table is not inside the memory regions.
     IndirectOutside,
     /// An indirect table is inside another one (section 2.7.5.3.1).
     IndirectNested,
-    /// A descriptor with a table also has a `next` (section 2.7.5.3.1), or in a packed ring belongs to
-    /// a list.
+    /// A descriptor with a table also has a `next` (section 2.7.5.3.1), or in a packed ring is part of a
+    /// list.
     IndirectChained,
-    /// The device reads a frame, but the chain has nothing to read.
+    /// The device wants to read a frame, but the chain has no readable buffer.
     NothingReadable,
-    /// The device fills a buffer, but the chain has nothing to write.
+    /// The device wants to fill a buffer, but the chain has no writable one.
     NothingWritable,
-    /// The frame is larger than the buffer that the caller gave for it.
+    /// The frame is larger than the buffer of the caller.
     FrameTooLarge,
 }
 
 impl InvalidChain {
-    /// Every kind.
+    /// All kinds, in the order of the counters.
     pub const ALL: [Self; 15] = [
         Self::AvailableIndex,
         Self::DescriptorIndex,
@@ -60,7 +60,7 @@ impl InvalidChain {
         Self::FrameTooLarge,
     ];
 
-    /// Returns the kind's name for counters, in lower case.
+    /// Returns the name of the kind for counters, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Virtqueues of both sides over shared memory (VIRTIO 1.2, sections 2.7 and 2.8).
+//! Virtqueues, both sides, over shared memory (VIRTIO 1.2, sections 2.7 and 2.8).
 //!
 //! ```text
 //!  driver: post ── publish ──▶ ┌ ring in shared memory ┐ ── take, reserve ──▶ device
@@ -6,26 +6,25 @@
 //! ```
 //!
 //! A virtqueue moves buffers between a driver (a guest, or a program that acts as one) and a device (a
-//! vhost-user backend). This crate has both sides, the split and the packed ring, indirect
-//! descriptors, the event index and mergeable receive buffers. It does not know how memory is mapped,
-//! how the sides find each other, or how a notification travels; `rxo-driver` does that.
+//! vhost-user backend). This crate implements both sides, the split and the packed ring, indirect
+//! descriptors, the event index and mergeable receive buffers. Mapping the memory, connecting the sides and
+//! sending notifications is left to `rxo-driver`.
 //!
-//! * [`memory`]: regions of shared memory, and every access to them. All unsafe code is there.
-//! * [`DeviceQueue`]: takes frames that the driver sends, fills buffers that the driver posts.
+//! * [`memory`]: regions of shared memory, and every access to them. Only this module contains unsafe code.
+//! * [`DeviceQueue`]: copies frames that the driver sends, fills buffers that the driver posts.
 //! * [`DriverQueue`]: posts buffers and takes them back.
-//! * [`QueueConfig`]: the place of a queue, and its negotiated features.
-//! * [`notify`]: the rule by which a side may leave out a notification.
+//! * [`QueueConfig`]: the addresses of a queue, and its negotiated features.
+//! * [`notify`]: the rule by which a side may omit a notification.
 //!
 //! # Contract
-//! No input or output and no clocks. Queues allocate when they are made; their vectors may grow for
-//! the first chains. The other side is hostile: whatever it writes, no call panics, reads or writes
-//! outside the regions, or does more work than the queue size bounds. A word of the ring is read once
-//! and only its copy is checked and used. A frame is copied out before the caller sees it. A chain that
-//! breaks a rule is an [`InvalidChain`], and counted.
+//! No input or output and no clocks. Queues allocate when they are created; their vectors may grow for the
+//! first chains. The other side may be hostile: whatever it writes, no call panics, accesses memory outside
+//! the regions, or does more work than the queue size bounds. A word of the ring is read once, and only the
+//! copy is validated and used. A frame is copied before the caller sees it. A chain that breaks a rule is an
+//! [`InvalidChain`], and counted.
 //!
-//! Notifications may be spurious but are never lost, if each side follows this order: `publish`, then
-//! `needs_notify`; and before it waits, `enable_notifications`, then work again if that returns
-//! `true`.
+//! Notifications may be spurious but are never lost if each side keeps this order: `publish`, then
+//! `needs_notify`; before it waits, `enable_notifications`, then work again if that returns `true`.
 //!
 //! # Examples
 //! ```

@@ -1,12 +1,12 @@
-//! The rule by which a side may leave out a notification: the event index (sections 2.7.7, 2.7.10 and 2.8.10).
+//! The rule by which a side may omit a notification: the event index (sections 2.7.7, 2.7.10 and 2.8.10).
 //!
-//! Pure functions, separate from the rings so that a naive oracle can be held against them alone.
+//! Pure functions, separate from the rings so that they can be compared with a naive oracle.
 
 use crate::ring::Position;
 
-/// Returns true if a split ring's index, on its way from `old` to `new`, left the entry `event`: the other side asked
-/// to be notified of it (section 2.7.10.1). `passed` is the number of entries between; from 65536 on every entry was
-/// left.
+/// Returns `true` if the index of a split ring passed the entry `event`, for which the other side requested a
+/// notification (section 2.7.10.1). The index advanced by `passed` entries to `new`; from 65,536 on, every
+/// entry was passed.
 #[inline]
 #[must_use]
 pub const fn split_passes(event: u16, new: u16, passed: u32) -> bool {
@@ -14,12 +14,11 @@ pub const fn split_passes(event: u16, new: u16, passed: u32) -> bool {
     (behind as u32) < passed
 }
 
-/// Returns true if a packed ring's position left the descriptor that the other side asked for (section 2.8.10), where
-/// `passed` descriptors were left on the way to `now`.
+/// Returns `true` if the position of a packed ring passed the descriptor for which the other side requested a
+/// notification (section 2.8.10). The position advanced by `passed` descriptors to `now`.
 ///
-/// `event` is the event suppression structure: offset and wrap counter in the low half, flags in the
-/// high half. Flags and offsets that do not exist count as "always", because a spurious notification
-/// does no harm.
+/// `event` is the event suppression structure: offset and wrap counter in the low half, flags in the high
+/// half. Invalid flags and offsets count as "always", because a spurious notification does no harm.
 #[inline]
 #[must_use]
 pub(crate) const fn packed_passes(
@@ -45,18 +44,18 @@ pub(crate) const fn packed_passes(
     behind <= passed
 }
 
-/// Flags of the event suppression structure: notify always.
+/// Flag of the event suppression structure: always notify.
 pub(crate) const FLAG_ENABLE: u32 = 0;
-/// Never notify.
+/// Flag of the event suppression structure: never notify.
 pub(crate) const FLAG_DISABLE: u32 = 1;
-/// Notify when a certain descriptor is passed.
+/// Flag of the event suppression structure: notify when a given descriptor is passed.
 pub(crate) const FLAG_DESCRIPTOR: u32 = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every step left, compared one by one.
+    /// Compares every passed entry with `event`: the naive oracle.
     fn naive_split(event: u16, new: u16, passed: u32) -> bool {
         (1..=passed).any(|back| new.wrapping_sub(back as u16) == event)
     }
@@ -73,7 +72,7 @@ mod tests {
         }
     }
 
-    /// The position one place before.
+    /// Returns the position one descriptor before `at`.
     fn before(at: Position, size: u16) -> Position {
         match at.index {
             0 => Position { index: size - 1, wrap: !at.wrap },

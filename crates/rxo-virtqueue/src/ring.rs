@@ -1,4 +1,4 @@
-//! Parts that both sides of a ring share: descriptors, positions in a packed ring, offsets of fields.
+//! Elements that both sides of a ring share: descriptors, positions in a packed ring, offsets of fields.
 
 use std::sync::atomic::Ordering;
 
@@ -7,29 +7,29 @@ use crate::memory::Words;
 
 /// Descriptor flag: the chain continues with another descriptor.
 pub(crate) const NEXT: u16 = 1;
-/// Descriptor flag: the device writes the buffer; otherwise it reads it.
+/// Descriptor flag: the device writes the buffer; without the flag it reads the buffer.
 pub(crate) const WRITE: u16 = 2;
 /// Descriptor flag: the buffer is a table of descriptors.
 pub(crate) const INDIRECT: u16 = 4;
-/// Packed ring: equals the driver's wrap counter if the descriptor is available.
+/// Descriptor flag in a packed ring: equals the driver's wrap counter if the descriptor is available.
 pub(crate) const AVAILABLE: u16 = 1 << 7;
-/// Packed ring: equals the device's wrap counter if the descriptor is used.
+/// Descriptor flag in a packed ring: equals the device's wrap counter if the descriptor is used.
 pub(crate) const USED: u16 = 1 << 15;
 
-/// Flag of a split ring's `flags`, in either of its rings: do not notify.
+/// Flag in `flags` of a split ring's available or used ring: do not notify.
 pub(crate) const NO_NOTIFICATION: u16 = 1;
-/// Offset of `idx` in either ring of a split ring.
+/// The offset of `idx` in the available and the used ring of a split ring, in bytes.
 pub(crate) const INDEX_AT: usize = 2;
-/// Offset of the entries in either ring of a split ring.
+/// The offset of the entries in the available and the used ring of a split ring, in bytes.
 pub(crate) const ENTRIES_AT: usize = 4;
 
-/// A copy of one descriptor, of either ring.
+/// A copy of one descriptor, from a split or a packed ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
     pub(crate) address: u64,
     pub(crate) bytes: u32,
     pub(crate) flags: u16,
-    /// Split ring: the next descriptor. Packed ring: the buffer's id.
+    /// Split ring: the index of the next descriptor. Packed ring: the buffer id.
     pub(crate) link: u16,
 }
 
@@ -54,7 +54,7 @@ impl Descriptor {
         self.bytes as u64 | (self.flags as u64) << 32 | (self.link as u64) << 48
     }
 
-    /// Makes a descriptor of a packed ring of its two halves.
+    /// Builds a descriptor of a packed ring from its two halves.
     #[inline]
     pub(crate) const fn packed(address: u64, rest: u64) -> Self {
         let (link, flags) = ((rest >> 32) as u16, (rest >> 48) as u16);
@@ -76,7 +76,7 @@ impl Descriptor {
     }
 }
 
-/// Writes the two halves of a descriptor. The other side must not see it before a later release.
+/// Writes the two halves of a descriptor. The other side must not see it before a later release store.
 #[inline]
 pub(crate) fn write_descriptor(table: &Words, index: usize, address: u64, rest: u64) {
     let at = index * DESCRIPTOR_BYTES;
@@ -84,7 +84,8 @@ pub(crate) fn write_descriptor(table: &Words, index: usize, address: u64, rest: 
     table.word64(at + 8).store(rest.to_le(), Ordering::Relaxed);
 }
 
-/// A position in a packed ring: the index, and the lap, odd or even (the wrap counter, section 2.8.1).
+/// A position in a packed ring: the index, and the wrap counter, which tells odd from even laps (section
+/// 2.8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) index: u16,
@@ -95,8 +96,8 @@ impl Position {
     /// The position at which both sides start.
     pub(crate) const START: Self = Self { index: 0, wrap: true };
 
-    /// Reads a position from a field with the offset in 15 bits and the wrap counter above; `None` if the offset is not
-    /// in the ring.
+    /// Decodes a position from a field with the index in the low 15 bits and the wrap counter above; `None`
+    /// if the index is outside the ring.
     #[inline]
     pub(crate) const fn from_off_wrap(field: u32, size: u16) -> Option<Self> {
         let (index, wrap) = (field & 0x7fff, field & 0x8000 != 0);
@@ -106,13 +107,13 @@ impl Position {
         Some(Self { index: index as u16, wrap })
     }
 
-    /// Returns the position as such a field: the offset in 15 bits and the wrap counter above.
+    /// Encodes the position in a field with the index in the low 15 bits and the wrap counter above.
     #[inline]
     pub(crate) const fn off_wrap(self) -> u32 {
         self.index as u32 | (self.wrap as u32) << 15
     }
 
-    /// Returns the position `by` descriptors ahead; `by` is at most the ring's size.
+    /// Returns the position `by` descriptors ahead; `by` is at most the size of the ring.
     #[inline]
     pub(crate) const fn ahead(self, by: u16, size: u16) -> Self {
         let index = self.index as u32 + by as u32;
@@ -122,19 +123,20 @@ impl Position {
         Self { index: (index - size as u32) as u16, wrap: !self.wrap }
     }
 
-    /// Returns the position as a number that grows by one with each descriptor over two laps.
+    /// Returns the position as a number from 0 to twice the size, which increases by one per descriptor over
+    /// two laps.
     #[inline]
     pub(crate) const fn linear(self, size: u16) -> u32 {
         self.index as u32 + if self.wrap { 0 } else { size as u32 }
     }
 
-    /// Returns the two bits of `flags` for this lap, both set or both clear.
+    /// Returns the flags of a used descriptor in this lap: `AVAILABLE` and `USED` both set or both clear.
     #[inline]
     pub(crate) const fn both_bits(self) -> u16 {
         if self.wrap { AVAILABLE | USED } else { 0 }
     }
 
-    /// Returns the bits that make a descriptor available in this lap.
+    /// Returns the flags of an available descriptor in this lap.
     #[inline]
     pub(crate) const fn available_bits(self) -> u16 {
         if self.wrap { AVAILABLE } else { USED }

@@ -1,8 +1,8 @@
-//! The device's side of a queue: takes frames that a driver sends, and fills buffers that it posts.
+//! The device side of a queue: copies frames that a driver sends, and fills buffers that it posts.
 //!
-//! [`DeviceQueue`] consumes chains in the order in which they were made available, and returns them in
-//! this order. What it returns is written at once but becomes visible to the driver only with
-//! [`DeviceQueue::publish`], all of it at one moment: a driver must not find half a packet that fills
+//! [`DeviceQueue`] processes chains in the order in which they were made available, and returns them in this
+//! order. Returned chains are written at once but become visible to the driver only by
+//! [`DeviceQueue::publish`], all of them at one moment: a driver must not see half a packet that fills
 //! several buffers.
 
 mod packed;
@@ -23,11 +23,11 @@ use crate::ring::Position;
 /// The position in a ring at which a device begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// The beginning of a ring that nobody has used.
+    /// The beginning of an unused ring.
     Start,
-    /// The position at which another device stopped: the value of `VHOST_USER_SET_VRING_BASE`. A split ring's used
-    /// index is read from its memory. In a packed ring used descriptors follow from the available position (low 16
-    /// bits), as nothing is in flight.
+    /// The position at which another device stopped, in the form of `VHOST_USER_SET_VRING_BASE`. For a split
+    /// ring, the used index is read from memory. For a packed ring, the used position equals the available
+    /// position (low 16 bits), as no chain is in flight.
     Vring(u32),
 }
 
@@ -42,42 +42,43 @@ pub enum Taken {
     Invalid(InvalidChain),
 }
 
-/// The permitted layout of a packet in the driver's buffers.
+/// The permitted distribution of a packet over the driver's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// The packet must fit in one chain (without `VIRTIO_NET_F_MRG_RXBUF`).
     OneChain,
     /// The packet may take several chains (`VIRTIO_NET_F_MRG_RXBUF`, section 5.1.6.3.2).
     Merged {
-        /// The offset of the packet's `num_buffers`, in bytes. Two bytes there are written at the end, little-endian.
+        /// The offset of `num_buffers` in the packet, in bytes. [`Writer::finish`] writes these two bytes,
+        /// little-endian.
         count_at: u32,
     },
 }
 
-/// The reason why [`DeviceQueue::reserve`] cannot place a packet. Nothing valid was consumed.
+/// The reason for which [`DeviceQueue::reserve`] cannot reserve buffers. No valid chain was consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The driver has posted no buffers. More may come.
+    /// The driver has posted no buffers. It may post more.
     NoBuffers,
-    /// The posted buffers are too small together. They are still there, and more may come.
+    /// The posted buffers together are too small. They stay posted, and the driver may post more.
     TooFew {
         /// The capacity of the posted buffers, in bytes.
         capacity: u32,
-        /// True if more buffers are unlikely to come by themselves: the driver has consumed everything that was
-        /// returned and waits, or each descriptor of the queue is posted.
+        /// `true` if more buffers are unlikely: the driver has processed all returned buffers and waits, or
+        /// every descriptor of the queue is posted.
         is_all: bool,
     },
-    /// The next chain is too small for the packet, and only one may be used. It is still there.
+    /// The next chain is too small for the packet, and only one may be used. It stays posted.
     DoesNotFit {
         /// The chain's capacity, in bytes.
         capacity: u32,
     },
-    /// A chain broke a rule. It was counted, and returned to the driver empty, together with the chains gathered before
-    /// it. Another attempt may succeed.
+    /// A chain broke a rule. It was counted and returned to the driver empty, together with the chains
+    /// gathered before it. Another attempt may succeed.
     Invalid(InvalidChain),
 }
 
-/// The device's side of one queue.
+/// The device side of one queue.
 #[derive(Debug)]
 pub struct DeviceQueue {
     ring: Ring,
@@ -90,7 +91,7 @@ pub struct DeviceQueue {
     invalid: InvalidCounts,
 }
 
-/// A chain that is going to be filled.
+/// A chain that is about to be filled.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     head: Head,
@@ -99,26 +100,26 @@ struct Chain {
     after: Position,
 }
 
-/// The values that return a chain to the driver.
+/// The values needed to return a chain to the driver.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     id: u16,
-    /// The number of descriptors that the chain takes in the ring; 1 in a split ring.
+    /// The number of descriptors that the chain occupies in the ring; 1 in a split ring.
     descriptors: u16,
 }
 
-/// The entry of a ring at a cursor, which then moves behind it.
+/// The result of reading the ring at a cursor, which then moves behind the entry.
 enum Next {
     Empty,
     Chain(Head),
     Invalid(InvalidChain, Option<Head>),
-    /// The ring is so invalid that no further chain can be found.
+    /// The ring is so invalid that no further chain can be located.
     Broken(InvalidChain),
 }
 
 impl DeviceQueue {
-    /// Makes a queue whose rings are where `config` says. Allocates. Notifications of the driver are as the ring's
-    /// memory has them; call [`DeviceQueue::enable_notifications`] before waiting for one.
+    /// Creates a queue whose rings are at the addresses in `config`. Allocates. The driver's notification
+    /// setting is left as it is in memory; call [`DeviceQueue::enable_notifications`] before waiting.
     ///
     /// # Errors
     /// If the size is invalid, if an area is not inside one region, or if `base` is not a position in
@@ -140,10 +141,11 @@ impl DeviceQueue {
         })
     }
 
-    /// Copies the next chain's readable bytes to the start of `into` and returns the chain to the
-    /// driver (visible after [`DeviceQueue::publish`]). The copy is the caller's alone: the driver cannot
-    /// change it. A chain is followed for at most as many descriptors as the queue has, and for
-    /// 4,096. Does not allocate, once a chain of this length was seen.
+    /// Copies the readable bytes of the next chain to the start of `into` and returns the chain to the driver
+    /// (visible after
+    /// [`DeviceQueue::publish`]). The driver cannot change the copy. At most as many descriptors are followed
+    /// as the queue has, and at most 4,096. Does not allocate, except for the first chain of a new greatest
+    /// length.
     #[inline]
     pub fn take(&mut self, memory: &Memory, into: &mut [u8]) -> Taken {
         self.walk.start(Access::Read);
@@ -152,7 +154,7 @@ impl DeviceQueue {
             Ok(None) => return Taken::Empty,
             Err(kind) => return Taken::Invalid(kind),
         };
-        // Copied before the ring is written: rings and buffers of a hostile driver may overlap.
+        // Copied before the ring is written, because rings and buffers of a hostile driver may overlap.
         let copied = self.copy_to(memory, into);
         self.ring.consume(chain.after);
         self.ring.put_used(chain.head, 0);
@@ -184,10 +186,9 @@ impl DeviceQueue {
         Ok(bytes)
     }
 
-    /// Finds buffers for a packet of `bytes`, including the header before it, and returns a writer
-    /// into them. Nothing is consumed before [`Writer::finish`]; dropping the writer leaves all
-    /// buffers where they are. Looks at no more chains than the queue has descriptors,
-    /// and at no more than 4,096 descriptors.
+    /// Reserves buffers for a packet of `bytes` bytes, including the header before it, and returns a writer
+    /// into them. Nothing is consumed before [`Writer::finish`]; dropping the writer leaves all buffers
+    /// posted. Examines at most as many chains as the queue has descriptors, and at most 4,096 descriptors.
     ///
     /// # Errors
     /// If the buffers do not suffice, or a chain is invalid.
@@ -207,7 +208,7 @@ impl DeviceQueue {
         })
     }
 
-    /// Reserves as [`DeviceQueue::reserve`] does, with the chains that `next` finds.
+    /// Reserves buffers like [`DeviceQueue::reserve`], in the chains that `next` returns.
     #[inline(always)]
     fn reserve_with<'q>(
         &'q mut self,
@@ -238,8 +239,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Finds the next valid chain at `cursor` if it is writable. Not inlined, since nearly all chains are single
-    /// buffers ([`Ring::next_single`]).
+    /// Returns the next valid chain at `cursor` if it is writable. Not inlined, because nearly all chains are
+    /// single buffers ([`Ring::next_single`]).
     #[inline(never)]
     fn next_writable(
         &mut self,
@@ -267,8 +268,8 @@ impl DeviceQueue {
         Refused::TooFew { capacity, is_all }
     }
 
-    /// Finds the next valid chain at `cursor`. An invalid chain is counted and returned to the driver, and its fault is
-    /// the error.
+    /// Returns the next valid chain at `cursor`; `None` if there is none. An invalid chain is counted and
+    /// returned to the driver, and its kind is the error.
     #[inline(always)]
     fn next_chain(
         &mut self,
@@ -300,7 +301,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Returns the chains gathered so far and the invalid one after them, all empty.
+    /// Returns the chains gathered so far, and the invalid one after them, to the driver, all empty.
     #[cold]
     fn give_up(&mut self, kind: InvalidChain, head: Option<Head>, after: Position) {
         for chain in self.chains.drain(..) {
@@ -318,58 +319,58 @@ impl DeviceQueue {
         }
     }
 
-    /// Shows the driver everything that was returned, at one moment. Call it once for each batch.
+    /// Makes all returned chains visible to the driver, at one moment. Call it once per batch.
     #[inline]
     pub fn publish(&mut self) {
         self.ring.publish();
     }
 
-    /// Returns true if the driver must be notified of the entries published since the last call (section 2.7.7,
-    /// 2.8.10). Exact with the event index; otherwise the driver's flag decides.
+    /// Returns `true` if the driver must be notified of the chains published since the last call (sections
+    /// 2.7.7, 2.8.10). Exact with the event index; otherwise the driver's flag decides.
     #[inline]
     pub fn needs_notify(&mut self) -> bool {
         self.ring.needs_notify()
     }
 
-    /// Asks the driver not to notify. A driver may do so all the same.
+    /// Asks the driver not to send notifications. It may send some all the same.
     pub fn disable_notifications(&mut self) {
         self.ring.disable_notifications();
     }
 
-    /// Asks the driver to notify of the next chain that it makes available. Returns `true` if one is
-    /// available already: then no notification comes for it, and the caller must work before it waits.
+    /// Asks the driver to notify when it makes the next chain available. Returns `true` if one is available
+    /// already: no notification comes for it, and the caller must process it before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let next = self.ring.cursor();
         self.ring.enable_notifications(next) && !self.is_broken
     }
 
-    /// Asks the driver to notify of the next buffer that it posts beyond those that the last
-    /// [`DeviceQueue::reserve`] found too few. Returns `true` if one is there already, as
-    /// [`DeviceQueue::enable_notifications`] does.
+    /// Asks the driver to notify when it posts a buffer beyond those that the last [`DeviceQueue::reserve`]
+    /// found too few. Returns `true` if one is available already, like [`DeviceQueue::enable_notifications`].
     #[must_use]
     pub fn enable_notifications_of_more(&mut self) -> bool {
         self.ring.enable_notifications(self.looked_to) && !self.is_broken
     }
 
-    /// Returns the number of published entries that the driver has not consumed, at most the queue size. It is derived
-    /// from the entry that the driver asked to be notified of. 0 means that the driver has consumed all and waits. A
-    /// driver at work updates this late, so the number may be too large. `None` if the event index was not negotiated,
-    /// or the driver does not use it.
+    /// Returns the number of published chains that the driver has not processed, at most the queue size,
+    /// derived from the event index that the driver set. 0 means that the driver has processed all and waits.
+    /// A busy driver updates its index late, so the number may be too large. `None` if the event index was
+    /// not negotiated or the driver does not use it.
     #[must_use]
     pub fn backlog(&self) -> Option<u16> {
         self.ring.backlog()
     }
 
-    /// Returns the position at which the next device would continue: the value for `VHOST_USER_GET_VRING_BASE`. Call
+    /// Returns the position at which the next device would continue, in the form of
+    /// `VHOST_USER_GET_VRING_BASE`. Call
     /// [`DeviceQueue::publish`] before.
     #[must_use]
     pub fn base(&self) -> u32 {
         self.ring.base()
     }
 
-    /// Returns true if the ring is so invalid that its next chain cannot be found. It stays empty until the queue is
-    /// made anew.
+    /// Returns `true` if the ring is so invalid that its next chain cannot be located. The queue then yields
+    /// no chains until it is created anew.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.is_broken
@@ -384,7 +385,7 @@ impl DeviceQueue {
 
 #[cfg(test)]
 impl DeviceQueue {
-    /// [`DeviceQueue::reserve`] without its fast path.
+    /// Reserves buffers like [`DeviceQueue::reserve`], without the fast path.
     pub(crate) fn reserve_by_rules<'q>(
         &'q mut self,
         memory: &'q Memory,
@@ -395,7 +396,7 @@ impl DeviceQueue {
     }
 }
 
-/// Either ring. The calls of a frame go through here, and are predicted.
+/// A split or a packed ring. Calls per frame are dispatched here by a predictable branch.
 #[derive(Debug)]
 enum Ring {
     Split(SplitDevice),
@@ -422,8 +423,9 @@ impl Ring {
         either!(self, ring => ring.next(memory, cursor, walk))
     }
 
-    /// The chain at `cursor`, which is then behind it, if it is a single buffer for writing, inside one region.
-    /// Otherwise `None`: nothing has changed, and [`Ring::next`] finds out what there is.
+    /// Returns the chain at `cursor`, and moves the cursor behind it, if it is a single writable buffer
+    /// inside one region. Otherwise returns `None` and changes nothing; [`Ring::next`] then handles the
+    /// entry.
     #[inline(always)]
     fn next_single(
         &self,
@@ -444,7 +446,8 @@ impl Ring {
         either!(self, ring => ring.put_used(head, written));
     }
 
-    /// Returns as many of `chains`, the next of the ring, as it takes for `bytes`. Returns how many.
+    /// Returns to the driver as many of `chains`, the next ones of the ring, as `bytes` bytes fill. Returns
+    /// their number.
     #[inline]
     fn put_filled(&mut self, chains: &[Chain], bytes: u32) -> u16 {
         let (mut buffers, mut left) = (0, bytes);

@@ -1,4 +1,4 @@
-//! The device's side of a packed ring (VIRTIO 1.2, section 2.8).
+//! The device side of a packed ring (VIRTIO 1.2, section 2.8).
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -15,18 +15,18 @@ pub(super) struct PackedDevice {
     areas: Areas,
     rules: Rules,
     event_index: bool,
-    /// The next descriptor to consume.
+    /// The position of the next descriptor to consume.
     available: Position,
-    /// The next descriptor to write as used.
+    /// The position of the next descriptor to write as used.
     used: Position,
-    /// The position after the last used descriptor that the driver can see.
+    /// The position behind the last used descriptor that the driver can see.
     published: Position,
-    /// The first used descriptor that is not published. Later ones are in the ring already, but the driver reads in
-    /// order, so it does not see them yet.
+    /// The first unpublished used descriptor, with its index. Later ones are already in the ring, but the
+    /// driver reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
-    /// The number of descriptors behind unpublished used ones.
+    /// The number of descriptors covered by unpublished used entries.
     unpublished: u32,
-    /// The number of descriptors published since the last `needs_notify`.
+    /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,
 }
 
@@ -69,7 +69,7 @@ impl PackedDevice {
             if outcome.is_ok() {
                 outcome = self.add(memory, descriptor, descriptors, walk);
             }
-            // An invalid list is followed to its end too: the next chain begins there.
+            // An invalid list is also followed to its end, where the next chain begins.
             if descriptor.flags & NEXT == 0 {
                 break;
             }
@@ -119,7 +119,8 @@ impl PackedDevice {
         walk.add_table(memory, descriptor, self.rules.size, self.rules)
     }
 
-    /// Reads the descriptor at `at` if it is available. Then the rest of its chain is available too.
+    /// Reads the descriptor at `at`; `None` if it is not available. The rest of its chain is then available
+    /// too.
     #[inline]
     fn available_at(&self, at: Position) -> Option<Descriptor> {
         let descriptor = self.rest(at, Ordering::Acquire);
@@ -148,7 +149,7 @@ impl PackedDevice {
 
     #[inline]
     pub(super) fn put_used(&mut self, head: Head, written: u32) {
-        // The length counts only with this flag (section 2.8.4).
+        // The length is valid only with this flag (section 2.8.4).
         let flags = self.used.both_bits() | if written > 0 { WRITE } else { 0 };
         let used = Descriptor { address: 0, bytes: written, flags, link: head.id }.to_packed();
         if self.first.is_none() {
@@ -182,8 +183,8 @@ impl PackedDevice {
         if passed == 0 {
             return false;
         }
-        // The used descriptors must be visible before the driver's wish is read: the driver writes and reads in the
-        // opposite order, so one of both sees the other's write.
+        // The used descriptors must be visible before the driver's event index is read. The driver writes and
+        // reads in the opposite order, so at least one side sees the other's write.
         fence(Ordering::SeqCst);
         packed_passes(self.event(), self.published, passed, self.rules.size, self.event_index)
     }
@@ -201,7 +202,7 @@ impl PackedDevice {
         let asked = (event >> 16 == FLAG_DESCRIPTOR)
             .then(|| Position::from_off_wrap(event & 0xffff, size))
             .flatten();
-        // A driver that wants no notification is at work. Its position cannot be seen.
+        // A driver that disabled notifications is busy, and its position is unknown.
         let Some(asked) = asked else { return Some(size) };
         let lap = 2 * u32::from(size);
         let behind = (self.published.linear(size) + lap - asked.linear(size)) % lap;
@@ -216,7 +217,7 @@ impl PackedDevice {
         self.first.is_some()
     }
 
-    /// Asks the driver to notify when it makes the descriptor at `of` available. Returns true if it is available
+    /// Asks the driver to notify when it makes the descriptor at `of` available. Returns `true` if it is
     /// already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let event = if self.event_index {
@@ -225,7 +226,7 @@ impl PackedDevice {
             FLAG_ENABLE << 16
         };
         self.areas.device.word32(0).store(event.to_le(), Ordering::Relaxed);
-        // As in `needs_notify`, with the sides exchanged.
+        // The same ordering as in `needs_notify`, with the two sides exchanged.
         fence(Ordering::SeqCst);
         self.available_at(of).is_some()
     }

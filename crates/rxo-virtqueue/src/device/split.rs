@@ -1,4 +1,4 @@
-//! The device's side of a split ring (VIRTIO 1.2, section 2.7).
+//! The device side of a split ring (VIRTIO 1.2, section 2.7).
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -9,21 +9,21 @@ use crate::memory::Memory;
 use crate::notify::split_passes;
 use crate::ring::{Descriptor, ENTRIES_AT, INDEX_AT, INDIRECT, NEXT, NO_NOTIFICATION, Position};
 
-/// The device's state of a split ring. Indices run freely over 16 bits.
+/// The device's state of a split ring. Indices count modulo 2¹⁶, not modulo the ring size.
 #[derive(Debug)]
 pub(super) struct SplitDevice {
     areas: Areas,
     rules: Rules,
     event_index: bool,
-    /// The next entry of the available ring to consume.
+    /// The index of the next entry of the available ring to consume.
     next_available: u16,
-    /// The available index as last read. Entries before it can be read.
+    /// The available index when it was last read. Entries before it may be read.
     known_available: u16,
-    /// The next entry of the used ring to write.
+    /// The index of the next entry of the used ring to write.
     next_used: u16,
     /// The used index that the driver can see.
     published: u16,
-    /// The number of used entries published since the last `needs_notify`.
+    /// The number of used entries published since the last call of `needs_notify`.
     unnotified: u32,
 }
 
@@ -61,7 +61,8 @@ impl SplitDevice {
         if cursor.index == self.known_available {
             let available = self.available_index();
             let pending = available.wrapping_sub(self.next_available);
-            // The cursor may be ahead of the consumed entries. The index must not fall behind the cursor.
+            // The cursor may be ahead of the consumed entries. The available index must not be behind the
+            // cursor.
             let seen = cursor.index.wrapping_sub(self.next_available);
             if pending > self.rules.size || pending < seen {
                 return Next::Broken(InvalidChain::AvailableIndex);
@@ -165,8 +166,8 @@ impl SplitDevice {
         if passed == 0 {
             return false;
         }
-        // The index must be visible before the driver's wish is read: the driver writes and reads in the opposite
-        // order, so one of both sees the other's write.
+        // The index must be visible before the driver's event index is read. The driver writes and reads in
+        // the opposite order, so at least one side sees the other's write.
         fence(Ordering::SeqCst);
         if self.event_index {
             split_passes(self.used_event(), self.published, passed)
@@ -188,7 +189,7 @@ impl SplitDevice {
     }
 
     pub(super) fn disable_notifications(&mut self) {
-        // Without the event index the flag in the ring decides.
+        // With the event index this flag is not used.
         if !self.event_index {
             self.areas.device.half(0).store(NO_NOTIFICATION.to_le(), Ordering::Relaxed);
         }
@@ -198,7 +199,7 @@ impl SplitDevice {
         self.next_used != self.published
     }
 
-    /// Asks the driver to notify when it makes the entry at `of` available. Returns true if it is available already.
+    /// Asks the driver to notify when it makes the entry at `of` available. Returns `true` if it is already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let used = &self.areas.device;
         if self.event_index {
@@ -207,7 +208,7 @@ impl SplitDevice {
         } else {
             used.half(0).store(0, Ordering::Relaxed);
         }
-        // As in `needs_notify`, with the sides exchanged.
+        // The same ordering as in `needs_notify`, with the two sides exchanged.
         fence(Ordering::SeqCst);
         self.available_index() != of.index
     }

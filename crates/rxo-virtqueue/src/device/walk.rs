@@ -1,42 +1,44 @@
-//! Follows one chain: checks its descriptors and collects the places of its buffers.
+//! Follows one chain: validates its descriptors and collects the locations of its buffers.
 //!
-//! The descriptors come from either ring or from an indirect table; the rules for them are the same.
+//! The descriptors come from either ring or from an indirect table; the same rules apply to all.
 
 use super::InvalidChain;
 use crate::config::DESCRIPTOR_BYTES;
 use crate::memory::{MOST_REGIONS, Memory, Place};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE};
 
-/// The use that the device makes of the buffers of a chain.
+/// The access that the device needs to the buffers of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
 }
 
-/// The places of the buffers that were collected. They are numbers, valid for the memory that they were found in.
+/// The locations of the collected buffers. They are offsets, valid only for the memory in which they were
+/// located.
 #[derive(Debug)]
 pub(super) struct Walk {
     /// The buffers for the requested access, of one or several chains.
     pub(super) places: Vec<Place>,
     access: Access,
-    /// Most places of one chain, which may be more than its buffers: a buffer that continues in the next region has a
-    /// place in each.
+    /// The greatest number of locations of one chain. It exceeds the number of buffers: a buffer that spans
+    /// two regions has two locations.
     most_places: usize,
     first_place: usize,
-    /// The number of buffers that the chains may still have together.
+    /// The number of buffers that the chains of this packet may still have.
     left: u32,
-    /// The bytes of this chain that the device may read.
+    /// The number of bytes in this chain that the device may read.
     pub(super) readable_bytes: u32,
-    /// The bytes of this chain that the device may write.
+    /// The number of bytes in this chain that the device may write.
     pub(super) writable_bytes: u32,
 }
 
-/// Most buffers of the chains of one packet together. Without this limit, a driver with a queue of 32,768 descriptors
-/// could make the device read 2^30 of them for one packet. The largest packet takes 1,025 buffers of 64 bytes.
+/// The greatest number of buffers in the chains of one packet. Without this limit, a driver with a queue of
+/// 32,768 descriptors could make the device read 2³⁰ of them for one packet. The largest packet needs 1,025
+/// buffers of 64 bytes.
 pub(super) const MOST_BUFFERS: u32 = 4_096;
 
-/// The limits that a chain must keep.
+/// The parameters of a queue that limit its chains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) size: u16,
@@ -57,7 +59,7 @@ impl Walk {
         }
     }
 
-    /// Forgets all places. The next chains are for `access`.
+    /// Removes all locations. The next chains are for `access`.
     #[inline]
     pub(super) fn start(&mut self, access: Access) {
         self.places.clear();
@@ -65,20 +67,20 @@ impl Walk {
         self.access = access;
     }
 
-    /// Returns true if the collected places are for writing.
+    /// Returns `true` if buffers for writing are collected.
     #[inline]
     pub(super) fn is_writing(&self) -> bool {
         self.access == Access::Write
     }
 
-    /// Begins a chain. The places of earlier chains stay.
+    /// Begins a chain. The locations of earlier chains stay.
     #[inline]
     pub(super) fn begin_chain(&mut self) {
         self.first_place = self.places.len();
         (self.readable_bytes, self.writable_bytes) = (0, 0);
     }
 
-    /// Adds one buffer of a chain.
+    /// Adds one buffer of a chain, after checking the rules for it.
     #[inline(always)]
     pub(super) fn add(
         &mut self,
@@ -105,9 +107,8 @@ impl Walk {
         if access == self.access { self.locate(memory, address, bytes) } else { Ok(()) }
     }
 
-    /// Adds the buffer of a chain that has no other buffer, for writing. Returns its length in bytes. `None`, and adds
-    /// nothing, if the buffer breaks a rule or continues in another region: then [`Walk::add`] finds the fault, if
-    /// there is one.
+    /// Adds the only buffer of a chain, for writing, and returns its length in bytes. Returns `None` and adds
+    /// nothing if the buffer breaks a rule or spans two regions: then [`Walk::add`] decides.
     #[inline(always)]
     pub(super) fn add_single(&mut self, memory: &Memory, descriptor: Descriptor) -> Option<u32> {
         let Descriptor { address, bytes, flags, .. } = descriptor;
@@ -141,7 +142,7 @@ impl Walk {
         }
     }
 
-    /// Adds the buffers of an indirect table, of at most `left` descriptors.
+    /// Adds the buffers of an indirect table with at most `left` descriptors.
     pub(super) fn add_table(
         &mut self,
         memory: &Memory,
@@ -167,7 +168,7 @@ impl Walk {
                 return Err(InvalidChain::IndirectNested);
             }
             self.add(memory, descriptor)?;
-            // In a packed ring's table the entries follow each other (section 2.8.7).
+            // In an indirect table of a packed ring, the entries follow one another (section 2.8.7).
             let (ends, next) = if rules.is_packed {
                 (index + 1 == entries, index + 1)
             } else {

@@ -6,16 +6,17 @@ use std::ops::Range;
 use super::{DeviceQueue, Fit};
 use crate::memory::{Memory, Room};
 
-/// Writes one packet into reserved buffers. [`Writer::finish`] consumes them; dropping it does not.
+/// Writes one packet into reserved buffers. [`Writer::finish`] consumes them; dropping the writer leaves them
+/// posted.
 #[derive(Debug)]
 #[must_use = "buffers are consumed by `finish`"]
 pub struct Writer<'q> {
     queue: &'q mut DeviceQueue,
     memory: &'q Memory,
     fit: Fit,
-    /// The unwritten part of the current place.
+    /// The unwritten part of the current buffer.
     room: Room<'q>,
-    /// The index of the next place.
+    /// The index of the next location.
     next_place: usize,
     written_bytes: u32,
     has_overrun: bool,
@@ -28,8 +29,7 @@ impl<'q> Writer<'q> {
         Self { queue, memory, fit, room, next_place, written_bytes: 0, has_overrun: false }
     }
 
-    /// Copies `piece` behind what was written. Bytes beyond the buffers make
-    /// [`Writer::finish`] fail.
+    /// Appends `piece` to the packet. If it exceeds the reserved buffers, [`Writer::finish`] fails.
     #[inline]
     pub fn write(&mut self, piece: &[u8]) {
         let mut rest = piece;
@@ -43,21 +43,22 @@ impl<'q> Writer<'q> {
         self.written_bytes = self.written_bytes.saturating_add(piece.len() as u32);
     }
 
-    /// Returns the places at which these bytes of the packet will be written: for each its address modulo the size of a
-    /// page, and its length in bytes.
+    /// Returns the locations to which this range of the packet will be written: for each, its address modulo
+    /// the page size, and its length in bytes.
     pub fn places(&self, bytes: Range<u32>) -> impl Iterator<Item = (usize, u32)> {
         let mut start = 0_u32;
         self.queue.walk.places.iter().filter_map(move |place| {
             let end = start.saturating_add(place.bytes);
             let (from, to) = (bytes.start.max(start), bytes.end.min(end));
-            // In the file and at the guest, regions begin on pages, so the offset gives the address within a page.
+            // Regions begin on page boundaries in the file and in the guest, so the offset gives the address
+            // within a page.
             let address = (place.offset + (from - start) as usize) % PAGE_BYTES;
             start = end;
             (from < to).then(|| (address, to - from))
         })
     }
 
-    /// Moves to the next place. Returns `false` if there is none.
+    /// Moves to the next location. Returns `false` if there is none.
     #[inline]
     fn take_place(&mut self) -> bool {
         let place = self.queue.walk.places.get(self.next_place);
@@ -67,11 +68,12 @@ impl<'q> Writer<'q> {
         true
     }
 
-    /// Writes the number of buffers, if they are merged, and returns the written buffers to the driver (visible after
-    /// [`DeviceQueue::publish`]). The other reserved buffers stay posted. Returns the number of buffers used.
+    /// Writes the number of buffers for merged buffers, and returns the filled buffers to the driver (visible
+    /// after
+    /// [`DeviceQueue::publish`]). Unfilled buffers stay posted. Returns the number of buffers used.
     ///
     /// # Errors
-    /// If more was written than was reserved. Nothing is consumed then.
+    /// [`Overrun`] if more was written than was reserved. Nothing is consumed then.
     #[inline]
     pub fn finish(self) -> Result<u16, Overrun> {
         if self.has_overrun {
@@ -85,8 +87,8 @@ impl<'q> Writer<'q> {
         Ok(buffers)
     }
 
-    /// Overwrites two bytes at `at`, which may be in two places. Does nothing for bytes that were not
-    /// written.
+    /// Overwrites two bytes at offset `at`, which may span two buffers. Does nothing unless both were written
+    /// before.
     #[inline]
     fn write_at(&self, at: u32, bytes: &[u8; 2]) {
         let mut start = 0;
@@ -99,7 +101,7 @@ impl<'q> Writer<'q> {
             if at - start < place.bytes {
                 let room = (place.bytes - (at - start)) as usize;
                 let (now, later) = todo.split_at(todo.len().min(room));
-                // These bytes were written before, so the place is inside the memory.
+                // These bytes were written before, so the location is inside the memory.
                 let _ = self.memory.write_place(place, at - start, now);
                 todo = later;
                 if todo.is_empty() {
@@ -114,7 +116,7 @@ impl<'q> Writer<'q> {
 
 const PAGE_BYTES: usize = 4_096;
 
-/// More was written than was reserved, a mistake of the caller.
+/// Error: more was written than was reserved, a mistake of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrun;
 

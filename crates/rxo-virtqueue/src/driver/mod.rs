@@ -1,7 +1,7 @@
-//! The driver's side of a queue: posts buffers and takes them back.
+//! The driver side of a queue: posts buffers and takes them back.
 //!
-//! The driver owns the memory that it posts; [`DriverQueue`] only names it by guest address. Whatever
-//! the device writes to the rings, the queue trusts only its own records of ids and buffer sizes.
+//! The driver owns the memory that it posts; [`DriverQueue`] only handles guest addresses. Whatever the
+//! device writes to the rings, the queue trusts only its own records of ids and buffer sizes.
 
 mod packed;
 mod slots;
@@ -23,10 +23,10 @@ use crate::memory::Memory;
 pub struct Segment {
     /// The guest address.
     pub address: u64,
-    /// The length, not zero.
+    /// The length in bytes; not zero.
     pub bytes: u32,
-    /// True if the device writes this part. In a chain all parts that it writes follow those that it reads (section
-    /// 2.7.4.2).
+    /// `true` if the device writes this segment. In a chain, writable segments must follow all readable ones
+    /// (section 2.7.4.2).
     pub is_writable: bool,
 }
 
@@ -35,32 +35,32 @@ pub struct Segment {
 pub struct Used {
     /// The token with which the caller posted the chain.
     pub token: u32,
-    /// The number of bytes that the device wrote, by its own report, limited to the chain's capacity.
+    /// The number of bytes that the device reports as written; never more than the chain's capacity.
     pub written_bytes: u32,
 }
 
-/// A rule that the device broke.
+/// Error: the device broke a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidUsed {
-    /// The used index is ahead of the posted chains. The queue is broken until it is made anew.
+    /// The used index is ahead of the posted chains. The queue is broken until it is created anew.
     UsedIndex,
-    /// A chain was returned that the device does not have. The queue is broken until it is made
-    /// anew.
+    /// The device returned a chain that is not in flight. The queue is broken until it is created anew.
     UnknownId {
         /// The id of the chain.
         id: u32,
     },
-    /// The device claims to have written more than there was room for. The chain is back; its contents must not be
-    /// used.
+    /// The device reports more bytes written than the chain's capacity. The chain was taken back; its
+    /// contents must not be used.
     TooLong {
         /// The token with which the caller posted the chain.
         token: u32,
-        /// The number of bytes that the device claims to have written.
+        /// The number of bytes that the device reports as written.
         claimed_bytes: u32,
     },
 }
 
-/// The queue has no free descriptors for the chain, or a chain has no segments. Nothing was posted.
+/// Error: the queue has too few free descriptors for the chain, or the chain has no segments. Nothing was
+/// posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
@@ -72,7 +72,7 @@ impl fmt::Display for NoRoom {
 
 impl std::error::Error for NoRoom {}
 
-/// The driver's side of one queue.
+/// The driver side of one queue.
 #[derive(Debug)]
 pub struct DriverQueue {
     ring: Ring,
@@ -82,8 +82,8 @@ pub struct DriverQueue {
 }
 
 impl DriverQueue {
-    /// Makes a queue at the beginning of its rings, whose memory must be zero. `tables` are used for chains of more
-    /// than one segment if `config.indirect`. Allocates.
+    /// Creates a queue at the beginning of its rings, whose memory must be zero. `tables` are used for chains
+    /// of more than one segment if `config.indirect` is set. Allocates.
     ///
     /// # Errors
     /// If the size is invalid, or an area is not inside one region.
@@ -102,7 +102,7 @@ impl DriverQueue {
         Ok(Self { ring, tables, is_broken: false, invalid: 0 })
     }
 
-    /// Returns the number of free descriptors. A chain takes one for each segment, or only one with a table.
+    /// Returns the number of free descriptors. A chain needs one per segment, or only one if it uses a table.
     #[must_use]
     pub fn free(&self) -> usize {
         match &self.ring {
@@ -111,11 +111,12 @@ impl DriverQueue {
         }
     }
 
-    /// Posts a chain; `token` comes back with it. The device sees it after [`DriverQueue::publish`]. Does
-    /// not allocate.
+    /// Posts a chain. `token` is returned with it by [`DriverQueue::take_used`]. The device sees the chain
+    /// after
+    /// [`DriverQueue::publish`]. Does not allocate.
     ///
     /// # Errors
-    /// If there are not enough free descriptors, or no segments.
+    /// [`NoRoom`] if there are too few free descriptors, or no segments.
     #[inline]
     pub fn post(&mut self, segments: &[Segment], token: u32) -> Result<(), NoRoom> {
         let tables = self.tables.as_ref();
@@ -131,7 +132,7 @@ impl DriverQueue {
         }
     }
 
-    /// Makes everything that was posted available, at one moment.
+    /// Makes all posted chains visible to the device, at one moment.
     #[inline]
     pub fn publish(&mut self) {
         match &mut self.ring {
@@ -140,8 +141,8 @@ impl DriverQueue {
         }
     }
 
-    /// Returns true if the device must be notified of the chains published since the last call (section 2.7.7, 2.8.10).
-    /// Exact with the event index; otherwise the device's flag decides.
+    /// Returns `true` if the device must be notified of the chains published since the last call (sections
+    /// 2.7.7, 2.8.10). Exact with the event index; otherwise the device's flag decides.
     #[inline]
     pub fn needs_notify(&mut self) -> bool {
         match &mut self.ring {
@@ -150,12 +151,11 @@ impl DriverQueue {
         }
     }
 
-    /// Takes back the next chain that the device returned; `None` if there is none. Does not
-    /// allocate.
+    /// Takes back the next chain that the device returned; `None` if there is none. Does not allocate.
     ///
     /// # Errors
-    /// If what the device wrote is invalid. It is counted. A broken queue says so once, and then has no
-    /// chains.
+    /// [`InvalidUsed`] if the device broke a rule; it is counted. A broken queue returns the error once, and
+    /// `None` afterwards.
     #[inline]
     pub fn take_used(&mut self) -> Result<Option<Used>, InvalidUsed> {
         if self.is_broken {
@@ -172,7 +172,7 @@ impl DriverQueue {
         taken
     }
 
-    /// Asks the device not to notify. A device may do so all the same.
+    /// Asks the device not to send notifications. It may send some all the same.
     pub fn disable_notifications(&mut self) {
         match &mut self.ring {
             Ring::Split(ring) => ring.disable_notifications(),
@@ -180,8 +180,8 @@ impl DriverQueue {
         }
     }
 
-    /// Asks the device to notify of the next chain that it returns. Returns `true` if one is there
-    /// already: then no notification comes for it, and the caller must take it before it waits.
+    /// Asks the device to notify when it returns the next chain. Returns `true` if one was returned already:
+    /// no notification comes for it, and the caller must take it before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let has_used = match &mut self.ring {
@@ -191,13 +191,13 @@ impl DriverQueue {
         has_used && !self.is_broken
     }
 
-    /// Returns true if the device broke the ring so badly that nothing after it makes sense.
+    /// Returns `true` if the device broke the ring so badly that no further chain can be taken from it.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// Returns how many times the device broke a rule.
+    /// Returns the number of times that the device broke a rule.
     #[must_use]
     pub const fn invalid(&self) -> u64 {
         self.invalid
@@ -210,10 +210,10 @@ enum Ring {
     Packed(PackedDriver),
 }
 
-/// Makes the caller's view of a returned chain; the device's byte count is checked.
+/// Converts a returned chain for the caller, and validates the device's byte count.
 #[inline]
 fn written(slot: Slot, bytes: u32) -> Result<Used, InvalidUsed> {
-    // The device does not write to this chain, so its length means nothing (section 2.7.8).
+    // The device writes nothing to this chain, so its length is meaningless (section 2.7.8).
     let bytes = if slot.writable_bytes == 0 { 0 } else { bytes };
     if bytes > slot.writable_bytes {
         return Err(InvalidUsed::TooLong { token: slot.token, claimed_bytes: bytes });

@@ -1,4 +1,4 @@
-//! The driver's side of a packed ring (VIRTIO 1.2, section 2.8).
+//! The driver side of a packed ring (VIRTIO 1.2, section 2.8).
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -16,20 +16,20 @@ pub(super) struct PackedDriver {
     size: u16,
     event_index: bool,
     slots: Slots,
-    /// The number of descriptors in the ring that no chain takes.
+    /// The number of free descriptors in the ring.
     free: u16,
-    /// The next descriptor to make available.
+    /// The position of the next descriptor to make available.
     available: Position,
-    /// The next descriptor that will be used.
+    /// The position at which the device will write the next used descriptor.
     used: Position,
-    /// The second half of the first available descriptor that is not published. Later ones are in the ring already, but
-    /// the device reads in order, so it does not see them yet.
+    /// The second half of the first unpublished available descriptor, with its index. Later ones are already
+    /// in the ring, but the device reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
     /// The position behind the last descriptor that the device can see.
     published: Position,
-    /// Descriptors made available but not published.
+    /// The number of descriptors made available but not published.
     unpublished: u32,
-    /// Descriptors published since the last `needs_notify`.
+    /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,
 }
 
@@ -79,8 +79,8 @@ impl PackedDriver {
         Ok(())
     }
 
-    /// Writes the next descriptor. The first of a batch is written without its second half, so that it does not become
-    /// available yet.
+    /// Writes the next descriptor. For the first of a batch only its first half is written, so that it does
+    /// not become available yet.
     #[inline]
     fn put(&mut self, address: u64, rest: u64) {
         let at = usize::from(self.available.index) * DESCRIPTOR_BYTES;
@@ -112,14 +112,14 @@ impl PackedDriver {
         if passed == 0 {
             return false;
         }
-        // The descriptors must be visible before the device's wish is read: the device writes and reads in the opposite
-        // order, so one of both sees the other's write.
+        // The descriptors must be visible before the device's event index is read. The device writes and
+        // reads in the opposite order, so at least one side sees the other's write.
         fence(Ordering::SeqCst);
         let event = u32::from_le(self.areas.device.word32(0).load(Ordering::Relaxed));
         packed_passes(event, self.published, passed, self.size, self.event_index)
     }
 
-    /// Reads the next descriptor, if it is used.
+    /// Reads the next descriptor; `None` if it is not used yet.
     #[inline]
     fn next_used(&self) -> Option<Descriptor> {
         let at = usize::from(self.used.index) * DESCRIPTOR_BYTES + 8;
@@ -131,7 +131,7 @@ impl PackedDriver {
 
     #[inline]
     pub(super) fn take_used(&mut self) -> Result<Option<Used>, InvalidUsed> {
-        // Without a chain in flight nothing can be used, though in fresh memory the bits may look so.
+        // If no chain is in flight, no descriptor can be used, although the bits in fresh memory may look so.
         if self.free == self.size {
             return Ok(None);
         }
@@ -154,7 +154,7 @@ impl PackedDriver {
             FLAG_ENABLE << 16
         };
         self.areas.driver.word32(0).store(event.to_le(), Ordering::Relaxed);
-        // As in `needs_notify`, with the sides exchanged.
+        // The same ordering as in `needs_notify`, with the two sides exchanged.
         fence(Ordering::SeqCst);
         self.free < self.size && self.next_used().is_some()
     }

@@ -1,6 +1,6 @@
-//! A driver's own record of the chains that the device has. The device cannot change it.
+//! The driver's own record of the chains in flight, which the device cannot change.
 
-/// The chains in flight, by their id.
+/// The chains in flight, indexed by their id.
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
@@ -12,9 +12,9 @@ pub(super) struct Slots {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
     pub(super) token: u32,
-    /// Bytes that the device may write.
+    /// The number of bytes that the device may write.
     pub(super) writable_bytes: u32,
-    /// The number of descriptors that the chain takes in the ring; 0 if the id is free.
+    /// The number of descriptors that the chain occupies in the ring; 0 if the id is free.
     pub(super) descriptors: u16,
 }
 
@@ -30,7 +30,7 @@ impl Slots {
         self.free.len()
     }
 
-    /// Stores `slot` under a free id.
+    /// Stores `slot` under a free id and returns the id; `None` if no id is free.
     #[inline]
     pub(super) fn put(&mut self, slot: Slot) -> Option<u16> {
         let id = self.free.pop()?;
@@ -38,7 +38,7 @@ impl Slots {
         Some(id)
     }
 
-    /// Takes a free id for a descriptor that is not the first of its chain.
+    /// Takes a free id for a descriptor that is not the first of its chain; `None` if no id is free.
     #[inline]
     pub(super) fn take_id(&mut self) -> Option<u16> {
         self.free.pop()
@@ -50,7 +50,7 @@ impl Slots {
         self.free.push(id);
     }
 
-    /// Removes the chain `id`; `None` if none is in flight under this id.
+    /// Removes the chain `id`; `None` if no chain with this id is in flight.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) -> Option<Slot> {
         let slot = self.slots.get_mut(id as usize)?;
@@ -58,7 +58,7 @@ impl Slots {
         if taken.descriptors == 0 {
             return None;
         }
-        // The id is below the number of slots, which fits into 16 bits.
+        // `id` is less than the number of slots, which fits into 16 bits.
         self.free.push(u16::try_from(id).ok()?);
         Some(taken)
     }

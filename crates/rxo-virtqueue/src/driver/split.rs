@@ -1,4 +1,4 @@
-//! The driver's side of a split ring (VIRTIO 1.2, section 2.7).
+//! The driver side of a split ring (VIRTIO 1.2, section 2.7).
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -9,27 +9,27 @@ use crate::config::{Areas, QueueConfig};
 use crate::notify::split_passes;
 use crate::ring::{ENTRIES_AT, INDEX_AT, NO_NOTIFICATION, write_descriptor};
 
-/// The driver's state of a split ring. Indices run freely over 16 bits.
+/// The driver's state of a split ring. Indices count modulo 2¹⁶, not modulo the ring size.
 #[derive(Debug)]
 pub(super) struct SplitDriver {
     areas: Areas,
     size: u16,
     event_index: bool,
-    /// The chains in flight. A descriptor's number is its id, and the first one's is the chain's.
+    /// The chains in flight. The id of a chain is the number of its first descriptor.
     slots: Slots,
     /// For each descriptor of a chain, the next descriptor.
     links: Vec<u16>,
-    /// The number of chains that the device has.
+    /// The number of chains in flight.
     in_flight: u16,
-    /// The next entry of the available ring to write.
+    /// The index of the next entry of the available ring to write.
     next_available: u16,
     /// The available index that the device can see.
     published: u16,
-    /// The next entry of the used ring to consume.
+    /// The index of the next entry of the used ring to consume.
     next_used: u16,
-    /// The used index as last read.
+    /// The used index when it was last read.
     known_used: u16,
-    /// Entries published since the last `needs_notify`.
+    /// The number of entries published since the last call of `needs_notify`.
     unnotified: u32,
 }
 
@@ -114,8 +114,8 @@ impl SplitDriver {
         if passed == 0 {
             return false;
         }
-        // The index must be visible before the device's wish is read: the device writes and reads in the opposite
-        // order, so one of both sees the other's write.
+        // The index must be visible before the device's event index is read. The device writes and reads in
+        // the opposite order, so at least one side sees the other's write.
         fence(Ordering::SeqCst);
         let used = &self.areas.device;
         if self.event_index {
@@ -166,7 +166,7 @@ impl SplitDriver {
     }
 
     pub(super) fn disable_notifications(&mut self) {
-        // Without the event index the flag in the ring decides.
+        // With the event index this flag is not used.
         if !self.event_index {
             self.areas.driver.half(0).store(NO_NOTIFICATION.to_le(), Ordering::Relaxed);
         }
@@ -180,7 +180,7 @@ impl SplitDriver {
         } else {
             available.half(0).store(0, Ordering::Relaxed);
         }
-        // As in `needs_notify`, with the sides exchanged.
+        // The same ordering as in `needs_notify`, with the two sides exchanged.
         fence(Ordering::SeqCst);
         self.used_index() != self.next_used
     }

@@ -1,11 +1,11 @@
-//! Descriptors as a driver writes them, in the ring and in indirect tables.
+//! Writes descriptors, in the ring and in indirect tables.
 
 use super::Segment;
 use crate::config::{Area, ConfigError, DESCRIPTOR_BYTES, IndirectTables, QueueConfig};
 use crate::memory::{Memory, Words};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE, write_descriptor};
 
-/// The indirect tables, one for each id. The device reads them. It may also write them, which harms only itself.
+/// The indirect tables, one per id. The device reads them; if it also writes them, it harms only itself.
 #[derive(Debug)]
 pub(super) struct Tables {
     words: Words,
@@ -13,7 +13,7 @@ pub(super) struct Tables {
     most_segments: usize,
 }
 
-/// The last field of a descriptor, by the form of the ring.
+/// The last field of a descriptor, which depends on the layout of the ring.
 pub(super) enum Link {
     /// The next descriptor.
     Split(u16),
@@ -22,7 +22,7 @@ pub(super) enum Link {
 }
 
 impl Segment {
-    /// Returns the second half of a descriptor.
+    /// Returns the second half of a descriptor, for either layout.
     #[inline]
     pub(super) const fn rest(&self, flags: u16, link: Link) -> u64 {
         let (address, bytes) = (self.address, self.bytes);
@@ -33,7 +33,7 @@ impl Segment {
     }
 }
 
-/// Calls `visit` with each segment, the flags of its descriptor, and whether it is the last.
+/// Calls `visit` with each segment, the flags of its descriptor, and `true` for the last one.
 #[inline]
 pub(super) fn for_each_descriptor(
     segments: &[Segment],
@@ -55,12 +55,12 @@ impl Tables {
         let (address, bytes) = (place.address, place.bytes(config.size));
         let words = memory.words(address, bytes, DESCRIPTOR_BYTES);
         let words = words.ok_or(ConfigError::Area { area: Area::Tables, address, bytes })?;
-        // No chain is longer than the queue (section 2.7.5.3.1), however large the tables are.
+        // No chain may be longer than the queue (section 2.7.5.3.1), even if the tables are larger.
         let most_segments = usize::from(place.entries.min(config.size));
         Ok(Self { words, place, most_segments })
     }
 
-    /// Returns true if a table has room for so many segments.
+    /// Returns `true` if one table can hold this number of segments.
     #[inline]
     pub(super) fn hold(&self, segments: usize) -> bool {
         segments <= self.most_segments
@@ -90,7 +90,7 @@ impl Tables {
         table(segments, INDIRECT, 0).to_split()
     }
 
-    /// Writes the table of `id`. Returns the second half of the ring's descriptor, with `available`
+    /// Writes the table of `id`. Returns the second half of the ring's descriptor, with the bits `available`
     /// among its flags.
     #[inline]
     pub(super) fn fill_packed(&self, id: u16, segments: &[Segment], available: u16) -> u64 {
@@ -104,7 +104,7 @@ impl Tables {
     }
 }
 
-/// Makes the ring's descriptor for a table of `segments`.
+/// Builds the ring's descriptor for a table of `segments`.
 #[inline]
 fn table(segments: &[Segment], flags: u16, link: u16) -> Descriptor {
     let bytes = (segments.len() * DESCRIPTOR_BYTES) as u32;

@@ -1,8 +1,8 @@
 //! Mapped memory that another program can change at any time, and every access to it.
 //!
-//! Contract: each access is checked against the mapping's length. No reference to plain bytes is ever
-//! made: words are atomics, and longer data is copied between raw pointers. A torn copy is possible, and
-//! callers must accept any bytes.
+//! Contract: each access is checked against the length of the mapping. No reference to plain bytes is ever
+//! created: words are atomics, and longer data is copied between raw pointers. A copy may be torn, so callers
+//! must accept any bytes.
 #![allow(unsafe_code, reason = "memory shared with another program")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -12,10 +12,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
-/// The alignment of a mapping made by [`Mapping::zeroed`], in bytes.
+/// The alignment of a mapping from [`Mapping::zeroed`], in bytes.
 const PAGE_BYTES: usize = 4_096;
 
-/// Memory that stays mapped as long as this value lives.
+/// Memory that stays mapped during the lifetime of this value.
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -24,7 +24,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Makes a mapping of the `bytes` at `start`. Dropping the mapping drops `owner`, which may then unmap the memory.
+    /// Creates a mapping of `bytes` bytes at `start`. Dropping the mapping drops `owner`, which may then
+    /// unmap the memory.
     ///
     /// # Safety
     /// Until `owner` is dropped, all `bytes` at `start` must stay readable and writable, and this
@@ -36,26 +37,26 @@ impl Mapping {
         Self { start, bytes, _owner: owner }
     }
 
-    /// Makes a mapping of `bytes` zeros in this process's own memory, aligned to 4 KiB. Allocates.
+    /// Creates a mapping of `bytes` zeros in this process's own memory, aligned to 4 KiB. Allocates.
     #[must_use]
     pub fn zeroed(bytes: usize) -> Self {
         let heap = Heap::zeroed(bytes);
         Self { start: heap.start, bytes, _owner: Box::new(heap) }
     }
 
-    /// Returns the mapping's length, in bytes.
+    /// Returns the length of the mapping, in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Returns true if the mapping has no bytes.
+    /// Returns `true` if the length is 0.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Copies from `offset` to all of `to`. Returns `false` and copies nothing if that would leave the
+    /// Copies from `offset` to all of `to`. Returns `false` and copies nothing if the range exceeds the
     /// mapping.
     #[inline]
     #[must_use]
@@ -67,8 +68,7 @@ impl Mapping {
         true
     }
 
-    /// Copies all of `from` to `offset`. Returns `false` and copies nothing if that would leave the
-    /// mapping.
+    /// Copies all of `from` to `offset`. Returns `false` and copies nothing if the range exceeds the mapping.
     #[inline]
     #[must_use]
     pub(super) fn write(&self, offset: usize, from: &[u8]) -> bool {
@@ -78,13 +78,13 @@ impl Mapping {
         true
     }
 
-    /// Returns the `bytes` at `offset` for writing; `None` if they are not all inside.
+    /// Returns the `bytes` bytes at `offset` for writing; `None` if they exceed the mapping.
     #[inline]
     pub(super) fn room(&self, offset: usize, bytes: usize) -> Option<Room<'_>> {
         Some(Room { start: self.at(offset, bytes)?, bytes, mapping: PhantomData })
     }
 
-    /// Returns the address of `bytes` at `offset`; `None` if they are not all inside.
+    /// Returns the address of the `bytes` bytes at `offset`; `None` if they exceed the mapping.
     #[inline]
     fn at(&self, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
         if offset > self.bytes || bytes > self.bytes - offset {
@@ -107,8 +107,8 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above; the owner is `Sync` and never used.
 unsafe impl Sync for Mapping {}
 
-/// Part of a mapping that is filled from its start on. Its range was checked once, so filling it piece by piece checks
-/// only the remaining length.
+/// A part of a mapping that is filled from its start. Its range is checked once, so that filling it piece by
+/// piece only checks the remaining length.
 #[derive(Debug)]
 pub(crate) struct Room<'m> {
     start: NonNull<u8>,
@@ -118,11 +118,11 @@ pub(crate) struct Room<'m> {
 }
 
 impl Room<'_> {
-    /// A room without bytes.
+    /// A part of length 0.
     pub(crate) const NONE: Self =
         Self { start: NonNull::dangling(), bytes: 0, mapping: PhantomData };
 
-    /// Returns true if no bytes remain.
+    /// Returns `true` if no bytes remain.
     #[inline(always)]
     pub(crate) const fn is_full(&self) -> bool {
         self.bytes == 0
@@ -174,7 +174,7 @@ unsafe impl Send for Heap {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Heap {}
 
-/// A part of a mapping that is accessed as words: a ring. It keeps the mapping alive.
+/// A part of a mapping that is accessed as atomic words: a ring. It keeps the mapping alive.
 #[derive(Clone, Debug)]
 pub(crate) struct Words {
     start: NonNull<u8>,
@@ -183,8 +183,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Takes the `bytes` at `offset` as words; `None` if they are not all inside, or do not start at a multiple of
-    /// `alignment` in this process.
+    /// Creates the words for the `bytes` bytes at `offset`; `None` if they exceed the mapping, or their
+    /// address in this process is not a multiple of `alignment`.
     pub(super) fn new(
         mapping: &Arc<Mapping>,
         offset: usize,
@@ -199,21 +199,21 @@ impl Words {
     /// Returns the 16-bit word at `offset`.
     ///
     /// # Panics
-    /// If they are not inside, or not aligned: a mistake of this crate, never of the other side.
+    /// If the word is outside the part or unaligned: a mistake of this crate, never of the other side.
     #[inline]
     pub(crate) fn half(&self, offset: usize) -> &AtomicU16 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.
         unsafe { self.word::<AtomicU16>(offset).as_ref() }
     }
 
-    /// Returns the 32-bit word at `offset`. Panics as [`Words::half`] does.
+    /// Returns the 32-bit word at `offset`. Panics like [`Words::half`].
     #[inline]
     pub(crate) fn word32(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.
         unsafe { self.word::<AtomicU32>(offset).as_ref() }
     }
 
-    /// Returns the 64-bit word at `offset`. Panics as [`Words::half`] does.
+    /// Returns the 64-bit word at `offset`. Panics like [`Words::half`].
     #[inline]
     pub(crate) fn word64(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: `word` checked range and alignment; only atomics access rings.

@@ -1,13 +1,13 @@
 //! Shared memory: regions of guest addresses, each backed by a mapping of this process.
 //!
-//! [`Memory`] translates guest addresses and checks every access. It is separate from the queues
-//! because all queues of a device share it and regions come and go while the queues run
-//! (`VHOST_USER_ADD_MEM_REG`, `VHOST_USER_REM_MEM_REG`).
+//! [`Memory`] translates guest addresses and checks every access. Separate from the queues because all queues
+//! of a device share it, and regions are added and removed while the queues run (`VHOST_USER_ADD_MEM_REG`,
+//! `VHOST_USER_REM_MEM_REG`).
 //!
 //! # Contract
-//! Regions never overlap. An access is inside one region or is refused. Queues are given `&Memory` in
-//! each call, so a region that was removed is unreachable from the next call on. A queue keeps the
-//! mappings in which its own rings lie alive until it is dropped.
+//! Regions never overlap. An access outside all regions is refused. Queues receive `&Memory` in each call, so
+//! a removed region is unreachable from the next call on. A queue keeps the mappings of its own rings alive
+//! until it is dropped.
 
 mod mapping;
 mod region;
@@ -20,10 +20,10 @@ pub use mapping::Mapping;
 pub(crate) use mapping::{Room, Words};
 pub use region::{Region, RegionError};
 
-/// Most regions: more than any kernel or QEMU uses.
+/// The greatest number of regions: more than any kernel or QEMU uses.
 pub const MOST_REGIONS: usize = 512;
 
-/// Up to so many regions a linear search takes fewer instructions than a binary search.
+/// Up to this number of regions, a linear search takes fewer instructions than a binary search.
 const FEW_REGIONS: usize = 4;
 
 /// The regions of a guest's memory, ordered by guest address.
@@ -32,7 +32,7 @@ pub struct Memory {
     regions: Vec<Region>,
 }
 
-/// Bytes inside one region, as numbers only: [`Memory`] checks them again at each access.
+/// A range inside one region, as offsets only: [`Memory`] checks them again at each access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     region: u32,
@@ -41,17 +41,17 @@ pub(crate) struct Place {
 }
 
 impl Memory {
-    /// Makes a memory without regions: every address is outside.
+    /// Creates a memory without regions: every address is outside.
     #[must_use]
     pub const fn new() -> Self {
         Self { regions: Vec::new() }
     }
 
-    /// Adds a region.
+    /// Adds a region to the memory.
     ///
     /// # Errors
-    /// If it overlaps another region, in guest addresses or in front-end addresses, or if there are
-    /// [`MOST_REGIONS`] already.
+    /// [`RegionError`] if it overlaps another region, in guest addresses or in front-end addresses, or if
+    /// there are [`MOST_REGIONS`] already.
     pub fn add(&mut self, region: Region) -> Result<(), RegionError> {
         if self.regions.len() == MOST_REGIONS {
             return Err(RegionError::TooMany);
@@ -64,7 +64,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Removes the region that has exactly this place and length, and returns it.
+    /// Removes and returns the region with exactly this address and length; `None` if there is none.
     pub fn remove(&mut self, guest_start: u64, bytes: u64) -> Option<Region> {
         let at = self
             .regions
@@ -79,20 +79,20 @@ impl Memory {
         &self.regions
     }
 
-    /// Returns the guest address of the byte at `user` in the front end's own virtual memory. vhost-user gives the
-    /// addresses of rings in this form. `None` if no region holds it.
+    /// Translates the front end's virtual address `user`, in which vhost-user gives the addresses of rings,
+    /// to a guest address. `None` if no region contains it.
     #[must_use]
     pub fn guest_address(&self, user: u64) -> Option<u64> {
         self.regions.iter().find_map(|region| region.guest_address(user))
     }
 
-    /// Copies the bytes at `address` to `to`. They may continue from one region to the next.
+    /// Copies the bytes at `address` to `to`. The range may span several regions.
     ///
-    /// Returns `false` if they are not all inside regions; `to` is then partly written.
+    /// Returns `false` if the range is not inside regions; `to` is then partly written.
     #[inline]
     #[must_use]
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        // Nearly always one region holds all of the bytes.
+        // Nearly always one region contains the whole range.
         match u32::try_from(to.len()).ok().and_then(|bytes| self.locate(address, bytes)) {
             Some(place) if place.bytes as usize == to.len() => self.read_place(place, to),
             _ => self.read_across(address, to),
@@ -109,9 +109,9 @@ impl Memory {
         })
     }
 
-    /// Copies `from` to `address`. The bytes may continue from one region to the next.
+    /// Copies `from` to `address`. The range may span several regions.
     ///
-    /// Returns `false` if they are not all inside regions; they are then partly written.
+    /// Returns `false` if the range is not inside regions; it is then partly written.
     #[must_use]
     pub fn write(&self, address: u64, from: &[u8]) -> bool {
         let mut done = 0;
@@ -142,8 +142,8 @@ impl Memory {
         true
     }
 
-    /// Locates `address`, with as many of the `bytes` there as the region holds. `None` if it is outside all regions,
-    /// or if `bytes` is zero.
+    /// Locates as many of the `bytes` bytes at `address` as its region contains. `None` if `address` is
+    /// outside all regions, or if `bytes` is zero.
     #[inline]
     pub(crate) fn locate(&self, address: u64, bytes: u32) -> Option<Place> {
         let index = self.region_of(address)?;
@@ -151,7 +151,7 @@ impl Memory {
         let inside = address - region.guest_start();
         let left = region.byte_len() - inside;
         let bytes = if u64::from(bytes) <= left { bytes } else { low_half(left) };
-        // Both casts fit: there are at most `MOST_REGIONS`, and a mapping is no longer than a `usize`.
+        // Both casts fit: there are at most `MOST_REGIONS` regions, and the length of a mapping is a `usize`.
         (bytes > 0).then(|| Place {
             region: low_half(index as u64),
             offset: region.offset() + usize_of(inside),
@@ -170,8 +170,8 @@ impl Memory {
         holds(&self.regions[index]).then_some(index)
     }
 
-    /// Copies from `place` to `to`, which is not longer. Returns `false` if it is, or if there is no
-    /// such place.
+    /// Copies from the start of `place` to `to`. Returns `false` if `to` is longer than `place`, or if the
+    /// region was removed.
     #[inline]
     #[must_use]
     pub(crate) fn read_place(&self, place: Place, to: &mut [u8]) -> bool {
@@ -179,8 +179,8 @@ impl Memory {
         to.len() <= place.bytes as usize && region.mapping().read(place.offset, to)
     }
 
-    /// Copies `from` to `skip` bytes after the start of `place`. Returns `false` if there is no
-    /// room.
+    /// Copies `from` to `place`, `skip` bytes after its start. Returns `false` if it does not fit, or if the
+    /// region was removed.
     #[inline]
     #[must_use]
     pub(crate) fn write_place(&self, place: Place, skip: u32, from: &[u8]) -> bool {
@@ -189,14 +189,15 @@ impl Memory {
         fits && region.mapping().write(place.offset + skip as usize, from)
     }
 
-    /// Returns all of `place` for writing. `None` if there is no such place.
+    /// Returns the range `place` for writing. `None` if the region was removed.
     #[inline(always)]
     pub(crate) fn room(&self, place: Place) -> Option<Room<'_>> {
         let region = self.regions.get(place.region as usize)?;
         region.mapping().room(place.offset, place.bytes as usize)
     }
 
-    /// Returns the `bytes` at `address` as words, if one region holds them all and they are aligned.
+    /// Returns the `bytes` bytes at `address` as words; `None` unless one region contains them all and they
+    /// are aligned.
     pub(crate) fn words(&self, address: u64, bytes: usize, alignment: usize) -> Option<Words> {
         let region = &self.regions[self.region_of(address)?];
         let inside = address - region.guest_start();
@@ -207,11 +208,11 @@ impl Memory {
         Words::new(region.mapping(), offset, bytes, alignment)
     }
 
-    /// Makes a memory of one region of `bytes` zeros in this process, at guest and front-end address `start`.
-    /// Allocates.
+    /// Creates a memory with one region of `bytes` zeros in this process, at guest and front-end address
+    /// `start`. Allocates.
     ///
     /// # Errors
-    /// If the region would wrap around.
+    /// [`RegionError`] if the region is empty or its end would wrap around.
     pub fn zeroed(start: u64, bytes: usize) -> Result<Self, RegionError> {
         let mapping = Arc::new(Mapping::zeroed(bytes));
         let mut memory = Self::new();

@@ -16,11 +16,11 @@ pub struct Region {
 }
 
 impl Region {
-    /// Makes the region of `bytes` at guest address `guest_start`, which the front end has at `user_start` and this
-    /// process at `offset` in `mapping`.
+    /// Creates the region of `bytes` bytes at guest address `guest_start`. The front end has it at its own
+    /// address `user_start`, and this process at `offset` in `mapping`.
     ///
     /// # Errors
-    /// If it has no bytes, if an end would wrap around, or if it is longer than the mapping.
+    /// [`RegionError`] if `bytes` is 0, if an end would wrap around, or if the region exceeds the mapping.
     pub fn new(
         guest_start: u64,
         user_start: u64,
@@ -46,13 +46,13 @@ impl Region {
         self.guest_start
     }
 
-    /// Returns the first address in the front end's own memory.
+    /// Returns the first address in the front end's own virtual memory.
     #[must_use]
     pub const fn user_start(&self) -> u64 {
         self.user_start
     }
 
-    /// Returns the region's length, in bytes.
+    /// Returns the length of the region, in bytes.
     #[inline]
     #[must_use]
     pub const fn byte_len(&self) -> u64 {
@@ -66,7 +66,7 @@ impl Region {
         &self.mapping
     }
 
-    /// Returns the region's offset in the mapping.
+    /// Returns the offset of the region in the mapping, in bytes.
     #[inline]
     pub(super) const fn offset(&self) -> usize {
         self.offset
@@ -83,34 +83,34 @@ impl Region {
     }
 }
 
-/// Returns true if two ranges have an address in common. Neither range may wrap around.
+/// Returns `true` if two ranges have an address in common. Neither range may wrap around.
 const fn ranges_overlap(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
     a < b + b_bytes && b < a + a_bytes
 }
 
-/// The reason why a region is refused, a fault of the front end.
+/// The reason for which a region is refused, a fault of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionError {
-    /// The region has no bytes, or its end wraps around.
+    /// The region has length 0, or its end wraps around.
     Range {
-        /// The region's first guest address.
+        /// The first guest address of the region.
         guest_start: u64,
-        /// The region's length, in bytes.
+        /// The length of the region, in bytes.
         bytes: u64,
     },
     /// The region ends beyond its mapping.
     Beyond {
-        /// The region's first guest address.
+        /// The first guest address of the region.
         guest_start: u64,
         /// The length of the mapping, in bytes.
         mapped: u64,
     },
     /// The region overlaps another one.
     Overlaps {
-        /// The region's first guest address.
+        /// The first guest address of the region.
         guest_start: u64,
     },
-    /// There are [`super::MOST_REGIONS`] already.
+    /// There are [`super::MOST_REGIONS`] regions already.
     TooMany,
 }
 

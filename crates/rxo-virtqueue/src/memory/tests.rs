@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 
-/// Two regions that touch (0x1000..0x2000, 0x2000..0x3000) and one apart (0x8000..0x9000).
+/// Creates two adjacent regions (0x1000..0x2000, 0x2000..0x3000) and a separate one (0x8000..0x9000).
 fn three() -> Memory {
     let mut memory = Memory::new();
     for (guest, user) in [(0x2000, 0x7_2000), (0x1000, 0x9_1000), (0x8000, 0x1_8000)] {

@@ -1,4 +1,4 @@
-//! What a device may write into the rings, and what the driver says of it.
+//! A hostile device writes into the rings; the driver must report the fault.
 
 use super::pair::{BUFFERS, Features, Pair, writable};
 use crate::{InvalidUsed, Layout, Used};
@@ -14,7 +14,7 @@ fn pair(layout: Layout) -> Pair {
     pair
 }
 
-/// Writes a used entry of a split ring and the index.
+/// Writes a used entry of a split ring, and the used index.
 fn split_used(pair: &Pair, entry: u64, id: u32, index: u16) {
     let at = pair.config.device + 4 + 8 * entry;
     assert!(pair.memory.write(at, &id.to_le_bytes()));

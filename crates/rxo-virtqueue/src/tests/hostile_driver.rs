@@ -1,4 +1,4 @@
-//! What a driver may write into the rings, and what the device says of it.
+//! A hostile driver writes into the rings; the device must report the fault.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ const SIZE: u16 = 4;
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
-/// Where tables stand.
+/// The address of indirect tables.
 const TABLE: u64 = START + 0x1000;
-/// Behind the last byte of memory.
+/// The address behind the last byte of memory.
 const END: u64 = START + 0x10_0000;
 
-/// A descriptor: address, bytes, flags, next or id.
+/// A descriptor: address, bytes, flags, and next descriptor or buffer id.
 type Raw = (u64, u32, u16, u16);
 
 struct Hostile {
     memory: Memory,
     config: QueueConfig,
     device: DeviceQueue,
-    /// Chains made available; a packed ring's descriptors.
+    /// The number of chains made available; for a packed ring, of descriptors.
     available: u16,
 }
 
@@ -56,8 +56,8 @@ impl Hostile {
         }
     }
 
-    /// Makes a chain of these descriptors available, which stand at the beginning of a split table or
-    /// at the next places of a packed ring.
+    /// Makes a chain of these descriptors available, written to the beginning of a split table or to the next
+    /// slots of a packed ring.
     fn chain(&mut self, descriptors: &[Raw]) {
         match self.config.layout {
             Layout::Split => {
@@ -76,7 +76,7 @@ impl Hostile {
         }
     }
 
-    /// Makes descriptor `head` of a split ring available.
+    /// Makes the chain that begins with descriptor `head` of a split ring available.
     fn head(&mut self, head: u16) {
         let entry = self.config.driver + 4 + 2 * u64::from(self.available % SIZE);
         self.put(entry, &head.to_le_bytes());
@@ -96,8 +96,8 @@ impl Hostile {
     }
 }
 
-/// Each chain is valid, has room for one byte, and as many descriptors as the queue. Reading all of them for
-/// one packet would take long.
+/// Each chain is valid, has capacity for one byte, and as many descriptors as the queue. Reading all of them
+/// for one packet would take long.
 #[test]
 fn one_packet_costs_a_bounded_number_of_descriptors() {
     const MANY: u16 = 1_024;
@@ -115,10 +115,11 @@ fn one_packet_costs_a_bounded_number_of_descriptors() {
     assert_eq!(capacity, Ok(()), "each chain is valid");
 }
 
-/// `frame` as a chain of one descriptor, which is valid.
+/// A valid chain of one descriptor.
 const VALID: Raw = (BUFFERS, 9, 0, 0);
 
-/// Chains and the rule that each breaks; `true`: only if `VIRTIO_F_INDIRECT_DESC` is negotiated.
+/// Returns chains, the contents of their indirect tables, `true` if `VIRTIO_F_INDIRECT_DESC` must be
+/// negotiated, and the rule that each breaks.
 fn invalid_chains() -> Vec<(Vec<Raw>, Vec<Raw>, bool, InvalidChain)> {
     use InvalidChain as I;
     let plain = |chain: &[Raw], kind| (chain.to_vec(), Vec::new(), false, kind);
@@ -213,7 +214,7 @@ fn an_available_index_that_goes_back_breaks_the_queue() {
     let mut hostile = Hostile::new(Layout::Split, false);
     hostile.chain(&[(BUFFERS, 8, WRITE, 0)]);
     (0..2).for_each(|_| hostile.head(0));
-    // Three buffers are seen, and not enough.
+    // Three buffers are available, which is too few.
     let fit = Fit::Merged { count_at: 10 };
     let refused = hostile.device.reserve(&hostile.memory, 32, fit).err();
     assert_eq!(refused, Some(Refused::TooFew { capacity: 24, is_all: false }));
@@ -293,7 +294,7 @@ fn impossible_queues_are_refused() {
     }
 }
 
-/// Any descriptor; most are single buffers for writing.
+/// Generates any descriptor; most are single writable buffers.
 fn raw() -> impl Strategy<Value = Raw> {
     let addresses =
         prop_oneof![8 => BUFFERS..BUFFERS + 0x1000, 1 => END - 64..END, 1 => TABLE..END + 0x2000];
@@ -303,7 +304,7 @@ fn raw() -> impl Strategy<Value = Raw> {
     (addresses, bytes, flags, 0..6_u16)
 }
 
-/// What became of a packet of `bytes`.
+/// Returns the result of writing a packet of `bytes` as text.
 fn outcome(reserved: Result<crate::Writer<'_>, Refused>, bytes: u32) -> String {
     let filled = reserved.map(|mut writer| {
         writer.write(&vec![7; bytes as usize]);
@@ -313,7 +314,7 @@ fn outcome(reserved: Result<crate::Writer<'_>, Refused>, bytes: u32) -> String {
 }
 
 proptest! {
-    /// Oracle: the rules for all chains.
+    /// Compares single buffers with the rules for all chains.
     #[test]
     fn single_buffers_are_reserved_as_the_rules_would(
         is_packed: bool,
@@ -325,7 +326,7 @@ proptest! {
         let fit = if is_merged { Fit::Merged { count_at: 0 } } else { Fit::OneChain };
         let [mut fast, mut slow] = [(); 2].map(|()| {
             let mut hostile = Hostile::new(layout, true);
-            // Buffers may continue in another region.
+            // Buffers may span into this second region.
             let next = Region::new(END, END, Arc::new(Mapping::zeroed(0x1000)), 0, 0x1000);
             hostile.memory.add(next.unwrap()).unwrap();
             if is_packed {

@@ -1,9 +1,9 @@
-//! Many laps: 16-bit indices and wrap counters; and devices that stop and are followed by others.
+//! Many laps, to test 16-bit indices and wrap counters; also devices that stop and are replaced by others.
 
 use super::pair::{BUFFERS, Features, Pair, all_features, readable};
 use crate::{Base, DeviceQueue, Layout, Taken, Used};
 
-/// Sends frames `numbers`, each a chain of one to three segments, one at a time.
+/// Sends the frames `numbers` one at a time, each a chain of one to three segments.
 fn exchange(pair: &mut Pair, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let bytes = number.to_le_bytes();
@@ -21,7 +21,7 @@ fn exchange(pair: &mut Pair, numbers: std::ops::Range<u32>) {
     }
 }
 
-/// More than a lap of the indices or, in a packed ring, many of the ring.
+/// Returns the number of frames for more than one lap of the indices, or for many laps of a packed ring.
 fn frames(features: Features) -> u32 {
     match features.layout {
         Layout::Split => 70_000,

@@ -1,4 +1,4 @@
-//! Both sides of a queue against each other, and each against a hostile one.
+//! Tests of both sides of a queue with each other, and of each with a hostile peer.
 
 mod hostile_device;
 mod hostile_driver;

@@ -2,15 +2,15 @@
 
 use crate::{Base, DeviceQueue, DriverQueue, IndirectTables, Layout, Memory, QueueConfig, Segment};
 
-/// Where the memory starts, in guest addresses.
+/// The first guest address of the memory.
 pub(super) const START: u64 = 0x10_0000;
-/// Where buffers start: behind rings and tables.
+/// The first guest address of buffers, behind rings and tables.
 pub(super) const BUFFERS: u64 = START + 0x4_0000;
 const MEMORY_BYTES: usize = 0x10_0000;
 const TABLES: u64 = START + 0x2_0000;
 const TABLE_ENTRIES: u16 = 8;
 
-/// What is negotiated.
+/// The negotiated features.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Features {
     pub(super) layout: Layout,
@@ -18,7 +18,7 @@ pub(super) struct Features {
     pub(super) indirect: bool,
 }
 
-/// Every combination.
+/// Returns every combination of features.
 pub(super) fn all_features() -> impl Iterator<Item = Features> {
     [Layout::Split, Layout::Packed].into_iter().flat_map(|layout| {
         (0..4).map(move |bits| Features {
@@ -29,7 +29,7 @@ pub(super) fn all_features() -> impl Iterator<Item = Features> {
     })
 }
 
-/// Both sides of a queue.
+/// Both sides of one queue, and their memory.
 pub(super) struct Pair {
     pub(super) memory: Memory,
     pub(super) config: QueueConfig,
@@ -53,12 +53,12 @@ impl Pair {
     }
 }
 
-/// A segment that the device reads.
+/// Builds a segment that the device reads.
 pub(super) fn readable(address: u64, bytes: u32) -> Segment {
     Segment { address, bytes, is_writable: false }
 }
 
-/// A segment that the device writes.
+/// Builds a segment that the device writes.
 pub(super) fn writable(address: u64, bytes: u32) -> Segment {
     Segment { address, bytes, is_writable: true }
 }

@@ -1,5 +1,5 @@
-//! Random operations of both sides: each buffer arrives exactly once, in order, with its bytes, and a
-//! notification is sent exactly when a naive reading of the rule asks for one.
+//! Random operations of both sides. Each buffer must arrive exactly once, in order, with its bytes; a
+//! notification must be sent exactly when a naive model of the rule requires one.
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use super::pair::{BUFFERS, Features, Pair, all_features, readable, writable};
 use crate::{Fit, Layout, Refused, Segment, Taken, Used};
 
-/// Room for each buffer.
+/// The memory reserved for each buffer, in bytes.
 const ROOM: u64 = 0x100;
 
-/// One operation of either side; numbers choose sizes and pieces.
+/// One operation of either side; its numbers choose sizes and pieces.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Post { bytes: u8, pieces: u8 },
@@ -40,36 +40,36 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A chain, as the model knows it.
+/// A chain in the model.
 #[derive(Clone, Debug)]
 struct Posted {
     token: u32,
     bytes: Vec<u8>,
     segments: Vec<Segment>,
-    /// What the notification rule counts: descriptors of a packed ring, entries of a split one.
+    /// The steps that the notification rule counts: descriptors of a packed ring, entries of a split one.
     steps: u64,
 }
 
-/// What the one side may notify the other of, naively.
+/// A naive model of the notifications from one side to the other.
 #[derive(Debug, Default)]
 struct Notices {
-    /// Steps written so far, and those of them that are published.
+    /// The number of steps written so far; `published` counts those of them that are published.
     written: u64,
     published: u64,
-    /// Published steps that no decision was made about.
+    /// Published steps for which `needs_notify` was not called yet.
     undecided: VecDeque<u64>,
     wish: Wish,
-    /// Whether the other side waits, having found nothing when it enabled notifications.
+    /// `true` while the other side waits: it found nothing when it enabled notifications.
     is_waiting: bool,
 }
 
-/// What the other side asked for.
+/// The notification setting of the other side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Wish {
     #[default]
     Always,
     Never,
-    /// When this step is published.
+    /// Notify when the step with this number is published.
     Step(u64),
 }
 
@@ -79,7 +79,7 @@ impl Notices {
         self.published = self.written;
     }
 
-    /// `lap`: after how many steps their numbers repeat.
+    /// Returns `true` if a notification is due. Step numbers repeat modulo `lap`.
     fn is_due(&mut self, lap: u64) -> bool {
         let mut undecided = std::mem::take(&mut self.undecided).into_iter();
         match self.wish {
@@ -95,7 +95,7 @@ impl Notices {
     }
 
     fn disable(&mut self, features: Features) {
-        // A split ring with the event index has no way to say "never".
+        // A split ring with the event index cannot disable notifications.
         if features.layout == Layout::Packed || !features.event_index {
             self.wish = Wish::Never;
             self.is_waiting = false;
@@ -103,7 +103,7 @@ impl Notices {
     }
 }
 
-/// Both sides and what they must say.
+/// Both sides, and the model of their expected results.
 struct Story {
     pair: Pair,
     features: Features,
@@ -114,7 +114,7 @@ struct Story {
     available: VecDeque<Posted>,
     worked: VecDeque<Posted>,
     used: VecDeque<Posted>,
-    /// The device's view of available chains, and the driver's of used ones, in steps.
+    /// The number of chains that the device has consumed, in steps; `taken` is that of the driver.
     consumed: u64,
     taken: u64,
     kicks: Notices,
@@ -124,7 +124,7 @@ struct Story {
 impl Story {
     fn new(features: Features, size: u16, is_receive: bool) -> Self {
         let event_index = features.event_index;
-        // Fresh rings ask for the first entry, or always.
+        // Fresh rings request a notification for the first entry, or always.
         let fresh = || Notices {
             wish: if event_index && features.layout == Layout::Split {
                 Wish::Step(0)
@@ -251,7 +251,7 @@ impl Story {
         self.worked.push_back(posted);
     }
 
-    /// Sends a packet of several slices to the driver, in as many buffers as it takes.
+    /// Sends a packet of several slices to the driver, in as many buffers as needed.
     fn fill(&mut self, bytes: u8, pieces: u8) {
         let packet: Vec<u8> = (0..u16::from(bytes) + 12).map(|i| (i * 7) as u8).collect();
         let room: usize = self.available.iter().map(|posted| posted.bytes.len()).sum();
@@ -302,10 +302,10 @@ impl Story {
     }
 }
 
-/// At most `pieces` segments of `bytes` together, not next to each other.
+/// Builds at most `pieces` segments of `bytes` bytes together, not adjacent to each other.
 fn segments(at: u64, bytes: u8, pieces: u8, is_writable: bool) -> Vec<Segment> {
     let segment = if is_writable { writable } else { readable };
-    // A frame that the device reads is written there in one piece.
+    // A frame that the device reads is written to memory in one piece.
     let each = bytes.div_ceil(pieces);
     let starts = (0..bytes).step_by(each.into());
     starts.map(|from| segment(at + u64::from(from), each.min(bytes - from).into())).collect()

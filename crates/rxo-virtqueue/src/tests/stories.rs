@@ -1,4 +1,4 @@
-//! Single frames, told step by step, for every combination of features.
+//! Single frames, step by step, for every combination of features.
 
 use super::pair::{BUFFERS, Pair, all_features, readable, writable};
 use crate::{Fit, InvalidUsed, Layout, NoRoom, Refused, Taken, Used};
@@ -64,7 +64,7 @@ fn a_packet_without_enough_buffers_consumes_none() {
         }
         pair.driver.publish();
         let refused = |refused| move |result: Result<_, _>| result.err() == Some(refused);
-        // A driver with the event index has consumed all it was given, which is nothing.
+        // With the event index, the driver has processed everything that was returned, which is nothing.
         let is_all = features.event_index && features.layout == Layout::Split;
         assert!(refused(Refused::TooFew { capacity: 60, is_all })(
             pair.device.reserve(&pair.memory, 61, MERGED).map(drop)
@@ -84,8 +84,8 @@ fn a_packet_without_enough_buffers_consumes_none() {
     }
 }
 
-/// A driver that has posted all its buffers posts no more before it got some back: waiting for more
-/// would never end.
+/// A driver whose buffers are all posted posts no more before some are returned: waiting for more would never
+/// end.
 #[test]
 fn a_packet_larger_than_all_that_can_be_posted_is_told_apart() {
     for features in all_features() {
@@ -124,7 +124,8 @@ fn a_driver_is_idle_when_it_has_consumed_all_and_waits() {
     }
 }
 
-/// The driver has passed the first buffer already, so asking for that again would ask in vain.
+/// The driver has already passed the first buffer, so a request for that one would never cause a
+/// notification.
 #[test]
 fn a_driver_notifies_of_buffers_beyond_those_that_were_too_few() {
     for features in all_features() {
@@ -148,7 +149,7 @@ fn a_driver_does_not_believe_a_device_that_wrote_too_much() {
     for features in all_features() {
         let mut pair = Pair::new(features, 4);
         let mut lying = Pair::new(features, 4);
-        // The device that answers believes in larger buffers than the driver posted.
+        // The device that answers has a ring with larger buffers than the driver posted.
         pair.driver.post(&[writable(BUFFERS, 10)], 5).unwrap();
         lying.driver.post(&[writable(BUFFERS, 20)], 5).unwrap();
         lying.driver.publish();

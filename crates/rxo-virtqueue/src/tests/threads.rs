@@ -1,4 +1,4 @@
-//! Two threads on one queue: what the one publishes the other sees whole, and nobody waits for ever.
+//! Two threads on one queue: published chains are seen whole, and no thread waits for ever.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::pair::{BUFFERS, Pair, all_features, readable, writable};
 use crate::{DeviceQueue, DriverQueue, Fit, Memory, Refused, Taken};
 
-/// Frames of each run: ended by count, whatever the machine's speed.
+/// The number of frames in each run, which does not depend on the machine's speed.
 const FRAMES: u32 = 20_000;
 const SIZE: u16 = 16;
-/// Longer than any machine stands still.
+/// A timeout longer than any pause of a machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A notification on its way: what an eventfd is between processes.
+/// A simulated notification, like an eventfd between processes.
 #[derive(Default)]
 struct Doorbell {
     rang: Mutex<bool>,
@@ -35,7 +35,7 @@ impl Doorbell {
     }
 }
 
-/// The bytes of frame `number`, longer than what a store writes at once.
+/// Returns the content of frame `number`, longer than a single store.
 fn content(number: u32) -> [u8; 48] {
     let mut bytes = [number as u8; 48];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
@@ -52,7 +52,7 @@ struct Bells {
     call: Doorbell,
 }
 
-/// Sends all frames, as many at once as there is room for.
+/// Sends all frames, as many at once as there are free descriptors.
 fn send(mut driver: DriverQueue, memory: &Memory, bells: &Bells) {
     let (mut next, mut returned) = (0, 0);
     while returned < FRAMES {
@@ -77,7 +77,7 @@ fn send(mut driver: DriverQueue, memory: &Memory, bells: &Bells) {
     }
 }
 
-/// Takes all frames, and publishes every third time.
+/// Receives all frames, and publishes every third time.
 fn receive(mut device: DeviceQueue, memory: &Memory, bells: &Bells) {
     let mut frame = [0; 64];
     let mut next = 0;
@@ -147,8 +147,8 @@ fn fill(mut device: DeviceQueue, memory: &Memory, bells: &Bells) {
     }
 }
 
-/// Posts buffers of 48 bytes and reads the packets out of them. A packet's buffers are all there once
-/// its first is.
+/// Posts buffers of 48 bytes and reads the packets from them. When the first buffer of a packet is visible,
+/// all must be.
 fn collect(mut driver: DriverQueue, memory: &Memory, bells: &Bells) {
     let (mut posted, mut packets) = (0, 0);
     while packets < FRAMES {

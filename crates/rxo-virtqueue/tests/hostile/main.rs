@@ -1,5 +1,5 @@
-//! Each side of a queue over memory with any bytes. The fuzz targets `ring-device` and `ring-driver`
-//! run the same harness.
+//! Runs each side of a queue over memory with arbitrary bytes. The fuzz targets `ring-device` and
+//! `ring-driver` run the same harness.
 
 mod harness;
 

@@ -6,14 +6,14 @@ use super::naive::{self, Naive};
 use super::scene::TABLES;
 use super::{Scene, Script};
 
-/// Longer than any frame in this memory.
+/// A buffer size beyond any frame in this memory.
 const ROOM: usize = 0xc00;
 
-/// Runs a script. Returns how many steps it had.
+/// Runs a script. Returns the number of its steps.
 ///
 /// # Panics
-/// If the device writes where it may not, finds something other than a naive reader, or goes on
-/// without end.
+/// If the device writes outside its areas, reads something other than the naive reader, or does not
+/// terminate.
 pub(crate) fn run(data: &[u8]) -> u64 {
     let mut script = Script(data);
     let scene = Scene::new(&mut script);
@@ -31,7 +31,7 @@ pub(crate) fn run(data: &[u8]) -> u64 {
 struct Story {
     scene: Scene,
     queue: DeviceQueue,
-    /// The queue remembers nothing that memory does not say.
+    /// `true` if the queue has no state beyond the contents of memory.
     is_fresh: bool,
 }
 
@@ -67,7 +67,7 @@ impl Story {
         self.scene.put_descriptor(self.scene.config.descriptors + index * 16, script, 0);
     }
 
-    /// As a driver does it, with any contents.
+    /// Makes a chain available as a driver does, with arbitrary contents.
     fn make_available(&mut self, script: &mut Script) {
         let (config, base) = (self.scene.config, self.queue.base());
         match config.layout {
@@ -91,7 +91,7 @@ impl Story {
         }
     }
 
-    /// Where the device may write without being asked: guest addresses and lengths.
+    /// Returns the areas in which the device may write: guest addresses and lengths.
     fn rings(&self) -> [(u64, usize); 2] {
         let config = &self.scene.config;
         let size = usize::from(config.size);
@@ -101,7 +101,8 @@ impl Story {
         }
     }
 
-    /// Another device takes over, if it finds the rings: their region may be removed.
+    /// Replaces the device by another one. Returns `false` if the rings cannot be located, because their
+    /// region was removed.
     fn restart(&mut self) -> bool {
         let base = Base::Vring(self.queue.base());
         let queue = DeviceQueue::new(&self.scene.memory, &self.scene.config, base);
@@ -189,10 +190,10 @@ impl Story {
         assert_eq!(self.scene.changed_outside(&before, &self.rings()), 0);
     }
 
-    /// A driver that stands still cannot keep a device busy.
+    /// Checks that an inactive driver cannot keep a device busy.
     fn drain(&mut self) {
-        // What the queue knows of, what it reads after that, and that it is broken. Areas that overlap
-        // could feed themselves.
+        // The bound: the known chains, those read after them, and the fault that breaks the queue.
+        // Overlapping areas could feed themselves.
         let most = 2 * usize::from(self.scene.config.size) + 1;
         let mut taken = 0;
         while self.take(ROOM) != Taken::Empty {

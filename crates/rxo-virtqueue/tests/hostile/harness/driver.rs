@@ -1,4 +1,4 @@
-//! A driver on rings that a hostile device writes, and sometimes an honest one.
+//! A driver on rings that a hostile device writes, sometimes together with an honest device.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,10 @@ use super::{Scene, Script};
 
 const ENTRIES: u16 = 4;
 
-/// Runs a script. Returns how many steps it had.
+/// Runs a script. Returns the number of its steps.
 ///
 /// # Panics
-/// If the driver writes where it may not, gives a chain back that was not posted, or goes on without
-/// end.
+/// If the driver writes outside its areas, returns a chain that was not posted, or does not terminate.
 pub(crate) fn run(data: &[u8]) -> u64 {
     let mut script = Script(data);
     let scene = Scene::new(&mut script);
@@ -36,7 +35,7 @@ struct Story {
     driver: DriverQueue,
     device: DeviceQueue,
     tokens: u32,
-    /// By token: descriptors of the ring, and bytes that the device may write.
+    /// For each token: the number of descriptors in the ring, and of bytes that the device may write.
     in_flight: HashMap<u32, (usize, u32)>,
 }
 
@@ -67,7 +66,7 @@ impl Story {
         }
     }
 
-    /// Runs a step of the driver, which writes its own areas only.
+    /// Runs a step of the driver, and checks that it writes only its own areas.
     fn checked(&mut self, step: impl FnOnce(&mut Self)) {
         let before = self.scene.observe();
         step(self);
@@ -93,7 +92,7 @@ impl Story {
         self.scene.put(at, &bytes[..usize::from(script.byte() % 5)]);
     }
 
-    /// As a device does it, with any contents.
+    /// Writes a used entry as a device does, with arbitrary contents.
     fn put_used(&self, script: &mut Script) {
         let (config, place, id) = (self.scene.config, script.byte(), script.byte());
         let (id, bytes) = (u16::from(id) % (config.size + 1), script.length());
@@ -133,7 +132,7 @@ impl Story {
         }
     }
 
-    /// Takes a chain back. Whether there was anything.
+    /// Takes a chain back. Returns `true` if there was one.
     fn take(&mut self) -> bool {
         match self.driver.take_used() {
             Ok(None) => false,

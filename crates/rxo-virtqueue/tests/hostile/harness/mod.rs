@@ -1,4 +1,4 @@
-//! A small memory, and scripts of what happens in it.
+//! A small memory, and scripts of operations on it.
 
 pub(crate) mod device;
 pub(crate) mod driver;

@@ -1,12 +1,12 @@
-//! What a naive reading of the specification finds in a ring: every rule, one after the other, over a
-//! copy of the memory.
+//! A naive reader of rings: applies every rule of the specification, one after the other, to a copy of the
+//! memory.
 
 use rxo_virtqueue::{Fit, Layout};
 
 use super::Scene;
 use super::scene::REGIONS;
 
-/// What the next chain is.
+/// The next chain in a ring.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Naive {
     Empty,
@@ -14,13 +14,13 @@ pub(crate) enum Naive {
     Invalid,
 }
 
-/// What a packet leaves behind that was put into the next chains.
+/// The expected effect of writing a packet to the next chains.
 pub(crate) struct Filled {
-    /// All bytes of the mapping. The device also writes its rings, which are not done here.
+    /// The expected bytes of the mapping, without the device's writes to its rings.
     pub(crate) memory: Vec<u8>,
-    /// How many chains the packet takes.
+    /// The number of chains that the packet fills.
     pub(crate) buffers: u16,
-    /// Where the chain after them begins.
+    /// The position of the chain behind them.
     pub(crate) base: u32,
 }
 
@@ -37,7 +37,7 @@ struct View<'a> {
     bytes: Vec<u8>,
 }
 
-/// What a device at `base` takes next into `room` bytes.
+/// Returns the chain that a device at `base` must take next into a buffer of `room` bytes.
 pub(crate) fn next(scene: &Scene, base: u32, room: usize) -> Naive {
     let view = View { scene, bytes: scene.observe() };
     let chain = match scene.config.layout {
@@ -52,8 +52,8 @@ pub(crate) fn next(scene: &Scene, base: u32, room: usize) -> Naive {
     }
 }
 
-/// What a device at `base` leaves that finds room for `reserved` bytes and writes `packet`, as far as there is
-/// room. `None` if a chain that it needs is invalid.
+/// Returns the expected effect if a device at `base` reserves `reserved` bytes and writes `packet` as far as
+/// it fits. `None` if a chain that it needs is invalid.
 pub(crate) fn filled(
     scene: &Scene,
     base: u32,
@@ -85,7 +85,7 @@ pub(crate) fn filled(
 }
 
 impl View<'_> {
-    /// A byte of a ring, which stays where it is even if the region is removed.
+    /// Reads a byte of a ring, which stays mapped even if the region is removed.
     fn ring_byte(&self, at: u64) -> u8 {
         self.bytes[place(at).expect("rings are in a region")]
     }
@@ -94,7 +94,7 @@ impl View<'_> {
         u16::from_le_bytes([self.ring_byte(at), self.ring_byte(at + 1)])
     }
 
-    /// Where each byte of a buffer stands in the mapping.
+    /// Returns the offset in the mapping of each byte of a buffer; `None` if a byte is outside the regions.
     fn places(&self, at: u64, bytes: u64) -> Option<Vec<usize>> {
         let is_present = |at: u64| {
             REGIONS.iter().zip(self.scene.present).any(|(&(guest, _, bytes), present)| {
@@ -125,7 +125,8 @@ impl View<'_> {
         self.descriptor(&(0..16).map(|n| self.ring_byte(at + n)).collect::<Vec<_>>())
     }
 
-    /// `None`: nothing is available; `Some(None)`: what is there is invalid.
+    /// Reads the next chain of a split ring. `None`: nothing is available; `Some(None)`: the chain is
+    /// invalid.
     fn split_chain(&self, next: u16) -> Option<Option<Vec<Descriptor>>> {
         let config = &self.scene.config;
         let pending = self.ring_half(config.driver + 2).wrapping_sub(next);
@@ -138,15 +139,15 @@ impl View<'_> {
         Some(self.split_chain_at(next))
     }
 
-    /// The chain that an entry of the available ring names, whether or not the entry is available.
+    /// Reads the chain in an entry of the available ring, whether or not the entry is available.
     fn split_chain_at(&self, next: u16) -> Option<Vec<Descriptor>> {
         let config = &self.scene.config;
         let head = self.ring_half(config.driver + 4 + u64::from(next % config.size) * 2);
         self.linked(head, config.size, config.size.into(), |index| Some(self.in_ring(index)))
     }
 
-    /// The chain at `base`, and where the next one begins. A device may know that a split ring's chain was
-    /// available though memory says so no longer, so this is not asked.
+    /// Reads the chain at `base`, and the position of the next one. Does not check that a split ring's entry
+    /// is available, because a device may have read an earlier index.
     fn chain_at(&self, base: u32) -> Option<(Vec<Descriptor>, u32)> {
         if self.scene.config.layout == Layout::Split {
             let next = base as u16;
@@ -159,7 +160,7 @@ impl View<'_> {
         Some((self.with_table(list)?, after))
     }
 
-    /// Descriptors linked by `next`, at most `left`, with the table that may end them.
+    /// Follows descriptors linked by `next`, at most `left`, including an indirect table at their end.
     fn linked(
         &self,
         head: u16,
@@ -213,7 +214,7 @@ impl View<'_> {
         Some(self.packed_list(base)?.and_then(|list| self.with_table(list)))
     }
 
-    /// The descriptors of the ring that a chain has.
+    /// Reads the ring descriptors of a chain in a packed ring.
     fn packed_list(&self, base: u32) -> Option<Option<Vec<Descriptor>>> {
         let size = self.scene.config.size;
         let (mut index, wrap) = ((base & 0x7fff) as u16, base & 0x8000 != 0);
@@ -243,14 +244,14 @@ impl View<'_> {
         alone.then(|| self.table(&chain[0], self.scene.config.size.into())).flatten()
     }
 
-    /// What the device reads of a chain.
+    /// Returns the bytes that the device must read from a chain.
     fn frame(&self, chain: &[Descriptor]) -> Option<Vec<u8>> {
         let (readable, _) = parts(chain)?;
         let buffers = readable.iter().map(|buffer| self.buffer(buffer.address, buffer.bytes));
         Some(buffers.collect::<Option<Vec<_>>>()?.concat())
     }
 
-    /// Where each byte stands that the device may write of a chain.
+    /// Returns the offset in the mapping of each byte of a chain that the device may write.
     fn writable(&self, chain: &[Descriptor]) -> Option<Vec<usize>> {
         let (_, writable) = parts(chain)?;
         let buffers = writable.iter().map(|buffer| self.places(buffer.address, buffer.bytes));
@@ -258,7 +259,7 @@ impl View<'_> {
     }
 }
 
-/// The readable part of a chain, and the writable part.
+/// Returns the readable part of a chain, and the writable part.
 fn parts(chain: &[Descriptor]) -> Option<(&[Descriptor], &[Descriptor])> {
     let is_writable = |descriptor: &Descriptor| descriptor.flags & 2 != 0;
     let all: u64 = chain.iter().map(|descriptor| descriptor.bytes).sum();
@@ -269,7 +270,7 @@ fn parts(chain: &[Descriptor]) -> Option<(&[Descriptor], &[Descriptor])> {
     is_valid.then_some((readable, writable))
 }
 
-/// Where a guest address stands in the mapping.
+/// Converts a guest address to an offset in the mapping.
 fn place(at: u64) -> Option<usize> {
     REGIONS.iter().find_map(|&(guest, offset, bytes)| {
         let inside = usize::try_from(at.checked_sub(guest)?).ok()?;

@@ -1,22 +1,22 @@
-//! Three regions in one mapping, with gaps that nothing may touch, and the other side's hand.
+//! Three regions in one mapping, with gaps that must not be accessed, and the writes of the other side.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use rxo_virtqueue::{Layout, Mapping, Memory, QueueConfig, Region};
 
-/// The length of the mapping.
+/// The length of the mapping, in bytes.
 pub(crate) const MAPPED: usize = 0x1000;
-/// Regions: guest address, place in the mapping, length. The second follows the first in guest
+/// The regions: guest address, offset in the mapping, length. The second follows the first in guest
 /// addresses, but not in the mapping.
 pub(crate) const REGIONS: [(u64, usize, usize); 3] =
     [(0x1000, 0x80, 0xa00), (0x1a00, 0xb00, 0x200), (0x8000, 0xd80, 0x200)];
-/// Where indirect tables stand.
+/// The guest address of indirect tables.
 pub(crate) const TABLES: u64 = 0x1400;
-/// What the gaps contain.
+/// The content of the gaps.
 const CANARY: u8 = 0xc5;
 
-/// Bytes as decisions. After the end all are zero.
+/// A script: bytes that encode decisions. Behind the end all bytes are zero.
 pub(crate) struct Script<'a>(pub(crate) &'a [u8]);
 
 impl Script<'_> {
@@ -34,7 +34,7 @@ impl Script<'_> {
         self.0.is_empty()
     }
 
-    /// A length, often at a limit.
+    /// Returns a length, often at a limit.
     pub(crate) fn length(&mut self) -> u32 {
         let byte = self.byte();
         match byte % 16 {
@@ -49,7 +49,7 @@ impl Script<'_> {
     }
 }
 
-/// The memory, and where the queue is in it.
+/// The memory, and the addresses of the queue in it.
 pub(crate) struct Scene {
     pub(crate) memory: Memory,
     pub(crate) config: QueueConfig,
@@ -57,12 +57,12 @@ pub(crate) struct Scene {
     observer: Memory,
     mapping: Arc<Mapping>,
     pub(crate) present: [bool; 3],
-    /// The areas of the queue do not overlap.
+    /// `true` if the areas of the queue do not overlap.
     pub(crate) is_proper: bool,
 }
 
 impl Scene {
-    /// The form of the ring, its size, and mostly a proper place for it.
+    /// Chooses layout and size of the ring, and usually valid addresses for it.
     pub(crate) fn new(script: &mut Script) -> Self {
         let mapping = Arc::new(Mapping::zeroed(MAPPED));
         let mut observer = Memory::new();
@@ -112,7 +112,7 @@ impl Scene {
         self.present[index] = !self.present[index];
     }
 
-    /// An address, often near the end of something.
+    /// Returns an address, often near the end of an area.
     pub(crate) fn address(&self, script: &mut Script) -> u64 {
         let (anchor, near) = (script.byte(), script.byte());
         let config = &self.config;
@@ -131,13 +131,13 @@ impl Scene {
         anchor.wrapping_add(u64::from(near))
     }
 
-    /// The other side writes, if there is memory.
+    /// Writes as the other side, if the address is inside a region.
     pub(crate) fn put(&self, at: u64, bytes: &[u8]) {
-        // A refused write leaves what was there, which is as good.
+        // A refused write leaves the old bytes, which is just as good for the test.
         let _ = self.memory.write(at, bytes);
     }
 
-    /// The other side writes a descriptor at `at`, in the form of the ring.
+    /// Writes a descriptor at `at` as the other side, in the layout of the ring.
     pub(crate) fn put_descriptor(&self, at: u64, script: &mut Script, more_flags: u16) {
         let address = self.address(script);
         let bytes = script.length();
@@ -152,14 +152,14 @@ impl Scene {
         self.put(at + 12, &[first.to_le_bytes(), second.to_le_bytes()].concat());
     }
 
-    /// All bytes of the mapping.
+    /// Returns all bytes of the mapping.
     pub(crate) fn observe(&self) -> Vec<u8> {
         let mut bytes = vec![0; MAPPED];
         assert!(self.observer.read(0, &mut bytes));
         bytes
     }
 
-    /// How many bytes differ from `before` outside `areas`, which are guest addresses and lengths.
+    /// Counts the bytes that differ from `before` outside `areas`, which are guest addresses and lengths.
     pub(crate) fn changed_outside(&self, before: &[u8], areas: &[(u64, usize)]) -> usize {
         let after = self.observe();
         if before == after {
@@ -171,7 +171,7 @@ impl Scene {
         (0..MAPPED).filter(is_changed).filter(is_outside).count()
     }
 
-    /// Nothing was written between the regions.
+    /// Asserts that nothing was written between the regions.
     pub(crate) fn check_gaps(&self) {
         let bytes = self.observe();
         assert!(gaps().all(|gap| bytes[gap].iter().all(|&byte| byte == CANARY)));
@@ -184,7 +184,7 @@ fn gaps() -> impl Iterator<Item = Range<usize>> {
     starts.zip(ends).map(|(start, end)| start..end)
 }
 
-/// Where an area of a queue, which is inside one region, stands in the mapping.
+/// Returns the range in the mapping of an area of a queue, which is inside one region.
 fn place(at: u64, bytes: usize) -> Option<Range<usize>> {
     REGIONS.iter().find_map(|&(guest, offset, length)| {
         let inside = usize::try_from(at.checked_sub(guest)?).ok()?;
