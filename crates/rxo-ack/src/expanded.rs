@@ -1,13 +1,12 @@
-//! The memory that a template is expanded into, and the resulting batch of ACKs.
+//! The slots into which a template is expanded, and the resulting batch of ACKs.
 
 use rxo_frame::{ChecksumStatus, Frame, Instant, VlanTag};
 
-/// Size of a slot in bytes. The longest template frame has 94: Ethernet with two tags (22), IPv6
+/// The size of a slot in bytes. The longest template frame has 94 bytes: Ethernet with two tags (22), IPv6
 /// (40), and TCP with a timestamp (32).
 pub(crate) const SLOT_BYTES: usize = 96;
 
-/// Memory for one ACK. The caller lends one slot for each ACK of a template; previous contents do
-/// not matter.
+/// Memory for one ACK. The caller provides one slot per ACK of a template; old contents do not matter.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct AckSlot {
@@ -15,12 +14,12 @@ pub struct AckSlot {
 }
 
 impl AckSlot {
-    /// An empty slot, to initialize an array of slots.
+    /// An empty slot, to initialise an array of slots.
     pub const EMPTY: Self = Self { bytes: [0; SLOT_BYTES] };
 
-    /// Returns the ACK that was last expanded into this slot, with the metadata of `like`. `like`
-    /// must be a frame of the same template, such as the host's own ACK when the template came from
-    /// a [`crate::Splitter`]. Meant for callers that refer to slots by number.
+    /// Returns the ACK that was last expanded into this slot, with the metadata of `like`. `like` must be a
+    /// frame of the same template, such as the host's own ACK if the template came from a
+    /// [`crate::Splitter`]. For callers that refer to slots by number.
     #[inline]
     #[must_use]
     pub fn frame_like<'m>(&'m self, like: Frame<&[u8]>) -> Frame<&'m [u8]> {
@@ -35,7 +34,7 @@ impl Default for AckSlot {
     }
 }
 
-/// The ACKs of an expanded template, as one batch for a sink. A cheap view of the slots.
+/// The ACKs of an expanded template, as one batch for a sink. A `Copy` view of the slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Expanded<'m> {
     pub(crate) slots: &'m [AckSlot],
@@ -52,20 +51,20 @@ pub(crate) struct Shape {
 }
 
 impl<'m> Expanded<'m> {
-    /// Number of ACKs.
+    /// The number of ACKs, at least one.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Returns true if the batch is empty. It never is: a template has at least one ACK.
+    /// Always returns `false`: a template has at least one ACK.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Iterates over the ACKs in order, as frames that [`rxo_frame::Gather`] sinks accept. Checksum
-    /// status, VLAN tag and arrival time are those of the template's first frame.
+    /// Iterates over the ACKs in order, as frames that [`rxo_frame::Gather`] sinks accept. Checksum status,
+    /// VLAN tag and arrival time are those of the template's first frame.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<&'m [u8]>> + use<'m> {
         let shape = self.shape;

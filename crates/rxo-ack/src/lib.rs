@@ -1,26 +1,24 @@
-//! ACK offload: turns one acknowledgement of the host into the several that its peer should
-//! receive.
+//! ACK offload: expands one acknowledgement of the host into the several that its peer should receive.
 //!
 //! ```text
 //!  the stack's first ACK + numbers of the later ones ── AckTemplate::expand ──▶ every ACK, as frames
 //!  a foreign host's stretch ACK ── Splitter::split ──▶ a template of the ACKs before it
 //! ```
 //!
-//! A receiver owes its peer an ACK for every second segment, and each ACK costs its stack as much
-//! as a packet. Menon and Zwaenepoel (2008, section 4) let the stack build one *template*, and the
-//! ACKs are written below the stack. This crate is that layer, in the order in which data meets it:
+//! A receiver must send an ACK for every second segment, and each ACK costs its stack as much as a packet.
+//! Menon and Zwaenepoel (2008, section 4) let the stack build one *template*, from which the ACKs are written
+//! below the stack. This crate is that layer:
 //!
-//! * [`AckTemplate`] is the first ACK as a frame, and the numbers of the later ones.
-//! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory that the caller
-//!   lends.
-//! * [`AckWriter`] writes the same ACKs one by one, where the caller wants each.
-//! * [`expand_packed`] does so for a device that was handed a template as one packet.
-//! * [`Splitter`] makes templates for hosts that make none: it inserts before a *stretch ACK* the
-//!   ACKs that the host would have sent without coalescing.
+//! * [`AckTemplate`] is the first ACK as a frame, together with the numbers of the later ones.
+//! * [`AckTemplate::expand`] writes the ACKs as a batch of frames into memory of the caller.
+//! * [`AckWriter`] writes the same ACKs one by one, into buffers of the caller.
+//! * [`expand_packed`] expands a template that a device received as one packet.
+//! * [`Splitter`] builds templates for hosts that build none: before a *stretch ACK* it inserts the ACKs that
+//!   the host would have sent without coalescing.
 //!
 //! # Contract
-//! No input or output, no clock. Nothing allocates after construction. Nothing panics, whatever the
-//! bytes. The same input gives the same output.
+//! No input or output, no clock. Nothing allocates after construction. Nothing panics, whatever the bytes,
+//! except where a function documents it. Equal inputs give equal outputs.
 //!
 //! # Examples
 //! ```

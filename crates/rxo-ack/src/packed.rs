@@ -1,11 +1,11 @@
-//! A template as the bytes of one packet, for a device that expands it.
+//! A template in the bytes of one packet, for a device that expands it.
 //!
 //! ```text
 //!  the first ACK as a frame | ACK number (4) window (2) TSval (4) TSecr (4) | the next ACK's | ...
 //! ```
 //!
-//! Numbers are in network byte order. The frame ends where its IP packet does, so nothing else says
-//! where the numbers begin. The format is private: rxo's `virtio:` driver and `rxo card` agree on it.
+//! Numbers are in network byte order. They begin where the IP packet of the frame ends. The format is private
+//! to rxo's `virtio:` driver and `rxo card`.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::tcp::Timestamp;
@@ -17,13 +17,13 @@ use crate::pattern::Pattern;
 /// The length of the numbers of one ACK in a packed template, in bytes.
 pub const PACKED_NUMBERS_BYTES: usize = 14;
 
-/// The most ACKs behind the first that a packed template may have. So a packet of a hostile sender cannot
-/// become more work than a GSO frame.
+/// The greatest number of ACKs behind the first in a packed template, so that a packet of a hostile sender
+/// causes no more work than a GSO frame.
 pub const MOST_PACKED_NUMBERS: usize = 1_024;
 
 impl AckNumbers {
-    /// Writes the numbers as they stand in a packed template. The bytes of the timestamp mean nothing if the template
-    /// has none.
+    /// Encodes the numbers as in a packed template. The timestamp bytes are meaningless if the template has
+    /// no timestamp.
     #[inline]
     #[must_use]
     pub fn to_packed(self) -> [u8; PACKED_NUMBERS_BYTES] {
@@ -35,7 +35,7 @@ impl AckNumbers {
         bytes
     }
 
-    /// Reads the numbers of an ACK from a packed template.
+    /// Decodes the numbers of one ACK from a packed template.
     #[inline]
     #[must_use]
     pub const fn from_packed(bytes: &[u8; PACKED_NUMBERS_BYTES]) -> Self {
@@ -50,10 +50,10 @@ impl AckNumbers {
     }
 }
 
-/// Gives the ACKs of a packed template in order: the first ACK's frame, and for each of the numbers
-/// behind it a frame whose IPv4 identification is one higher. All have the metadata of `frame` and are no
-/// GSO frames; a partial checksum stays partial. Returns their number; `None`, and gives nothing, if the
-/// bytes are no template, or one of more than [`MOST_PACKED_NUMBERS`]. Does not allocate; O(ACKs).
+/// Calls `give` with each ACK of a packed template in order: the frame of the first ACK, and for each set of
+/// numbers behind it a frame with the next IPv4 identification. All have the metadata of `frame` but are no
+/// GSO frames; a partial checksum stays partial. Returns their number. Returns `None`, without a call, if the
+/// bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets. Does not allocate; O(ACKs).
 ///
 /// # Examples
 /// ```

@@ -1,9 +1,8 @@
 //! A parsed ACK frame, prepared for writing similar frames.
 //!
-//! Separate from the template, so that reading a frame is independent of choosing the numbers to
-//! write. The pattern keeps the checksum sums of the headers without the variable fields. The
-//! checksum of an ACK is then this sum plus its own fields: RFC 1624, with the old fields
-//! subtracted once instead of for every ACK.
+//! Separate from the template, so that parsing a frame is independent of choosing the numbers to write. The
+//! pattern stores the sums of the headers without the variable fields. The checksum of an ACK is then this
+//! sum plus its own fields: RFC 1624, with the old fields subtracted once instead of for every ACK.
 
 use core::fmt;
 
@@ -15,21 +14,21 @@ use rxo_wire::{IpVersion, Offsets, Parsed, TcpFlags, TcpSegment, Transport, pars
 use crate::AckNumbers;
 use crate::expanded::{AckSlot, SLOT_BYTES, Shape};
 
-/// The reason why a frame cannot be the first frame of a template.
+/// The reason for which a frame cannot be the first frame of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotATemplate {
-    /// The frame is not a pure ACK: unreadable, a fragment, not TCP, a segment with payload, a GSO frame, or a segment
-    /// with a flag other than ACK, ECE, CWR and AE.
+    /// The frame is not a pure ACK: unreadable, a fragment, not TCP, a segment with payload, a GSO frame, or
+    /// a segment with a flag other than ACK, ECE, CWR and AE.
     NotAPureAck,
     /// The frame has options besides the timestamp, or the timestamp is not at its usual offset.
     Options,
-    /// The frame's headers or padding do not fit into an [`AckSlot`].
+    /// The frame is longer than an [`AckSlot`], or its TCP header begins too far behind.
     TooLong,
-    /// The frame's checksum is partial, and the metadata places it outside the TCP header.
+    /// The checksum is partial, and according to the metadata not in the TCP header's checksum field.
     Checksum,
 }
 
-/// An ACK frame, ready to be written again with other numbers.
+/// A parsed ACK frame, from which frames with other numbers are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pattern<'a> {
     frame: Frame<&'a [u8]>,
@@ -39,9 +38,10 @@ pub(crate) struct Pattern<'a> {
     pub(crate) has_timestamp: bool,
     id: u16,
     first: AckNumbers,
-    /// Sum of the IPv4 header without its identification, folded.
+    /// The sum of the IPv4 header without its identification, folded.
     ip_sum: u16,
-    /// Sum of the pseudo-header and the TCP header without the numbers, folded: adding the numbers needs no carry.
+    /// The sum of pseudo-header and TCP header without the numbers, folded, so that adding the numbers needs
+    /// no carry.
     tcp_sum: u16,
 }
 
@@ -55,15 +55,15 @@ const TSVAL_AT: usize = 24;
 const TSECR_AT: usize = 28;
 /// Length of an IPv4 header without options, in bytes.
 const IP_BYTES: usize = 20;
-/// Length of a TCP header without options, and of the timestamp in its usual place behind it, in bytes.
+/// The lengths of a TCP header without options, and of the timestamp option with its padding, in bytes.
 const FIXED_BYTES: usize = 20;
 const TIMESTAMP_BYTES: usize = 12;
-/// Largest offset of the TCP header, so that a whole header always lies inside a slot. A power of
-/// two, which lets the compiler see this too.
+/// An exclusive limit for the offset of the TCP header, so that the whole header is inside a slot. A power of
+/// two, from which the compiler derives this, too.
 const LAST_TRANSPORT: usize = SLOT_BYTES - FIXED_BYTES - TIMESTAMP_BYTES;
 
 impl<'a> Pattern<'a> {
-    /// Reads `frame`, whose first header `link` names.
+    /// Parses `frame`, whose first header is `link`.
     pub(crate) fn read(frame: Frame<&'a [u8]>, link: LinkKind) -> Result<Self, NotATemplate> {
         let parsed = match link {
             LinkKind::Ethernet => parse(frame.bytes),
@@ -72,7 +72,7 @@ impl<'a> Pattern<'a> {
         Self::of(&parsed.map_err(|_| NotATemplate::NotAPureAck)?, frame)
     }
 
-    /// Makes the pattern of `frame`; `parsed` is its parsed form.
+    /// Creates the pattern of `frame`; `parsed` is its parsed form.
     #[inline(always)]
     pub(crate) fn of(parsed: &Parsed, frame: Frame<&'a [u8]>) -> Result<Self, NotATemplate> {
         let tcp = pure_ack(parsed, frame)?;
@@ -100,12 +100,12 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    /// Returns the numbers of the frame itself.
+    /// Returns the numbers of the original frame.
     pub(crate) const fn numbers(&self) -> AckNumbers {
         self.first
     }
 
-    /// Returns the bytes of the frame itself.
+    /// Returns the bytes of the original frame.
     #[inline(always)]
     pub(crate) const fn bytes(&self) -> &'a [u8] {
         self.frame.bytes
@@ -117,7 +117,7 @@ impl<'a> Pattern<'a> {
         Shape { frame_bytes: bytes.len(), arrived_at, checksum, vlan }
     }
 
-    /// Returns a slot that holds the frame itself.
+    /// Returns a slot that contains the original frame.
     #[inline]
     pub(crate) fn slot(&self) -> AckSlot {
         let mut slot = AckSlot::EMPTY;
@@ -132,7 +132,7 @@ impl<'a> Pattern<'a> {
         self.change_at(at, copy, numbers, id_step);
     }
 
-    /// Writes `numbers` as [`Pattern::change`] does, into a slot. The slot's fixed length lets the compiler leave out
+    /// Writes into a slot like [`Pattern::change`]. The fixed length of the slot lets the compiler omit
     /// bounds checks.
     #[inline(always)]
     pub(crate) fn change_slot(&self, slot: &mut AckSlot, numbers: &AckNumbers, id_step: u16) {
@@ -181,7 +181,7 @@ impl<'a> Pattern<'a> {
             put_long(options, TSVAL_AT - FIXED_BYTES, numbers.timestamp.value);
             put_long(options, TSECR_AT - FIXED_BYTES, numbers.timestamp.echo);
         }
-        // The seed of a partial checksum covers addresses, protocol and length, which are the same in every ACK.
+        // A partial checksum covers only addresses, protocol and length, which are equal in every ACK.
         if !self.is_seed {
             let sum = Sum::word(self.tcp_sum) + sum_of(numbers, self.has_timestamp);
             put_word(fixed, TCP_CHECKSUM_AT, sum.checksum());

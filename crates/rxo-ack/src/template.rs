@@ -1,4 +1,4 @@
-//! The template: one ACK as a frame, and the later ones as numbers.
+//! The ACK template: one ACK as a frame, and the later ones as numbers.
 
 use core::fmt;
 
@@ -8,8 +8,8 @@ use crate::AckNumbers;
 use crate::expanded::{AckSlot, Expanded};
 use crate::pattern::{NotATemplate, Pattern};
 
-/// Several ACKs of one connection in little space: the first as a frame, and the numbers of the
-/// later ones (Menon and Zwaenepoel 2008, section 4.2).
+/// Several ACKs of one connection in compact form: the first as a frame, the later ones as numbers (Menon and
+/// Zwaenepoel 2008, section 4.2).
 ///
 /// # Examples
 /// ```
@@ -51,13 +51,13 @@ pub enum IdRule {
     /// The identification increases by one.
     #[default]
     Increment,
-    /// The identification stays equal. Right for senders that do not change it for packets that cannot be fragmented
-    /// (RFC 6864, section 4.1).
+    /// The identification stays equal, as from senders that do not change it for packets with DF (RFC 6864,
+    /// section 4.1).
     Keep,
 }
 
 impl IdRule {
-    /// Returns the difference between the identification of an ACK and that of the ACK before it.
+    /// Returns the increment of the identification from one ACK to the next.
     pub(crate) const fn step(self) -> u16 {
         match self {
             Self::Increment => 1,
@@ -66,22 +66,22 @@ impl IdRule {
     }
 }
 
-/// The slots are fewer than the template's ACKs.
+/// Error: there are fewer slots than ACKs in the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom {
-    /// Number of slots needed.
+    /// The number of slots needed.
     pub needed: usize,
-    /// Number of slots given.
+    /// The number of slots given.
     pub given: usize,
 }
 
 impl<'a> AckTemplate<'a> {
-    /// Makes a template of the frame `first`, whose first header `link` names, and of the numbers
-    /// `later`. Parses the headers once. The checksums of `first` are assumed to be right; if they
-    /// are wrong, they are wrong in every ACK, and the receiver drops them all.
+    /// Creates a template from the frame `first`, whose first header is `link`, and the numbers `later`.
+    /// Parses the headers once. The checksums of `first` are assumed to be right; if they are wrong, they are
+    /// wrong in every ACK, and the receiver drops them all.
     ///
     /// # Errors
-    /// [`NotATemplate`] if `first` is not a pure ACK of at most 96 bytes without options besides a
+    /// [`NotATemplate`] if `first` is not a pure ACK of at most 96 bytes without options other than a
     /// timestamp.
     pub fn new(
         first: Frame<&'a [u8]>,
@@ -92,9 +92,8 @@ impl<'a> AckTemplate<'a> {
         Ok(Self { pattern: Pattern::read(first, link)?, first: None, later, ids })
     }
 
-    /// Makes a template whose ACKs are like `pattern`, with `numbers`; `None` if `numbers` is
-    /// empty. The identification stays equal, because the caller also sends the pattern's own
-    /// frame.
+    /// Creates a template of ACKs like `pattern`, with `numbers`; `None` if `numbers` is empty. The
+    /// identification stays equal, because the caller also sends the pattern's own frame.
     pub(crate) fn like(pattern: Pattern<'a>, numbers: &'a [AckNumbers]) -> Option<Self> {
         let (first, later) = numbers.split_first()?;
         Some(Self { pattern, first: Some(first), later, ids: IdRule::Keep })
@@ -113,14 +112,14 @@ impl<'a> AckTemplate<'a> {
         core::iter::once(first).chain(self.later.iter().copied())
     }
 
-    /// Returns true if the ACKs carry a timestamp.
+    /// Returns `true` if the ACKs have a timestamp.
     #[must_use]
     pub const fn has_timestamp(&self) -> bool {
         self.pattern.has_timestamp
     }
 
-    /// Writes the ACKs into the first slots of `memory`. Each is byte for byte the frame that the
-    /// stack would have built. A partial checksum stays partial. Does not allocate; O(ACKs).
+    /// Writes the ACKs into the first slots of `memory`. Each is byte for byte the frame that the stack would
+    /// have built. A partial checksum stays partial. Does not allocate; O(ACKs).
     ///
     /// # Errors
     /// [`NoRoom`] if there are more ACKs than slots. Nothing is written then.

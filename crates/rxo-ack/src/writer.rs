@@ -1,14 +1,15 @@
-//! A writer that places later ACKs where the caller wants them, without a template.
+//! Writes the later ACKs of a connection one by one, without a template.
 //!
-//! Separate from the template because it needs no numbers in memory and no slots: a stack that writes its own
-//! packets has the numbers at hand one by one, and knows where each ACK is to stand.
+//! Separate from the template because it needs no array of numbers and no slots: a stack that writes its own
+//! packets has the numbers of one ACK at a time, and a buffer for it.
 
 use rxo_frame::{Frame, LinkKind};
 
 use crate::pattern::{NotATemplate, Pattern};
 use crate::{AckNumbers, IdRule};
 
-/// Writes the ACKs that follow a first one, the same bytes as the expansion of an [`AckTemplate`](crate::AckTemplate).
+/// Writes the ACKs that follow a first one, with the same bytes as an expanded
+/// [`AckTemplate`](crate::AckTemplate).
 ///
 /// # Examples
 /// ```
@@ -35,27 +36,27 @@ use crate::{AckNumbers, IdRule};
 #[derive(Clone, Debug)]
 pub struct AckWriter<'a> {
     pattern: Pattern<'a>,
-    /// The difference between the identification of the last ACK and that of the first; and between an ACK and the one
-    /// before.
+    /// The difference between the identification of the last ACK and that of the first; `id_step` is the
+    /// increment per ACK.
     id_ahead: u16,
     id_step: u16,
 }
 
 impl<'a> AckWriter<'a> {
-    /// Makes a writer of ACKs like the frame `first`, whose first header `link` names. Parses the headers once. The
-    /// checksums of `first` are assumed to be right.
+    /// Creates a writer of ACKs like the frame `first`, whose first header is `link`. Parses the headers
+    /// once. The checksums of `first` are assumed to be right.
     ///
     /// # Errors
-    /// As [`AckTemplate::new`](crate::AckTemplate::new).
+    /// [`NotATemplate`], for the same reasons as [`AckTemplate::new`](crate::AckTemplate::new).
     pub fn new(first: Frame<&'a [u8]>, link: LinkKind, ids: IdRule) -> Result<Self, NotATemplate> {
         Ok(Self { pattern: Pattern::read(first, link)?, id_ahead: 0, id_step: ids.step() })
     }
 
-    /// Writes the next ACK, with `numbers`, to `to`, which is as long as the first ACK. A partial checksum stays
-    /// partial.
+    /// Writes the next ACK, with `numbers`, to `to`, which must be as long as the first ACK. A partial
+    /// checksum stays partial.
     ///
     /// # Panics
-    /// If `to` has another length.
+    /// If the length of `to` differs from that of the first ACK.
     #[inline(always)]
     pub fn write(&mut self, numbers: &AckNumbers, to: &mut [u8]) {
         copy(self.pattern.bytes(), to);
@@ -64,7 +65,8 @@ impl<'a> AckWriter<'a> {
     }
 }
 
-/// Copies an ACK. Most have 40 to 64 bytes, for which two copies of fixed length are cheaper than a call of `memcpy`.
+/// Copies an ACK. Most have 40 to 64 bytes, for which two copies of fixed length are cheaper than a call of
+/// `memcpy`.
 #[inline(always)]
 fn copy(from: &[u8], to: &mut [u8]) {
     assert!(from.len() == to.len(), "an ACK of {} bytes in {}", from.len(), to.len());

@@ -3,8 +3,8 @@
 use super::PassReason;
 
 rxo_frame::counters! {
-    /// Totals since the splitter was made. Every frame that the host sends is counted once, as split or
-    /// as passed.
+    /// Totals since the splitter was created. Every frame that the host sends is counted once, as split or as
+    /// passed.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct SplitCounters {
         /// Segments with payload that were delivered to the host.
@@ -13,9 +13,10 @@ rxo_frame::counters! {
         pub frames: u64,
         /// Pure ACKs among `frames`: the ACK flag, no payload, no SYN, FIN or RST.
         pub acks: u64,
-        /// Stretch ACKs among `acks`: ACKs that advance by more than N full-sized segments.
+        /// Stretch ACKs among `acks`: ACKs that advance by more than the configured number of full-sized
+        /// segments.
         pub stretch_acks: u64,
-        /// Stretch ACKs that were split. Each made one template.
+        /// Stretch ACKs that were split, each by one template.
         pub templates: u64,
         /// ACKs that were inserted before stretch ACKs. The host's own ACKs are not counted.
         pub inserted: u64,

@@ -1,30 +1,30 @@
-//! The report of the receive side about one delivery.
+//! A report of the receive side about one delivery to the host.
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{Parsed, SeqNumber, TcpFlags, TcpSegment};
 
-/// Data of one flow that was delivered to the host at once: segments of equal size, of which the
-/// last may be shorter. A single segment counts too.
+/// Data of one flow that was delivered to the host at once: segments of equal size, of which the last may be
+/// shorter. Also used for a single segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// SEG.SEQ of the first segment.
     pub seq: SeqNumber,
-    /// Payload of all segments together, in bytes.
+    /// The payload length of all segments together, in bytes.
     pub payload_bytes: u32,
-    /// Payload of every segment but the last, in bytes.
+    /// The payload length of every segment but the last, in bytes.
     pub segment_bytes: u16,
     /// TSval of all segments; `None` if they have no timestamp at its usual offset.
     pub tsval: Option<u32>,
-    /// True if the last segment carries FIN.
+    /// `true` if the last segment carries FIN.
     pub fin: bool,
 }
 
 impl Delivered {
-    /// Describes `frame`, whose headers are `parsed` and `tcp`.
+    /// Creates the report for `frame`, whose headers are `parsed` and `tcp`.
     pub(super) fn of(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Self {
         let payload_bytes = parsed.payload_bytes();
-        // A GSO frame states its segment size; any other frame is one segment.
+        // A GSO frame has a segment size; any other frame is one segment.
         let one = payload_bytes.min(u32::from(u16::MAX)) as u16;
         let has_timestamp = tcp.options == OptionLayout::AlignedTimestamp;
         Self {

@@ -1,29 +1,29 @@
-//! Computes which ACKs a host without coalescing would have sent before its stretch ACK. Pure functions.
+//! Computes the ACKs that a host without coalescing would have sent before its stretch ACK. Pure functions.
 
 use rxo_wire::SeqNumber;
 
 use super::runs::{Run, Runs};
 
-/// Most ACKs sent for one stretch ACK, including the host's own. If more were due, they are spread
-/// evenly over the stretch: one for every 2N, 3N, … segments instead of N, so that each
-/// acknowledges about as much as its neighbours.
+/// The greatest number of ACKs sent for one stretch ACK, including the host's own. If more were due, they are
+/// spread evenly over the stretch: one per 2N, 3N, … segments instead of N, so that each acknowledges about
+/// as much as the others.
 pub const MAX_ACKS_PER_STRETCH: usize = 32;
-/// Most ACKs inserted for one stretch ACK.
+/// The greatest number of ACKs inserted before one stretch ACK.
 pub(super) const MAX_INSERTED: usize = MAX_ACKS_PER_STRETCH - 1;
 
 /// An ACK that was due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) ack: SeqNumber,
-    /// The value that this ACK echoes: TSval of the first segment that the previous ACK did not
-    /// cover (RFC 7323, section 4.3). `None` if that segment had no timestamp.
+    /// The TSecr of this ACK: TSval of the first segment that the previous ACK did not cover (RFC 7323,
+    /// section 4.3). `None` if that segment had no timestamp.
     pub(super) echo: Option<u32>,
 }
 
-/// Calls `show` for each ACK that was due, in order: one for every `every` full-sized segments from
-/// the first segment of `runs` up to, but not at, `ack`. At most [`MAX_INSERTED`].
+/// Calls `show` for each ACK that was due, in order: one per `every` full-sized segments, from the first
+/// segment of `runs` up to, but not at, `ack`. At most [`MAX_INSERTED`] calls.
 pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(Due)) {
-    // Counts full-sized segments that end before `ack`. At `ack` itself stands the host's own ACK.
+    // Counts full-sized segments that end before `ack`; the host's own ACK covers the one that ends at `ack`.
     let (mut full, mut last) = (0, 0);
     for run in parts(runs, ack) {
         last = u32::from(run.is_full);
@@ -38,15 +38,15 @@ pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(
     }
 }
 
-/// Returns the runs, cut off at `ack`.
+/// Returns the runs up to `ack`.
 fn parts(runs: &Runs, ack: SeqNumber) -> impl Iterator<Item = Run> {
     runs.iter().map(move |run| run.before(ack)).take_while(|run| run.count > 0)
 }
 
-/// A receiver that does not coalesce, as it walks over the segments.
+/// A simulated receiver that does not coalesce.
 struct Walk {
     every: u32,
-    /// Full-sized segments since its last ACK.
+    /// The number of full-sized segments since its last ACK.
     since: u32,
     /// The value that the next ACK echoes; `None` if no segment arrived since the last ACK.
     echo: Option<Option<u32>>,

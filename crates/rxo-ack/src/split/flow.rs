@@ -1,4 +1,4 @@
-//! One connection: data goes to the host, and the host's ACKs come back.
+//! State of one connection: the data delivered to the host, and the host's ACKs for it.
 
 use rxo_wire::SeqNumber;
 
@@ -11,14 +11,14 @@ use super::window::{Edges, Offer, edge};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     pub(super) runs: Runs,
-    /// The host's newest ACK.
+    /// The newest ACK of the host; `None` before the first one.
     last: Option<Said>,
-    /// The window scale options of both SYNs.
+    /// The window scale options in the SYNs of both sides.
     pub(super) host: Offer,
     pub(super) peer: Offer,
-    /// Payload of a full-sized segment, in bytes; 0 before the first segment.
+    /// The payload length of a full-sized segment, in bytes; 0 before the first segment.
     full_bytes: u16,
-    /// True if a FIN follows the last run.
+    /// `true` if a FIN follows the last run.
     fin: bool,
 }
 
@@ -27,19 +27,19 @@ pub(super) struct Flow {
 pub(super) struct Said {
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
-    /// The right edge of the window that the ACK promised; `None` while the scale is unknown.
+    /// The right edge of the window in this ACK; `None` while the window scale is unknown.
     edge: Option<SeqNumber>,
 }
 
 /// An ACK that advances and may be split, with its position in the runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advance {
-    /// The boundary that the ACK acknowledges: its ACK number, or one less if it covers a FIN.
+    /// The segment boundary that the ACK acknowledges: its ACK number, or one less if it covers a FIN.
     pub(super) until: SeqNumber,
     pub(super) edges: Option<Edges>,
 }
 
-/// Most bytes by which options can shorten a segment that would be full-sized without them.
+/// The greatest number of bytes by which options shorten an otherwise full-sized segment.
 const MAX_OPTIONS_BYTES: u32 = 40;
 
 impl Flow {
@@ -53,7 +53,7 @@ impl Flow {
             return 0;
         };
         let Ok(whole) = u16::try_from(count) else {
-            // No packet has so many segments, so the report is wrong and nothing is known any more.
+            // No packet has so many segments, so the report is wrong and the runs are no longer reliable.
             self.runs.clear();
             return 0;
         };
@@ -70,16 +70,16 @@ impl Flow {
         count + u32::from(rest > 0)
     }
 
-    /// Learns the full size: the largest segment seen, or a smaller size that occurs twice in a
-    /// row, because the path MTU may decrease.
+    /// Updates the size of a full segment: the largest one seen, or a smaller one that occurs twice in a row,
+    /// because the path MTU may decrease.
     const fn learn_full_size(&mut self, segment_bytes: u16, count: u16) {
         if count > 1 || (count == 1 && segment_bytes > self.full_bytes) {
             self.full_bytes = segment_bytes;
         }
     }
 
-    /// Locates the host's ACK with `ack` and `window` in the runs. Returns the reason if the ACK
-    /// must not be split. Changes nothing.
+    /// Locates the host's ACK with number `ack` and `window` in the runs. Returns the reason as the error if
+    /// the ACK must not be split. Changes nothing.
     pub(super) fn advance(&self, ack: SeqNumber, window: u16) -> Result<Advance, PassReason> {
         let Some(last) = self.last else { return Err(PassReason::FirstAck) };
         match ack - last.ack {
@@ -101,15 +101,14 @@ impl Flow {
         Ok(Advance { until, edges })
     }
 
-    /// Returns true if an ACK with number `ack` advances by more than `every` full-sized segments.
+    /// Returns `true` if an ACK with number `ack` advances by more than `every` full-sized segments.
     pub(super) fn is_stretch(&self, ack: SeqNumber, every: u16) -> bool {
         let most = u32::from(every) * u32::from(self.full_bytes);
         let advance = self.last.map_or(0, |last| ack - last.ack);
         most > 0 && u32::try_from(advance).is_ok_and(|bytes| bytes > most)
     }
 
-    /// Records the ACK number and window of any frame of the host. An ACK number that goes back
-    /// changes nothing.
+    /// Records the ACK number and window of any frame of the host, unless the ACK number decreases.
     pub(super) fn note(&mut self, ack: SeqNumber, window: u16) {
         if self.last.is_some_and(|last| ack.is_before(last.ack)) {
             return;
@@ -119,15 +118,15 @@ impl Flow {
         self.runs.forget_until(ack);
     }
 
-    /// Records a SYN of the host. `ack` is set if it answers the peer's SYN. The window in a SYN is
-    /// never scaled.
+    /// Records a SYN of the host. `ack` is set if the SYN answers the peer's. The window in a SYN is never
+    /// scaled.
     pub(super) fn host_syn(&mut self, offer: Offer, ack: Option<SeqNumber>, window: u16) {
         let peer = if ack.is_some() { self.peer } else { Offer::Unknown };
         *self = Self { host: offer, peer, ..Self::default() };
         self.last = ack.map(|ack| Said { ack, window, edge: Some(edge(ack, window, 0)) });
     }
 
-    /// Records a SYN of the peer. `is_answer` is set if it answers the host's SYN.
+    /// Records a SYN of the peer. `is_answer` is `true` if it answers the host's SYN.
     pub(super) fn peer_syn(&mut self, offer: Offer, is_answer: bool) {
         let host = if is_answer { self.host } else { Offer::Unknown };
         *self = Self { host, peer: offer, ..Self::default() };

@@ -1,8 +1,8 @@
 //! The segment boundaries of one flow, between the last acknowledged byte and the last received one.
 //!
-//! Boundaries are kept as runs of equal segments: an aggregate is one run, and consecutive
-//! aggregates often join into one. A small ring holds them. When it is full, the oldest run is
-//! forgotten, and the boundaries are incomplete until the host has acknowledged past the gap.
+//! Boundaries are stored as runs of equal segments: an aggregate is one run, and consecutive aggregates often
+//! join into one. They are in a small ring. If it is full, the oldest run is removed, and the boundaries are
+//! incomplete until the host has acknowledged all data before the gap.
 
 use rxo_wire::SeqNumber;
 
@@ -12,9 +12,9 @@ pub(super) struct Run {
     /// The sequence number at which the first segment begins.
     pub(super) seq: SeqNumber,
     pub(super) segment_bytes: u16,
-    /// Number of segments; never 0 in a ring.
+    /// The number of segments; never 0 in a ring.
     pub(super) count: u16,
-    /// True if the segments are full-sized.
+    /// `true` if the segments are full-sized.
     pub(super) is_full: bool,
     pub(super) tsval: Option<u32>,
 }
@@ -28,7 +28,7 @@ impl Run {
         self.seq + self.bytes()
     }
 
-    /// Returns the number of its segments that end at or before `seq`, and true if one ends exactly there.
+    /// Returns the number of segments that end at or before `seq`, and `true` if one ends exactly there.
     fn until(&self, seq: SeqNumber) -> (u16, bool) {
         let bytes = seq - self.seq;
         if bytes <= 0 {
@@ -39,18 +39,19 @@ impl Run {
         ((bytes / segment_bytes) as u16, bytes.is_multiple_of(segment_bytes))
     }
 
-    /// Returns the part of the run before `seq`.
+    /// Returns the part of the run that ends at or before `seq`, in whole segments.
     pub(super) fn before(&self, seq: SeqNumber) -> Self {
         Self { count: self.until(seq).0, ..*self }
     }
 }
 
-/// Longest run. No window is larger, and sequence numbers must stay comparable.
+/// The length from which a run is not extended, in bytes: no window is larger, and sequence numbers must stay
+/// comparable.
 const MAX_RUN_BYTES: u32 = 1 << 30;
-/// Most runs that a flow keeps.
+/// The greatest number of runs per flow.
 pub(super) const MAX_RUNS: usize = 32;
 
-/// Runs in order, without a gap between them.
+/// The runs of a flow in order, without a gap between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Runs {
     ring: [Run; MAX_RUNS],
@@ -78,8 +79,8 @@ impl Runs {
         Some(self.ring[(self.first + last) % MAX_RUNS].end())
     }
 
-    /// Adds a run. If it does not begin where the last one ended (a gap, or a retransmission), it
-    /// replaces all runs.
+    /// Adds a run. If it does not begin where the last one ended (a gap, or a retransmission), it replaces
+    /// all runs.
     pub(super) fn push(&mut self, run: Run) {
         if run.bytes() == 0 {
             return;
@@ -112,7 +113,7 @@ impl Runs {
         }
     }
 
-    /// Forgets the segments that end at or before `seq`.
+    /// Removes the segments that end at or before `seq`.
     pub(super) fn forget_until(&mut self, seq: SeqNumber) {
         while self.len > 0 {
             let run = &mut self.ring[self.first];
@@ -127,7 +128,7 @@ impl Runs {
         }
     }
 
-    /// Returns true if a segment ends at `seq`, or the first segment begins there.
+    /// Returns `true` if a segment ends at `seq`, or the first segment begins there.
     pub(super) fn has_boundary(&self, seq: SeqNumber) -> bool {
         self.iter()
             .any(|run| !seq.is_before(run.seq) && !run.end().is_before(seq) && run.until(seq).1)

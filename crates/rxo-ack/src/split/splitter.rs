@@ -1,5 +1,5 @@
-//! The splitter: learns which segments the host received, and decides which ACKs to insert before each of the host's
-//! frames.
+//! The splitter: records the segments that the host received, and returns the ACKs to insert before each of
+//! the host's frames.
 
 use core::fmt;
 
@@ -17,24 +17,23 @@ use super::window::{Offer, window};
 use crate::pattern::Pattern;
 use crate::{AckNumbers, AckTemplate, NotATemplate};
 
-/// Configuration of a splitter. It determines the memory: about 700 bytes for each flow.
+/// The configuration of a splitter. It determines the memory: about 700 bytes per flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitConfig {
-    /// Full-sized segments for each ACK, 1 to 64; RFC 9293 asks for 2.
+    /// The number of full-sized segments per ACK, 1 to 64; RFC 9293 requires 2.
     pub every: u16,
     /// The first header of the frames of both directions.
     pub link: LinkKind,
-    /// Most flows that are remembered, 1 to 16,384. Beyond that, the least recently used is
-    /// evicted.
+    /// The greatest number of flows, 1 to 16,384. Beyond it, the least recently used one is evicted.
     pub flows: u16,
     /// Seed of the flow hash.
     pub seed: u64,
 }
 
 impl SplitConfig {
-    /// Makes a configuration: one ACK for every second segment, Ethernet, 1,024 flows. `seed` must be random and
-    /// different each time, because the splitter has no randomness of its own; a fixed seed is safe only if every
-    /// sender is trusted, such as in tests.
+    /// Creates a configuration with one ACK per second segment, Ethernet, and 1,024 flows. `seed` must be
+    /// random and new for each splitter, which has no randomness of its own; a fixed seed is safe only if
+    /// every sender is trusted, as in tests.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { every: 2, link: LinkKind::Ethernet, flows: 1_024, seed }
@@ -73,10 +72,10 @@ pub struct Splitter {
     numbers: [AckNumbers; MAX_INSERTED],
 }
 
-/// A field of [`SplitConfig`] that is out of range.
+/// Error: a field of [`SplitConfig`] is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitConfigError {
-    /// Name of the field.
+    /// The name of the field.
     pub name: &'static str,
     /// The value of the field.
     pub value: u16,
@@ -84,14 +83,14 @@ pub struct SplitConfigError {
     pub to: u16,
 }
 
-/// Most segments for each ACK.
+/// The greatest number of segments per ACK.
 const MAX_EVERY: u16 = 64;
 
 impl Splitter {
-    /// Makes a splitter. This is the only function that allocates.
+    /// Creates a splitter. Only this function allocates.
     ///
     /// # Errors
-    /// If a field of `config` is out of range.
+    /// [`SplitConfigError`] if a field of `config` is out of range.
     pub fn new(config: SplitConfig) -> Result<Self, SplitConfigError> {
         for (name, value, to) in
             [("every", config.every, MAX_EVERY), ("flows", config.flows, MAX_FLOWS)]
@@ -111,7 +110,7 @@ impl Splitter {
         self.config
     }
 
-    /// Returns the counters since the splitter was made.
+    /// Returns the counters since the splitter was created.
     #[must_use]
     pub fn counters(&self) -> SplitCounters {
         let mut counters = self.counters.clone();
@@ -119,15 +118,14 @@ impl Splitter {
         counters
     }
 
-    /// Records that an aggregate is delivered to the host. `key` is its flow, in the direction to
-    /// the host.
+    /// Records that an aggregate is delivered to the host. `key` is its flow, in the direction to the host.
     pub fn delivered(&mut self, key: &FlowKey, delivered: &Delivered) {
         let flow = self.table.find_or_add(&key.with_tag_in_bytes());
         self.counters.segments += u64::from(flow.deliver(delivered));
     }
 
-    /// Records that `frame` is delivered to the host. Data, SYN and RST matter; any other frame is
-    /// only parsed. The frame may be a GSO frame.
+    /// Records that `frame` is delivered to the host. Only data, SYN and RST have an effect; any other frame
+    /// is only parsed. The frame may be a GSO frame.
     pub fn delivered_frame(&mut self, frame: Frame<&[u8]>) {
         let Some((parsed, tcp)) = self.read(frame) else { return };
         let key = key_of(&parsed, frame);
@@ -155,9 +153,9 @@ impl Splitter {
         }
     }
 
-    /// Returns the ACKs to send before `frame`, as a template of at most 31, or `None`. The caller
-    /// sends `frame` itself unchanged after them. Must be called for every frame of the host, in
-    /// order. Costs one parse of the frame, and O(inserted ACKs).
+    /// Returns the ACKs to send before `frame`, as a template of at most 31; `None` if there are none. The
+    /// caller then sends `frame` itself unchanged. Must be called for every frame of the host, in order.
+    /// Costs one parse of the frame, and O(inserted ACKs).
     pub fn split<'s>(&'s mut self, frame: Frame<&'s [u8]>) -> Option<AckTemplate<'s>> {
         self.counters.frames += 1;
         match self.insert(frame) {
@@ -173,7 +171,8 @@ impl Splitter {
         }
     }
 
-    /// Writes the missing ACKs into `numbers` and returns their number.
+    /// Writes the missing ACKs into `numbers` and returns their number, or the reason for which there are
+    /// none.
     fn insert<'f>(&mut self, frame: Frame<&'f [u8]>) -> Result<(Pattern<'f>, usize), PassReason> {
         let (parsed, tcp) = self.read(frame).ok_or(PassReason::NotTcp)?;
         let refused = refusal(frame, &parsed, &tcp);
@@ -235,7 +234,7 @@ impl Splitter {
 const CONNECTION: TcpFlags = TcpFlags::SYN.union(TcpFlags::FIN).union(TcpFlags::RST);
 const ECN: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union(TcpFlags::AE);
 
-/// Returns why the frame can never be split, whatever its flow; `None` if it may be.
+/// Returns the reason for which the frame can never be split, whatever its flow; `None` if it may be.
 fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<PassReason> {
     if parsed.payload_bytes() > 0 || frame.gso.is_some() {
         return Some(PassReason::Data);
@@ -253,7 +252,7 @@ fn refusal(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Option<Pas
     may_be_fragmented.then_some(PassReason::MayBeFragmented)
 }
 
-/// Makes the pattern of the frame. Called last, because most frames do not need one.
+/// Creates the pattern of the frame. Called last, because most frames do not need one.
 fn pattern<'f>(frame: Frame<&'f [u8]>, parsed: &Parsed) -> Result<Pattern<'f>, PassReason> {
     Pattern::of(parsed, frame).map_err(|refused| match refused {
         NotATemplate::NotAPureAck => PassReason::Flags,
@@ -299,7 +298,7 @@ fn fill(
     count
 }
 
-/// Returns the frame's flow key. The VLAN tag is part of it, in the bytes or in the metadata.
+/// Returns the flow key of the frame, including its VLAN tag from the bytes or the metadata.
 fn key_of(parsed: &Parsed, frame: Frame<&[u8]>) -> FlowKey {
     frame.vlan.map_or(parsed.key, |tag| parsed.key.on_device_vlan(tag.tci).with_tag_in_bytes())
 }

@@ -1,8 +1,7 @@
-//! Flow table: maps a flow key to its flow. Bounded: a full table evicts the least recently used.
+//! Flow table: maps a flow key to its flow. Bounded: a full table evicts the least recently used flow.
 //!
-//! Sparse buckets over entries that are chained by index; a list keeps the entries in order of use.
-//! Finding, adding and evicting are O(1). The hash is seeded, so an attacker cannot aim at one
-//! bucket.
+//! A sparse hash table with entries chained by index; a list keeps the entries in order of use. Finding,
+//! adding and evicting are O(1). The hash is seeded, so an attacker cannot aim at one bucket.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,9 +11,9 @@ use rxo_wire::{FlowHasher, FlowKey};
 use super::flow::Flow;
 
 const NOBODY: u16 = u16::MAX;
-/// Most flows in a table.
+/// The greatest number of flows in a table.
 pub(super) const MAX_FLOWS: u16 = 16_384;
-/// Number of buckets for each flow.
+/// The number of buckets per flow.
 const SPARSITY: usize = 4;
 
 #[derive(Debug)]
@@ -39,10 +38,10 @@ struct Entry {
 }
 
 impl Table {
-    /// Makes a table for at most `limit` flows, 1 to [`MAX_FLOWS`].
+    /// Creates a table for at most `limit` flows, 1 to [`MAX_FLOWS`].
     pub(super) fn new(limit: u16, seed: u64) -> Self {
         let limit = limit.clamp(1, MAX_FLOWS);
-        // At most 2^16, so a bucket's number fits into 16 bits.
+        // At most 2^16 buckets, so that a bucket index fits into 16 bits.
         let buckets = (usize::from(limit) * SPARSITY).next_power_of_two();
         Self {
             buckets: core::iter::repeat_n(NOBODY, buckets).collect(),
@@ -55,7 +54,7 @@ impl Table {
         }
     }
 
-    /// Finds the flow of `key` and marks it as most recently used.
+    /// Returns the flow of `key` and marks it as most recently used; `None` if there is none.
     #[inline]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<&mut Flow> {
         let place = self.place_of(key, self.bucket_of(key))?;
@@ -63,8 +62,8 @@ impl Table {
         Some(&mut self.entries[usize::from(place)].flow)
     }
 
-    /// Finds the flow of `key`, or adds an empty one; a full table first evicts the least recently
-    /// used.
+    /// Returns the flow of `key`, or adds an empty one. A full table first evicts the least recently used
+    /// flow.
     #[inline]
     pub(super) fn find_or_add(&mut self, key: &FlowKey) -> &mut Flow {
         let bucket = self.bucket_of(key);
@@ -105,7 +104,7 @@ impl Table {
             (self.entries.len() - 1) as u16
         } else {
             let place = self.evict();
-            // The evicted flow may have been first in this bucket.
+            // The evicted flow may have been the first one in this bucket.
             let next = self.buckets[usize::from(bucket)];
             self.entries[usize::from(place)] = Entry { next, ..entry };
             place
@@ -189,8 +188,7 @@ mod tests {
         assert_eq!(table.evicted, 1);
     }
 
-    /// Compares the table with a list in order of use. The table is so full that flows share
-    /// buckets.
+    /// Compares the table with a list in order of use. The table is so full that flows share buckets.
     #[test]
     fn many_flows_come_and_go_as_in_a_list() {
         extern crate std;

@@ -1,12 +1,12 @@
-//! Computes the window that an inserted ACK promises. Pure functions.
+//! Computes the window of an inserted ACK. Pure functions.
 //!
-//! The right edge of the window (ACK number plus scaled window) is a promise. Between two ACKs of
-//! the host it must not exceed the second ACK's edge, and should not go back behind the first's.
+//! The right edge of the window (ACK number plus scaled window) is a promise. Between two ACKs of the host it
+//! must not exceed the second ACK's edge, and should not be below the first one's.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{OptionKind, Options};
 
-/// The offer of window scaling in the SYN of one side (RFC 7323, section 2.2).
+/// The window scaling that one side offered in its SYN (RFC 7323, section 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Offer {
     /// No SYN was seen.
@@ -14,15 +14,15 @@ pub(super) enum Offer {
     Unknown,
     /// The SYN has no window scale option.
     No,
-    /// The sender shifts its windows by this many bits.
+    /// The sender shifts its windows by this number of bits.
     Shift(u8),
 }
 
-/// Larger shifts count as this one (RFC 7323, section 2.3).
+/// The greatest valid shift; larger ones count as this (RFC 7323, section 2.3).
 const MAX_SHIFT: u8 = 14;
 
 impl Offer {
-    /// Reads the options of a SYN.
+    /// Reads the offer from the options of a SYN.
     pub(super) fn read(options: &[u8]) -> Self {
         let mut offer = Self::No;
         for option in Options::new(options).flatten() {
@@ -51,17 +51,17 @@ pub(super) struct Edges {
     pub(super) shift: u8,
 }
 
-/// Returns the right edge of an ACK.
+/// Returns the right edge of an ACK's window.
 pub(super) fn edge(ack: SeqNumber, window: u16, shift: u8) -> SeqNumber {
     ack + (u32::from(window) << shift)
 }
 
-/// Returns the window of an ACK for `ack` that is inserted before an ACK with `window`.
+/// Returns the window of an ACK with number `ack` that is inserted before an ACK with `window`.
 ///
-/// Nearly always this is `window` itself: it keeps the earlier promise, and promises less than the
-/// host's ACK because it acknowledges less. If the host's window shrinks, the result is larger, so
-/// that the right edge stays. If the scale is too coarse for the edge, the result is less than one
-/// step below it, which every sender must expect (RFC 7323, section 2.4).
+/// Nearly always this is `window` itself: it keeps the earlier promise, and promises less than the host's ACK
+/// because it acknowledges less. If the host's window shrinks, the result is larger, so that the right edge
+/// stays. If the scale is too coarse for the edge, the result is less than one step below it, which every
+/// sender must expect (RFC 7323, section 2.4).
 pub(super) fn window(ack: SeqNumber, window: u16, edges: Option<Edges>) -> u16 {
     let Some(Edges { before, after, shift }) = edges else { return window };
     if edge(ack, window, shift).is_at_or_after(before) {

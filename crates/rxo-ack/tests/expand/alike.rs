@@ -7,7 +7,7 @@ use rxo_wire::tcp::Timestamp;
 
 use crate::world::{Kind, kinds, numbers};
 
-/// Slots with old contents. An ACK must not show any of them.
+/// Returns slots with old contents, which must not show in any ACK.
 fn used_memory(slots: usize) -> Vec<AckSlot> {
     let other = Kind { v6: true, tags: 2, ..Kind::PLAIN };
     let mut memory = vec![AckSlot::EMPTY; slots];

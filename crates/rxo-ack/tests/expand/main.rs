@@ -1,4 +1,4 @@
-//! Compares what `expand` writes with frames that are built and checksummed one by one.
+//! Compares the frames that `expand` writes with frames that are built and checksummed one by one.
 
 mod alike;
 mod packed;

@@ -1,4 +1,4 @@
-//! A template as one packet: its ACKs are those of the template, and other bytes are none.
+//! Templates as one packet: the resulting ACKs are those of the template, and other bytes give none.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn packed(kind: &Kind, numbers: &[AckNumbers]) -> Frame<Vec<u8>> {
     frame
 }
 
-/// The frames that come of it; `None` if it is no template.
+/// Returns the frames that result from expanding `frame`; `None` if it is not a template.
 fn expanded(frame: &Frame<Vec<u8>>, kind: &Kind) -> Option<Vec<Frame<Vec<u8>>>> {
     let mut frames = Vec::new();
     let count = expand_packed(frame.borrowed(), kind.link(), &mut |ack| {
@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(AckNumbers::from_packed(&numbers.to_packed()), numbers);
     }
 
-    /// A guest may send anything: at most one ACK comes of each packed number, and nothing panics.
+    /// A guest may send any bytes: at most one ACK results from each set of numbers, and nothing panics.
     #[test]
     fn other_bytes_do_no_harm(
         kind in kinds(),

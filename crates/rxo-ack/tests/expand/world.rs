@@ -1,4 +1,4 @@
-//! ACKs in every form that a template can have, each a [`Packet`] that can build itself.
+//! ACKs in every form that a template supports, each a [`Packet`] that can build its bytes.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,7 +8,7 @@ use rxo_testkit::{Packet, seg};
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
-/// What all ACKs of one template share.
+/// The properties that all ACKs of one template share.
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
     pub(crate) v6: bool,
@@ -60,7 +60,7 @@ impl Kind {
         packet = if self.padded { packet.padded_with(0xa5) } else { packet };
         packet =
             if self.has_timestamp { packet.ts(timestamp.value, timestamp.echo) } else { packet };
-        // Last, because it needs the offset of the TCP header.
+        // This comes last, because it needs the offset of the TCP header.
         if self.partial { packet.partial() } else { packet }
     }
 }
@@ -81,7 +81,7 @@ prop_compose! {
     }
 }
 
-/// Any values, with more of those whose sums are 0x0000 or 0xffff.
+/// Generates any value, more often one for which sums reach 0x0000 or 0xffff.
 fn longs() -> impl Strategy<Value = u32> {
     prop_oneof![select(vec![0, 1, 0xffff, 0x1_0000, 0xffff_0000, u32::MAX]), any::<u32>()]
 }

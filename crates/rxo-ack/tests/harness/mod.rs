@@ -1,6 +1,5 @@
-//! Interprets any bytes as a script for the splitter and checks its promises after each step.
-//! Shared by
-//! the tests and the fuzz target.
+//! Interprets any bytes as a script for the splitter, and checks its promises after each step. Shared by the
+//! tests and the fuzz target.
 
 use rxo_ack::{AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitCounters, Splitter};
 use rxo_frame::{Frame, LinkKind};
@@ -12,22 +11,22 @@ const FLOWS: usize = 3;
 const STEP_BYTES: usize = 6;
 const RST: u16 = 0x004;
 const ACK: u16 = 0x010;
-/// The window shift of each flow's host. The last flow's SYN is not seen.
+/// The window shift of each flow's host; `None` for the last flow, whose SYN is not seen.
 const SHIFTS: [Option<u8>; FLOWS] = [Some(7), Some(0), None];
 
 /// The true state of a flow.
 #[derive(Default)]
 struct Truth {
-    /// Where the next new segment begins.
+    /// The sequence number at which the next new segment begins.
     next: u32,
-    /// Ends of segments delivered.
+    /// The ends of all delivered segments.
     ends: Vec<u32>,
     tsvals: Vec<u32>,
     /// The newest ACK of the host, with its window.
     said: Option<(u32, u16)>,
-    /// Whether that ACK was in a SYN.
+    /// `true` if that ACK was in a SYN.
     was_syn: bool,
-    /// The host's window shift, as far as the splitter could see it.
+    /// The host's window shift, if the splitter can know it.
     shift: Option<u8>,
 }
 
@@ -86,7 +85,7 @@ impl Run {
             11 => {
                 let index = usize::from(a) << 8 | usize::from(b);
                 let end = truth.ends.get(index % truth.ends.len().max(1)).copied();
-                // Not half the sequence space away, where order is undefined.
+                // Not half the sequence space away, where the order is undefined.
                 let end = end.unwrap_or(truth.next.wrapping_sub(7));
                 self.host(flow, ack(flow, end, d, self.clock).window(window), false);
             }
@@ -101,7 +100,7 @@ impl Run {
         }
     }
 
-    /// Delivers an aggregate of equal segments, and perhaps a shorter last one.
+    /// Delivers an aggregate of equal segments, possibly with a shorter last one.
     fn deliver(&mut self, flow: usize, seq: u32, count: u8, how: u8) {
         let segment_bytes = [1_448, 1_448, 1_448, 1_436, 500, 1][usize::from(how) % 6];
         let short = if how & 0x40 == 0 { 0 } else { segment_bytes / 2 };
@@ -118,7 +117,7 @@ impl Run {
         self.remember(flow, seq, payload_bytes, segment_bytes);
     }
 
-    /// Delivers a frame, perhaps a GSO frame.
+    /// Delivers a frame, possibly a GSO frame.
     fn one(&mut self, flow: usize, length: u8, how: u8) {
         let (seq, bytes) = (self.flows[flow].next, u32::from(length) * 20);
         let packet = peer(flow).seq(seq).len(bytes as usize).ts(self.clock, 1);
@@ -139,7 +138,7 @@ impl Run {
         }
     }
 
-    /// The host sends `packet`: calls the splitter and checks its answer.
+    /// Sends `packet` from the host: calls the splitter and checks its result.
     fn host(&mut self, flow: usize, packet: Packet, is_syn: bool) {
         let frame = packet.frame();
         let Reading::Segment(seen) = read(&frame, LinkKind::Ethernet) else {
@@ -155,7 +154,7 @@ impl Run {
         }
         let truth = &mut self.flows[flow];
         if seen.flags & RST != 0 {
-            // The next connection with these ports may use another scale.
+            // The next connection with these ports may use another window scale.
             (truth.shift, truth.said) = (None, None);
         } else if seen.flags & ACK != 0 {
             truth.note(&seen, is_syn);
@@ -208,8 +207,8 @@ impl Truth {
     }
 }
 
-/// Asserts that the right edge of an inserted ACK lies between those of the host's ACKs, or less
-/// than one step below.
+/// Asserts that the right edge of an inserted ACK is between those of the host's ACKs, or less than one step
+/// below.
 fn check_edge(new: (u32, u16), before: (u32, u16), after: (u32, u16), shift: u8) {
     let room = |(ack, window): (u32, u16)| {
         i64::from(ack.wrapping_sub(before.0)) + (i64::from(window) << shift)
@@ -239,7 +238,7 @@ fn ack(flow: usize, ack: u32, how: u8, clock: u32) -> Packet {
     if how & 16 == 0 { packet } else { packet.partial() }
 }
 
-/// Frames that must pass.
+/// Returns a frame that must pass with nothing inserted.
 fn odd(flow: usize, ack: u32, which: u8) -> Packet {
     let packet = host(flow).ack(ack);
     match which % 9 {

@@ -1,4 +1,4 @@
-//! Compares the splitter with a receiver that gets every segment by itself.
+//! Compares the splitter with a receiver that gets every segment separately.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ struct Receiver {
     every: u32,
     since: u32,
     echo: Option<u32>,
-    /// ACK number and TSecr.
+    /// The ACK number and TSecr of each ACK sent.
     sent: Vec<(u32, Option<u32>)>,
 }
 
@@ -27,7 +27,7 @@ impl Receiver {
         }
     }
 
-    /// Sends an ACK, as a timer or the application may also do.
+    /// Sends an ACK, as a timer or the application may also trigger.
     fn acknowledge(&mut self, ack: u32, echo: Option<u32>) {
         if self.sent.last().is_none_or(|(last, _)| *last != ack) {
             self.sent.push((ack, echo));
@@ -40,9 +40,9 @@ impl Receiver {
 #[derive(Clone, Copy, Debug)]
 struct Delivery {
     full: u32,
-    /// Payload of the shorter last segment; 0 if there is none.
+    /// The payload length of the shorter last segment; 0 if there is none.
     short: u32,
-    /// Whether the host acknowledges it together with all before.
+    /// `true` if the host acknowledges it together with all earlier ones.
     is_acknowledged: bool,
     tsval: u32,
 }
@@ -58,7 +58,7 @@ prop_compose! {
     }
 }
 
-/// Gives the deliveries to both and compares what they send.
+/// Passes the deliveries to both and compares the ACKs that they send.
 fn compare(every: u16, base: u32, deliveries: &[Delivery]) {
     let (mut world, mut receiver) = (World::at(every, base), Receiver::new(every));
     let (mut seq, mut pending) = (base, 0);
@@ -73,7 +73,7 @@ fn compare(every: u16, base: u32, deliveries: &[Delivery]) {
             receiver.take(seq, short + 40 >= FULL, tsval);
         }
         pending += full + u32::from(short > 0);
-        // The splitter spreads more than 32 ACKs, which a receiver does not do.
+        // The splitter spreads more than 32 ACKs; the simulated receiver does not.
         if is_acknowledged || pending > 40 {
             let sent = world.ack(seq);
             let inserted = sent.len() - 1;
@@ -89,7 +89,7 @@ fn compare(every: u16, base: u32, deliveries: &[Delivery]) {
     receiver.sent.retain(|(ack, _)| last.wrapping_sub(*ack) as i32 >= 0);
     for (split, received) in split.iter().zip(&receiver.sent) {
         assert_eq!(split.0, received.0);
-        // What the host's own ACK echoes is up to the host.
+        // The TSecr of the host's own ACK is not compared.
         assert!(split.1.is_none() || split.1 == received.1, "{split:?}, not {received:?}");
     }
     assert_eq!(split.len(), receiver.sent.len());

@@ -1,8 +1,8 @@
-//! Which windows inserted ACKs promise.
+//! The windows in inserted ACKs.
 
 use crate::world::{FULL, Sent, World, data, host};
 
-/// A world whose SYNs announced the window shift of the host.
+/// Creates a world whose SYNs announced this window shift of the host.
 fn scaled(shift: u8) -> World {
     let mut world = World::new(2);
     world.give(data(0, 0, 1).syn().no_ack().window_scale(3));

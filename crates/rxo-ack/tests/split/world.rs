@@ -5,10 +5,10 @@ use rxo_testkit::naive::{Reading, read};
 use rxo_testkit::{Packet, seg};
 use rxo_wire::{SeqNumber, parse};
 
-/// Payload of a full-sized segment, in bytes.
+/// The payload length of a full-sized segment, in bytes.
 pub(crate) const FULL: u32 = 1_448;
 
-/// What was sent for one frame of the host, including the frame itself: ACK number, window, TSecr.
+/// The ACKs sent for one frame of the host, including the frame itself: ACK number, window, TSecr.
 pub(crate) type Sent = Vec<(u32, u16, u32)>;
 
 pub(crate) struct World {
@@ -21,7 +21,7 @@ impl World {
         Self { splitter: Splitter::new(config).expect("a valid configuration") }
     }
 
-    /// Makes a world in which the host has acknowledged up to `ack`.
+    /// Creates a world in which the host has acknowledged up to `ack`.
     pub(crate) fn at(every: u16, ack: u32) -> Self {
         let mut world = Self::new(every);
         world.segment(ack.wrapping_sub(FULL), FULL, 0);
@@ -51,12 +51,12 @@ impl World {
         self.splitter.delivered_frame(packet.frame().borrowed());
     }
 
-    /// The host sends a pure ACK.
+    /// Sends a pure ACK from the host.
     pub(crate) fn ack(&mut self, ack: u32) -> Sent {
         self.send(host(ack))
     }
 
-    /// The host sends `packet`. Returns what leaves, parsed by the naive reader.
+    /// Sends `packet` from the host. Returns the resulting frames, parsed by the naive reader.
     pub(crate) fn send(&mut self, packet: Packet) -> Sent {
         let frame = packet.frame();
         let mut memory = [AckSlot::EMPTY; MAX_ACKS_PER_STRETCH];
@@ -74,12 +74,12 @@ impl World {
     }
 }
 
-/// A segment with data from the peer.
+/// Builds a data segment of the peer.
 pub(crate) fn data(seq: u32, bytes: u32, tsval: u32) -> Packet {
     seg().seq(seq).len(bytes as usize).ts(tsval, 1)
 }
 
-/// A pure ACK of the host.
+/// Builds a pure ACK of the host.
 pub(crate) fn host(ack: u32) -> Packet {
     seg().reply().pure_ack().ack(ack).window(500).ts(9, 8)
 }
