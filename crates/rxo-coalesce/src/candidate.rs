@@ -111,7 +111,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Stands for the TCP header of a datagram.
+/// The value of [`Candidate::tcp`] for datagrams, with all fields 0.
 const NO_TCP: TcpSegment = TcpSegment {
     seq: SeqNumber(0),
     ack: SeqNumber(0),

@@ -14,7 +14,7 @@ pub struct Counters {
     pub singles: u64,
     /// Aggregates of two or more segments.
     pub aggregates: u64,
-    /// Segments in all aggregates.
+    /// Segments in all [`aggregates`](Self::aggregates).
     pub aggregated_segments: u64,
     /// Pure ACKs that were held but delivered alone.
     pub ack_singles: u64,
@@ -207,11 +207,11 @@ const PURE_ACKS: [BypassReason; 5] = [
 /// Running totals of several flushes for one reason, small enough to stay in registers.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// Flushes so far.
+    /// The number of flushes so far.
     flushes: u64,
-    /// Flushes of one segment.
+    /// The number of flushes that delivered a single segment.
     singles: u64,
-    /// Segments in aggregates of two or more.
+    /// The number of segments in aggregates of two or more.
     segments: u64,
     /// Hold time of the last flush, in nanoseconds. Usually equal for all flushes: the frames of one poll
     /// usually have one arrival time.

@@ -20,7 +20,7 @@ use crate::{Candidate, FlushReason, PayloadRule, Policy};
 /// The change of the IPv4 identification from segment to segment within an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdPattern {
-    /// Only one segment so far, or IPv6.
+    /// The pattern is unknown: there is only one segment so far, or the packets are IPv6.
     Undecided,
     /// Equal in all segments; allowed only with DF set.
     Fixed,

@@ -3,8 +3,7 @@
 //! Each frame slot has one word. It is the next slot of the frame's chain, or, for the last frame of a chain,
 //! the index of the flow that holds the chain. A new frame is linked to the slot behind it; in a run this
 //! link is already right, so nothing is written. The link of a frame outside all chains only marks gaps: it
-//! is set to
-//! [`OUT`] after the sink has received the frame.
+//! is set to [`OUT`] after the sink has received the frame.
 //!
 //! Slots are in order of arrival, so the last frames of all flows are in the order in which the flows were
 //! last used. No list is kept for that: a cursor that only moves forward finds the least recently used flow.
@@ -23,7 +22,7 @@ const LAST: u32 = 1 << 31;
 
 #[derive(Debug)]
 pub(crate) struct Links {
-    /// The word of each slot.
+    /// For each slot the next slot of its chain, or a flow index with [`LAST`], or [`OUT`].
     after: Box<[u32]>,
     /// No frame before this slot is the last frame of a held flow.
     oldest_from: u32,

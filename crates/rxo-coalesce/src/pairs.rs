@@ -46,11 +46,11 @@ struct Entry {
 /// The state of an index entry that a search reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
-    /// Its flow was flushed.
+    /// The flow at this index was flushed, so its entry is stale.
     Gone,
-    /// A flow between other hosts; the slot of its last frame.
+    /// The flow is between other hosts; its last frame is in this slot.
     Other(u32),
-    /// A flow between these hosts; the slot of its last frame.
+    /// The flow is between the hosts of the search; its last frame is in this slot.
     Meant(u32),
 }
 

@@ -15,7 +15,7 @@ reasons! {
         Truncated => "truncated",
         /// A length or version field is invalid.
         Malformed => "malformed",
-        /// An IP fragment.
+        /// The packet is an IP fragment.
         Fragment => "fragment",
         /// IP, but not TCP; nor UDP if the policy coalesces UDP. Also used for the packet inside a tunnel.
         NotTcp => "not_tcp",
@@ -90,7 +90,7 @@ reasons! {
 pub(crate) enum Reach {
     /// None: the packet belongs to no flow that is coalesced.
     Nothing,
-    /// The segments of its flow.
+    /// The held segments of its flow.
     Flow,
     /// The segments of every flow between its addresses, because its ports are unknown or may be wrong.
     Addresses,

@@ -8,11 +8,11 @@ use rxo_wire::tcp::Timestamp;
 /// on request, so keeping them costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRecord {
-    /// SEG.SEQ.
+    /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
-    /// SEG.ACK.
+    /// The acknowledgement number (SEG.ACK).
     pub ack: SeqNumber,
-    /// SEG.WND, unscaled.
+    /// The window (SEG.WND), unscaled.
     pub window: u16,
     /// The timestamp option; `None` if there is none at the usual offset.
     pub timestamp: Option<Timestamp>,

@@ -50,7 +50,7 @@ pub(crate) trait Shape {
     const ETHERTYPE: u16;
     /// The length of the fixed IP header, in bytes.
     const IP_BYTES: usize;
-    /// Headers of zeros.
+    /// Headers that consist of zeros.
     const ZEROS: Self::Headers;
     /// The fields that must be equal in the next data segment of a flow.
     const DATA: Layout;
@@ -86,7 +86,7 @@ pub(crate) trait Shape {
     fn start(packet: &[u8]) -> Option<&Self::Start>;
 }
 
-/// IP version 4.
+/// IPv4 as a [`Shape`].
 pub(crate) struct V4;
 
 impl Shape for V4 {
@@ -158,7 +158,7 @@ impl Shape for V4 {
     }
 }
 
-/// IP version 6.
+/// IPv6 as a [`Shape`].
 pub(crate) struct V6;
 
 impl Shape for V6 {

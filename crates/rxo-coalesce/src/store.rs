@@ -432,7 +432,7 @@ impl<B> Slots<B> {
         Self { frames: Vec::new(), links: Links::new(0) }
     }
 
-    /// The frames.
+    /// All frames, indexed by slot.
     pub(crate) const fn frames_mut(&mut self) -> &mut Vec<Frame<B>> {
         &mut self.frames
     }

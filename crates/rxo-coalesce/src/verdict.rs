@@ -14,7 +14,7 @@ use crate::{
     Policy, PshRule, WindowRule,
 };
 
-/// The decision on a candidate.
+/// The decision on a candidate: hold, append, flush or deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Its flow holds nothing. Hold the candidate as the first of an aggregate (`None`), or deliver it alone

@@ -16,7 +16,7 @@ pub enum DeviceError {
     System {
         /// Names the failed operation, the device, and the remedy.
         message: String,
-        /// The error of the system.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The device was removed while in use.

@@ -54,9 +54,9 @@ impl Default for MemoryOptions {
 /// A packet as its sink received it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// The bytes of all its pieces.
+    /// The bytes of the packet, all pieces together.
     pub bytes: Vec<u8>,
-    /// Its checksum status and segmentation.
+    /// The checksum status and segmentation metadata of the packet.
     pub offload: Offload,
     /// The VLAN tag that is not in the bytes.
     pub vlan: Option<VlanTag>,

@@ -170,7 +170,7 @@ rxo_frame::counters! {
         pub frames: u64,
         /// Bytes of the received frames.
         pub bytes: u64,
-        /// Frames lost before the source because the device's ring was full.
+        /// Frames lost before they reached the source, because the device's ring was full.
         pub ring_drops: u64,
         /// Frames that arrived truncated and were discarded.
         pub truncated: u64,

@@ -31,7 +31,7 @@ mod tests;
 pub struct Chain<B> {
     /// A ring of slots. They are filled field by field, so that no piece is built elsewhere and copied here.
     places: Box<[Place<B>]>,
-    /// The greatest number of pieces.
+    /// The greatest number of pieces in the chain.
     limit: usize,
     first: usize,
     pieces: usize,

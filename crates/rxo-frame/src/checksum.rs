@@ -21,8 +21,7 @@ pub enum ChecksumStatus {
 
 impl ChecksumStatus {
     /// Returns `true` if the payload need not be verified. A partial checksum must be known to be the
-    /// packet's own: see
-    /// [`ChecksumStatus::vouches_for`].
+    /// packet's own: see [`ChecksumStatus::vouches_for`].
     #[inline]
     #[must_use]
     pub const fn is_trusted(self) -> bool {

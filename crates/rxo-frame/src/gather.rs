@@ -47,7 +47,7 @@ pub struct Offload {
 /// The parameters for the segmentation of a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gso {
-    /// The protocol of the segments.
+    /// The transport protocol and IP version of the segments.
     pub kind: GsoKind,
     /// `true` if CWR is set on the first segment only (`GSO_ECN`).
     pub ecn: bool,
@@ -132,7 +132,7 @@ impl core::fmt::Debug for GsoTunnel {
     }
 }
 
-/// The protocols that can be segmented.
+/// The kinds of GSO frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GsoKind {
     /// TCP over IPv4.

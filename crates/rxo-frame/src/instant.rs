@@ -29,7 +29,7 @@ impl Instant {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// Nanoseconds since zero.
+    /// Returns the nanoseconds since the zero of the clock.
     #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {

@@ -53,7 +53,7 @@ struct Handles {
 struct Shared {
     /// The top of the stack of free buffers; see [`IndexStack`].
     top: stack::Top,
-    /// The links of the stack.
+    /// The links between the free buffers; see [`IndexStack`].
     below: Box<[AtomicU32]>,
     memory: Box<[UnsafeCell<Line>]>,
     /// The distance between the starts of two buffers, in cache lines.

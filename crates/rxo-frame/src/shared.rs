@@ -47,7 +47,7 @@ impl SharedBytes {
         Self { owner: Owner::Shared(Arc::new(owner)), start: 0, end }
     }
 
-    /// The number of bytes.
+    /// The number of bytes in this range.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.end - self.start

@@ -18,7 +18,7 @@ use crate::VnetHeader;
 /// The reason for which a packet cannot be passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invalid {
-    /// There are fewer bytes than in a header.
+    /// There are fewer bytes than a virtio-net header has.
     NoHeader,
     /// The checksum field to be completed is not inside the packet.
     Checksum,

@@ -258,8 +258,7 @@ impl VnetHeader {
     }
 
     /// Returns `true` if the header marks its packet as a GSO frame of any kind and segment size, including
-    /// those for which
-    /// [`VnetHeader::gso`] returns `None`.
+    /// those for which [`VnetHeader::gso`] returns `None`.
     #[inline]
     #[must_use]
     pub const fn has_gso(self) -> bool {

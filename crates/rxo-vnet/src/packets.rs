@@ -32,8 +32,7 @@ enum Rest<'f> {
 /// before they are taken.
 ///
 /// # Errors
-/// [`Invalid`] if the header does not match the packet.
-/// [`Invalid`] if the header does not fit the packet.
+/// [`Invalid`] if the header does not match the packet. [`Invalid`] if the header does not fit the packet.
 ///
 /// # Examples
 /// ```
@@ -67,7 +66,7 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
 }
 
 impl Packets<'_> {
-    /// The number of packets left.
+    /// The number of packets that were not taken yet.
     #[must_use]
     pub fn remaining(&self) -> usize {
         match &self.rest {

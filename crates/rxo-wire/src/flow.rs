@@ -339,7 +339,7 @@ impl FlowHasher {
         Self { seeds, zeros: fold(seeds[0], seeds[1]) }
     }
 
-    /// Returns the hash of `key`.
+    /// Returns the seeded hash of `key`.
     #[inline(always)]
     #[must_use]
     pub const fn hash(&self, key: &FlowKey) -> FlowHash {
@@ -356,7 +356,7 @@ impl FlowHasher {
 }
 
 impl fmt::Debug for FlowHasher {
-    /// Does not reveal the seed.
+    /// Formats the hasher without its secret seed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FlowHasher")
     }

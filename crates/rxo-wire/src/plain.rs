@@ -10,9 +10,9 @@ use crate::{FlowKey, PROTOCOL_TCP, SeqNumber, ipv4, ipv6, tcp};
 /// The fields of a plain segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain {
-    /// The flow key.
+    /// The flow key of the segment.
     pub key: FlowKey,
-    /// SEG.SEQ.
+    /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
     /// The length of IP and TCP header together, in bytes.
     pub header_bytes: u32,

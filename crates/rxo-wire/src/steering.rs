@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(shard_of(&FlowKey::NOBODY, 0), 0);
     }
 
-    /// Even if all ports are even.
+    /// Connections are spread evenly even if all ports are even numbers.
     #[test]
     fn connections_are_spread_evenly() {
         for shards in 2..9 {

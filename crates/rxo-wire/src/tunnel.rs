@@ -38,26 +38,26 @@ pub struct Inside {
 /// The header behind the outer IP header of a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// A UDP header.
+    /// The inner packet follows a UDP header and possibly a header of the tunnel.
     Udp {
         /// `true` if the datagram has a checksum.
         has_checksum: bool,
     },
-    /// A GRE header.
+    /// The inner packet follows a GRE header.
     Gre {
         /// `true` if the GRE header has a checksum.
         has_checksum: bool,
     },
-    /// No header of its own: the inner IP header follows.
+    /// The inner IP header follows the outer one directly.
     Ip,
 }
 
 /// The tunnels over UDP that are recognised by their destination port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tunnel {
-    /// Ethernet behind a VXLAN header.
+    /// VXLAN: an Ethernet frame behind a UDP and a VXLAN header.
     Vxlan,
-    /// Ethernet behind a Geneve header.
+    /// Geneve: an Ethernet frame behind a UDP and a Geneve header.
     Geneve,
 }
 
@@ -161,7 +161,7 @@ const GENEVE_ODD: u8 = 0xc0;
 /// The protocol type of Ethernet in GRE and Geneve headers.
 const ETHERNET: u16 = 0x6558;
 
-/// Protocol numbers (IANA).
+/// IP protocol numbers of tunnels without UDP (IANA).
 const IPV4_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;

@@ -11,7 +11,7 @@ pub const MAX_ACKS_PER_STRETCH: usize = 32;
 /// The greatest number of ACKs inserted before one stretch ACK.
 pub(super) const MAX_INSERTED: usize = MAX_ACKS_PER_STRETCH - 1;
 
-/// An ACK that was due.
+/// An ACK that the host would have sent without coalescing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) ack: SeqNumber,

@@ -88,12 +88,12 @@ impl Doubts {
     }
 }
 
-/// The epoch after `epoch`.
+/// Returns the epoch after `epoch`; the last one is followed by the first.
 pub(super) const fn next(epoch: u16) -> u16 {
     FIRST_EPOCH + (epoch - FIRST_EPOCH + 1) % EPOCHS
 }
 
-/// The number of epochs from `noted` to `epoch`.
+/// Returns the number of epochs from `noted` to the later `epoch`.
 pub(super) const fn age(noted: u16, epoch: u16) -> u16 {
     if noted <= epoch { epoch - noted } else { EPOCHS - (noted - epoch) }
 }

@@ -32,7 +32,7 @@ struct Entry {
     epoch: u16,
 }
 
-/// An empty entry.
+/// Marks an entry that is not in use: its epoch is 0.
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
 /// An epoch before all others: marks an entry whose `ack` is only a lower bound of what was acknowledged.
 const DOUBTED: u16 = 1;
@@ -44,7 +44,7 @@ struct Set([Entry; WAYS]);
 /// The recorded state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// The flow has no entry.
+    /// The flow has no entry: nothing is recorded about its ACKs.
     Nothing,
     /// The flow acknowledged this number or a later one. The next ACK may be a duplicate, unless it
     /// acknowledges less.

@@ -9,9 +9,9 @@ use crate::shape::Shape;
 /// The acknowledgement number and the window of a pure ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckPoint {
-    /// SEG.ACK.
+    /// The acknowledgement number (SEG.ACK).
     pub(crate) ack: SeqNumber,
-    /// SEG.WND, unscaled.
+    /// The window (SEG.WND), unscaled.
     pub(crate) window: u16,
 }
 

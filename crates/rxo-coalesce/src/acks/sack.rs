@@ -4,7 +4,7 @@
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{OptionKind, Options};
 
-/// The 40 bytes of TCP options hold at most four blocks, and then nothing else.
+/// The greatest number of blocks: four fill the 40 bytes of TCP options.
 const MOST_BLOCKS: usize = 4;
 const BLOCK_BYTES: usize = 8;
 

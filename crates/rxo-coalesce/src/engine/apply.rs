@@ -15,7 +15,7 @@ use crate::reason::Reach;
 use crate::single::Starts;
 use crate::{BypassReason, FlushReason, Kind, Verdict};
 
-/// The result of a tier for a frame that it took.
+/// The result of a tier for a frame that it processed.
 #[derive(Clone, Copy)]
 pub(super) enum Taken {
     /// The frame is held at this index, and the frames behind it may continue it.

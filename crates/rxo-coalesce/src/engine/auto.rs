@@ -53,7 +53,7 @@ pub(super) struct Pace {
 /// A flow's state at the end of the last poll in which it gained a segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// The number of that poll.
+    /// The number of the last poll in which the flow gained a segment.
     poll: u32,
     segments: u32,
     /// The number of polls at whose end the flow was held.

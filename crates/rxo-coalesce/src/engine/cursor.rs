@@ -34,7 +34,7 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
         Self { frames, position: slot as u64 }
     }
 
-    /// The slot of the frame.
+    /// The slot of the current frame.
     #[inline(always)]
     pub(super) const fn slot(self) -> u32 {
         self.position as u32

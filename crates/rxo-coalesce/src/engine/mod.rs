@@ -178,8 +178,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns the number of frames received but not delivered; call it between two polls. It counts used
-    /// slots and not
-    /// [`Engine::counters`], so that each can be used to check the other.
+    /// slots and not [`Engine::counters`], so that each can be used to check the other.
     #[must_use]
     pub fn held_frames(&self) -> usize {
         self.store.here()
@@ -197,8 +196,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// Receives the frames of one poll, leaving `batch` empty, and ends the poll; most callers need only
     /// this. `now` is the time of the poll. `sink` is called with the deliveries in order, once unless the
     /// batch is larger than configured. [`Hold::Auto`](crate::Hold::Auto) holds nothing here, because the
-    /// load is unknown: see
-    /// [`Engine::poll_under`].
+    /// load is unknown: see [`Engine::poll_under`].
     ///
     /// # Examples
     /// ```

@@ -76,9 +76,9 @@ pub struct Policy {
     /// With [`PureAckRule::Single`], `true` if a pure ACK with SACK blocks may replace the one before it,
     /// provided that its blocks cover those of the older one.
     pub sack_superset: bool,
-    /// The rule for UDP datagrams.
+    /// The rule that decides whether UDP datagrams are coalesced.
     pub udp: UdpRule,
-    /// The rule for TCP inside tunnels.
+    /// The rule that decides whether TCP inside tunnels is coalesced.
     pub tunnels: TunnelRule,
     /// `true` if packets with equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
@@ -94,21 +94,22 @@ pub struct Policy {
 /// The changes of the acknowledgement number that are allowed from one segment to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
-    /// It must be equal.
+    /// The ACK number must be equal.
     Equal,
-    /// It may change in any way. The merged header has the last one.
+    /// The ACK number may change in any way. The merged header has the last one.
     Latest,
-    /// It must not decrease. The merged header has the last one, and the records have that of each segment.
+    /// The ACK number must not decrease. The merged header has the last one, and the records have that of each
+    /// segment.
     NotDecreasing,
 }
 
 /// The changes of the window that are allowed from one segment to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
-    /// It must be equal.
+    /// The window must be equal.
     Equal,
-    /// It may change in any way. The merged header has the last one, and the records have that of each
-    /// segment.
+    /// The window may change in any way. The merged header has the last one, and the records have that of
+    /// each segment.
     Latest,
 }
 
@@ -137,7 +138,7 @@ pub enum PshRule {
 /// The effect of a segment with FIN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinRule {
-    /// The segment bypasses.
+    /// A segment with FIN bypasses.
     Bypass,
     /// The segment is appended and the aggregate is flushed.
     AppendThenClose,
@@ -167,7 +168,7 @@ pub enum CeRule {
 /// The payload sizes that are allowed within an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PayloadRule {
-    /// Segments of any size.
+    /// Segments of any sizes may follow one another.
     Any,
     /// All segments have the size of the first. A shorter one ends the aggregate, a longer one starts
     /// another. So one size is enough to segment the aggregate again.
@@ -229,9 +230,8 @@ pub enum Hold {
     /// Until this time after the arrival of the aggregate's first segment.
     Within(Duration),
     /// While the receiver is busy and more segments are expected within the budget (Oi and Nakajima 2009,
-    /// section V); see
-    /// [`Hold::AUTO`]. If the receiver's load is unknown, until the end of the poll. A single segment is
-    /// never held beyond its poll.
+    /// section V); see [`Hold::AUTO`]. If the receiver's load is unknown, until the end of the poll. A single
+    /// segment is never held beyond its poll.
     Auto {
         /// The longest time that a segment is held, from the arrival of the aggregate's first segment.
         budget: Duration,

@@ -134,7 +134,7 @@ impl Policy {
         }
     }
 
-    /// Linux's `inet_lro`.
+    /// Linux's first large receive offload, `inet_lro`.
     #[must_use]
     pub const fn inet_lro() -> Self {
         INET_LRO

@@ -31,9 +31,9 @@ impl core::error::Error for UnknownPolicy {}
 /// Error: the name or the value of a setting is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
-    /// The setting's name as given.
+    /// The name of the setting as given.
     pub key: String,
-    /// The value as given.
+    /// The value of the setting as given.
     pub value: String,
     /// A description of the accepted values; for an unknown name, the list of all settings.
     pub accepted: &'static str,

@@ -16,7 +16,7 @@ use rxo_wire::{Parsed, TcpSegment, Transport, parse};
 use super::Verdict;
 use crate::{BypassReason, Config, Counters, Engine, FlushReason, Policy};
 
-/// One decision of the rules.
+/// One test case: a flow's held segments, the next one, and the expected verdict.
 struct Row {
     policy: Policy,
     /// The segments that the flow holds.

@@ -17,8 +17,7 @@ pub enum Direction {
 /// A log of packets.
 ///
 /// Logging cannot stop the traffic: an implementation counts packets that it cannot write, and reports that
-/// once with
-/// [`PacketLog::take_notice`].
+/// once with [`PacketLog::take_notice`].
 pub trait PacketLog {
     /// Writes one packet that passed in `direction` at `at`.
     fn log<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant);

@@ -16,7 +16,7 @@ pub struct TracedSource<S, L> {
 }
 
 impl<S, L: PacketLog> TracedSource<S, L> {
-    /// Wraps `source`.
+    /// Creates a source that logs the frames of `source`.
     pub fn new(source: S, log: impl Into<Option<L>>) -> Self {
         Self { source, log: log.into() }
     }

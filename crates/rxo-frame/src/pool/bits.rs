@@ -92,8 +92,7 @@ impl IndexStack<'_> {
     }
 
     /// Closes the set; nobody may take indices afterwards. Returns `true` if all indices are in it; otherwise
-    /// the last
-    /// [`IndexStack::push`] returns `true`.
+    /// the last [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
         self.top.fetch_sub(1, Ordering::AcqRel) == 1

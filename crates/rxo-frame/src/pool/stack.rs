@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The top of the stack.
+/// The atomic word with the top of the stack; see [`IndexStack::top`].
 pub(super) type Top = AtomicU64;
 
 /// The indices 0..n, each on the stack at most once.
@@ -124,8 +124,7 @@ impl IndexStack<'_> {
     }
 
     /// Closes the stack; nobody may pop afterwards. Returns `true` if all indices are on it; otherwise the
-    /// last
-    /// [`IndexStack::push`] returns `true`.
+    /// last [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
         let mut seen = self.top.load(Ordering::Acquire);

@@ -142,10 +142,9 @@ impl DeviceQueue {
     }
 
     /// Copies the readable bytes of the next chain to the start of `into` and returns the chain to the driver
-    /// (visible after
-    /// [`DeviceQueue::publish`]). The driver cannot change the copy. At most as many descriptors are followed
-    /// as the queue has, and at most 4,096. Does not allocate, except for the first chain of a new greatest
-    /// length.
+    /// (visible after [`DeviceQueue::publish`]). The driver cannot change the copy. At most as many
+    /// descriptors are followed as the queue has, and at most 4,096. Does not allocate, except for the first
+    /// chain of a new greatest length.
     #[inline]
     pub fn take(&mut self, memory: &Memory, into: &mut [u8]) -> Taken {
         self.walk.start(Access::Read);
@@ -362,8 +361,7 @@ impl DeviceQueue {
     }
 
     /// Returns the position at which the next device would continue, in the form of
-    /// `VHOST_USER_GET_VRING_BASE`. Call
-    /// [`DeviceQueue::publish`] before.
+    /// `VHOST_USER_GET_VRING_BASE`. Call [`DeviceQueue::publish`] before.
     #[must_use]
     pub fn base(&self) -> u32 {
         self.ring.base()

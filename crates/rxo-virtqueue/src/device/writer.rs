@@ -69,8 +69,7 @@ impl<'q> Writer<'q> {
     }
 
     /// Writes the number of buffers for merged buffers, and returns the filled buffers to the driver (visible
-    /// after
-    /// [`DeviceQueue::publish`]). Unfilled buffers stay posted. Returns the number of buffers used.
+    /// after [`DeviceQueue::publish`]). Unfilled buffers stay posted. Returns the number of buffers used.
     ///
     /// # Errors
     /// [`Overrun`] if more was written than was reserved. Nothing is consumed then.

@@ -112,8 +112,7 @@ impl DriverQueue {
     }
 
     /// Posts a chain. `token` is returned with it by [`DriverQueue::take_used`]. The device sees the chain
-    /// after
-    /// [`DriverQueue::publish`]. Does not allocate.
+    /// after [`DriverQueue::publish`]. Does not allocate.
     ///
     /// # Errors
     /// [`NoRoom`] if there are too few free descriptors, or no segments.

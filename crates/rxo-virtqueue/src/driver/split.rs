@@ -17,7 +17,7 @@ pub(super) struct SplitDriver {
     event_index: bool,
     /// The chains in flight. The id of a chain is the number of its first descriptor.
     slots: Slots,
-    /// For each descriptor of a chain, the next descriptor.
+    /// For each descriptor of a chain, the index of the next descriptor.
     links: Vec<u16>,
     /// The number of chains in flight.
     in_flight: u16,

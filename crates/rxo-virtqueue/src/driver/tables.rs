@@ -15,9 +15,9 @@ pub(super) struct Tables {
 
 /// The last field of a descriptor, which depends on the layout of the ring.
 pub(super) enum Link {
-    /// The next descriptor.
+    /// The index of the next descriptor, in a split ring.
     Split(u16),
-    /// The buffer's id.
+    /// The id of the buffer, in a packed ring.
     Packed(u16),
 }
 

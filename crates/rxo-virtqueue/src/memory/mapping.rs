@@ -144,7 +144,7 @@ impl Room<'_> {
     }
 }
 
-/// Zeroed memory from the allocator.
+/// Memory from the allocator, initially zero; the owner behind [`Mapping::zeroed`].
 struct Heap {
     start: NonNull<u8>,
     layout: Layout,

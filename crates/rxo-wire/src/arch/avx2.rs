@@ -28,7 +28,7 @@ impl Avx2 {
         avx2::get().then_some(Self(()))
     }
 
-    /// Returns the sum of `bytes`.
+    /// Returns the one's complement sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: `self` exists only where `detect` found AVX2.
@@ -70,7 +70,7 @@ fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {
     (i64::from(signed) + flipped) as u64
 }
 
-/// Adds all eight lanes.
+/// Adds the eight 32-bit lanes of a vector.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn across(lanes: __m256i) -> i32 {

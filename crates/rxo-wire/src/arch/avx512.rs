@@ -25,7 +25,7 @@ impl Avx512 {
         avx512::get().then_some(Self(()))
     }
 
-    /// Returns the sum of `bytes`.
+    /// Returns the one's complement sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: `self` exists only where `detect` found AVX-512 F and BW.

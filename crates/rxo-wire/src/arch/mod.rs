@@ -46,7 +46,7 @@ mod absent {
     pub(crate) enum Absent {}
 
     impl Absent {
-        /// Always returns `None`.
+        /// Always returns `None`, because this target lacks the instructions.
         pub(crate) const fn detect() -> Option<Self> {
             None
         }

@@ -22,7 +22,7 @@ impl Neon {
         Some(Self(()))
     }
 
-    /// Returns the sum of `bytes`.
+    /// Returns the one's complement sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: this module is compiled only for targets that have NEON.

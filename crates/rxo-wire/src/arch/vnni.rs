@@ -35,7 +35,7 @@ impl Vnni {
         (answer == PRESENT).then_some(Self(()))
     }
 
-    /// Returns the sum of `bytes`.
+    /// Returns the one's complement sum of `bytes`.
     #[inline]
     pub(crate) fn sum(self, bytes: &[u8]) -> Sum {
         // SAFETY: `self` exists only where `detect` found AVX-512 F, BW and VNNI.

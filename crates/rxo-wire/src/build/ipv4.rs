@@ -19,9 +19,9 @@ pub struct Ipv4Header<'a> {
     pub protocol: u8,
     /// Type of service, including the ECN bits.
     pub traffic_class: u8,
-    /// Time to live.
+    /// Time to live, in hops.
     pub hop_limit: u8,
-    /// Identification.
+    /// The identification, which associates the fragments of a packet.
     pub id: u16,
     /// The three flag bits and the fragment offset (in units of 8 bytes), as in the header;
     /// [`Ipv4Header::DONT_FRAGMENT`] for a packet that must not be fragmented.

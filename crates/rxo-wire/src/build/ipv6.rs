@@ -24,7 +24,7 @@ pub struct Ipv6Header {
     pub traffic_class: u8,
     /// Flow label; only its lower 20 bits are used.
     pub flow_label: u32,
-    /// Hop limit.
+    /// The hop limit: the number of links that the packet may still cross.
     pub hop_limit: u8,
     /// The number of bytes after this header, including extension headers.
     pub payload_bytes: usize,

@@ -53,9 +53,9 @@ use core::fmt;
 pub enum BuildError {
     /// The slice is shorter than the header or field.
     NoRoom {
-        /// The number of bytes needed.
+        /// The number of bytes that the header or field needs.
         needed: usize,
-        /// The number of bytes given.
+        /// The number of bytes that the caller gave.
         given: usize,
     },
     /// Options or an extension header exceed their length field.

@@ -16,15 +16,15 @@ pub struct TcpHeader<'a> {
     pub source_port: u16,
     /// The receiver's port.
     pub destination_port: u16,
-    /// SEG.SEQ.
+    /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
-    /// SEG.ACK.
+    /// The acknowledgement number (SEG.ACK).
     pub ack: SeqNumber,
-    /// Control bits, including the reserved ones.
+    /// The TCP flags, including the reserved bits.
     pub flags: TcpFlags,
-    /// SEG.WND as in the header, already scaled.
+    /// The window (SEG.WND) as in the header, already scaled.
     pub window: u16,
-    /// The urgent pointer.
+    /// The urgent pointer of the TCP header.
     pub urgent: u16,
     /// Options as in the header, padded with zeros (end of list) to a multiple of 4 bytes; at most 40 bytes.
     pub options: &'a [u8],

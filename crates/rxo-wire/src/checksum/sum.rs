@@ -62,7 +62,7 @@ impl Sum {
         Self(native)
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of this and `other`.
     #[inline]
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

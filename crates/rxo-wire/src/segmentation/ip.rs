@@ -71,7 +71,7 @@ impl Ip {
 /// The values that depend only on the length of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
-    /// The length field.
+    /// The value of the IP length field.
     field: u16,
     /// The sum of the IPv4 header, including the length, without identification and checksum.
     sum: Sum,

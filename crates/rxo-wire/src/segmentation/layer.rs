@@ -23,8 +23,7 @@ pub trait Layer: Copy {
     fn start(header: &mut [u8]) -> Option<&mut Self::Start>;
 
     /// Writes the fields of the segment `part` into `header`, a copy of the original header. The pair is the
-    /// result of
-    /// [`Layer::sum`] for the segment's length, and its folded value.
+    /// result of [`Layer::sum`] for the segment's length, and its folded value.
     fn write<'p>(
         &self,
         header: &mut Self::Start,

@@ -44,7 +44,7 @@ pub struct Segmenter<T = Tcp> {
     full: Option<Lengths>,
 }
 
-/// The values that depend only on the length of a segment.
+/// The header values that depend only on the length of a segment.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     ip: Length,

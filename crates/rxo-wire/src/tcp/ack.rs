@@ -10,15 +10,15 @@ use crate::SeqNumber;
 pub struct AckRecord {
     /// Arrival time of its frame, in nanoseconds of the receiving host's clock.
     pub arrived_at_ns: u64,
-    /// SEG.SEQ.
+    /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
-    /// SEG.ACK.
+    /// The acknowledgement number (SEG.ACK).
     pub ack: SeqNumber,
-    /// TSval; 0 if there is no timestamp.
+    /// The timestamp value (TSval); 0 if there is no timestamp.
     pub ts_value: u32,
-    /// TSecr; 0 if there is no timestamp.
+    /// The echoed timestamp (TSecr); 0 if there is no timestamp.
     pub ts_echo: u32,
-    /// SEG.WND, unscaled.
+    /// The window (SEG.WND), unscaled.
     pub window: u16,
     /// Control bits: ACK, and ECN flags.
     pub flags: TcpFlags,

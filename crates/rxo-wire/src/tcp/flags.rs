@@ -16,13 +16,13 @@ impl TcpFlags {
     pub const RST: Self = Self(0x004);
     /// Push: the receiver should deliver the data to the application.
     pub const PSH: Self = Self(0x008);
-    /// The acknowledgement field is significant.
+    /// The acknowledgement number is valid.
     pub const ACK: Self = Self(0x010);
-    /// The urgent pointer is significant.
+    /// The urgent pointer is valid.
     pub const URG: Self = Self(0x020);
-    /// ECN echo (RFC 3168).
+    /// ECN echo: the receiver saw congestion marks (RFC 3168).
     pub const ECE: Self = Self(0x040);
-    /// Congestion window reduced (RFC 3168).
+    /// Congestion window reduced: the sender reacted to ECN echo (RFC 3168).
     pub const CWR: Self = Self(0x080);
     /// Accurate ECN, formerly the nonce sum (RFC 9768).
     pub const AE: Self = Self(0x100);

@@ -27,14 +27,14 @@ impl<'a> FixedHeader<'a> {
         segment.first_chunk().map(Self)
     }
 
-    /// SEG.SEQ.
+    /// The sequence number (SEG.SEQ).
     #[inline(always)]
     #[must_use]
     pub const fn seq(self) -> SeqNumber {
         SeqNumber(u32::from_be_bytes([self.0[4], self.0[5], self.0[6], self.0[7]]))
     }
 
-    /// SEG.ACK; meaningless without the ACK flag.
+    /// The acknowledgement number (SEG.ACK); meaningless without the ACK flag.
     #[inline(always)]
     #[must_use]
     pub const fn ack(self) -> SeqNumber {
@@ -56,7 +56,7 @@ impl<'a> FixedHeader<'a> {
         TcpFlags::from_bits(u16::from_be_bytes([self.0[12], self.0[13]]))
     }
 
-    /// SEG.WND as in the header, unscaled.
+    /// The window (SEG.WND) as in the header, unscaled.
     #[inline(always)]
     #[must_use]
     pub const fn window(self) -> u16 {
@@ -70,7 +70,7 @@ impl<'a> FixedHeader<'a> {
         u16::from_be_bytes([self.0[CHECKSUM_AT], self.0[CHECKSUM_AT + 1]])
     }
 
-    /// The urgent pointer.
+    /// The urgent pointer of the TCP header.
     #[inline(always)]
     #[must_use]
     pub const fn urgent(self) -> u16 {

@@ -19,17 +19,17 @@ pub const MIN_HEADER_BYTES: usize = 20;
 /// The parsed header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
-    /// SEG.SEQ.
+    /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
-    /// SEG.ACK; meaningless without the ACK flag.
+    /// The acknowledgement number (SEG.ACK); meaningless without the ACK flag.
     pub ack: SeqNumber,
-    /// Control bits, including the reserved ones.
+    /// The TCP flags, including the reserved bits.
     pub flags: TcpFlags,
-    /// SEG.WND as in the header, unscaled.
+    /// The window (SEG.WND) as in the header, unscaled.
     pub window: u16,
     /// The value of the checksum field.
     pub checksum: u16,
-    /// The urgent pointer.
+    /// The urgent pointer of the TCP header.
     pub urgent: u16,
     /// The options of the header, as a class.
     pub options: OptionLayout,

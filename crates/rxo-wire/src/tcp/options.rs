@@ -27,9 +27,9 @@ impl OptionLayout {
 /// The timestamp option (RFC 7323, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamp {
-    /// TSval.
+    /// The timestamp value (TSval).
     pub value: u32,
-    /// TSecr.
+    /// The echoed timestamp (TSecr).
     pub echo: u32,
 }
 
@@ -71,7 +71,7 @@ impl Timestamp {
     }
 }
 
-/// One option.
+/// One TCP option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption<'a> {
     /// The kind of the option.

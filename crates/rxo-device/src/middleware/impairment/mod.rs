@@ -71,9 +71,9 @@ struct Waiting {
 struct Aside {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
-    /// The frame leaves when this many frames have come out in order...
+    /// The frame leaves when this many frames have come out in order, if that is before `deadline`.
     after: u64,
-    /// ...or at this time.
+    /// The time at which the frame leaves at the latest.
     deadline: Instant,
 }
 

@@ -95,7 +95,7 @@ impl ImpairmentSettings {
 /// The reason for which a setting is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ImpairmentError {
-    /// A share exceeds all frames.
+    /// A share is more than one million parts per million.
     #[error("{name} of {ppm} in a million frames: choose 0 to 1000000")]
     Share {
         /// The name of the setting.
