@@ -96,6 +96,7 @@ impl Config {
                 self.batch_frames.saturating_mul(polls as usize)
             }
             Hold::EveryNPackets(packets) => packets as usize,
+            // A time limit does not bound the number of frames: memory for four full polls.
             Hold::Within(_) => self.batch_frames.saturating_mul(4),
         };
         let most = usize::from(self.policy.flows) * usize::from(self.policy.max_segments);

@@ -169,6 +169,7 @@ impl Counters {
     /// Counts one of several flushes for one reason; [`Counters::add`] then counts what they have in common.
     #[inline(always)]
     pub(crate) fn flush_one(&mut self, tally: &mut Tally, segments: u32, held_ns: u64) {
+        // Equal hold times are collected and recorded at once.
         if held_ns != tally.held_ns {
             self.hold_ns.record_many(tally.held_ns, tally.flushes - tally.recorded);
             (tally.held_ns, tally.recorded) = (held_ns, tally.flushes);

@@ -27,6 +27,8 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     /// Creates an index for at most `flows` flows.
     pub(crate) fn new(flows: usize) -> Self {
+        // At most `2 * flows` entries precede an update, which adds at most `flows`; `add_due` adds `flows`
+        // more.
         let (arrivals, due) = (BinaryHeap::with_capacity(3 * flows), Vec::with_capacity(4 * flows));
         Self { arrivals, due, flows }
     }

@@ -82,6 +82,7 @@ impl Histogram {
         let mut seen = 0;
         for (index, bucket) in self.buckets.iter().enumerate() {
             seen = bucket.saturating_add(seen);
+            // A share of 0 gives the smallest value recorded.
             if seen > 0 && seen >= wanted.max(1) {
                 return upper_bound(index).min(self.max);
             }

@@ -167,6 +167,7 @@ impl Links {
     /// Moves the links of all frames to their new slots in `moved`, which [`Links::number`] wrote.
     pub(crate) fn close_gaps(&mut self, moved: &[u32]) {
         for (slot, to) in moved.iter().enumerate().filter(|(_, to)| **to != GAP) {
+            // The link to a slot is renumbered; a flow index at the end of a chain is kept.
             let after = self.after[slot];
             self.after[*to as usize] = if after < LAST { moved[after as usize] } else { after };
         }

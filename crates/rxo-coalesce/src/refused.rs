@@ -78,6 +78,7 @@ pub(crate) fn flow<S: Shape>(packet: &[u8]) -> FlowKey {
 #[inline(always)]
 fn shown_v4(packet: &[u8], policy: &Policy) -> Option<Shown> {
     let ip: &[u8; V4_BYTES] = packet.first_chunk()?;
+    // The checks are in the order of the parser, so that a packet gets the same reason.
     let (header_bytes, total) = (usize::from(ip[0] & 0x0f) * 4, half(ip[2], ip[3]).into());
     if ip[0] >> 4 != 4 {
         return None;

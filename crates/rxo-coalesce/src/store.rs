@@ -319,6 +319,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         let kept = self.slots.links.number(moved);
         self.slots.links.close_gaps(moved);
         self.marks = self.marks.map(|mark| {
+            // A mark moves to the first kept frame at or behind it.
             let mut behind = moved.iter().skip(mark as usize);
             behind.find(|slot| **slot != GAP).map_or(kept, |slot| *slot)
         });

@@ -122,6 +122,7 @@ fn mismatch(
         return Some(FlushReason::Order);
     }
     let is_datagram = candidate.is_datagram;
+    // First among the rules for data; the *Expected* tier relies on this.
     if !is_datagram && candidate.tcp.seq != held.next_seq {
         return Some(FlushReason::OutOfSequence);
     }

@@ -126,6 +126,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         let count = count.min(self.room_pieces());
         while self.places.len() - self.pieces < count && self.grow() {}
         let (index, free) = (self.index(self.pieces), self.places.len() - self.pieces);
+        // Fills the slots up to the end of the ring, then those at its start.
         let (wrapped, next) = self.places.split_at_mut(index);
         let most = count.min(free).min(next.len());
         let mut appended = fill_all(next, frames, most, &range);

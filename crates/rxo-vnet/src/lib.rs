@@ -131,6 +131,7 @@ impl VnetHeader {
         if header_bytes < TUNNEL_HEADER_BYTES || header.gso_type & GSO_TUNNELS == 0 {
             return Some(header);
         }
+        // Unlike the first ten bytes, the tunnel offsets are little-endian on every machine.
         let half = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let (outer_transport, inner_network) = (half(TUNNEL_AT)?, half(TUNNEL_AT + 2)?);
         Some(Self { outer_transport, inner_network, ..header })
@@ -236,6 +237,7 @@ impl VnetHeader {
     #[inline]
     #[must_use]
     pub const fn coalesced(self) -> Option<Coalesced> {
+        // With `NEEDS_CHECKSUM` the two fields are checksum offsets, not counts.
         if self.flags & (COALESCED | NEEDS_CHECKSUM) != COALESCED {
             return None;
         }

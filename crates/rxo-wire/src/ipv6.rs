@@ -77,6 +77,7 @@ fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
                 view.is_fragment = true;
                 return view;
             }
+            // Counts units of 4 bytes, minus 2 (RFC 4302 section 2.2); the others count units of 8, minus 1.
             AUTHENTICATION => (usize::from(*length) + 2) * 4,
             _ => (usize::from(*length) + 1) * 8,
         };

@@ -134,6 +134,7 @@ pub fn inside_at(frame: &[u8], outer: &Parsed, transport: usize) -> Option<Insid
         Transport::Other(GRE) => only(gre(body, payload, GRE_CHECKSUM | GRE_KEY)),
         _ => return None,
     };
+    // Several tunnels may fit the same bytes; the offset of the transport header decides.
     let is_meant = |inside: &Inside| {
         let Parsed { at, transport: carried, .. } = inside.parsed;
         at.transport as usize == transport

@@ -31,6 +31,7 @@ pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(
     }
     let every = u32::from(every.max(1));
     let inserted = (full - last) / every;
+    // Keeps every `spread`-th ACK if more were due than may be sent.
     let spread = (inserted + 1).div_ceil(MAX_ACKS_PER_STRETCH as u32).max(1);
     let mut walk = Walk { every: every * spread, since: 0, echo: None };
     for run in parts(runs, ack) {

@@ -63,6 +63,7 @@ impl Flow {
             Run { seq, segment_bytes, count, is_full, tsval }
         };
         let first = run(seq, segment_bytes, whole);
+        // The shorter last segment; if there is none, this run is empty and `push` ignores it.
         let second = run(first.end(), rest as u16, 1);
         self.runs.push(first);
         self.runs.push(second);
@@ -88,6 +89,7 @@ impl Flow {
             0 => return Err(PassReason::WindowUpdate),
             1.. => {}
         }
+        // A FIN takes one sequence number, which belongs to no run.
         let covers_fin = self.fin && self.runs.end().is_some_and(|end| end + 1 == ack);
         let until = if covers_fin { SeqNumber(ack.0.wrapping_sub(1)) } else { ack };
         if self.runs.start() != Some(last.ack) || !self.runs.has_boundary(until) {

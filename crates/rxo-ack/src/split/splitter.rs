@@ -192,6 +192,7 @@ impl Splitter {
             Some(reason) => Err(reason),
             None => missing(&mut self.numbers, flow, &tcp, self.config.every),
         };
+        // Recorded only now, because the search compares this ACK with the one before.
         if tcp.flags.contains(TcpFlags::ACK) {
             flow.note(tcp.ack, tcp.window);
         }

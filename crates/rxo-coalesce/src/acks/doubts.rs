@@ -66,6 +66,7 @@ impl Doubts {
     /// one.
     pub(super) fn is_any(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
         let since = age(since, epoch);
+        // Doubts since then have left the ring.
         if since > KEPT {
             return true;
         }

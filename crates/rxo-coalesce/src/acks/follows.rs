@@ -154,6 +154,7 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
         }
         // With another arrangement of options, these offsets would hold padding or the echo instead of TSval.
         let stamp = timestamp::<IP, _>(new);
+        // The top bit of the difference is set if TSval decreased, modulo 2³².
         let went_back = (stamp as u32).wrapping_sub(self.ts_value) >> 31;
         fixed | (stamp >> 32 ^ ALIGNED_TIMESTAMP) | u64::from(went_back)
     }

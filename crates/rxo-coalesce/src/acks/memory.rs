@@ -6,8 +6,8 @@
 //! recorded here. An ACK that acknowledges less than the recorded one was overtaken, and is not recorded.
 //!
 //! A flow is represented by its 64-bit seeded hash: two flows share a hash by chance once in 2⁶⁴, and no
-//! sender can arrange it. Memory is bounded: if there are more flows than entries, those with the latest ACKs
-//! are kept. The next ACK of any other flow is delivered alone.
+//! sender can arrange it. Memory is bounded: if there are more flows than entries, a new flow replaces one
+//! that was added earlier. The next ACK of a flow without an entry is delivered alone.
 
 use alloc::boxed::Box;
 
@@ -166,7 +166,8 @@ impl Memory {
         old.for_each(|entry| entry.epoch = DOUBTED);
     }
 
-    /// Stores `entry`: replaces the flow's own entry, else one that is only a lower bound, else the oldest.
+    /// Stores `entry`: replaces the flow's own entry, else one that is only a lower bound, else the one that was
+    /// added first.
     #[inline(always)]
     fn put(&mut self, entry: Entry) {
         if let Some(known) = self.find(entry.flow) {
@@ -175,6 +176,7 @@ impl Memory {
         }
         let set = self.set_of(entry.flow);
         let Some(Set(entries)) = self.sets.get_mut(set) else { return };
+        // New entries are put in front, so the last one of a kind was added first.
         let stale = entries.iter().rposition(|entry| entry.epoch < FIRST_EPOCH);
         entries.copy_within(..stale.unwrap_or(WAYS - 1), 1);
         entries[0] = entry;

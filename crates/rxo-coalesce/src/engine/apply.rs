@@ -47,6 +47,7 @@ impl<B: FrameBuffer> Engine<B> {
             self.note(place, segment);
             return self.append(place, segment.slot, 1, close);
         }
+        // The held segments leave before this one is delivered or held, so that the order is kept.
         if let (Some(place), Some(reason)) = (found, verdict.flushes()) {
             self.flush_held(place, reason, self.now);
         }

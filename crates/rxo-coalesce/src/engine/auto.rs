@@ -76,6 +76,7 @@ impl Pace {
     /// Records that a poll ends at `now`: updates the smoothed gap and the poll number.
     fn advance(&mut self, now: Instant) {
         let since = self.last_end.map_or(self.budget_ns, |last| now.nanos_since(last));
+        // Exponentially weighted average: the latest gap has the weight 1/4.
         self.gap_ns = (3 * self.gap_ns + since.min(self.budget_ns)) / 4;
         self.last_end = Some(now);
         self.poll = self.poll.wrapping_add(1);
@@ -124,6 +125,7 @@ impl Seen {
         *self = if is_carried {
             let polls = poll.wrapping_sub(self.poll);
             let share = self.share.checked_shr(polls).unwrap_or(0);
+            // Exponentially weighted average: the gain of this poll has the weight 1/2.
             let share = share + gained(self.segments) / 2;
             Self { poll, segments, polls: self.polls.saturating_add(polls), share }
         } else {

@@ -61,6 +61,7 @@ impl<B: FrameBuffer> Engine<B> {
         pairs.search(pair, |place| {
             let held = &held[usize::from(place)];
             let tail = held.chain.tail;
+            // A flushed flow leaves a stale entry, whose `tail` is no longer the last frame of a chain.
             if tail >= slot || !links.is_last_of(tail, place) {
                 Met::Gone
             } else if may_belong(key, &held.key) {
@@ -71,6 +72,7 @@ impl<B: FrameBuffer> Engine<B> {
         });
         while let Some(place) = self.store.pairs.next_found() {
             let is_meant = may_belong(key, &self.store.held[usize::from(place)].key);
+            // A flow that does not match was returned because its bucket is crowded.
             let reason = if is_meant { FlushReason::Order } else { FlushReason::Collision };
             self.flush_held(place, reason, self.now);
         }

@@ -33,6 +33,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
         self.flush_flow(&flow_key(plain.key, frame));
         self.deliver_untouched(at.slot(), starts, BypassReason::PureAck);
+        // The ACK interrupted a run only if the frame directly before it is the last one of a held flow.
         let Some(place) = self.store.slots.links.held_at(at.slot().wrapping_sub(1)) else {
             return Some(after);
         };

@@ -97,6 +97,8 @@ impl<B: FrameBuffer> Engine<B> {
                 prefetch_payload(frame);
             }
             let after = self.take_one(at, frame);
+            // Under policies that do not count packets, the counter starts at `u32::MAX` and 0 only reloads
+            // it.
             self.packets_left = self.packets_left.wrapping_sub(after - slot);
             if self.packets_left == 0 {
                 self.packets_left = packet_window(self.config.policy.hold);

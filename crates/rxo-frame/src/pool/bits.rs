@@ -38,7 +38,7 @@ impl Chain {
     }
 }
 
-/// An upper bound, which is no index itself: the number of indices must be lower.
+/// The number of indices must be below this value, so that it is never an index itself.
 pub(super) const END: u32 = u32::MAX;
 
 /// The count of an open set that contains all its indices.

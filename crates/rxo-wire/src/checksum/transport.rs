@@ -29,6 +29,7 @@ pub fn verify_transport(parsed: &Parsed, frame: &[u8], summer: Summer) -> bool {
         Transport::Udp(udp) if udp.checksum == 0 => parsed.ip.version == IpVersion::V4,
         Transport::Udp(udp) => {
             let start = parsed.at.transport as usize;
+            // The UDP length, not that of the packet, delimits the summed bytes.
             let datagram = frame.get(start..start + usize::from(udp.length));
             datagram.is_some_and(|it| is_right(&parsed.key, PROTOCOL_UDP, it, summer))
         }

@@ -224,6 +224,7 @@ impl<'f> Segments<'f> {
     /// the next.
     #[inline]
     pub fn next_headers(&mut self, out: &mut [u8]) -> Result<Option<&'f [u8]>, BuildError> {
+        // A copy, so that the segment stays the next one if an error occurs.
         let mut parts = self.parts.clone();
         let Some(part) = parts.next() else { return Ok(None) };
         let (needed, given) = (self.headers.len(), out.len());
