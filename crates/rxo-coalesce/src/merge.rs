@@ -1,11 +1,11 @@
 //! The merged header.
 //!
-//! It is the header of the last segment, so it has the last acknowledgement number, window and timestamp.
-//! Replaced are the sequence number and the IP ID, by those of the first segment; the lengths, by those of
-//! the aggregate; and the flags, by the union of all. The UDP length of merged datagrams is that of all
-//! together. A length beyond the range of the IP header is 0, as in Linux's BIG TCP; only a receiver of
-//! records gets such packets. In a tunnel, the outer headers get the lengths and checksums of the aggregate.
-//! The header is written once, into its own buffer; the original frames do not change.
+//! It is the header of the last segment, so it has the last acknowledgement number, window and timestamp. The
+//! sequence number and the IP ID are those of the first segment, the lengths those of the aggregate, and the
+//! flags the union of all. The UDP length of merged datagrams is that of all together. A length beyond the
+//! range of the IP header is 0, as in Linux's BIG TCP; only a receiver of records gets such packets. In a
+//! tunnel, the outer headers get the lengths and checksums of the aggregate. The header is written once, into
+//! its own buffer; the original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;

@@ -46,7 +46,7 @@ reasons! {
         OddFlags => "odd_flags",
         /// The ECE flag is set, and the policy accepts no flags but ACK and PSH.
         Ece => "ece",
-        /// An ACK without payload, under a policy that does not aggregate it.
+        /// An ACK without payload that the policy does not aggregate.
         PureAck => "pure_ack",
         /// A pure ACK that repeats the one before, which signals loss (RFC 5681 section 2).
         DuplicateAck => "duplicate_ack",

@@ -67,7 +67,8 @@ macro_rules! counters {
                 Self { $($field: $crate::Count::zip(&self.$field, &other.$field, apply),)* }
             }
 
-            /// Iterates over the fields that are one number, with their names, in the order of declaration.
+            /// Iterates over the fields that are a single number, with their names, in the order of
+            /// declaration.
             $vis fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 let fields = [$((stringify!($field), $crate::Count::single(&self.$field)),)*];
                 fields.into_iter().filter_map(|(name, number)| Some((name, number?)))

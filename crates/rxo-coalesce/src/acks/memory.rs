@@ -166,8 +166,8 @@ impl Memory {
         old.for_each(|entry| entry.epoch = DOUBTED);
     }
 
-    /// Stores `entry`: replaces the flow's own entry, else one that is only a lower bound, else the one that was
-    /// added first.
+    /// Stores `entry`: replaces the flow's own entry, else one that is only a lower bound, else the one that
+    /// was added first.
     #[inline(always)]
     fn put(&mut self, entry: Entry) {
         if let Some(known) = self.find(entry.flow) {

@@ -98,8 +98,8 @@ pub enum AckRule {
     Equal,
     /// The ACK number may change in any way. The merged header has the last one.
     Latest,
-    /// The ACK number must not decrease. The merged header has the last one, and the records have that of each
-    /// segment.
+    /// The ACK number must not decrease. The merged header has the last one, and the records have that of
+    /// each segment.
     NotDecreasing,
 }
 

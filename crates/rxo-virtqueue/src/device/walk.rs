@@ -7,7 +7,7 @@ use crate::config::DESCRIPTOR_BYTES;
 use crate::memory::{MOST_REGIONS, Memory, Place};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE};
 
-/// The access that the device needs to the buffers of a chain.
+/// The access of the device to the buffers of a chain: it reads or writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
