@@ -223,7 +223,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.append(place, slot, ran.count, close).map(|_| next_seq)
     }
 
-    /// Compares and verifies one frame after the other. `SHORT` is explained at [`headers_in`](crate::expected::headers_in).
+    /// Compares and verifies one frame after the other. `SHORT` is explained at
+    /// [`headers_in`](crate::expected::headers_in).
     #[inline(always)]
     fn run_over<S: Shape, const SHORT: bool>(&self, at: Cursor<'_, B>, place: u16) -> Option<Ran> {
         let held = &self.store.held[usize::from(place)];
