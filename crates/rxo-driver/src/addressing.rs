@@ -1,4 +1,4 @@
-//! Gives an interface addresses and routes, for a device that this process made.
+//! Adds addresses and routes to an interface that this process created.
 
 use std::net::IpAddr;
 
@@ -9,9 +9,9 @@ use crate::fault;
 use crate::interface::Interface;
 
 impl Interface {
-    /// Adds an address with a prefix of `prefix` bits; the system then has a route to that prefix. Duplicate
-    /// address detection is skipped. Nothing happens if it is there already. The address is gone when the
-    /// interface is.
+    /// Adds the address `ip` with a prefix of `prefix` bits; the system then has a route to that prefix.
+    /// Duplicate address detection is skipped. An address that is already there is not an error. The kernel
+    /// removes the address together with the interface.
     ///
     /// # Errors
     /// If the prefix is too long, privilege is missing, or the interface no longer exists.
@@ -25,11 +25,13 @@ impl Interface {
         self.change(&request, &format!("add the address {ip}/{prefix} to"))
     }
 
-    /// Adds a route to the first `prefix` bits of `ip` through this interface, without a gateway. It replaces
-    /// one to the same prefix. The route is gone when the interface is. The interface must be up.
+    /// Adds a route to the first `prefix` bits of `ip` through this interface, without a gateway. Replaces an
+    /// existing route to the same prefix. The kernel removes the route together with the interface, which
+    /// must be up.
     ///
     /// # Errors
-    /// If bits behind the prefix are set, privilege is missing, or the interface is down or no longer exists.
+    /// If bits of `ip` beyond the prefix are set, privilege is missing, or the interface is down or no longer
+    /// exists.
     pub fn add_route(&self, ip: IpAddr, prefix: u8) -> Result<(), DeviceError> {
         let (family, bytes) = family(ip);
         let scope = if ip.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };

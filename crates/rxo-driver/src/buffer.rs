@@ -1,33 +1,35 @@
-//! The memory of received frames: one type for the sources of every device, so that any source
-//! goes with any sink.
+//! The memory of received frames: one buffer type for the sources of all devices, so that any source works
+//! with any sink.
 
 use rxo_frame::{FrameBuffer, PoolBuf};
 use rxo_vnet::VNET_HEADER_BYTES;
 
 use crate::packet::ring::SlotBuf;
 
-/// Room for the largest IP packet, its Ethernet header, two VLAN tags, and a `virtio_net_hdr`. An
-/// odd number of cache lines, so that the first lines of such buffers do not all meet in one set.
+/// Size of a buffer that holds the largest IP packet, its Ethernet header, two VLAN tags, and a
+/// `virtio_net_hdr`. An odd number of cache lines, so that the first lines of consecutive buffers do not
+/// share one cache set.
 pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
 
-/// Room for the largest packet that Linux makes where `gso_max_size` or `gro_max_size` is above
-/// 64 KiB (BIG TCP): eight times as much.
+/// Size of a buffer for the largest packet that Linux makes where `gso_max_size` or `gro_max_size` is above
+/// 64 KiB (BIG TCP): about eight times [`LARGE_BUFFER_BYTES`].
 pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 
-/// A frame's bytes, lent by a source. Dropping it gives the memory back, in any order and on any
-/// thread, even after the source is gone.
+/// A frame's bytes, lent by a source. Dropping the buffer returns the memory, in any order and on any thread,
+/// even after the source is gone.
 ///
-/// It is a slot of a packet socket's ring, a buffer of a pool, or a copy that middleware made. Drop it soon: the
-/// kernel cannot fill a slot that is held, and while the oldest slots of a lap are held it drops what arrives.
+/// The memory is a slot of a packet socket's ring, a buffer of a pool, or a copy that middleware made. Drop
+/// it soon: the kernel cannot fill a slot that is held. While the oldest slots of the ring are held, the
+/// kernel drops new frames.
 #[derive(Debug)]
 pub struct DeviceBuf(Memory);
 
 #[derive(Debug)]
 enum Memory {
     Slot(SlotBuf),
-    /// The frame follows a header of so many bytes.
+    /// A pooled buffer in which the frame follows a header of this many bytes.
     Pooled(PoolBuf, u8),
-    /// Nothing but the frame, in memory of its own.
+    /// A vector of its own that contains only the frame.
     Copied(Vec<u8>),
 }
 
@@ -37,20 +39,20 @@ impl DeviceBuf {
         Self(Memory::Slot(slot))
     }
 
-    /// A buffer in which the frame follows a `virtio_net_hdr`.
+    /// Wraps a pooled buffer in which the frame follows a `virtio_net_hdr`.
     #[inline]
     pub(crate) const fn pooled(buffer: PoolBuf) -> Self {
         Self::behind(VNET_HEADER_BYTES, buffer)
     }
 
-    /// A buffer in which the frame follows a header of so many bytes.
+    /// Wraps a pooled buffer in which the frame follows a header of `header_bytes` bytes (at most 255).
     #[inline]
     pub(crate) const fn behind(header_bytes: usize, buffer: PoolBuf) -> Self {
         Self(Memory::Pooled(buffer, header_bytes as u8))
     }
 
-    /// Copies a frame out of its slot into `buffer` and gives the slot back. Does nothing if the
-    /// frame is in a buffer already or does not fit.
+    /// Copies a frame out of its ring slot into `buffer` and releases the slot. Does nothing if the frame is
+    /// not in a slot or does not fit into `buffer`.
     pub(crate) fn detach_into(&mut self, mut buffer: PoolBuf) {
         let Memory::Slot(slot) = &self.0 else { return };
         let bytes = slot.bytes();
@@ -63,7 +65,7 @@ impl DeviceBuf {
     }
 }
 
-/// Takes a copy of a frame. Does not allocate.
+/// Takes ownership of a vector that contains a whole frame. Does not allocate.
 impl From<Vec<u8>> for DeviceBuf {
     fn from(frame: Vec<u8>) -> Self {
         Self(Memory::Copied(frame))
@@ -71,7 +73,7 @@ impl From<Vec<u8>> for DeviceBuf {
 }
 
 impl Default for DeviceBuf {
-    /// No bytes, and no memory of a device.
+    /// Returns an empty buffer that borrows no memory of a device.
     #[inline]
     fn default() -> Self {
         Self::pooled(PoolBuf::default())

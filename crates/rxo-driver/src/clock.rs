@@ -1,7 +1,7 @@
-//! The clocks: the only place where the live parts of this workspace read the time.
+//! Clocks: the only module through which the live parts of this workspace read the time.
 //!
-//! Everything above takes an [`Instant`] as an argument. Contract: [`now`] never goes back, and
-//! `StampScale` converts the kernel's stamps to the same clock.
+//! All other code takes an [`Instant`] as an argument. Contract: [`now`] never goes back, and `StampScale`
+//! converts the kernel's wall-clock timestamps to the same clock.
 #![allow(unsafe_code, reason = "clock_gettime takes a pointer")]
 
 use rxo_frame::Instant;
@@ -12,38 +12,40 @@ pub fn now() -> Instant {
     Instant::from_nanos(read_ns(libc::CLOCK_MONOTONIC))
 }
 
-/// The processor time of this thread so far, in nanoseconds, user and system together.
+/// Returns the processor time that this thread has used so far, in nanoseconds, user and system together.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
     read_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Converts the kernel's stamps, which are on the wall clock, to the monotonic clock.
+/// Converts the kernel's timestamps, which are on the wall clock, to the monotonic clock.
 ///
-/// The offset between the clocks is read for every batch, so that a wall clock that jumps spoils only
-/// the stamps of the frames in the ring at that time. [`StampScale::arrival`] clamps even those between
-/// a time before which nothing arrived and the reading.
+/// The offset between the clocks is read again for every batch, so a jump of the wall clock spoils only the
+/// timestamps of the frames in the ring at that time. [`StampScale::arrival`] clamps even those to the range
+/// from `earliest` to the time of the reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StampScale {
     now: Instant,
     wall_ns: u64,
-    /// The earliest arrival that is returned.
+    /// The lower bound of the arrival times that [`arrival`](Self::arrival) returns.
     earliest: Instant,
 }
 
 impl StampScale {
-    /// Reads both clocks, a few nanoseconds apart. No frame to be converted arrived before `earliest`.
+    /// Reads both clocks, a few nanoseconds apart. The caller guarantees that no frame to be converted
+    /// arrived before `earliest`.
     pub(crate) fn take(earliest: Instant) -> Self {
         let wall_ns = read_ns(libc::CLOCK_REALTIME);
         Self { now: now(), wall_ns, earliest }
     }
 
-    /// When the clocks were read.
+    /// Returns the instant at which the clocks were read.
     pub(crate) const fn taken_at(&self) -> Instant {
         self.now
     }
 
-    /// When a frame arrived that has the stamp `stamp_ns`; not later than the reading.
+    /// Converts the kernel's timestamp `stamp_ns` (wall clock) to an arrival time between `earliest` and the
+    /// reading.
     pub(crate) fn arrival(&self, stamp_ns: u64) -> Instant {
         let age_ns = self.wall_ns.saturating_sub(stamp_ns);
         let arrived_at = Instant::from_nanos(self.now.as_nanos().saturating_sub(age_ns));
@@ -77,7 +79,7 @@ mod tests {
         assert_eq!(SCALE.arrival(2_000_000_000), NOW);
     }
 
-    /// After the wall clock was set forward, what was stamped before looks older than the queue is.
+    /// A wall clock that is set forward makes older timestamps appear older than the ring; they are clamped.
     #[test]
     fn no_stamp_is_older_than_what_it_stands_in() {
         for stamp_ns in [0, 1, 900_000_000, 998_000_000] {

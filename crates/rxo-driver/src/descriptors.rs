@@ -1,7 +1,7 @@
-//! Descriptors that travel over unix sockets, beside bytes.
+//! Descriptors sent over unix sockets together with bytes.
 //!
-//! It is separate because guests and the two processes of a run send them. Contract: every descriptor that comes is
-//! owned, and closed when it is dropped.
+//! Separate because both guests and the processes of a run send descriptors. Contract: every received
+//! descriptor is owned, and closed when it is dropped.
 #![allow(
     unsafe_code,
     reason = "descriptors travel in control messages, which are made of pointers"
@@ -11,24 +11,24 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// The most descriptors that one message may carry: those of a table of memory regions.
+/// The most descriptors that one message may carry: as many as a table of memory regions has.
 pub const MOST_DESCRIPTORS: usize = 8;
 
-/// Room for the control message of [`MOST_DESCRIPTORS`] descriptors, in 8-byte words. The kernel cuts
-/// off what does not fit, and says so.
+/// The size of the control message for [`MOST_DESCRIPTORS`] descriptors, in 8-byte words. The kernel cuts off
+/// descriptors that do not fit, and reports that.
 const CONTROL_WORDS: usize = 2 + MOST_DESCRIPTORS.div_ceil(2);
 
-/// Bytes that came over a socket, and the descriptors that came with them.
+/// Bytes received from a socket, and the descriptors that came with them.
 #[derive(Debug)]
 pub(crate) struct Received {
-    /// How many bytes.
+    /// The number of bytes; 0 if the other end has closed the socket.
     pub(crate) count: usize,
     pub(crate) files: Vec<OwnedFd>,
-    /// Whether there were more descriptors than a message may have.
+    /// `true` if the message had more descriptors than the limit; the kernel has dropped the excess.
     pub(crate) is_cut: bool,
 }
 
-/// Receives bytes into `target`. `flags` are those of `recvmsg`.
+/// Receives bytes into `target`, and the descriptors that come with them. `flags` are those of `recvmsg`.
 pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     target: &mut [u8],
@@ -46,7 +46,7 @@ pub(crate) fn receive(
     Ok(Received { count, files, is_cut: message.msg_flags & libc::MSG_CTRUNC != 0 })
 }
 
-/// The descriptors of a received message.
+/// Takes ownership of the descriptors of a received message.
 ///
 /// # Safety
 /// `recvmsg` must have filled in `message`, once, and its control memory must be live.
@@ -59,7 +59,7 @@ unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
         if (one.cmsg_level, one.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
             // SAFETY: takes a number only.
             let before = unsafe { libc::CMSG_LEN(0) } as usize;
-            // The type of the length depends on the C library.
+            // The integer type of the length depends on the C library.
             let length: usize = one.cmsg_len as _;
             let count = length.saturating_sub(before) / size_of::<RawFd>();
             // SAFETY: the data of the header begins there.
@@ -77,7 +77,7 @@ unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
     taken
 }
 
-/// Sends `bytes` with `files`, whole, without waiting.
+/// Sends all of `bytes` together with `files`, without blocking.
 pub(crate) fn send(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
@@ -109,7 +109,7 @@ pub(crate) fn send(
     }
 }
 
-/// Writes the control message.
+/// Writes the descriptors of `files` into the control message.
 ///
 /// # Safety
 /// The control memory of `message` must be live, writable, aligned for a header, and large enough.

@@ -6,12 +6,13 @@ use rxo_device::DeviceError;
 
 use crate::Finding;
 
-/// An error of the system with a message.
+/// Creates an error of the system with a message.
 pub(crate) fn system(message: impl Into<String>, source: io::Error) -> DeviceError {
     DeviceError::System { message: message.into(), source }
 }
 
-/// Opening `device` failed. The message names missing privilege or memory if that is the reason.
+/// Creates the error for a failure to open `device`. The message names missing privilege or memory if that is
+/// the reason.
 pub(crate) fn opening(device: &str, source: io::Error) -> DeviceError {
     let remedy = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => "run as root or give CAP_NET_RAW and CAP_NET_ADMIN",
@@ -21,33 +22,33 @@ pub(crate) fn opening(device: &str, source: io::Error) -> DeviceError {
     system(format!("cannot open {device}; {remedy}"), source)
 }
 
-/// There is no interface `name`.
+/// Creates the error for an interface `name` that does not exist.
 pub(crate) fn no_such_interface(device: &str, name: &str) -> DeviceError {
     DeviceError::Usage(format!("{device}: {}", no_interface(name)))
 }
 
-/// The line without the device, for an interface that is looked up by itself.
+/// Returns the message for an interface that does not exist, without a device's name.
 pub(crate) fn no_interface(name: &str) -> String {
     format!("there is no interface `{name}` here; `ip link` lists those there are")
 }
 
-/// The interface exists but is down.
+/// Creates the error for an interface that exists but is down.
 pub(crate) fn is_down(device: &str, name: &str) -> DeviceError {
     system(down(device, name).to_string(), io::Error::from_raw_os_error(libc::ENETDOWN))
 }
 
-/// The finding for such an interface.
+/// Creates the finding for an interface that is down.
 pub(crate) fn down(device: &str, name: &str) -> Finding {
     let remedy = format!("bring it up with `ip link set {name} up`");
     Finding::breaks("state", format!("{device} is down"), remedy)
 }
 
-/// Whether an error says that the device exists, but is down.
+/// Returns `true` if `error` means that the device exists, but is down.
 pub(crate) fn means_down(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::EIO))
 }
 
-/// Whether an error says that the device no longer exists.
+/// Returns `true` if `error` means that the device no longer exists.
 pub(crate) fn means_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::EBADFD | libc::EBADF))
 }

@@ -1,23 +1,23 @@
-//! Findings: what was looked at before a run, what is there, and what to do about it.
+//! Findings: the results of checks before a run, each with its value and its remedy.
 //!
-//! Every check makes them: of the machine, of an interface, and of what a run would change. A run refuses the first that
-//! would break something; `rxo doctor` and `--dry-run` show all.
+//! Checks of the machine, of an interface, and of the changes that a run would make all return findings. A
+//! run refuses the first that would break something; `rxo doctor` and `--dry-run` show all.
 
 use std::fmt;
 use std::io;
 
 use crate::DeviceName;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its name. It stays the same from version to version, because scripts read it.
+    /// The check's name. It stays the same from version to version, because scripts read it.
     pub name: &'static str,
-    /// The device that it is about, such as `packet:eth1`; `None` for the machine.
+    /// The device that was checked, such as `packet:eth1`; `None` for the machine.
     pub device: Option<String>,
     /// The consequence for a run.
     pub state: State,
-    /// The value, or the fault.
+    /// The value that was found, or the fault, as text.
     pub found: String,
     /// The remedy; empty if there is nothing to do.
     pub remedy: String,
@@ -26,18 +26,18 @@ pub struct Finding {
 /// The consequence of a finding for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// None: all is well.
+    /// All is well.
     Fine,
-    /// A run works, but slower, or something beside it does not.
+    /// A run works, but slower, or something else on the machine does not work.
     Limited,
     /// A run is refused, or cannot work.
     Breaks,
-    /// Unknown: this process may not look.
+    /// Unknown: this process lacks the privilege for the check.
     NotRun,
 }
 
 impl State {
-    /// Its name.
+    /// Returns the state's name, as `rxo doctor` prints it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,19 +82,19 @@ impl Finding {
         }
     }
 
-    /// The finding, about `device`.
+    /// Returns the finding with `device` as the device that was checked.
     pub(crate) fn about(self, device: &DeviceName) -> Self {
         Self { device: Some(device.to_string()), ..self }
     }
 
-    /// A check that this process may not do without the privilege `needs`.
+    /// Creates the finding for a check that this process may not do without the privilege `needs`.
     pub(crate) fn not_run(name: &'static str, needs: &str) -> Self {
         let (found, remedy) = (format!("needs {needs}"), "run as root".to_owned());
         Self { name, device: None, state: State::NotRun, found, remedy }
     }
 
-    /// A check that failed with `error`: not run if the privilege `needs` is missing, otherwise what `failed` makes of the
-    /// error.
+    /// Creates the finding for a check that failed with `error`: [`State::NotRun`] if the privilege `needs`
+    /// is missing, otherwise the result of `failed`, which gets the error's text.
     pub(crate) fn failed(
         (name, needs): (&'static str, &str),
         error: &io::Error,
@@ -107,7 +107,7 @@ impl Finding {
     }
 }
 
-/// The line for a user: the fault and the remedy.
+/// Writes the line for a user: the value or fault, then the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { found, remedy, .. } = self;

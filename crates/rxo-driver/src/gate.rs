@@ -1,14 +1,16 @@
-//! What the kernel or a guest says of a frame, compared with the frame.
+//! Gate: compares the description of a frame, which the kernel or a guest supplies, with the frame itself.
 //!
-//! Separate from the sources that ask it, because it is one decision for all: kernels forget tunnels, some of their
-//! frames are longer than their own headers can say, and a guest says what it likes.
+//! Separate from the sources that use it, because the decision is the same for all. Descriptions are not
+//! reliable: kernels omit tunnels, some frames are longer than their own headers can say, and a guest may say
+//! anything.
 
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 use rxo_vnet::{Invalid, admit};
 
-/// What is true of `frame` of what was said. `None` if the frame cannot be carried: it is a GSO frame of a kind that it
-/// neither is nor contains. A frame whose headers cannot be read stays as it is described: it is longer than 64 KiB, say, or
-/// its sender leaves the length in the IP header to the device.
+/// Returns the description `said` of `frame` with its faults corrected. `None` if the frame cannot be
+/// carried: it is described as a GSO frame of a kind that it neither is nor contains. If the headers cannot
+/// be read, the description stays: the frame is longer than 64 KiB, say, or its sender leaves the length in
+/// the IP header to the device.
 #[inline]
 pub(crate) fn compared(
     link: LinkKind,

@@ -1,9 +1,9 @@
 //! Guard process: undoes the changes of a run however the working process ends.
 //!
-//! [`split`] forks this process. Both processes hold the same locks and sockets, and have the same
-//! state. A channel between them closes when either ends, so each notices at once that the other has
-//! ended, panicked or was killed, and can do the rest. [`detach`] makes a process that belongs to no group of this one,
-//! for the case that both end at once.
+//! [`split`] forks this process. Both processes hold the same locks and sockets, and have the same state. A
+//! channel between them closes when either ends, so each notices at once that the other has ended, panicked
+//! or was killed, and can do the rest. [`detach`] starts a process in a session of its own, for the case that
+//! both end at once.
 #![allow(unsafe_code, reason = "fork, kill and waitpid have no safe face in the standard library")]
 
 use std::fs;
@@ -18,19 +18,19 @@ use libc::pid_t;
 
 use crate::{clock, wait};
 
-/// The process after a fork: the first one, or the guard beside it.
+/// The two sides after [`split`].
 #[derive(Debug)]
 pub enum Side {
-    /// The first one, which waits for the other.
+    /// The original process, which waits for the worker.
     Keeper(Worker),
     /// The new process, with its end of the channel.
     Worker(UnixStream),
 }
 
-/// The new process, as the first one has it.
+/// The new process, as the original one sees it.
 #[derive(Debug)]
 pub struct Worker {
-    /// This process's end of the channel.
+    /// The original process's end of the channel.
     pub channel: UnixStream,
     process: pid_t,
 }
@@ -38,7 +38,7 @@ pub struct Worker {
 /// Forks this process, which must have only one thread.
 ///
 /// # Errors
-/// If it has more threads, or the system cannot start another process.
+/// If this process has more threads, or the system cannot start another process.
 pub fn split() -> io::Result<Side> {
     let (keepers, workers) = UnixStream::pair()?;
     Ok(match fork()? {
@@ -47,30 +47,31 @@ pub fn split() -> io::Result<Side> {
     })
 }
 
-/// Which of two processes this one is, if the new one belongs to no group of the other.
+/// The two sides after [`detach`].
 #[derive(Debug)]
 pub enum Detached {
-    /// The first one.
+    /// The original process.
     Here {
-        /// Its end of a channel.
+        /// The original process's end of the channel.
         channel: UnixStream,
-        /// The new one.
+        /// The new process.
         child: Child,
     },
-    /// The new one.
+    /// The new process.
     There {
-        /// Its end of the channel.
+        /// The new process's end of the channel.
         channel: UnixStream,
-        /// The first one, and its number; `None` if the kernel is older than Linux 5.3.
+        /// The original process, and its process number; `None` before Linux 5.3.
         starter: Option<(Process, u32)>,
     },
 }
 
-/// Starts a process in a session of its own, which `ps` shows as `name`. Requests to end do not reach it by a terminal or a group, and it ignores
-/// them; a lack of memory ends it last. This process must have only one thread.
+/// Starts a process in a session of its own, which `ps` shows as `name`. A terminal or a process group cannot
+/// end it, it ignores the signals that ask it to end, and the kernel kills it last when memory runs out. The
+/// calling process must have only one thread.
 ///
 /// # Errors
-/// As [`split`].
+/// As for [`split`].
 pub fn detach(name: &str) -> io::Result<Detached> {
     let (here, there) = UnixStream::pair()?;
     // SAFETY: takes nothing.
@@ -88,25 +89,25 @@ pub fn detach(name: &str) -> io::Result<Detached> {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     protect();
-    // If it cannot be set, the name of the program is right as well.
+    // If the name cannot be set, `ps` shows the program's name, which is acceptable.
     _ = fs::write("/proc/self/comm", name);
     Ok(Detached::There { channel: there, starter })
 }
 
-/// Waits until the process at the other end of `channel` has ended, or has closed it.
+/// Waits until the process at the other end of `channel` has ended, or has closed its end.
 pub fn await_end(channel: &UnixStream) {
     let mut channel = channel;
-    // Nothing is ever sent. An error is an end as well.
+    // The other end never sends a byte. A read error counts as its end.
     while matches!(io::Read::read(&mut channel, &mut [0]), Ok(1)) {}
 }
 
-/// Asks the kernel to end another process than this one if memory is short. Without privilege nothing changes.
+/// Asks the kernel to kill this process last when memory runs out. Does nothing without privilege.
 pub fn protect() {
     _ = fs::write("/proc/self/oom_score_adj", "-1000");
 }
 
 fn fork() -> io::Result<pid_t> {
-    // A lock that another thread held would stay locked in the new process.
+    // A lock that another thread holds would stay locked in the new process.
     if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
         return Err(io::Error::other("a process with several threads cannot be split"));
     }
@@ -131,12 +132,12 @@ fn wait_for(process: pid_t) -> io::Result<libc::c_int> {
     }
 }
 
-/// A process that this one has started.
+/// A process that this process has started.
 #[derive(Debug)]
 pub struct Child(pid_t);
 
 impl Child {
-    /// Waits for its end, at most for `patience`.
+    /// Waits for the end of the process, at most for `patience`.
     pub fn wait_within(self, patience: Duration) {
         let until = clock::now() + patience;
         let mut status = 0;
@@ -149,12 +150,12 @@ impl Child {
     }
 }
 
-/// A process, whatever else gets its number later.
+/// A handle on a process (pidfd) that stays valid even if its number is reused.
 #[derive(Debug)]
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// The process that has this number now.
+    /// Opens the process that has this number now. `None` if there is none, or before Linux 5.3.
     fn of(process: pid_t) -> Option<Self> {
         // SAFETY: takes numbers only.
         let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
@@ -163,7 +164,7 @@ impl Process {
         Some(Self(unsafe { OwnedFd::from_raw_fd(file) }))
     }
 
-    /// Kills it. One that has ended already is no error.
+    /// Kills the process. A process that has ended already is not an error.
     pub fn kill(&self) {
         let (file, none) = (self.0.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
         // SAFETY: the descriptor is open, and no information is given.
@@ -172,42 +173,42 @@ impl Process {
 }
 
 impl AsFd for Process {
-    /// Readable once the process has ended, with all that it had.
+    /// Returns a descriptor that becomes readable once the process has ended and released its resources.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
 impl From<OwnedFd> for Process {
-    /// The process of a descriptor that another process has opened for it.
+    /// Takes ownership of a pidfd that another process has opened and sent.
     fn from(file: OwnedFd) -> Self {
         Self(file)
     }
 }
 
 impl Worker {
-    /// Kills it.
+    /// Kills the worker process.
     pub fn kill(&self) {
         // SAFETY: kill takes numbers only. The process was not waited for, so that its number is
         // still its own.
         unsafe { libc::kill(self.process, libc::SIGKILL) };
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the worker process.
     ///
     /// # Errors
-    /// If the system refuses to wait for it.
+    /// If the system refuses to wait for the process.
     pub fn wait(self) -> io::Result<ExitStatus> {
         wait_for(self.process).map(ExitStatus::from_raw)
     }
 
-    /// Its number.
+    /// Returns the process number.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.process.unsigned_abs()
     }
 
-    /// A descriptor of it, to be sent to another process; `None` if the kernel is older than Linux 5.3.
+    /// Opens a pidfd of the worker, to be sent to another process; `None` before Linux 5.3.
     pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
         Process::of(self.process).map(|process| process.0)
     }

@@ -1,14 +1,15 @@
-//! The memory that this process takes of the system, and what it has freed of it.
+//! Heap: the memory that this process uses, and returning freed memory to the system.
 //!
-//! glibc keeps freed memory for the next allocation, and gives back only what is free at the end of a heap. After a crowd of
-//! connections that is little: one small block that is still used near the end holds everything before it. Other C
-//! libraries give back more by themselves, or have no call for it.
+//! glibc keeps freed memory for later allocations, and returns only memory that is free at the end of a heap.
+//! After many connections have closed that is little: one small block in use near the end keeps everything
+//! before it. Other C libraries return more by themselves, or have no function for it.
 #![allow(unsafe_code, reason = "a call of the C library")]
 
 use std::fs;
 
-/// Gives the system what is free, as far as whole pages are. Takes some milliseconds for 100 MB, during which other threads
-/// may have to wait for memory; so it is for a time at which little happens. Does nothing where the C library is not glibc.
+/// Returns free heap memory to the system, as far as whole pages are free. Takes some milliseconds for 100
+/// MB, during which other threads may wait for allocations; so call it when there is little traffic. Does
+/// nothing if the C library is not glibc.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes a number, and glibc locks each heap while it looks at it.
@@ -17,20 +18,22 @@ pub fn give_back() {
     }
 }
 
-/// Memory of this process, in bytes. 0 where the system does not say.
+/// The memory of this process, in bytes. A value is 0 if the system does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What it takes of the system: its resident set, with what is freed and not given back.
+    /// The resident set size, including memory that is freed but not returned.
     pub resident_bytes: u64,
-    /// What of that the C library has in its pools: it was freed and serves the next allocations, and [`give_back`] returns
-    /// it as far as whole pages are free. An estimate, and at most what is free in the heaps: the anonymous memory that is
-    /// resident, less what is in use in the heaps. Stacks and blocks that are mapped by themselves make it larger, memory
-    /// that was allocated and never touched makes it smaller. 0 where the C library is not glibc of version 2.33 or later.
+    /// The part of the resident memory that the C library keeps for later allocations, and that [`give_back`]
+    /// returns as far as whole pages are free. An estimate: the resident anonymous memory minus the heap
+    /// memory in use, and at most the free heap memory. Stacks and blocks that are mapped by themselves make
+    /// it too large, memory that was allocated and never touched makes it too small. 0 if the C library is
+    /// not glibc 2.33 or later.
     pub pooled_bytes: u64,
 }
 
 impl Memory {
-    /// Asks the system and the C library, which looks at each of its heaps; takes some microseconds.
+    /// Reads the values from the system and from the C library, which examines each of its heaps; takes some
+    /// microseconds.
     #[must_use]
     pub fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -45,7 +48,7 @@ impl Memory {
     }
 }
 
-/// What the C library's heaps have, without blocks that are mapped by themselves.
+/// Used and free memory in the C library's heaps, without blocks that are mapped by themselves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heaps {
     used_bytes: u64,
@@ -53,7 +56,8 @@ struct Heaps {
 }
 
 impl Heaps {
-    /// Looked up by its name, because glibc has this only since version 2.33, and the one before counts to 2 GB.
+    /// Looks the function up by name, because `mallinfo2` exists only since glibc 2.33, and its predecessor
+    /// counts only to 2 GB.
     #[cfg(target_env = "gnu")]
     fn now() -> Self {
         type MallInfo2 = unsafe extern "C" fn() -> libc::mallinfo2;
@@ -78,7 +82,7 @@ impl Heaps {
 mod tests {
     use super::*;
 
-    /// As after a crowd of connections: of many blocks a few are left, all over the heap.
+    /// Frees most of many blocks, so that the rest is spread over the heap, as after many connections.
     #[test]
     fn what_was_freed_goes_back_although_some_blocks_stay() {
         const BLOCKS: usize = 32 << 10;

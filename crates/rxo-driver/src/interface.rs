@@ -1,8 +1,8 @@
-//! A network interface's settings: index, MTU, up or down, hardware address, offloads.
+//! Settings of a network interface: index, MTU, up or down, hardware address, offloads.
 //!
-//! It is separate because packet sockets, TAPs and runs all read and change them. Contract: a change
-//! takes effect at once, and the caller can undo it with the values that it read before. An error names
-//! the interface and the change.
+//! Separate because packet sockets, TAPs and runs all read and change them. Contract: a change takes effect
+//! at once, and the caller can undo it with the values that it read before. An error names the interface and
+//! the change.
 #![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
 
 mod ethtool;
@@ -16,16 +16,16 @@ use rxo_device::DeviceError;
 use self::ethtool::Value;
 use crate::{fault, sys};
 
-/// An interface of the network namespace this thread is in.
+/// An interface of the network namespace of this thread.
 #[derive(Debug)]
 pub struct Interface {
     name: String,
-    /// Identifies the interface: a name may change, or pass to another interface.
+    /// The index, which identifies the interface: its name may change, or pass to another interface.
     index: i32,
     control: OwnedFd,
 }
 
-/// Work that an interface may do for the stack, as `ethtool -k` lists it.
+/// An offload that an interface may have on, as `ethtool -k` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
     /// The device verifies checksums of received packets.
@@ -41,7 +41,7 @@ pub enum Feature {
 }
 
 impl Interface {
-    /// Finds `name`.
+    /// Finds the interface `name`; alternative names work too.
     ///
     /// # Errors
     /// If there is no such interface, or no socket can be opened.
@@ -58,14 +58,14 @@ impl Interface {
         Ok(Self { name: name.to_owned(), index, control })
     }
 
-    /// The name of the interface with this index; `None` if there is none.
+    /// Returns the name of the interface with this index; `None` if there is none.
     #[must_use]
     pub fn name_of(index: u32) -> Option<String> {
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
         Self::named(control.as_fd(), index)
     }
 
-    /// [`Interface::name_of`], asked by a socket that is open.
+    /// Returns the same as [`Interface::name_of`], but uses the open socket `control`.
     pub(crate) fn named(control: BorrowedFd<'_>, index: u32) -> Option<String> {
         let mut request = <ifreq as sys::Plain>::zeroed();
         request.ifr_ifru.ifru_ifindex = index.cast_signed();
@@ -75,24 +75,24 @@ impl Interface {
         String::from_utf8(bytes.collect()).ok()
     }
 
-    /// Its name.
+    /// Returns the name by which the interface was found.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its index in this namespace.
+    /// Returns the interface's index in its namespace.
     ///
     /// # Errors
-    /// If it no longer exists.
+    /// If the interface no longer exists.
     pub fn index(&self) -> Result<i32, DeviceError> {
         self.request().map(|_| self.index)
     }
 
-    /// The largest IP packet, in bytes.
+    /// Returns the MTU, the size of the largest IP packet, in bytes.
     ///
     /// # Errors
-    /// If it no longer exists.
+    /// If the interface no longer exists.
     pub fn mtu(&self) -> Result<u32, DeviceError> {
         let request = self.get(libc::SIOCGIFMTU, "read the MTU of")?;
         // SAFETY: the kernel has filled in this member.
@@ -109,17 +109,17 @@ impl Interface {
         self.call(libc::SIOCSIFMTU, &mut request, &format!("set an MTU of {mtu} on"))
     }
 
-    /// How many packets its queue holds (`txqueuelen`).
+    /// Returns the capacity of the transmit queue in packets (`txqueuelen`).
     ///
     /// # Errors
-    /// If it no longer exists.
+    /// If the interface no longer exists.
     pub fn queue_packets(&self) -> Result<u32, DeviceError> {
         let request = self.get(libc::SIOCGIFTXQLEN, "read the queue length of")?;
         // SAFETY: the kernel has filled in this member, as `ifr_qlen`, an `int`.
         Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_metric }).unwrap_or(0))
     }
 
-    /// Sets how many packets its queue holds.
+    /// Sets the capacity of the transmit queue, in packets.
     ///
     /// # Errors
     /// If the device refuses that number, or privilege is missing.
@@ -129,18 +129,18 @@ impl Interface {
         self.call(libc::SIOCSIFTXQLEN, &mut request, "set the queue length of")
     }
 
-    /// Whether it is up.
+    /// Returns `true` if the interface is up.
     ///
     /// # Errors
-    /// If it no longer exists.
+    /// If the interface no longer exists.
     pub fn is_up(&self) -> Result<bool, DeviceError> {
         Ok(self.flags()? & libc::IFF_UP as c_short != 0)
     }
 
-    /// Takes it up or down.
+    /// Brings the interface up or takes it down.
     ///
     /// # Errors
-    /// If it no longer exists, or privilege is missing.
+    /// If the interface no longer exists, or privilege is missing.
     pub fn set_up(&self, up: bool) -> Result<(), DeviceError> {
         let flags = self.flags()?;
         let bit = libc::IFF_UP as c_short;
@@ -150,10 +150,10 @@ impl Interface {
         self.call(libc::SIOCSIFFLAGS, &mut request, what)
     }
 
-    /// Its Ethernet address.
+    /// Returns the Ethernet address; all zeros for loopback.
     ///
     /// # Errors
-    /// If it no longer exists.
+    /// If the interface no longer exists.
     pub fn hardware_address(&self) -> Result<[u8; 6], DeviceError> {
         let request = self.get(libc::SIOCGIFHWADDR, "read the address of")?;
         // SAFETY: the kernel has filled in this member.
@@ -165,10 +165,10 @@ impl Interface {
         Ok(bytes)
     }
 
-    /// Whether `feature` is on.
+    /// Returns `true` if `feature` is on.
     ///
     /// # Errors
-    /// If the device does not report it.
+    /// If the device does not report the feature.
     pub fn feature(&self, feature: Feature) -> Result<bool, DeviceError> {
         let mut value = Value { command: feature.commands().0, data: 0 };
         self.ethtool(&mut value, &format!("read {feature:?} of"))?;
@@ -190,7 +190,8 @@ impl Interface {
         Ok(unsafe { request.ifr_ifru.ifru_flags })
     }
 
-    /// Calls `ethtool`. `value` must be the structure of its command, which every `Ethtool…` begins with.
+    /// Calls the `ethtool` ioctl. `value` must be the structure of its command, and begins with the command's
+    /// number.
     fn ethtool<T: ethtool::Command>(&self, value: &mut T, what: &str) -> Result<(), DeviceError> {
         let mut request = self.request()?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
@@ -203,9 +204,9 @@ impl Interface {
         Ok(request)
     }
 
-    /// A request for this interface, by its current name.
+    /// Builds a request for this interface with its current name.
     fn request(&self) -> Result<ifreq, DeviceError> {
-        // No new socket: a confined process makes none.
+        // Uses the open socket, because a confined process may not create another.
         let name =
             u32::try_from(self.index).ok().and_then(|it| Self::named(self.control.as_fd(), it));
         name.and_then(|name| sys::interface_request(&name))
@@ -235,7 +236,7 @@ impl Interface {
 }
 
 impl Feature {
-    /// The `ethtool` commands that read and write it.
+    /// Returns the `ethtool` commands that read and set the feature.
     const fn commands(self) -> (u32, u32) {
         match self {
             Self::ReceiveChecksum => (0x14, 0x15),

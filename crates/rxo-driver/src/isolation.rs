@@ -1,12 +1,11 @@
 //! Isolation: keeps the kernel's own stack off an interface.
 //!
 //! A host accepts a packet for one of its addresses on any interface (the weak host model of RFC 1122,
-//! section 3.3.4.2). If the frames of an interface also reach the host through a TAP, the host would
-//! receive each frame twice. An nftables chain at the interface's ingress prevents that: it drops
-//! everything, or only what is for some addresses, but packet sockets see a frame before it. Sent frames do not
-//! pass it.
+//! section 3.3.4.2). If the frames of an interface also reach the host through a TAP, the host would receive
+//! each frame twice. An nftables chain at the interface's ingress prevents that: it drops all frames, or only
+//! those for certain addresses. Packet sockets see a frame before the chain; sent frames do not pass it.
 //!
-//! Contract: the kernel removes table and chain when the last process that has the [`Isolation`] ends,
+//! Contract: the kernel removes table and chain once the last process that has the [`Isolation`] ends,
 //! however it ends, because the socket owns the table (Linux 5.12 and later).
 
 mod rule;
@@ -20,23 +19,23 @@ use rxo_netlink::{Netlink, Request};
 use crate::fault;
 use crate::interface::Interface;
 
-/// An nftables table that drops what arrives on an interface once it is closed. Dropping the value
+/// An nftables table that drops frames that arrive on an interface, once it is closed. Dropping the value
 /// removes the table.
 #[derive(Debug)]
 pub struct Isolation {
     netlink: Netlink,
     table: String,
-    /// Whether the kernel removes the table by itself.
+    /// `true` if the kernel removes the table by itself.
     is_owned: bool,
 }
 
 impl Isolation {
-    /// Makes the table for the interface with this index, without dropping anything yet.
+    /// Creates the table for the interface with this index, which drops nothing yet.
     ///
-    /// A process that is forked afterwards shares it; it exists until both have ended.
+    /// A process that is forked later shares the table; it exists until both have ended.
     ///
     /// # Errors
-    /// If the kernel has no nftables, privilege is missing, or another program has the table.
+    /// If the kernel has no nftables, privilege is missing, or another program owns the table.
     pub(crate) fn new(index: u32) -> Result<Self, DeviceError> {
         Self::named(index, format!("rxo-{index}"))
     }
@@ -55,12 +54,12 @@ impl Isolation {
         Ok(Self { netlink, table, is_owned })
     }
 
-    /// Drops on `interface` what is for one of `addresses`, behind packet sockets, and nothing else. Without it
-    /// the kernel looks at each such frame as well, finds that it is nobody's, and drops it, which costs as much
-    /// as to receive it.
+    /// Drops frames on `interface` that are for one of `addresses`, after packet sockets have seen them.
+    /// Otherwise the kernel would process each such frame, find no receiver and drop it, which costs as much
+    /// as receiving it.
     ///
-    /// `None` if the system refuses, or one of the addresses is its own, or there are too many of them. Also before
-    /// Linux 5.12: nobody would remove the table of a process that is killed.
+    /// Returns `None` if the system refuses, if an address is the system's own, or if there are too many
+    /// addresses. Also before Linux 5.12, because the table of a killed process would remain.
     #[must_use]
     pub fn of_addresses(interface: &str, addresses: &[IpAddr]) -> Option<Self> {
         let index = Interface::find(interface).ok()?.index().ok()?.unsigned_abs();
@@ -76,8 +75,9 @@ impl Isolation {
         is_closed.then_some(isolation)
     }
 
-    /// Drops everything that arrives on `interface` from here on, behind packet sockets. A kernel from Linux 6.16 on
-    /// also takes the name of an interface that does not exist yet: what gets this name is dropped from then on.
+    /// Drops all frames that arrive on `interface` from now on, after packet sockets have seen them. Since
+    /// Linux 6.16 the kernel accepts a name that no interface has yet, and drops frames as soon as one gets
+    /// it.
     ///
     /// # Errors
     /// If there is no such interface, or the kernel cannot filter at an interface's ingress.
@@ -86,13 +86,14 @@ impl Isolation {
         self.filter((interface, interface), DROP, &[])
     }
 
-    /// Undoes [`close`](Self::close) for this name, such as after a rename. A name that is not closed is no error.
+    /// Undoes [`close`](Self::close) for this name, as after a rename. A name that is not closed is not an
+    /// error.
     pub(crate) fn forget(&self, interface: &str) {
-        // Without a chain there is nothing to remove.
+        // Fails if there is no chain, and then nothing must be removed.
         _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN, interface)]);
     }
 
-    /// Makes the chain, with `rules` and a policy for what none of them drops.
+    /// Creates the chain with `rules`; `policy` decides about frames that no rule drops.
     fn filter(
         &self,
         (chain, interface): (&str, &str),
@@ -116,7 +117,7 @@ impl Isolation {
         })
     }
 
-    /// Stops dropping, for good: the table is gone.
+    /// Stops dropping frames for good, by removing the table.
     ///
     /// # Errors
     /// If the system refuses.
@@ -144,8 +145,8 @@ impl Drop for Isolation {
     }
 }
 
-/// The requests that make a table with these flags. They replace a table of this name that was left
-/// over, which happens only without owned tables.
+/// Creates a table with these flags. Replaces a leftover table of this name, which can exist only if tables
+/// are not owned.
 fn make_table(netlink: &Netlink, table: &str, flags: u32) -> io::Result<()> {
     let make = request(NEW_TABLE)
         .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
@@ -160,12 +161,13 @@ fn make_table(netlink: &Netlink, table: &str, flags: u32) -> io::Result<()> {
     }
 }
 
-/// Whether the kernel binds a chain to a name, and thus to whatever has it, as from Linux 6.16 on. Changes nothing.
+/// Returns `true` if the kernel binds a chain to a name, and so to any interface that gets the name (Linux
+/// 6.16 and later). Changes nothing.
 pub(crate) fn binds_by_name(netlink: &Netlink) -> bool {
     check(netlink, "rxo-nowhere").is_ok()
 }
 
-/// Tries whether the kernel could be kept off `interface`. Changes nothing.
+/// Tests whether the kernel can be kept off `interface`. Changes nothing.
 ///
 /// # Errors
 /// If the kernel has no nftables, or cannot filter at an interface's ingress, or privilege is missing.
@@ -173,7 +175,8 @@ pub(crate) fn try_on(interface: &str) -> io::Result<()> {
     check(&Netlink::netfilter()?, interface)
 }
 
-/// Has the kernel check a table with a chain at the ingress of `interface`: a batch without an end is not carried out.
+/// Lets the kernel check a table with a chain at the ingress of `interface`: a batch without an end message
+/// is not carried out.
 fn check(netlink: &Netlink, interface: &str) -> io::Result<()> {
     let table = "rxo-probe";
     let make =
@@ -197,7 +200,7 @@ fn remove_table(netlink: &Netlink, table: &str) -> io::Result<()> {
     batch(netlink, &[&request(DELETE_TABLE).string(TABLE_NAME, table)])
 }
 
-/// A request to nftables. Its header has the family and, for a batch, the subsystem.
+/// Builds a request to nftables. Its header has the family and, for a batch, the subsystem.
 fn request(kind: u16) -> Request {
     Request::new((NFTABLES << 8) | kind, &[NETDEV, 0, 0, 0])
 }
@@ -212,7 +215,7 @@ fn batch(netlink: &Netlink, changes: &[&Request]) -> io::Result<()> {
     netlink.change_together(&all)
 }
 
-/// Whether `address` is one of the system's: dropping what is for it would cut the system off.
+/// Returns `true` if `address` is one of the system's: dropping frames for it would cut the system off.
 fn is_systems(address: &IpAddr) -> bool {
     UdpSocket::bind((*address, 0)).is_ok()
 }
@@ -259,12 +262,12 @@ const INGRESS: u32 = 0;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const CHAIN: &str = "ingress";
-/// Priority before all other chains, so that none counts or forwards what is dropped.
+/// The priority of the first chain, so that no other chain counts or forwards frames that this one drops.
 const FIRST: i32 = i32::MIN + 1;
-/// The remedy of a kernel that cannot filter at the ingress.
+/// The remedy for a kernel that cannot filter at the ingress.
 pub(crate) const MODULE: &str =
     "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
-/// Every frame passes the rules of all addresses before its own.
+/// The most addresses in one chain: every frame passes the rules of all addresses before its own.
 const MOST_ADDRESSES: usize = 16;
 
 #[cfg(test)]

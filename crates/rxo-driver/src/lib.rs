@@ -1,31 +1,32 @@
-//! The operating system: where frames come from and go to on a live Linux.
+//! Access to the operating system: opens the devices that frames come from and go to on a live Linux.
 //!
 //! ```text
 //!  "packet:eth1" ── DeviceName ── Device::open ─┬▶ DeviceSource: frames in buffers of the kernel's ring
 //!                                               └▶ DeviceSink: frames and GSO frames, gathered
 //! ```
 //!
-//! From what a user types down to the system call:
+//! From the name that a user types down to the system call:
 //!
 //! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `vhost:/run/vm.sock` by the table [`KINDS`].
 //! * [`Device`] is an open device of any kind: a [`DeviceSource`] and a [`DeviceSink`], which
 //!   implement the traits of `rxo-device`.
-//! * `vhost:PATH` and `virtio:PATH` are both sides of a virtio device between processes; [`vhost_user`]
-//!   is the protocol by which they find each other.
-//! * [`packet`] is frames from and to an existing interface; [`tap`] an interface whose other
+//! * `vhost:PATH` and `virtio:PATH` are both sides of a virtio device between processes; [`vhost_user`] is
+//!   the protocol by which they set up shared memory.
+//! * [`packet`] receives and sends frames on an existing interface; [`tap`] creates an interface whose other
 //!   side is this process.
-//! * [`udp`] is sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
+//! * [`udp`] has sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
 //! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
-//! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
-//!   makes the processes that it takes, and [`Pulse`] shows that one works; [`service`] tells systemd.
-//! * [`machine`] finds what this machine offers, and [`Custody::findings`](custody::Custody::findings) what a run would
-//!   break: a list of [`Finding`]s.
-//! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
-//! * [`wait`] waits on descriptors, [`clock`] reads the time, [`heap`] gives freed memory back to the system.
+//! * [`custody`] records each change that a run makes to an interface, and restores it however the run ends;
+//!   [`guard`] starts the extra processes for that, [`Pulse`] shows that a process still works, and
+//!   [`service`] notifies systemd.
+//! * [`machine`] detects which features this machine has, and
+//!   [`Custody::findings`](custody::Custody::findings) lists what a run would break, as [`Finding`]s.
+//! * [`Listener`] is a unix socket at a path, for guests and for programs that control this process.
+//! * [`wait`] waits on descriptors, [`clock`] reads the time, [`heap`] returns freed memory to the system.
 //!
-//! What it does not know is protocols: a checksum to complete is a start and an offset, an
-//! aggregate is pieces with a segment size. Whatever the system refuses is one line that names
-//! the device, the value and the remedy.
+//! This crate has no knowledge of protocols: a checksum to complete is a start and an offset, an aggregate is
+//! a list of pieces with a segment size. An error is one line that names the device, the value and the
+//! remedy.
 //!
 //! # Examples
 //! ```

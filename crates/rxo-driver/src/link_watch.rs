@@ -1,7 +1,7 @@
-//! Watches whether an interface is up, and reports changes.
+//! Link watch: reports when an interface goes down or comes up.
 //!
-//! A link that goes down is not the end of its device: the sink drops and counts what is sent to it
-//! meanwhile, and the user should see why.
+//! A link that goes down does not close its device: the sink drops and counts frames until it is up again,
+//! and the user should see why.
 
 use crate::interface::Interface;
 
@@ -12,8 +12,8 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// A line for the user if `interface` went up or down since the last call; `None` otherwise.
-    /// `label` is the device as the user wrote it. Asks the system.
+    /// Returns a line for the user if `interface` went up or down since the last call; otherwise `None`.
+    /// `label` is the device as the user wrote it. Makes a system call.
     pub fn notice(&mut self, label: &str, interface: &Interface) -> Option<String> {
         // If the interface was deleted, the next read or write returns an error.
         self.changed_to(!interface.is_up().unwrap_or(!self.is_down), label, interface.name())

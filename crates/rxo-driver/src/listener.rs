@@ -1,9 +1,9 @@
-//! A unix socket under a path, on which other processes connect.
+//! Listener: a unix socket at a path, to which other processes connect.
 //!
-//! It is separate because guests (`vhost:PATH`) and those who control a process need the same care: the file of a
-//! process that was killed is taken over, that of one that lives is not, and of several that start at once one gets
-//! the path. Nobody finds the path before the socket listens. The file is removed at the end, if it is still the
-//! same.
+//! Separate because guests (`vhost:PATH`) and programs that control a process need the same care: the socket
+//! file of a killed process is taken over, that of a running one is not, and if several processes start at
+//! once, one gets the path. The path appears only once the socket listens. The file is removed at the end, if
+//! no other process has replaced it.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -19,7 +19,7 @@ use crate::lock::Lock;
 use crate::vhost_user::connect;
 use crate::{fault, sys, wait};
 
-/// A bound socket. Its file is removed when this is dropped, if it is still the same.
+/// A bound socket. Dropping it removes its file, unless another process has replaced the file.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -27,33 +27,34 @@ pub struct Listener {
     removes: bool,
 }
 
-/// Who may connect to a socket.
+/// The users that may connect to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whom the umask of the process lets.
+    /// The users that the umask of the process permits.
     ByUmask,
-    /// The user of this process, and whoever may do everything. The file has mode 0600 from its first moment.
+    /// Only the user of this process, and root. The file has mode 0600 from the moment it exists.
     OwnerOnly,
 }
 
-/// The file of a socket, known by more than its path: another process may have replaced it.
+/// The file of a socket, identified by its inode, because another process may have replaced the file at the
+/// path.
 #[derive(Clone, Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
+    /// The device and inode numbers; `None` if they could not be read.
     identity: Option<(u64, u64)>,
 }
 
 impl Listener {
-    /// The most connections that wait to be accepted.
+    /// The most connections that can wait to be accepted.
     pub(crate) const MOST_WAITING: u16 = 128;
 
-    /// Binds the socket; messages call it `label`. Takes over the file of a process that was killed: one that
-    /// nobody listens on. Of several processes that bind the same path at once, one succeeds: that is locked
-    /// meanwhile.
+    /// Binds the socket to `path`; messages call it `label`. Takes over the file of a killed process, on
+    /// which no process listens. If several processes bind the same path at once, a lock lets exactly one
+    /// succeed.
     ///
     /// # Errors
-    /// As [`Listener::check`], and if the system refuses.
+    /// As for [`Listener::check`], and if the system refuses.
     pub fn bind(label: &str, path: &Path, access: Access) -> Result<Self, DeviceError> {
         let _folder = lock_folder(label, path, LOCK_ATTEMPTS)?;
         occupant(label, path)?;
@@ -69,18 +70,18 @@ impl Listener {
         Ok(Self { socket, file, removes: true })
     }
 
-    /// Looks whether a socket may be bound at `path`, and changes nothing.
+    /// Checks that a socket may be bound at `path`. Changes nothing.
     ///
     /// # Errors
-    /// If somebody listens there, or there is something that is no socket.
+    /// If a process listens there, or the path is a file of another kind.
     pub fn check(label: &str, path: &Path) -> Result<(), DeviceError> {
         occupant(label, path).map(|_| ())
     }
 
-    /// The next connection; `None` if there is none. Never waits.
+    /// Accepts the next connection; `None` if none is waiting. Never blocks.
     ///
     /// # Errors
-    /// If there is one that cannot be accepted now, such as for want of descriptors. It stays there.
+    /// If a connection cannot be accepted now, as for lack of descriptors. It stays in the queue.
     pub fn accept(&self) -> io::Result<Option<UnixStream>> {
         loop {
             return match self.socket.accept() {
@@ -94,15 +95,17 @@ impl Listener {
         }
     }
 
-    /// The socket itself, to be served by another thread. It outlives this, but not its file.
+    /// Returns a second descriptor of the socket, for another thread. It outlives this value; the file does
+    /// not.
     ///
     /// # Errors
-    /// If the system gives no descriptor.
+    /// If the system has no free descriptor.
     pub fn socket(&self) -> io::Result<UnixListener> {
         self.socket.try_clone()
     }
 
-    /// Closes the socket here and leaves the file, which another process of this run serves.
+    /// Closes the socket here and keeps the file, because another process of this run accepts its
+    /// connections.
     #[must_use]
     pub fn leave(mut self) -> SocketFile {
         self.removes = false;
@@ -119,15 +122,15 @@ impl AsFd for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if self.removes && self.file.is_there() {
-            // It may be gone already, which is as well.
+            // The file may be gone already.
             let _gone = fs::remove_file(&self.file.path);
         }
     }
 }
 
 impl SocketFile {
-    /// Removes the file of a process that was killed: if it is still the same, and nobody listens on it. Leaves it
-    /// if another process is about to take it over.
+    /// Removes the socket file of a killed process: if it is still the same file, and no process listens on
+    /// it. Keeps it if another process is about to take it over.
     pub fn remove_if_stale(&self) {
         if self.is_there() {
             remove_stale(&self.path);
@@ -139,7 +142,7 @@ impl SocketFile {
     }
 }
 
-/// Removes the socket at `path` if nobody listens on it, unless another process is about to take it over.
+/// Removes the socket at `path` if no process listens on it, unless another process is about to take it over.
 pub fn remove_stale(path: &Path) {
     let label = path.display().to_string();
     let Ok(_folder) = lock_folder(&label, path, 1) else { return };
@@ -148,9 +151,9 @@ pub fn remove_stale(path: &Path) {
     }
 }
 
-/// Binds `path`, in place of what is there. The file gets its name when the socket listens, so that
-/// nobody is refused who sees it. A process that is killed in between leaves a file that the next one
-/// removes.
+/// Binds `path`, and replaces a file that is there. The file gets its final name only once the socket
+/// listens, so no client that sees it is refused. A process that is killed in between leaves a temporary file
+/// that the next one removes.
 fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
     let unfinished = path.with_extension("~");
     if fs::symlink_metadata(&unfinished).is_ok_and(|found| found.file_type().is_socket()) {
@@ -158,7 +161,7 @@ fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
     }
     let mut socket = sys::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
     if access == Access::OwnerOnly {
-        // The file gets the mode of the socket, less the umask. So there is no moment with another.
+        // The file gets the mode of the socket, less the umask, so it never has another mode.
         let file = File::from(socket);
         file.set_permissions(Permissions::from_mode(OWNER_ONLY))?;
         socket = OwnedFd::from(file);
@@ -171,16 +174,16 @@ fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
 
 const OWNER_ONLY: u32 = 0o600;
 
-/// What keeps other processes from taking over the file of a socket at the same time.
+/// The lock that keeps other processes from taking over a socket file at the same time.
 #[derive(Debug)]
 enum Taking {
     /// A lock that only this user can take.
     Lock { _lock: Lock },
-    /// Where there are no such locks, the folder, which everybody can lock who can read it.
+    /// The folder itself, where no such lock is possible. Any user who can read the folder can lock it.
     Folder { _folder: File },
 }
 
-/// Locks what takes over files of sockets, or the folder of `path`, until the value is dropped or this process ends.
+/// Locks taking over socket files, or the folder of `path`, until the value is dropped or this process ends.
 fn lock_folder(label: &str, path: &Path, attempts: u32) -> Result<Taking, DeviceError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(|error| {
@@ -215,22 +218,23 @@ fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {
     ))
 }
 
-/// How often to try: another that starts at the same moment has the lock for less than a millisecond.
+/// The number of attempts. A process that starts at the same moment holds the lock for less than a
+/// millisecond.
 const LOCK_ATTEMPTS: u32 = 400;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(25);
 
-/// What is at a path.
+/// The file that exists at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupant {
     Nothing,
-    /// A socket on which nobody listens.
+    /// A socket on which no process listens.
     Stale,
 }
 
-/// What is at `path`.
+/// Checks the file at `path`.
 ///
 /// # Errors
-/// If somebody listens there, or it is no socket.
+/// If a process listens there, or the file is not a socket.
 fn occupant(label: &str, path: &Path) -> Result<Occupant, DeviceError> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(Occupant::Nothing) };
     if !found.file_type().is_socket() {
@@ -238,7 +242,8 @@ fn occupant(label: &str, path: &Path) -> Result<Occupant, DeviceError> {
             "cannot open {label}: there is a file that is no socket; choose another path"
         )));
     }
-    // A process that listens and accepts nobody has a full queue: this does not wait for room.
+    // A process that listens but accepts nothing has a full queue; this call returns an error then, and does
+    // not block.
     match connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Occupant::Stale),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Occupant::Nothing),
@@ -282,7 +287,8 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Each would find a stale socket; the last one to bind would take it from the others.
+    /// Each process sees a stale socket; without the lock, the last one to bind would take it from the
+    /// others.
     #[test]
     fn of_several_that_start_at_once_one_listens() {
         let folder = folder("at-once");
@@ -307,7 +313,7 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Its queue is full, so a connection would wait until it accepts one.
+    /// The queue of the socket is full, so a blocking connection would wait until one is accepted.
     #[test]
     fn one_who_listens_and_accepts_nobody_is_recognized() {
         let folder = folder("full");
@@ -335,7 +341,7 @@ mod tests {
         let said = |file: &File| lock("vhost:a", file, 1).unwrap_err().to_string();
         let line = said(&File::open(&folder).unwrap());
         assert!(line.contains("another process has locked its folder"), "{line}");
-        // Such a descriptor stands for a path and nothing else.
+        // A descriptor opened with `O_PATH` can be locked by nobody.
         let path_only = File::options().read(true).custom_flags(libc::O_PATH).open(&folder);
         let line = said(&path_only.unwrap());
         assert!(line.contains("its folder cannot be locked; choose one in /run"), "{line}");
@@ -377,7 +383,7 @@ mod tests {
         let mode = || fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777;
         let listener = Listener::bind("--control a", &path, Access::OwnerOnly).unwrap();
         assert_eq!(mode(), 0o600);
-        // The name that it has while it is made is bound with the same mode: nothing changes it afterwards.
+        // The temporary file is bound with the same mode, so no later change is needed.
         let socket = bind_complete(&folder.join("b.sock"), Access::OwnerOnly).unwrap();
         let of_socket = File::from(OwnedFd::from(socket)).metadata().unwrap();
         assert_eq!(of_socket.permissions().mode() & 0o777, 0o600);

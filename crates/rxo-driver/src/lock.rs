@@ -1,11 +1,12 @@
-//! Locks between processes: at most one rxo has an interface, or an address on it.
+//! Locks between processes: at most one rxo uses an interface, or an address on it.
 //!
-//! A lock is `flock` on a file that only this user can open, in a folder that only this user can write to. So no other
-//! user can take a lock and keep rxo from starting. It is free again however its processes end. Its file stays, and goes
-//! when the next lock is taken. Names belong to the network namespace of the calling thread.
+//! A lock is an `flock` on a file that only this user can open, in a folder that only this user can write to.
+//! So no other user can take a lock and keep rxo from starting. The kernel releases the lock however its
+//! processes end. The file stays, and is removed when the next lock is taken. Names belong to the network
+//! namespace of the calling thread.
 //!
-//! Where there is no such folder, as for root of a user namespace, a lock is a socket with an abstract name. Such names
-//! need no folder, but every process of the network namespace can take them.
+//! Without such a folder, as for root of a user namespace, a lock is a socket with an abstract name. Abstract
+//! names need no folder, but any process of the network namespace can take them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -21,7 +22,7 @@ use rxo_device::DeviceError;
 
 use crate::{fault, sys};
 
-/// A lock, held until this process and those forked from it have dropped it or ended.
+/// A lock that is held until this process and all processes forked from it have dropped it or ended.
 #[derive(Debug)]
 pub struct Lock {
     held: Held,
@@ -34,8 +35,8 @@ enum Held {
 }
 
 impl Lock {
-    /// Takes the lock `name`, which must be good for the name of a file; `None` if another process, or this one, has it.
-    /// Does not wait for those who have it.
+    /// Takes the lock `name`, which must be valid as the name of a file. `None` if another process or this
+    /// one holds it. Does not wait for the holder.
     ///
     /// # Errors
     /// If the system refuses.
@@ -47,10 +48,11 @@ impl Lock {
         Ok(held.map(|held| Self { held }))
     }
 
-    /// Returns `true` if a process of root has the lock `name`. Makes nothing, and holds it only while it looks.
+    /// Returns `true` if a process of root holds the lock `name`. Creates no file, and takes the lock only
+    /// for the test.
     ///
     /// # Errors
-    /// If this process is not root's, or the system refuses.
+    /// If this process does not run as root, or the system refuses.
     pub(crate) fn is_taken(name: &str) -> io::Result<bool> {
         if fs::metadata("/proc/thread-self")?.uid() != 0 {
             return Err(ErrorKind::PermissionDenied.into());
@@ -62,7 +64,7 @@ impl Lock {
         Ok(has_file || try_bind(&abstract_name(name))?.is_none())
     }
 
-    /// Waits for the lock of everything that is short, such as taking over the file of a socket.
+    /// Waits for the lock that protects short operations, such as taking over a socket file.
     ///
     /// # Errors
     /// If there is no folder for locks, or the system refuses.
@@ -72,17 +74,18 @@ impl Lock {
     }
 }
 
-/// The folder of this user's locks, which is made if it is not there; `None` if there can be none.
+/// Returns the folder of this user's locks, and creates it if it does not exist; `None` if there can be none.
 #[must_use]
 pub fn lock_folder() -> Option<PathBuf> {
     Folder::of_this_user().map(|folder| folder.0)
 }
 
-/// A folder of locks.
+/// A folder that contains lock files.
 struct Folder(PathBuf);
 
 impl Folder {
-    /// The folder in `/run`, or that of this user; `None` if it cannot be made, or others can change it.
+    /// Returns the folder in `/run` for root, in `$XDG_RUNTIME_DIR` for other users. `None` if it cannot be
+    /// created, or other users can change it.
     fn of_this_user() -> Option<Self> {
         let user = fs::metadata("/proc/thread-self").ok()?.uid();
         Self::in_folder(&Self::parent_of(user)?, user)
@@ -95,14 +98,14 @@ impl Folder {
         }
     }
 
-    /// Returns `true` if only this user can change it.
+    /// Returns `true` if only this user can change the folder.
     fn is_own(found: &fs::Metadata, user: u32) -> bool {
         found.is_dir() && found.uid() == user && found.mode() & OTHERS_WRITE == 0
     }
 
     fn in_folder(parent: &Path, user: u32) -> Option<Self> {
         let path = parent.join("rxo");
-        // It may be there already.
+        // The folder may exist already.
         _ = DirBuilder::new().mode(0o700).create(&path);
         let found = fs::symlink_metadata(&path).ok()?;
         let is_own = Self::is_own(&found, user);
@@ -110,7 +113,8 @@ impl Folder {
         (is_own && folder.open(ENTRANCE).is_ok()).then_some(folder)
     }
 
-    /// Waits until no other process takes a lock. Nobody holds this for longer than that takes.
+    /// Waits until no other process is taking a lock. Processes hold this lock only while they take another
+    /// one.
     fn enter(&self) -> io::Result<File> {
         let entrance = self.open(ENTRANCE)?;
         entrance.lock()?;
@@ -128,7 +132,7 @@ impl Folder {
         }
     }
 
-    /// Removes the files of locks that nobody has.
+    /// Removes the files of locks that no process holds.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -166,7 +170,7 @@ fn try_bind(name: &str) -> io::Result<Option<Held>> {
     }
 }
 
-/// The folder of locks, and whether this process may make files there. Makes nothing.
+/// Returns the folder of locks, and an error if this process cannot create files there. Creates nothing.
 pub(crate) fn folder() -> io::Result<(PathBuf, io::Result<()>)> {
     let user = fs::metadata("/proc/thread-self")?.uid();
     let parent = Folder::parent_of(user).ok_or(ErrorKind::NotFound)?;
@@ -176,27 +180,28 @@ pub(crate) fn folder() -> io::Result<(PathBuf, io::Result<()>)> {
     Ok((path, writable))
 }
 
-/// What everybody passes who takes a lock.
+/// The file that every process locks while it takes a lock.
 const ENTRANCE: &str = "locks";
 const SUFFIX: &str = ".lock";
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The lock of an interface, held until this process and those forked from it have dropped it or ended.
+/// The lock of an interface, held until this process and all processes forked from it have dropped it or
+/// ended.
 #[derive(Debug)]
 pub(crate) struct InterfaceLock {
     lock: Lock,
 }
 
-/// How often to try: a run that is ending holds the lock for some milliseconds more.
+/// The number of attempts: a run that is ending holds the lock for some milliseconds more.
 const ATTEMPTS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(25);
 
 impl InterfaceLock {
-    /// Takes the lock of the interface with this index. `device` is its name in messages. Waits up to a
+    /// Takes the lock of the interface with this index. Messages call the interface `device`. Waits up to a
     /// second for a run that is ending.
     ///
     /// # Errors
-    /// If another rxo holds it.
+    /// If another rxo still holds the lock.
     pub(crate) fn take(device: &str, index: u32) -> Result<Self, DeviceError> {
         let take = || {
             let taken = Lock::try_take(&Self::name(index));
@@ -215,10 +220,10 @@ impl InterfaceLock {
         take()?.map(|lock| Self { lock }).ok_or_else(in_use)
     }
 
-    /// Returns `true` if another rxo has the interface with this index.
+    /// Returns `true` if another rxo has locked the interface with this index.
     ///
     /// # Errors
-    /// As [`Lock::is_taken`].
+    /// As for [`Lock::is_taken`].
     pub(crate) fn is_taken(index: u32) -> io::Result<bool> {
         Lock::is_taken(&Self::name(index))
     }
@@ -228,7 +233,7 @@ impl InterfaceLock {
     }
 }
 
-/// The descriptor with which the lock is held: whoever has a copy of it holds the lock.
+/// Returns the descriptor of the lock. A process that receives a copy of it holds the lock too.
 impl AsFd for InterfaceLock {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.lock.held {
@@ -244,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    /// No interface has such an index.
+    /// An index that no interface has.
     const INDEX: u32 = u32::MAX;
 
     #[test]
@@ -256,7 +261,7 @@ mod tests {
         InterfaceLock::take("packet:eth1", INDEX).unwrap();
     }
 
-    /// A parent for a folder of locks, and who owns it.
+    /// Creates a parent for a folder of locks, and returns it with the user who owns it.
     fn parent(name: &str) -> (PathBuf, u32) {
         let path = std::env::temp_dir().join(format!("rxo-locks-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();

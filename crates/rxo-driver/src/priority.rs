@@ -1,7 +1,7 @@
-//! The nice value of the thread that carries frames.
+//! Priority: sets the nice value of the thread that carries frames.
 //!
-//! A kernel receives at the priority of interrupts. A process that receives in its place waits for every other process
-//! that wants the processor, for milliseconds, unless it comes before them.
+//! A kernel receives frames at interrupt priority. A process that receives in its place may wait for
+//! milliseconds while other processes use the processor, unless it has precedence.
 #![allow(unsafe_code, reason = "system calls for which the standard library has no name")]
 
 use std::io;
@@ -10,7 +10,7 @@ use libc::{SCHED_OTHER, c_int, c_long};
 
 use crate::sys::check;
 
-/// `sched_attr` as the first kernels with the call had it.
+/// The structure `sched_attr` in its first version.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Attributes {
@@ -24,17 +24,17 @@ struct Attributes {
     period: u64,
 }
 
-/// The flag of a thread whose threads do not come before others.
+/// The flag that resets the nice value of new threads to 0 if it is negative.
 const RESET_ON_FORK: u64 = 1;
 
-/// Gives the calling thread this nice value, from −20 (before all others) to 19. Threads that it starts later begin at
-/// 0 if the value is negative. A thread with a real-time policy keeps that.
+/// Sets the nice value of the calling thread, from −20 (highest priority) to 19. Threads that it starts later
+/// begin at 0 if the value is negative. A thread with a real-time policy is left unchanged.
 ///
 /// # Errors
 /// If the system refuses: a value below the thread's own needs `CAP_SYS_NICE`, or a limit (`RLIMIT_NICE`) that allows it.
 pub fn set_nice(nice: i8) -> io::Result<()> {
-    // musl has no function for either call. And systemd's `RestrictRealtime=` takes the flag of `sched_setscheduler` for
-    // a real-time policy.
+    // Raw system calls: musl has no function for either, and systemd's `RestrictRealtime=` mistakes the flag
+    // of `sched_setscheduler` for a real-time policy.
     // SAFETY: takes an integer only.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
     if policy != c_long::from(SCHED_OTHER) {
@@ -54,10 +54,10 @@ mod tests {
 
     use super::*;
 
-    /// The nice value of the calling thread.
+    /// Reads the nice value of the calling thread.
     fn nice() -> i64 {
         let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
-        // Behind the name, which may have spaces, it is the 17th field.
+        // The name may contain spaces; the nice value is the 17th field after it.
         stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().parse().unwrap()
     }
 
@@ -65,7 +65,7 @@ mod tests {
     fn a_thread_has_it_and_the_threads_that_it_starts_do_not() {
         thread::spawn(|| match set_nice(-7) {
             Ok(()) => assert_eq!((nice(), thread::spawn(nice).join().unwrap()), (-7, 0)),
-            // Tests run by anybody.
+            // Without privilege the system refuses, which is correct as well.
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         })
         .join()

@@ -1,13 +1,14 @@
-//! A pulse: a count in memory that the processes of a run share, by which one sees that another works.
+//! Pulse: a counter in shared memory, by which a process of a run sees that another one works.
 //!
-//! It is separate because shared memory is mapped here. Contract: the memory lives as long as the process.
+//! Separate because it maps shared memory. Contract: the memory stays mapped as long as the process lives.
 #![allow(unsafe_code, reason = "memory that processes share is mapped by a pointer")]
 
 use std::io;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// The count of a worker's turns. A process that is forked afterwards shares it. A copy is the same.
+/// The count of a worker's turns. A process that is forked later shares it, and copies refer to the same
+/// counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse(&'static Page);
 
@@ -15,26 +16,26 @@ pub struct Pulse(&'static Page);
 #[repr(C)]
 struct Page {
     beats: AtomicU64,
-    /// The number of a [`Duty`].
+    /// The value of a [`Duty`] as a number.
     duty: AtomicU8,
 }
 
-/// The process that must work now, because the host depends on it.
+/// The process that must work at present, because the host depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
-    /// Nothing is changed.
+    /// No process: nothing is changed on the interfaces.
     Nobody,
-    /// The worker must beat.
+    /// The worker, which must count its turns.
     Worker,
-    /// The keeper makes changes, or takes them back.
+    /// The keeper, which makes changes or restores them.
     Keeper,
 }
 
 impl Pulse {
-    /// Maps the memory, once for the life of the process.
+    /// Maps the shared memory, which is never unmapped.
     ///
     /// # Errors
-    /// If the system has no memory.
+    /// If the system has no memory left.
     pub fn new() -> io::Result<Self> {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
@@ -47,23 +48,23 @@ impl Pulse {
         Ok(Self(unsafe { &*page.cast::<Page>() }))
     }
 
-    /// The worker counts its turns here.
+    /// Returns the counter that the worker increments in each turn.
     #[must_use]
     pub const fn turns(self) -> &'static AtomicU64 {
         &self.0.beats
     }
 
-    /// The count now.
+    /// Returns the present count.
     pub(crate) fn beats(self) -> u64 {
         self.0.beats.load(Ordering::Relaxed)
     }
 
-    /// Says who must work from now on.
+    /// Sets which process must work from now on.
     pub(crate) fn expect(self, duty: Duty) {
         self.0.duty.store(duty as u8, Ordering::Relaxed);
     }
 
-    /// Who must work now.
+    /// Returns which process must work at present.
     pub(crate) fn duty(self) -> Duty {
         match self.0.duty.load(Ordering::Relaxed) {
             1 => Duty::Worker,

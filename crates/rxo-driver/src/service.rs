@@ -1,33 +1,33 @@
-//! The service manager: what systemd is told of a service of `Type=notify`.
+//! Service manager: sends the notifications that systemd expects from a service of `Type=notify`.
 //!
 //! Separate because it is a protocol of its own: lines in datagrams to the socket that `NOTIFY_SOCKET` names
-//! (sd_notify(3)). Contract: never waits, and without a manager does nothing.
+//! (sd_notify(3)). Contract: never blocks, and does nothing without a service manager.
 
 use std::env;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The service manager that has started this process; none in most cases.
+/// The service manager that has started this process; there is often none.
 #[derive(Debug, Default)]
 pub struct Service {
     manager: Option<UnixDatagram>,
     watchdog: Option<Duration>,
 }
 
-/// A change of the service.
+/// A state change of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// It works.
+    /// The service works.
     Ready,
-    /// It is ending.
+    /// The service is ending.
     Stopping,
-    /// It still works.
+    /// The service still works.
     Alive,
 }
 
 impl Service {
-    /// The manager that the environment names.
+    /// Connects to the manager that the environment names; without one, all notifications do nothing.
     #[must_use]
     pub fn of_environment() -> Self {
         let read = |name| env::var(name).ok();
@@ -38,13 +38,14 @@ impl Service {
         Self { manager, watchdog }
     }
 
-    /// How often the manager wants to hear [`Notice::Alive`]: twice in the time after which it ends the service.
+    /// Returns the interval for sending [`Notice::Alive`]: half the time after which the manager kills a
+    /// silent service. `None` if the manager expects no such notifications.
     #[must_use]
     pub fn period(&self) -> Option<Duration> {
         self.watchdog.map(|time| time / 2)
     }
 
-    /// Tells the manager.
+    /// Notifies the manager of `notice`.
     pub fn tell(&self, notice: Notice) {
         let text = match notice {
             Notice::Ready => "READY=1",
@@ -52,7 +53,7 @@ impl Service {
             Notice::Alive => "WATCHDOG=1",
         };
         if let Some(manager) = &self.manager {
-            // A manager that does not listen is not waited for.
+            // If the manager's queue is full, the notification is lost.
             _ = manager.send(text.as_bytes());
         }
     }

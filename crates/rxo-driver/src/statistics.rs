@@ -1,10 +1,11 @@
-//! The kernel's own counters of an interface, read from `/proc/net/dev`.
+//! Statistics: the kernel's counters of an interface, read from `/proc/net/dev`.
 //!
-//! It is separate because TAPs and packet sockets both read them, for what they cannot count themselves: what the
-//! kernel drops before rxo reads it. Not by netlink: the kernel answers that under the lock of all changes of networks
-//! (RTNL), which others hold for seconds while they remove many interfaces, and the packet path would wait for it.
-//! Contract: the counters are totals since the interface was made, and reading them changes nothing and waits for
-//! nobody. It takes a microsecond for each interface of the network.
+//! Separate because both TAPs and packet sockets read them, for losses that they cannot count themselves:
+//! what the kernel drops before rxo reads it. Netlink is not used: the kernel answers it under the lock of
+//! all network configuration (RTNL), which other programs hold for seconds while they remove many interfaces,
+//! and the packet path would wait for it. Contract: the counters are totals since the interface was created;
+//! reading changes nothing and waits for no other process. It takes a microsecond for each interface in the
+//! namespace.
 
 use std::fs::File;
 use std::io;
@@ -13,50 +14,51 @@ use std::os::unix::fs::FileExt;
 
 use crate::{Interface, sys};
 
-/// A read of the kernel's text. Shorter than a page of it, so that nothing is made twice.
+/// The size of one read, less than the page that the kernel fills, so that no line is generated twice.
 const READ_BYTES: usize = 4_096;
 
-/// The columns of packets received, and of those that were sent, or were to be sent and failed or were dropped.
+/// Column numbers: packets received, sent, failed in sending, and dropped in sending.
 const RECEIVED: usize = 1;
 const SENT: usize = 9;
 const FAILED: usize = 10;
 const SENT_DROPS: usize = 11;
 
-/// Reads the counters of one interface. Reading needs no privilege.
+/// Reads the counters of one interface. Needs no privilege.
 #[derive(Debug)]
 pub(crate) struct Statistics {
-    /// Of the namespace of the thread that opened it.
+    /// The file `/proc/net/dev` of the namespace of the thread that opened it.
     file: File,
-    /// Asks for the name, because a confined process makes no sockets.
+    /// The socket that looks up the interface's name, opened early because a confined process may create no
+    /// sockets.
     control: OwnedFd,
     index: u32,
 }
 
-/// Totals of an interface.
+/// Counters of an interface, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Packets that arrived at the interface.
     pub(crate) received: u64,
-    /// Packets that the host did not get to send because the interface dropped them.
+    /// Packets from the host that the interface dropped before sending them.
     pub(crate) sent_drops: u64,
     /// Packets that the interface has sent, or dropped for any reason.
     pub(crate) departed: u64,
 }
 
 impl Statistics {
-    /// Of the interface with this index, in the namespace of this thread.
+    /// Opens the counters of the interface with this index, in the namespace of this thread.
     ///
     /// # Errors
-    /// If `/proc` is not there, or the system has no descriptors left.
+    /// If `/proc` does not exist, or the system has no descriptors left.
     pub(crate) fn of(index: i32) -> io::Result<Self> {
         let file = File::open("/proc/thread-self/net/dev")?;
         let control = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         Ok(Self { file, control, index: index.unsigned_abs() })
     }
 
-    /// The totals now; `None` if the interface is gone. Allocates.
+    /// Reads the counters; `None` if the interface is gone. Allocates.
     pub(crate) fn read(&self) -> Option<Totals> {
-        // Its name may have changed since the last call.
+        // The interface may have been renamed since the last call.
         let name = Interface::named(self.control.as_fd(), self.index)?;
         let (mut text, mut length) = (Vec::new(), 0);
         loop {
@@ -70,7 +72,7 @@ impl Statistics {
     }
 }
 
-/// The line of the interface `name`: the name, a colon, and the columns.
+/// Parses the line of the interface `name`: the name, a colon, and the columns.
 fn parse(text: &str, name: &str) -> Option<Totals> {
     let of_line = |line: &str| {
         let columns = line.trim_start().strip_prefix(name)?.strip_prefix(':')?;

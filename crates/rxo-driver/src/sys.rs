@@ -1,7 +1,7 @@
-//! System calls with safe faces: sockets, socket options, ioctls.
+//! System calls behind safe functions: sockets, socket options, ioctls.
 //!
-//! It is separate so that the rest of the crate calls the kernel without pointers. Contract: every call
-//! returns the system's error as `io::Error`, and none blocks.
+//! Separate so that the rest of the crate calls the kernel without pointers. Contract: every call returns the
+//! system's error as `io::Error`, and none blocks.
 #![allow(unsafe_code, reason = "system calls take pointers; every one is made here or in a leaf")]
 
 use std::ffi::CString;
@@ -18,7 +18,7 @@ use libc::{c_int, c_ulong, ifreq, socklen_t};
 /// # Safety
 /// Only for types without padding-dependent meaning, references, or invalid bit patterns.
 pub(crate) unsafe trait Plain: Copy {
-    /// The value that is all zeros.
+    /// Returns the value whose bytes are all zero.
     fn zeroed() -> Self {
         // SAFETY: the trait promises that any bytes, zeros too, are a value.
         unsafe { MaybeUninit::zeroed().assume_init() }
@@ -45,7 +45,7 @@ unsafe impl Plain for libc::tpacket_stats {}
 // follows.
 unsafe impl Plain for ifreq {}
 
-/// Converts a result of C: negative is the system's last error.
+/// Converts a result of a C function: a negative value means the system's last error.
 pub(crate) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -59,14 +59,15 @@ pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Moves this thread to a network namespace of its own, which ends with it.
+/// Moves this thread to a new network namespace, which ends with the thread.
 pub(crate) fn own_network() -> io::Result<()> {
     // SAFETY: takes an integer only.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
     Ok(())
 }
 
-/// Checks that this process may make files in `folder` or, if that does not exist, may make it. Makes nothing.
+/// Checks that this process may create files in `folder` or, if that does not exist, may create the folder.
+/// Creates nothing.
 pub(crate) fn may_make(folder: &Path) -> io::Result<()> {
     match may_write(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -84,7 +85,7 @@ fn may_write(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The size of a page of memory, in bytes.
+/// Returns the size of a memory page, in bytes.
 pub(crate) fn page_bytes() -> u32 {
     // SAFETY: takes an integer only.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -110,8 +111,8 @@ pub(crate) fn connect_unix(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds a unix socket to `path`, where nothing may be, and listens. At most `waiting` connections wait to be
-/// accepted.
+/// Binds a unix socket to `path`, where no file may exist, and listens. At most `waiting` connections wait to
+/// be accepted.
 pub(crate) fn listen_unix(fd: BorrowedFd<'_>, path: &Path, waiting: c_int) -> io::Result<()> {
     let address = unix_address(path)?;
     let bytes = size_of::<libc::sockaddr_un>() as socklen_t;
@@ -122,15 +123,15 @@ pub(crate) fn listen_unix(fd: BorrowedFd<'_>, path: &Path, waiting: c_int) -> io
     Ok(())
 }
 
-/// The address of a unix socket.
+/// Builds the address of a unix socket.
 ///
 /// # Errors
-/// If the path is too long for one.
+/// If the path is too long for a socket address.
 fn unix_address(path: &Path) -> io::Result<libc::sockaddr_un> {
     let mut address = libc::sockaddr_un::zeroed();
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     let bytes = path.as_os_str().as_bytes();
-    // A zero must follow.
+    // A zero byte must follow the path.
     if bytes.len() >= address.sun_path.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -140,7 +141,7 @@ fn unix_address(path: &Path) -> io::Result<libc::sockaddr_un> {
     Ok(address)
 }
 
-/// The index of the interface that a packet socket is bound to; -1 if that was deleted.
+/// Returns the index of the interface that a packet socket is bound to; -1 if the interface was deleted.
 pub(crate) fn bound_interface(fd: BorrowedFd<'_>) -> io::Result<c_int> {
     let mut address = libc::sockaddr_ll::zeroed();
     let mut bytes = size_of::<libc::sockaddr_ll>() as socklen_t;
@@ -165,7 +166,7 @@ pub(crate) fn set_option<T: Plain>(
     Ok(())
 }
 
-/// Sets a socket option that is a filter of classic BPF.
+/// Sets a socket option whose value is a classic BPF filter.
 pub(crate) fn set_filter(
     fd: BorrowedFd<'_>,
     level: c_int,
@@ -192,7 +193,7 @@ pub(crate) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) ->
     Ok(value)
 }
 
-/// Takes the pending error of a socket, if there is one.
+/// Returns and clears the pending error of a socket; `None` if there is none.
 pub(crate) fn pending_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
     match option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
         Ok(0) => None,
@@ -201,8 +202,8 @@ pub(crate) fn pending_error(fd: BorrowedFd<'_>) -> Option<io::Error> {
     }
 }
 
-/// Takes one frame off a socket's queue, without waiting. Bytes that do not fit are lost. Returns the
-/// length of the whole frame.
+/// Reads one frame from a socket's queue, without blocking. Bytes that do not fit into `target` are lost.
+/// Returns the length of the whole frame.
 pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the kernel writes at most as many bytes as the target has.
@@ -211,8 +212,8 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
-/// Bytes that were sent on a socket and that the kernel has not freed yet, each packet with its overhead (SIOCOUTQ,
-/// which has the value of TIOCOUTQ).
+/// Returns the bytes sent on a socket that the kernel has not freed yet, including the overhead of each
+/// packet (SIOCOUTQ, which has the same value as TIOCOUTQ).
 pub(crate) fn unsent_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: c_int = 0;
     // SAFETY: the argument of this request is an `int`.
@@ -220,14 +221,14 @@ pub(crate) fn unsent_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Sends messages by one call, without waiting. Returns how many the kernel took. The C library is bypassed, because
-/// musl makes a call for each message.
+/// Sends messages by one call, without blocking. Returns how many the kernel accepted. Bypasses the C
+/// library, because musl makes a call for each message.
 ///
 /// # Safety
 /// Every header must point to memory that is live and of the lengths that it states.
 ///
 /// # Errors
-/// If the kernel refuses the first.
+/// If the kernel refuses the first message.
 pub(crate) unsafe fn send_messages(
     socket: BorrowedFd<'_>,
     headers: &mut [libc::mmsghdr],
@@ -243,7 +244,7 @@ pub(crate) unsafe fn send_messages(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// An ioctl whose argument the kernel reads or writes in place.
+/// Calls an ioctl whose argument the kernel reads or writes in place.
 ///
 /// # Safety
 /// `request` must be one whose argument is a `T`.
@@ -256,7 +257,7 @@ pub(crate) unsafe fn ioctl<T>(
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) })
 }
 
-/// An ioctl whose argument is a number, not a pointer.
+/// Calls an ioctl whose argument is a number, not a pointer.
 ///
 /// # Safety
 /// `request` must be one that does not take its argument for an address.
@@ -269,8 +270,8 @@ pub(crate) unsafe fn ioctl_number(
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argument) })
 }
 
-/// An `ifreq` with the name of an interface; `None` if the name is empty, longer than 15 bytes, or has a
-/// zero byte.
+/// Builds an `ifreq` with the name of an interface; `None` if the name is empty, longer than 15 bytes, or
+/// contains a zero byte.
 pub(crate) fn interface_request(name: &str) -> Option<ifreq> {
     let mut request = ifreq::zeroed();
     if name.is_empty() || name.len() >= request.ifr_name.len() || name.as_bytes().contains(&0) {

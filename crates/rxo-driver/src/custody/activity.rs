@@ -1,10 +1,11 @@
-//! Activity: what the first thread of a process does, as the kernel shows it.
+//! Activity: the state of a process's first thread, as `/proc` reports it.
 //!
-//! It is separate because a thread that is given no processor is silent as well, but does not hang.
+//! Separate so that a silent thread that gets no processor time can be distinguished from one that hangs.
 
 use std::fs;
 
-/// The state of the thread, and the processor time that it has had.
+/// A sample of the thread: its state letter in `/proc/PID/stat`, and the processor time that it has used, in
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Activity {
     state: char,
@@ -12,20 +13,23 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// Reads it. `None` if the process has ended, or the kernel does not show it.
+    /// Reads the state of the first thread of `process`. `None` if the process has ended, or `/proc` is not
+    /// readable.
     pub(super) fn of(process: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         let schedule = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
         Self::parse(&stat, &schedule)
     }
 
-    /// The state stands behind the name, which stands in brackets and may have any character.
+    /// Parses the two files. The state follows the name, which is in brackets and may contain any character,
+    /// `)` too; so the last `)` counts.
     pub(super) fn parse(stat: &str, schedule: &str) -> Option<Self> {
         let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
         Some(Self { state, ran_ns: schedule.split_whitespace().next()?.parse().ok()? })
     }
 
-    /// Whether the thread could have run since it was as `before`, but was given no processor.
+    /// Returns `true` if the thread has been runnable since the sample `before`, but has got no processor
+    /// time.
     pub(super) fn is_starved_since(self, before: Self) -> bool {
         self.state == 'R' && self.ran_ns == before.ran_ns
     }
@@ -40,12 +44,12 @@ impl Activity {
         self.state == 'D'
     }
 
-    /// The processor time that the thread has had, in nanoseconds.
+    /// Returns the processor time that the thread has used, in nanoseconds.
     pub(super) const fn ran_ns(self) -> u64 {
         self.ran_ns
     }
 
-    /// What the thread does, in words.
+    /// Describes the state in words, for a message to the user.
     pub(super) const fn words(self) -> &'static str {
         match self.state {
             _ if self.is_stopped() => "it is stopped",

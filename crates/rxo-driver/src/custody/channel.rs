@@ -1,4 +1,4 @@
-//! Messages between keeper and worker: a byte for the kind, and a number.
+//! Messages between keeper and worker: one byte for the kind, and a 64-bit number.
 
 use std::fs::File;
 use std::io;
@@ -25,21 +25,22 @@ pub(super) enum Order {
     Begin(Begun),
     /// The interfaces could not be prepared. The keeper prints the reason.
     Quit,
-    /// The user asked for an end.
+    /// The user asked for the run to end.
     Stop,
-    /// The worker is to read the file of the run's flags again, which comes with the order. `refused` is the system's error
-    /// if it could not be opened, otherwise 0.
+    /// The worker must read the file of the run's flags again. The open file comes with the order. If it
+    /// could not be opened, `refused` is the system's error number, otherwise 0. `is_asked` is `true` if the
+    /// worker requested it.
     Reload { is_asked: bool, refused: u32 },
-    /// Everything that was changed is restored.
+    /// The keeper has restored everything that was changed.
     PutBack,
 }
 
-/// A run for which the interfaces are prepared.
+/// The start of a run whose interfaces are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// The kernel got every frame that arrived before this instant.
+    /// Every frame that arrived before this instant went to the kernel.
     pub closed_at: Instant,
-    /// Whether everything that is owed is recorded, so that a process can restore it which has not made the changes.
+    /// `true` if all changes are in the record, so that a process that did not make them can restore them.
     pub is_recorded: bool,
 }
 
@@ -52,17 +53,18 @@ impl Begun {
 /// A message from the worker to the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The devices are open. The TAP has this index; 0 if there is no TAP.
+    /// The devices are open. The number is the interface index of the TAP, or 0 if there is no TAP.
     Opened(u32),
     /// The nic was deleted.
     NicIsGone,
-    /// An interface of its name is open now. This is its index.
+    /// The nic was deleted, an interface with the same name has appeared, and it is open now. The number is
+    /// its index.
     NicIsBack(u32),
-    /// The user has confirmed the run. The keeper does not answer.
+    /// The user has confirmed the run. The keeper does not reply.
     Confirmed,
     /// The user asks to read the file of the run's flags again. The keeper answers with [`Order::Reload`].
     Reload,
-    /// The devices are closed. The run is over.
+    /// The devices are closed, and the run is over.
     Closed,
 }
 
@@ -73,7 +75,7 @@ impl Order {
         self.send_with(to, &[])
     }
 
-    /// Sends the order with `files`.
+    /// Sends the order together with the open descriptors `files`.
     pub(super) fn send_with(self, to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let (kind, number) = match self {
             Self::Begin(Begun { closed_at, is_recorded }) => {
@@ -88,10 +90,10 @@ impl Order {
         descriptors::send(to.as_fd(), &message(kind, number), files)
     }
 
-    /// Receives the next order, and the files that came with it.
+    /// Receives the next order, and the descriptors that came with it. Blocks.
     ///
     /// # Errors
-    /// If the keeper has ended.
+    /// If the keeper has ended, or the message is invalid.
     pub(super) fn receive(from: &UnixStream) -> io::Result<(Self, Vec<OwnedFd>)> {
         let (kind, number, files) = receive(from)?;
         let order = match kind {
@@ -111,7 +113,8 @@ impl Order {
         Ok((order, files))
     }
 
-    /// The request to reload with the file that came with it; `None` if this is another order.
+    /// Converts this order, with the file that came with it, to a reload request. `None` if the order is not
+    /// `Reload`.
     pub(super) fn reload(self, files: Vec<OwnedFd>) -> Option<Reload> {
         let Self::Reload { is_asked, refused } = self else { return None };
         let error = || io::Error::from_raw_os_error(refused.cast_signed());
@@ -133,10 +136,10 @@ impl Report {
         descriptors::send(to.as_fd(), &message(kind, number.into()), files)
     }
 
-    /// Receives the next report, and the descriptors that came with it.
+    /// Receives the next report, and the descriptors that came with it. Blocks.
     ///
     /// # Errors
-    /// If the worker has ended.
+    /// If the worker has ended, or the message is invalid.
     pub(super) fn receive(from: &UnixStream) -> io::Result<(Self, Vec<OwnedFd>)> {
         let (kind, number, files) = receive(from)?;
         let index = u32::try_from(number).map_err(io::Error::other)?;
@@ -153,24 +156,25 @@ impl Report {
     }
 }
 
-/// The worker's side of a run in two processes: reports to the keeper, and restores the interfaces if the
-/// keeper is gone, unless another process does. While it carries, a thread [listens](Self::listen) to the keeper, so
-/// that a request to end is noticed whatever the worker does.
+/// The worker's side of a run in two processes. Reports to the keeper, and restores the interfaces if the
+/// keeper is gone, unless another process restores them. During the run a thread [listens](Self::listen) to
+/// the keeper, so that an order to stop is received even while the worker is busy.
 #[derive(Debug)]
 pub struct Control {
     channel: UnixStream,
     stop: Arc<AtomicBool>,
-    /// What the thread passes on; `None` while there is no thread.
+    /// Orders that the listening thread forwards; `None` before [`listen`](Self::listen) starts it.
     orders: Option<Receiver<Order>>,
     reload: Sender<Reload>,
-    /// Requests to reload; `None` once somebody takes them.
+    /// The receiver of reload requests; `None` once [`reloads`](Self::reloads) has returned it.
     reloads: Option<Receiver<Reload>>,
     custody: Custody,
     restores: bool,
 }
 
 impl Control {
-    /// A worker without a thread yet. `stop` is set when the user asks for an end, and when the keeper is gone.
+    /// Creates the worker's side without its listening thread. `stop` is set when the user asks for an end,
+    /// and when the keeper is gone.
     #[must_use]
     pub fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
         let (reload, reloads) = self::channel();
@@ -185,7 +189,8 @@ impl Control {
         }
     }
 
-    /// Starts the thread. A process that gives up privileges does so before, because threads that are there keep them.
+    /// Starts the listening thread. Give up privileges before this call, because a running thread keeps its
+    /// own.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -201,15 +206,15 @@ impl Control {
         Ok(())
     }
 
-    /// If the keeper is gone, the [`Restorer`](super::Restorer) restores, and not this process: it may have given up what
-    /// that needs.
+    /// Leaves restoring to the [`Restorer`](super::Restorer) if the keeper is gone, because this process may
+    /// have given up the privileges for it.
     pub const fn leave_to_restorer(&mut self) {
         self.restores = false;
     }
 
-    /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is the index
-    /// of the host's TAP, if it has one, and the descriptor that keeps it. `None` if the keeper refuses, and then prints
-    /// the reason, or is gone.
+    /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is
+    /// the index of the host's TAP, if there is one, and the descriptor that keeps it alive. Returns `None`
+    /// if the keeper is gone, or if it refuses the run; it then prints the reason.
     ///
     /// # Errors
     /// If the TAP was deleted, or the system has no descriptors left.
@@ -224,7 +229,8 @@ impl Control {
         }
         // The TAP gets the name of the nic, and a second rxo on this name must be refused.
         let lock = InterfaceLock::take(&self.custody.host, index)?;
-        // Whoever outlives the other needs the TAP, because what it has then must move.
+        // The keeper gets both descriptors too: if the worker dies, the TAP must live until its addresses
+        // have moved back.
         let files = [file, lock.as_fd()];
         let kept = files.into_iter().map(|file| file.try_clone_to_owned());
         let kept = kept.collect::<io::Result<Vec<_>>>();
@@ -233,8 +239,8 @@ impl Control {
         Ok(self.begin(Report::Opened(index), &files))
     }
 
-    /// Yields the requests to read the file of the run's flags again, also those that came before, and a handle that asks
-    /// for one. Only the first call has them.
+    /// Returns the receiver of requests to read the file of the run's flags again, earlier requests included,
+    /// and a handle that makes such a request. After the first call the receiver yields nothing.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -253,14 +259,14 @@ impl Control {
         channel.map(Confirmer).map_err(|error| fault::system("cannot take a confirmation", error))
     }
 
-    /// Whether the nic was deleted.
+    /// Returns `true` if the nic was deleted.
     #[must_use]
     pub fn has_lost_nic(&self) -> bool {
         self.custody.has_lost_nic()
     }
 
-    /// Reports that an interface with this index has taken the place of the nic and is open. Returns the
-    /// instant before which the kernel got every frame; otherwise as [`opened`](Self::opened).
+    /// Reports that the interface with this index has replaced the nic and is open. Returns the instant
+    /// before which every frame went to the kernel; `None` as in [`opened`](Self::opened).
     ///
     /// # Errors
     /// If that interface was deleted as well.
@@ -269,15 +275,15 @@ impl Control {
         Ok(self.begin(Report::NicIsBack(index), &[]).map(|begun| begun.closed_at))
     }
 
-    /// Reports that the nic was deleted, and waits until its name is free for another. `false` if the keeper is gone,
-    /// or cannot free it and then prints the reason.
+    /// Reports that the nic was deleted, and waits until its name is free for a new interface. Returns
+    /// `false` if the keeper is gone, or if it cannot free the name; it then prints the reason.
     pub fn nic_is_gone(&self) -> bool {
         matches!(self.report(Report::NicIsGone, &[]), Some(Order::Begin(_)))
     }
 
-    /// Reports that the devices are closed, and waits until everything is given back. Does so by itself if
-    /// the keeper is gone, unless that is [left](Self::leave_to_restorer) to another process, and then returns a line for each
-    /// thing that could not be given back.
+    /// Reports that the devices are closed, and waits until the keeper has restored everything. If the keeper
+    /// is gone, restores everything itself, unless that is [left](Self::leave_to_restorer) to another
+    /// process. Returns a line for each thing that this process could not restore.
     pub fn closed(&mut self) -> Vec<String> {
         match self.report(Report::Closed, &[]) {
             None if self.restores => self.custody.give_back(),
@@ -295,7 +301,7 @@ impl Control {
         }
     }
 
-    /// Sends `report` to the keeper and waits for its order. `None` if the keeper is gone.
+    /// Sends `report` to the keeper and waits for its next order. `None` if the keeper is gone.
     fn report(&self, report: Report, files: &[BorrowedFd<'_>]) -> Option<Order> {
         if report.send(&self.channel, files).is_err() {
             self.stop.store(true, Ordering::Relaxed);
@@ -308,12 +314,13 @@ impl Control {
     }
 }
 
-/// Confirms a run that would otherwise end by itself; see [`Keeper::confirm_within`](super::Keeper::confirm_within).
+/// Confirms a run that otherwise ends after a timeout; see
+/// [`Keeper::confirm_within`](super::Keeper::confirm_within).
 #[derive(Debug)]
 pub struct Confirmer(UnixStream);
 
 impl Confirmer {
-    /// Confirms the run. A second time changes nothing.
+    /// Confirms the run. Further calls change nothing.
     ///
     /// # Errors
     /// If the keeper is gone.
@@ -322,14 +329,14 @@ impl Confirmer {
     }
 }
 
-/// The next order that answers a report. Requests to reload go to `reload`. `stop` is set by those that ask for an end, and
-/// if the keeper is gone.
+/// Waits for the next order that answers a report, and returns it. Reload requests go to `reload`. Sets
+/// `stop` on an order to stop, and if the keeper is gone; then returns `None`.
 fn next_answer(from: &UnixStream, reload: &Sender<Reload>, stop: &AtomicBool) -> Option<Order> {
     loop {
         match Order::receive(from) {
             Ok((Order::Stop, _)) => stop.store(true, Ordering::Relaxed),
             Ok((order @ Order::Reload { .. }, files)) => {
-                // Nobody may want it.
+                // The receiver may be dropped already; then the request has no effect.
                 _ = order.reload(files).map(|it| reload.send(it));
             }
             Ok((order, _)) => return Some(order),
@@ -355,7 +362,7 @@ fn message(kind: u8, number: u64) -> [u8; BYTES] {
     message
 }
 
-/// Receives a whole message: its kind, its number, and the files that came with it.
+/// Receives a whole message: its kind, its number, and the descriptors that came with it.
 fn receive(from: &UnixStream) -> io::Result<(u8, u64, Vec<OwnedFd>)> {
     let mut bytes = [0; BYTES];
     let received = loop {

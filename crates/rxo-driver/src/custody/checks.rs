@@ -1,4 +1,5 @@
-//! Checks of an interface before a run: what would break, and what the user should know. Decides only; [`Held`] looks.
+//! Checks an interface before a run: what would break, and what the user should be warned of. Only decides;
+//! [`Held`] reads the facts.
 //!
 //! [`Held`]: super::held::Held
 
@@ -10,21 +11,21 @@ use crate::handover::Holdings;
 use crate::handover::elsewhere::Elsewhere;
 use crate::mentions::{By, Mention};
 
-/// An interface as it was seen.
+/// The facts about an interface that the checks read.
 #[derive(Debug)]
 pub(super) struct Seen<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) elsewhere: &'a Elsewhere,
-    /// The facts that matter to a TAP that takes the interface over; `None` if none does.
+    /// The facts for a TAP that takes the interface over; `None` if no TAP does.
     pub(super) takeover: Option<&'a Takeover>,
 }
 
-/// The facts that matter to a TAP that takes the interface over.
+/// The facts that matter only if a TAP takes the interface over.
 #[derive(Debug)]
 pub(super) struct Takeover {
     /// The names that the TAP gets; `None` if it cannot get them.
     pub(super) names: Option<Names>,
-    /// `false` if this process has no privilege to try that.
+    /// `false` if this process lacks the privilege to test renaming.
     pub(super) may_rename: bool,
     pub(super) mentions: Vec<Mention>,
 }
@@ -40,7 +41,8 @@ pub(super) fn all(seen: &Seen<'_>) -> Vec<Finding> {
     found
 }
 
-/// Other interfaces of this namespace that the interface belongs to, or that belong to it.
+/// Checks for interfaces of this namespace that contain the interface (a bridge, a bond), or that are built
+/// on it (a VLAN).
 fn place(holdings: &Holdings) -> Finding {
     let link = holdings.link();
     let name = &link.name;
@@ -62,7 +64,7 @@ fn place(holdings: &Holdings) -> Finding {
     Finding::breaks(PLACE, found, remedy)
 }
 
-/// Interfaces of other namespaces that are made of it.
+/// Checks for interfaces of other network namespaces that are built on the interface.
 fn containers(holdings: &Holdings, elsewhere: &Elsewhere) -> Finding {
     let name = &holdings.link().name;
     let Elsewhere { made_of, namespaces, unseen, is_refused } = elsewhere;
@@ -84,7 +86,7 @@ fn containers(holdings: &Holdings, elsewhere: &Elsewhere) -> Finding {
     Finding::fine(CONTAINERS, format!("nothing in {namespaces} other networks is made of it"))
 }
 
-/// Addresses by which the host would get each frame twice.
+/// Checks for addresses through which the host would receive each frame twice.
 fn addresses(holdings: &Holdings, takes_over: bool) -> Finding {
     let name = &holdings.link().name;
     let (count, routes) = (holdings.addresses().count(), holdings.routes().count());
@@ -106,7 +108,7 @@ fn addresses(holdings: &Holdings, takes_over: bool) -> Finding {
     }
 }
 
-/// The name, which the TAP takes.
+/// Checks that the TAP can take the interface's name.
 fn name(holdings: &Holdings, takeover: &Takeover) -> Finding {
     let Takeover { names, may_rename, .. } = takeover;
     let own = &holdings.link().name;
@@ -123,7 +125,8 @@ fn name(holdings: &Holdings, takeover: &Takeover) -> Finding {
     }
 }
 
-/// Rules of the host that mean the interface: they would match something else, or nothing.
+/// Checks for firewall rules and the like that refer to the interface: during the run they would match
+/// another interface, or nothing.
 fn rules(holdings: &Holdings, takeover: &Takeover) -> Finding {
     let Takeover { names, may_rename, mentions } = takeover;
     let (own, is_renamed) = (&holdings.link().name, names.is_some());
@@ -155,7 +158,8 @@ fn rules(holdings: &Holdings, takeover: &Takeover) -> Finding {
     Finding::fine(RULES, found)
 }
 
-/// Notices about the interface `device` for the user when a run begins. `bound` are the sockets that are bound to it.
+/// Returns warnings about the interface `device` for the start of a run. `bound` lists the sockets that are
+/// bound to it; `None` if no TAP takes the interface over.
 pub(super) fn notices(
     device: &str,
     holdings: &Holdings,
@@ -192,7 +196,7 @@ fn sockets(device: &str, bound: &[String]) -> Finding {
     Finding::limited("bound sockets", found, remedy)
 }
 
-/// A notice if the device is set to packets larger than any aggregate (BIG TCP).
+/// Returns a warning if the device accepts packets larger than any aggregate (BIG TCP), otherwise `None`.
 pub(super) fn big_packets(device: &str, link: &crate::handover::Link) -> Option<Finding> {
     let (name, most_bytes) = (&link.name, link.most_bytes);
     (most_bytes > LARGEST_AGGREGATE).then(|| {
@@ -207,12 +211,12 @@ pub(super) fn big_packets(device: &str, link: &crate::handover::Link) -> Option<
     })
 }
 
-/// Returns `false` if the kernel refused for want of privilege.
+/// Returns `false` if the kernel refused for lack of privilege.
 pub(super) fn is_allowed(tried: &io::Result<()>) -> bool {
     !tried.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// The first of `all`, and how many more there are.
+/// Joins the first [`MOST_SHOWN`] of `all` with commas, and adds how many more there are.
 fn in_a_line<T: ToString>(all: &[T]) -> String {
     let shown: Vec<_> = all.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
     match all.len().saturating_sub(MOST_SHOWN) {
@@ -228,9 +232,9 @@ const NAME: &str = "name";
 const RULES: &str = "rules";
 const CARRIER: &str = "carrier";
 const RENAMES: &str = "that needs Linux 6.2, and a free name for the nic, such as `NAME-nic`";
-/// How many rules or sockets a line names.
+/// The number of rules or sockets that one line names.
 const MOST_SHOWN: usize = 8;
-/// In bytes, with all headers: the kernel's `GSO_LEGACY_MAX_SIZE`.
+/// The largest aggregate in bytes, headers included: the kernel's `GSO_LEGACY_MAX_SIZE`.
 const LARGEST_AGGREGATE: u32 = 65_536;
 
 #[cfg(test)]
@@ -239,7 +243,7 @@ mod tests {
     use crate::State;
     use crate::handover::Link;
 
-    /// An interface, changed by `change`.
+    /// Builds the holdings of an interface `eth1` whose link `change` has modified.
     fn holdings(change: impl FnOnce(&mut Link)) -> Holdings {
         let mut link = Link::read(1).unwrap().unwrap();
         (link.name, link.is_loopback) = ("eth1".to_owned(), false);
@@ -313,7 +317,7 @@ mod tests {
             (true, true, &[Ingress], State::Fine, State::Breaks),
             (true, false, &[], State::Limited, State::Fine),
             (true, false, &[Name], State::Limited, State::Breaks),
-            // Without privilege no rule is seen.
+            // Without privilege the rules cannot be read.
             (false, false, &[], State::NotRun, State::NotRun),
         ];
         for (may_rename, is_renamed, by, name, rules) in rows {

@@ -1,7 +1,8 @@
-//! Follower: decides what a change of the host's network asks of a run.
+//! Follower: decides what a run must do after a change in the host's network.
 //!
-//! It is separate, and without a clock and the system, so that it can be tested alone: changes go in, orders come out.
-//! Contract: many changes at once make one order of a kind. The work that orders make is bounded, however much changes.
+//! Separate, without a clock or system calls, so that it can be tested alone: changes go in, orders come out.
+//! Contract: many changes at once make one order of each kind. The work that orders cause is bounded, however
+//! often the network changes.
 
 use std::time::Duration;
 
@@ -9,22 +10,22 @@ use rxo_frame::Instant;
 
 use crate::handover::Change;
 
-/// Something that the run must do.
+/// An action that the run must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// An interface of the run has another name: keep the kernel off it under that name.
+    /// An interface of the run was renamed: keep the kernel off it under the new name.
     Names,
-    /// Give the TAP this carrier.
+    /// Set the TAP's carrier to this state.
     Carrier(bool),
-    /// Give the TAP this MTU, in bytes.
+    /// Set the TAP's MTU to this value, in bytes.
     Mtu(u32),
-    /// The nic may have got what belongs to the TAP: move it.
+    /// The nic may have received addresses or routes that belong to the TAP: move them.
     Adopt,
-    /// The TAP may have other holdings: record them.
+    /// The TAP's addresses or routes may have changed: record them.
     Record,
 }
 
-/// What is known of an interface.
+/// The last reported state of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) index: u32,
@@ -33,44 +34,44 @@ pub(super) struct Seen {
     pub(super) has_carrier: bool,
 }
 
-/// The state of what a run follows.
+/// The state of the interfaces that a run follows, and the orders that are waiting.
 #[derive(Debug)]
 pub(super) struct Follower {
     /// The interfaces that existed before the run, the nic first.
     held: Vec<Seen>,
-    /// The TAP that has taken over the nic; `None` if none has.
+    /// The index of the TAP that has taken over the nic; `None` if no TAP has.
     tap: Option<u32>,
     adopt: Pending,
     record: Pending,
 }
 
-/// An order that waits until its changes have settled.
+/// An order that is delayed until a series of changes has ended.
 #[derive(Debug, Default)]
 struct Pending {
-    /// When the first change came that is not acted upon yet.
+    /// The time of the first change since the last order; `None` if no order is waiting.
     since: Option<Instant>,
-    /// When the last one came.
+    /// The time of the latest change.
     last: Instant,
-    /// Not before this instant.
+    /// The earliest instant for the next order, which limits its rate.
     not_before: Instant,
 }
 
-/// A program that changes addresses makes several changes one after another.
+/// Quiet time before an order: a program that changes addresses makes several changes one after another.
 const SETTLES: Duration = Duration::from_millis(100);
-/// Changes that never settle are acted upon all the same.
+/// The longest delay of an order while changes continue without a pause.
 const MOST_WAIT: Duration = Duration::from_secs(1);
-/// A program that puts back what was moved must not keep us busy.
+/// The shortest time between two moves, so that a program that puts addresses back each time costs little.
 const BETWEEN_ADOPTIONS: Duration = Duration::from_secs(1);
-/// Recording takes at most this part of the time: a router's tables are long, and change without end.
+/// Recording uses at most 1/20 of the time: a router's tables are long, and change continuously.
 const COST_FACTOR: u32 = 20;
 
 impl Follower {
-    /// Follows the interfaces `held`, and `tap` if it has taken over the first of them.
+    /// Follows the interfaces `held`, and the TAP with index `tap` if it has taken over the first of them.
     pub(super) fn new(held: Vec<Seen>, tap: Option<u32>) -> Self {
         Self { held, tap, adopt: Pending::default(), record: Pending::default() }
     }
 
-    /// Takes in a change. Returns what must be done at once.
+    /// Processes a change at time `now`. Returns the orders to carry out at once.
     pub(super) fn notice(&mut self, change: &Change, now: Instant) -> Vec<Order> {
         match change {
             Change::Link { index, name, mtu, has_carrier } => {
@@ -95,7 +96,7 @@ impl Follower {
         }
     }
 
-    /// Returns what has waited long enough.
+    /// Returns the delayed orders whose time has come.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Order> {
         let pending = [(&mut self.adopt, Order::Adopt), (&mut self.record, Order::Record)];
         let due = pending.into_iter().filter_map(|(pending, order)| {
@@ -112,19 +113,19 @@ impl Follower {
         due
     }
 
-    /// The instant at which [`due`](Self::due) has something; `None` if nothing waits.
+    /// Returns the instant of the next delayed order; `None` if no order is waiting.
     pub(super) fn deadline(&self) -> Option<Instant> {
         [&self.adopt, &self.record].into_iter().filter_map(Pending::deadline).min()
     }
 
-    /// Notes that an order to record was done at `now`, and took `cost`.
+    /// Limits the rate of recording after a record that was finished at `now` and took `cost`.
     pub(super) fn recorded(&mut self, cost: Duration, now: Instant) {
         self.record.not_before = now + cost * COST_FACTOR;
     }
 
     fn link(&mut self, seen: Seen, now: Instant) -> Vec<Order> {
         if self.tap == Some(seen.index) {
-            // Its names are in the record.
+            // The record contains the TAP's names.
             self.record.changed(now);
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! Following: listens to the kernel, and carries out what the [`Follower`] decides.
+//! Following: receives the kernel's change notices, and carries out what the [`Follower`] decides.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -12,18 +12,18 @@ use super::groups::Groups;
 use crate::handover::Change;
 use crate::{clock, fault};
 
-/// What a run does while it lasts about interfaces that change.
+/// Reacts to changes of the run's interfaces while the run lasts.
 #[derive(Debug)]
 pub(super) struct Following {
     notices: Notices,
     follower: Follower,
     groups: Groups,
-    /// Whether the user knows that the record could not be written.
+    /// Set once the user has been told that the record could not be written.
     has_said: bool,
 }
 
 impl Following {
-    /// Listens to the kernel from now on. Changes before are not reported.
+    /// Subscribes to the kernel's notices. Earlier changes are not reported.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -35,7 +35,7 @@ impl Following {
         Ok(Self { notices, follower, groups: Groups::default(), has_said: false })
     }
 
-    /// Follows the interfaces of `custody` as they are now.
+    /// Starts to follow the interfaces of `custody` from their present state.
     pub(super) fn begin(&mut self, custody: &mut Custody) {
         let held = custody.held.iter().filter_map(|held| held.seen()).collect();
         let tap = custody.taken().map(|(_, tap)| tap.before().index);
@@ -48,13 +48,13 @@ impl Following {
         self.follow_groups(custody);
     }
 
-    /// How long to wait for the kernel at most.
+    /// Returns how long the caller may wait for the kernel's notices, at most `most`.
     pub(super) fn patience(&self, most: Duration) -> Duration {
         let left = self.follower.deadline().map(|deadline| deadline.since(clock::now()));
         left.map_or(most, |left| left.min(most))
     }
 
-    /// Takes in what the kernel has reported, and carries out what is due.
+    /// Reads the kernel's notices, and carries out the orders that are due. Errors for the user go to `note`.
     pub(super) fn turn(&mut self, custody: &mut Custody, note: &mut impl FnMut(&str)) {
         for change in self.changes() {
             let orders = self.follower.notice(&change, clock::now());
@@ -64,7 +64,8 @@ impl Following {
         self.carry_out(due, custody, note);
     }
 
-    /// Joins for the TAP what programs have joined on the nic. The kernel reports no groups.
+    /// Joins, for the TAP, the multicast groups that programs have joined on the nic. Called at intervals,
+    /// because the kernel sends no notices about groups.
     pub(super) fn follow_groups(&mut self, custody: &mut Custody) {
         if let Some((nic, tap)) = custody.taken() {
             self.groups.follow(nic.index(), tap.before().index);
@@ -78,7 +79,7 @@ impl Following {
                 Ok(Some(notices)) if notices.is_empty() => return changes,
                 Ok(Some(notices)) => changes.extend(notices.iter().filter_map(Change::read)),
                 Ok(None) => changes.push(Change::Unknown),
-                // The socket gives nothing any more, and what it would give is unknown.
+                // The socket returns nothing any more, so any change may have been missed.
                 Err(_) => return vec![Change::Unknown],
             }
             if changes.len() > MOST_AT_ONCE {
@@ -98,7 +99,8 @@ impl Following {
                 Order::Names => custody.follow_names(),
                 Order::Carrier(has_carrier) => custody.show_carrier(has_carrier),
                 Order::Mtu(mtu) => custody.set_tap_mtu(mtu),
-                // What is refused stays where it is, and is tried again at the next change.
+                // An address or a route that the system refuses stays on the nic, and is tried again at the
+                // next change.
                 Order::Adopt => _ = custody.adopt(),
                 Order::Record => {
                     let begin = clock::now();
@@ -121,5 +123,6 @@ impl AsFd for Following {
     }
 }
 
-/// More changes than that wait, so that the worker's reports do not.
+/// The number of changes read in one call; more wait for the next, so that the worker's reports are not
+/// delayed.
 const MOST_AT_ONCE: usize = 1_000;

@@ -1,8 +1,8 @@
-//! Multicast groups that programs have joined on the nic, joined for the TAP too.
+//! Multicast groups: joins, for the TAP, the groups that programs have joined on the nic.
 //!
-//! A program joins a group on an interface. Its frames come by the TAP now, where nobody has joined, and the host would
-//! drop them. So the keeper joins there as well. Programs that accept what is for a group only by the interface on which
-//! they have joined (`IP_MULTICAST_ALL` off) are not helped by that.
+//! A program joins a group on an interface. During a takeover the group's frames come by the TAP, where no
+//! program has joined, and the host would drop them. So the keeper joins there as well. This does not help
+//! programs that accept a group's frames only by the interface on which they joined (`IP_MULTICAST_ALL` off).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,13 +11,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys;
 
-/// The groups that are joined for a TAP, each with the socket that is a member of it.
+/// The groups that are joined for a TAP, each with the socket that is its member.
 #[derive(Debug, Default)]
 pub(super) struct Groups(Vec<(IpAddr, OwnedFd)>);
 
 impl Groups {
-    /// Joins on the interface `to` what is joined on the interface `from`, and leaves what is joined there no more. A
-    /// group that the system refuses is tried again by the next call.
+    /// Joins on the interface `to` each group that is joined on the interface `from`, and leaves the groups
+    /// that are no longer joined there. A group that the system refuses is tried again by the next call.
     pub(super) fn follow(&mut self, from: u32, to: u32) {
         let wanted = joined(from);
         self.0.retain(|(group, _)| wanted.contains(group));
@@ -55,7 +55,8 @@ fn join(group: IpAddr, index: u32) -> Option<OwnedFd> {
     }
 }
 
-/// The groups that are joined on the interface with this index, without those that every interface has.
+/// Returns the groups that are joined on the interface with this index, without those that every interface
+/// joins.
 fn joined(index: u32) -> BTreeSet<IpAddr> {
     let read =
         |name| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
@@ -63,8 +64,9 @@ fn joined(index: u32) -> BTreeSet<IpAddr> {
     groups.chain(ipv6(&read("igmp6"), index).into_iter().map(IpAddr::V6)).collect()
 }
 
-/// The groups of an interface in `/proc/net/igmp`: a line for the interface, which begins with its index, and an indented
-/// line for each group, which begins with the address as a number of this machine.
+/// Parses `/proc/net/igmp` for an interface: an unindented line for the interface, which begins with its
+/// index, and an indented line for each group, which begins with the address as a hexadecimal number in host
+/// byte order.
 fn ipv4(table: &str, index: u32) -> Vec<Ipv4Addr> {
     let mut is_it = false;
     let mut groups = Vec::new();
@@ -80,7 +82,7 @@ fn ipv4(table: &str, index: u32) -> Vec<Ipv4Addr> {
     groups
 }
 
-/// The groups of an interface in `/proc/net/igmp6`: index, name, group.
+/// Parses `/proc/net/igmp6` for an interface. Each line has the index, the name and the group.
 fn ipv6(table: &str, index: u32) -> Vec<Ipv6Addr> {
     let groups = table.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -88,7 +90,7 @@ fn ipv6(table: &str, index: u32) -> Vec<Ipv6Addr> {
         let number = u128::from_str_radix(words.nth(1)?, 16).ok().filter(|_| is_it)?;
         Some(Ipv6Addr::from(number))
     });
-    // Those of an address are joined with the address.
+    // A solicited-node group is joined with its address, and every interface joins all-nodes.
     let is_of_every = |group: &Ipv6Addr| {
         let [first, .., before_last, _] = group.segments();
         let is_all_nodes = group.segments()[1..7] == [0; 6] && group.segments()[7] == 1;

@@ -20,36 +20,38 @@ use crate::{DeviceName, Feature, Interface};
 
 type Result<T, E = DeviceError> = std::result::Result<T, E>;
 
-/// An interface that the run uses.
+/// An interface of the run: its state before the run, and what the run holds of it.
 #[derive(Debug)]
 pub(super) struct Held {
     device: String,
-    /// Its index and name now. If it replaced an interface that was deleted, `holdings` are still those of
-    /// the first.
+    /// The present index; `name` is the present name. After the interface was deleted and replaced,
+    /// `holdings` still belong to the first one.
     index: u32,
     name: String,
-    /// What it had before the run and, of an interface that was taken over, what the TAP has of it since.
+    /// The addresses, routes and the like to restore. During a takeover they follow what the TAP has now.
     holdings: Holdings,
     settings: Settings,
-    /// Its names, which the TAP has during the run. `None` if they stay.
+    /// The interface's names, which the TAP has during the run. `None` if the interface keeps them.
     names: Option<Names>,
-    /// The rules that name it, and then match the TAP.
+    /// Rules of the host that refer to the interface, and match the TAP during the run.
     mentions: Vec<Mention>,
-    /// Whether a TAP takes it over.
+    /// `true` if a TAP takes the interface over.
     takes_over: bool,
-    /// Whether GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
+    /// `true` if GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
     has_gro: bool,
-    /// Whether the TAP has been switched on in its place. Before, what is not set of the TAP says nothing.
+    /// Set once the TAP has been switched on in place of the interface. Before that, the TAP's settings say
+    /// nothing about what the user wants.
     has_lent: bool,
     lock: Option<InterfaceLock>,
     isolation: Option<Isolation>,
 }
 
 impl Held {
-    /// Looks at the interface of `device`. Returns what it has, and everything that was found about using it.
+    /// Reads the state of the interface of `device`. Returns it with the findings of all checks. Changes
+    /// nothing.
     ///
     /// # Errors
-    /// If there is no such interface, or the system does not say what it has.
+    /// If there is no such interface, or its state cannot be read.
     pub(super) fn look(
         flag: &str,
         device: &DeviceName,
@@ -81,10 +83,10 @@ impl Held {
         Ok((held, found))
     }
 
-    /// Looks at the interface of `device`, and refuses one that cannot be used.
+    /// Reads the state of the interface of `device`, and refuses an interface that a run cannot use.
     ///
     /// # Errors
-    /// If it cannot be used. The message names the reason and the remedy.
+    /// If the interface cannot be used. The message names the reason and the remedy.
     pub(super) fn examine(flag: &str, device: &DeviceName, takes_over: bool) -> Result<Self> {
         let (held, found) = Self::look(flag, device, takes_over)?;
         match found.into_iter().find(|one| one.state == State::Breaks) {
@@ -93,7 +95,7 @@ impl Held {
         }
     }
 
-    /// Notes that the TAP has been switched on in its place.
+    /// Marks that the TAP has been switched on in place of the interface.
     pub(super) const fn has_lent(&mut self) {
         self.has_lent = true;
     }
@@ -110,12 +112,13 @@ impl Held {
         self.index
     }
 
-    /// Its name now.
+    /// Returns the interface's present name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Notices about the interface for the user when the run begins, and what else was looked at for them.
+    /// Returns warnings about the interface for the start of a run, and the results of checks that found
+    /// nothing.
     pub(super) fn notices(&self) -> Vec<Finding> {
         let bound = self.takes_over.then(|| mentions::bound_to(self.index));
         let is_secret = self.settings.makes_secret_addresses();
@@ -140,8 +143,8 @@ impl Held {
         Interface::name_of(self.index).is_none()
     }
 
-    /// Notes that another interface has taken the place of this one, which was deleted. It gets what was
-    /// moved when the run ends.
+    /// Continues with the interface `index`, which has replaced this one after it was deleted. At the end of
+    /// the run the new one gets what was moved.
     pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
         let link = link(index, &self.device)?;
         let interface = Interface::find(&link.name)?;
@@ -155,7 +158,7 @@ impl Held {
         self.has_gro = interface.feature(Feature::Gro).unwrap_or(false);
         (self.lock, self.isolation) = (None, None);
         if was_taken_over {
-            // It may have been set up with addresses that are on the TAP now.
+            // The new nic may have been configured with addresses that are on the TAP now.
             self.holdings.take_from(&link);
         } else {
             self.holdings = Holdings::read(&link)?;
@@ -163,7 +166,7 @@ impl Held {
         Ok(())
     }
 
-    /// Gives `tap` the names and the hardware address of this interface, which has replaced another.
+    /// Gives `tap` the names and the hardware address of this interface, which has replaced a deleted one.
     pub(super) fn lend_again(&mut self, tap: &HostTap) -> Result<()> {
         let mut link = tap.link()?;
         self.lend_names(&mut link)?;
@@ -171,14 +174,14 @@ impl Held {
         nic.map_or(Ok(()), |nic| link.set_mac(&nic.mac))
     }
 
-    /// Takes the names of the interface, which was deleted, from `tap`: the next one needs them.
+    /// Takes the names of the deleted interface from `tap`, so that its replacement can have them.
     pub(super) fn release_names(&self, tap: &HostTap) -> Result<()> {
         let Some(names) = &self.names else { return Ok(()) };
         names.take_back(&mut tap.link()?, tap.before())
     }
 
-    /// Switches GRO off and isolates the interface. If GRO cannot be switched off, it stays on, and its
-    /// large frames pass unchanged.
+    /// Switches GRO off and isolates the interface from the kernel. If GRO cannot be switched off, its large
+    /// frames pass unchanged.
     pub(super) fn close(&self) -> Result<()> {
         if self.has_gro {
             _ = Interface::find(&self.name)?.set_feature(Feature::Gro, false);
@@ -186,12 +189,13 @@ impl Held {
         self.isolation.as_ref().map_or(Ok(()), |isolation| isolation.close(&self.name))
     }
 
-    /// Keeps the kernel from sending there by itself: it would use addresses that have moved.
+    /// Keeps the kernel from sending on the interface by itself: it would use addresses that have moved to
+    /// the TAP.
     pub(super) fn silence(&self) -> Result<()> {
         self.settings.silence_ipv6(&self.name)
     }
 
-    /// Notes that `tap` is going to have the names, so that the record says so.
+    /// Stores that `tap` is about to get the names, so that the record contains it.
     pub(super) fn expect(&mut self, tap: &HostTap) {
         if let Some(names) = &mut self.names {
             names.tap = Some((tap.before().index, tap.before().name.clone()));
@@ -207,18 +211,20 @@ impl Held {
         self.has_lent();
         self.holdings.move_to(&link)?;
         if self.holdings.has_link_local() {
-            // From here on the kernel makes addresses as it did before: it has the same hardware address.
+            // From here on the kernel may generate addresses as before, because the TAP has the same hardware
+            // address.
             self.settings.resume_addresses(&link.name);
         }
         Ok(())
     }
 
-    /// Gives `tap` the names, and keeps the kernel off the interface also under its other name.
+    /// Gives `tap` the names, and isolates the interface under its other name too.
     fn lend_names(&mut self, tap: &mut Link) -> Result<()> {
         let Some(names) = &self.names else { return Ok(()) };
         let mut nic = link(self.index, &self.device)?;
-        // From Linux 6.16 on a chain belongs to a name, and this one is there before the name is: nothing passes in
-        // between. Before, it belongs to the interface, and the kernel refuses a name that nothing has.
+        // Since Linux 6.16 a netdev chain belongs to a name and can exist before the name does, so no frame
+        // passes in between. Older kernels bind the chain to the interface, and refuse a name that no
+        // interface has.
         let is_closed = self.isolation.as_ref().map(|one| one.close(&names.parked).is_ok());
         nic.rename(&names.parked).map_err(|error| cannot_rename(&names.name, error))?;
         if let Some(isolation) = &self.isolation {
@@ -231,20 +237,22 @@ impl Held {
         names.lend(&nic, tap).map_err(|error| cannot_rename(&tap.name, error))
     }
 
-    /// Gives `tap` what the interface has got meanwhile: some programs know an interface by its number.
+    /// Moves to `tap` the addresses and routes that the interface has received since: some programs refer to
+    /// an interface by its index.
     pub(super) fn adopt(&self, tap: &HostTap) -> Result<()> {
         let Some(link) = Link::read(self.index)? else { return Ok(()) };
         let holdings = Holdings::read(&link)?;
         if holdings.is_empty() { Ok(()) } else { holdings.join(&tap.link()?) }
     }
 
-    /// The state of the interface that is followed.
+    /// Returns the present state of the interface, for the [`Follower`](follower::Follower). `None` if it was
+    /// deleted.
     pub(super) fn seen(&self) -> Option<follower::Seen> {
         let Link { index, name, mtu, has_carrier, .. } = Link::read(self.index).ok()??;
         Some(follower::Seen { index, name, mtu, has_carrier })
     }
 
-    /// Notes what the TAP has now of this interface.
+    /// Stores the part of the TAP's present state that belongs to this interface.
     pub(super) fn follow(&mut self, now: &TapNow, tap: &HostTap) {
         let before = std::mem::replace(&mut self.holdings, now.holdings.clone());
         self.holdings.keep_objects(&before);
@@ -261,7 +269,7 @@ impl Held {
         }
     }
 
-    /// Records in a file what the interface is owed from now on.
+    /// Writes a record of what must be restored on the interface from now on.
     ///
     /// # Errors
     /// If the file cannot be written, or the interface was deleted.
@@ -269,9 +277,10 @@ impl Held {
         self.owed(was_taken_over).write(&link(self.index, &self.device)?)
     }
 
-    /// Gives the interface back what it had, or what `tap` has of it now. Does nothing if it was deleted.
+    /// Restores the interface: to its state before the run or, after a takeover, to the state that `tap` has
+    /// now. Does nothing if the interface was deleted.
     pub(super) fn give_back(&mut self, tap: Option<&HostTap>) -> Result<()> {
-        // If the TAP was deleted, what was last seen there counts.
+        // If the TAP was deleted, its last recorded state is restored.
         let now = tap.and_then(|tap| tap.now(&self.holdings).ok());
         let Some(link) = Link::read(self.index)? else {
             owed::settle(self.index);
@@ -293,7 +302,7 @@ impl Held {
         named.and(given).and(followed).and(opened)
     }
 
-    /// Gives the interface what was changed of the TAP as an interface.
+    /// Applies to the interface the settings that were changed on the TAP: MTU, labels, up or down.
     fn settle_link(&self, now: &TapNow) -> Result<()> {
         let Some(link) = Link::read(self.index)?.filter(|_| self.has_lent) else { return Ok(()) };
         now.settings.copy_changes(&self.settings, &link.name);
@@ -315,14 +324,15 @@ impl Held {
     }
 }
 
-/// Looks at what matters to a TAP that takes `link` over.
+/// Reads the facts that matter only if a TAP takes `link` over.
 fn look_for_tap(link: &Link) -> Result<Takeover> {
     let tried = link.renames();
     let names = Names::choose(link, tried.is_ok());
     Ok(Takeover { names, may_rename: checks::is_allowed(&tried), mentions: mentions::of(link)? })
 }
 
-/// Gives `link` what it is owed. A refusal of one part does not prevent the others.
+/// Restores on `link` everything that `owed` lists. An error in one part does not prevent the others; the
+/// first is returned.
 pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
     let Owed { holdings, settings, names, has_gro, was_taken_over } = *owed;
     let mut link = link.clone();
@@ -340,7 +350,8 @@ fn cannot_rename(name: &str, error: io::Error) -> DeviceError {
     fault::system(format!("cannot rename interface {name}"), error)
 }
 
-/// Missing isolation can be done without, but not the privilege: packet sockets need it too.
+/// Adds the option `--no-isolation` to the message, unless privilege is missing: packet sockets need the
+/// privilege too.
 fn without_isolation(error: DeviceError) -> DeviceError {
     match error {
         DeviceError::System { message, source }

@@ -1,5 +1,5 @@
-//! The keeper: a process that waits beside the worker and restores the interfaces when the worker has
-//! ended, for whatever reason.
+//! Keeper: a process that waits beside the worker, and restores the interfaces once the worker has ended for
+//! whatever reason.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,55 +23,56 @@ use crate::service::{Notice, Service};
 use crate::wait::{Interest, WaitList};
 use crate::{clock, fault};
 
-/// The side of a run in two processes that only waits and restores.
+/// The keeper process of a run: makes the changes to interfaces, waits for the worker, and restores them.
 #[derive(Debug)]
 pub struct Keeper {
     custody: Custody,
     worker: Worker,
     requests: Requests,
-    /// The file of the run's flags, if it has one.
+    /// Sends the file of the run's flags to the worker; `None` if the run has no such file.
     reloads: Option<Reloads>,
-    /// How often the user has asked for an end.
+    /// The number of times that the user has asked the run to end.
     asked: usize,
-    /// Follows the host while something was changed that is not given back yet.
+    /// Follows the host's network while changes are in force; otherwise `None`.
     following: Option<Following>,
     confirmation: Confirmation,
-    /// The worker's pulse, and the longest time without a beat; `None` if nobody watches it.
+    /// The worker's pulse, and the longest time without a beat; `None` if the worker is not watched.
     pulse: Option<(Pulse, Duration)>,
-    /// The watch of the worker while the host depends on it.
+    /// The watch of the worker, while the host depends on the worker.
     watch: Option<Watch>,
-    /// The worker was silent, and was killed. What it had is waited for until this instant.
+    /// Set once a silent worker was killed: the instant until which the keeper waits for the worker's devices
+    /// to close.
     hung: Option<Instant>,
     lifeline: Option<Lifeline>,
     service: Service,
-    /// When the service manager was told last that all is well.
+    /// The instant at which the service manager was last notified that the run works.
     told_at: Instant,
-    /// When things that the kernel does not report were looked for last.
+    /// The instant of the last check for changes that the kernel does not report.
     looked_at: Instant,
-    /// Why the run cannot begin or go on, if this process found that out.
+    /// The reason why the run cannot begin or continue, if the keeper detected it.
     refused: Option<DeviceError>,
 }
 
-/// A confirmation by the user, without which the run ends.
+/// The state of the user's confirmation, without which the run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Confirmation {
-    /// None is needed, or it has come.
+    /// No confirmation is needed, or it has come.
     Enough,
-    /// It must come within this time of the first change.
+    /// The confirmation must come within this time after the first change.
     Within(Duration),
-    /// It must come before this instant.
+    /// The confirmation must come before this instant.
     Before(Instant),
-    /// It has not come. The worker has until this instant to end by itself.
+    /// The confirmation has not come. The worker may end by itself until `kill_at`.
     Missed { kill_at: Instant },
-    /// It has not come, and the worker was killed.
+    /// The confirmation has not come, and the worker was killed.
     Killed,
 }
 
-/// How long a worker may take to end by itself when no confirmation has come.
+/// The time that a worker has to end by itself when no confirmation has come.
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Confirmation {
-    /// The state at `now`, if it changes by itself.
+    /// Returns the state that follows at time `now`; `None` if the state stays.
     fn at(self, now: Instant) -> Option<Self> {
         match self {
             Self::Before(end) if now >= end => Some(Self::Missed { kill_at: now + GRACE }),
@@ -80,20 +81,21 @@ impl Confirmation {
         }
     }
 
-    /// Whether it came too late, or not at all.
+    /// Returns `true` if the confirmation did not come in time.
     const fn is_missing(self) -> bool {
         matches!(self, Self::Missed { .. } | Self::Killed)
     }
 }
 
-/// The user's requests to end; `None` after the last.
+/// The stream of the user's requests to end; `None` once it is closed.
 #[derive(Debug)]
 pub(super) struct Requests(pub(super) Option<UnixStream>);
 
-/// How long what a killed worker had is waited for: a call that hangs in the kernel may last.
+/// The time that the keeper waits for a killed worker's devices to close: a call that hangs in the kernel may
+/// last.
 const DYING: Duration = Duration::from_millis(200);
 
-/// How often is looked for what the kernel does not report.
+/// The interval between checks for changes that the kernel does not report.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 impl Requests {
@@ -102,28 +104,29 @@ impl Requests {
         Ok(Self(Some(stream)))
     }
 
-    /// How many came since the last call. After the last there is nothing to wait for.
+    /// Returns the number of requests since the last call. Drops the stream when it is closed, so that
+    /// nothing waits on it.
     pub(super) fn count(&mut self) -> usize {
         let Some(mut stream) = self.0.as_ref() else { return 0 };
-        // Nobody types more than 16.
+        // A user does not send more than 16 at once; the rest is read by the next call.
         match stream.read(&mut [0; 16]) {
             Ok(0) => {
                 self.0 = None;
                 0
             }
             Ok(new) => new,
-            // There is none.
+            // No request is waiting.
             Err(_) => 0,
         }
     }
 }
 
 impl Keeper {
-    /// Keeps `custody` for `worker`. Each byte that `requests` yields is a request of the user to end: the first
-    /// lets the worker end by itself, the second kills it.
+    /// Creates the keeper of `custody` for `worker`. Each byte that `requests` yields is a request of the
+    /// user to end: the first lets the worker end by itself, the second kills it.
     ///
     /// # Errors
-    /// If `requests` cannot be read without waiting.
+    /// If `requests` cannot be made non-blocking.
     pub fn new(custody: Custody, worker: Worker, requests: UnixStream) -> io::Result<Self> {
         let requests = Requests::new(requests)?;
         let (following, confirmation) = (None, Confirmation::Enough);
@@ -147,33 +150,35 @@ impl Keeper {
         })
     }
 
-    /// Hands the file at `path` to the worker, which follows it, whenever the worker asks, and for each byte that `hangups`
-    /// yields, one for each SIGHUP. A SIGHUP by which this process has lost its terminal is a request to end.
+    /// Sends the opened file at `path` to the worker whenever the worker asks, and for each byte that
+    /// `hangups` yields, one for each SIGHUP. A SIGHUP after the process has lost its terminal is a request
+    /// to end.
     ///
     /// # Errors
-    /// If `hangups` cannot be read without waiting.
+    /// If `hangups` cannot be made non-blocking.
     pub fn reloads_from(mut self, path: &Path, hangups: Option<UnixStream>) -> io::Result<Self> {
         self.reloads = Some(Reloads::new(path, hangups)?);
         Ok(self)
     }
 
-    /// Ends the run unless a [`Confirmer`](super::Confirmer) confirms it within this time of the first change. A worker
-    /// that does not end by itself is killed. The exit code is then 1.
+    /// Ends the run unless a [`Confirmer`](super::Confirmer) confirms it within `time` after the first
+    /// change. A worker that does not end by itself is killed. The exit code is then 1.
     #[must_use]
     pub fn confirm_within(mut self, time: Duration) -> Self {
         self.confirmation = Confirmation::Within(time);
         self
     }
 
-    /// Kills a worker that does not beat for `limit` while the host depends on it, and gives everything back. Time in which
-    /// this process does not run either, as while the machine is suspended, does not count.
+    /// Kills a worker that does not beat for `limit` while the host depends on it, and restores everything.
+    /// Time in which this process does not run either, as while the machine is suspended, does not count.
     #[must_use]
     pub const fn watch(mut self, pulse: Pulse, limit: Duration) -> Self {
         self.pulse = Some((pulse, limit));
         self
     }
 
-    /// Lets the process at the other end of `lifeline` give everything back if both processes of the run are ended at once.
+    /// Lets the process at the other end of `lifeline` restore everything if worker and keeper are killed at
+    /// once.
     #[must_use]
     pub fn outlived_by(mut self, lifeline: Lifeline) -> Self {
         lifeline.name_worker(&self.worker);
@@ -181,18 +186,18 @@ impl Keeper {
         self
     }
 
-    /// Tells the service manager when the run works, still works, and ends.
+    /// Notifies the service manager when the run is ready, at intervals while it works, and when it ends.
     #[must_use]
     pub fn told_to(mut self, service: Service) -> Self {
         self.service = service;
         self
     }
 
-    /// Waits for the end of the worker and gives back what was changed. `note` gets a line for each thing that
-    /// the user should know. Returns the worker's exit code; `None` if a signal ended it.
+    /// Waits until the worker ends, and restores what was changed. Calls `note` with a line for each thing
+    /// that the user should know. Returns the worker's exit code; `None` if a signal ended the worker.
     ///
     /// # Errors
-    /// Why the interfaces could not be prepared.
+    /// If the interfaces could not be prepared: the reason.
     pub fn keep(mut self, mut note: impl FnMut(&str)) -> Result<Option<i32>, DeviceError> {
         while self.wait(&mut note).is_some() {}
         self.service.tell(Notice::Stopping);
@@ -214,7 +219,8 @@ impl Keeper {
         Ok(status.code())
     }
 
-    /// Waits for a report or a signal and handles it. `None` if the worker has ended.
+    /// Waits for one event and handles it: a report, a request, a signal or a notice. `None` if the worker
+    /// has ended.
     fn wait(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
         let (channel, requests) =
             (self.worker.channel.as_fd(), self.requests.0.as_ref().map(AsFd::as_fd));
@@ -247,7 +253,7 @@ impl Keeper {
                 Report::Reload => self.reload(true),
                 report => {
                     let order = self.answer(report, files, note);
-                    // If the worker is gone, the next receive says so.
+                    // If the worker is gone, the next `receive` returns an error.
                     _ = order.send(&self.worker.channel);
                 }
             }
@@ -255,14 +261,14 @@ impl Keeper {
         Some(())
     }
 
-    /// How long to wait for an event at most.
+    /// Returns the longest time to wait for an event.
     fn patience(&self) -> Duration {
         let watch = self.watch.as_ref().map_or(BETWEEN_LOOKS, Watch::pause);
         let most = self.service.period().map_or(watch, |period| period.min(watch));
         self.following.as_ref().map_or(most, |following| following.patience(most))
     }
 
-    /// Kills a worker that is silent. `None` once what it had is waited for no longer.
+    /// Kills a worker that is silent. `None` once the time for a killed worker's devices to close is over.
     fn look_at_worker(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
         let now = clock::now();
         if let Some(until) = self.hung {
@@ -284,7 +290,7 @@ impl Keeper {
         Some(())
     }
 
-    /// From now on the host depends on this process.
+    /// Sets which process the host depends on from now on.
     fn expect(&mut self, duty: Duty) {
         let Some((pulse, limit)) = self.pulse else { return };
         let watched = duty == Duty::Worker;
@@ -311,7 +317,7 @@ impl Keeper {
         self.end(new);
     }
 
-    /// The user has asked for an end this often since the last time.
+    /// Handles `new` more requests to end: the first stops the worker, any further one kills it.
     fn end(&mut self, new: usize) {
         if new == 0 {
             return;
@@ -335,7 +341,7 @@ impl Keeper {
         }
     }
 
-    /// One that comes too late changes nothing.
+    /// Accepts a confirmation. One that comes too late changes nothing.
     fn confirm(&mut self) {
         if !self.confirmation.is_missing() {
             self.confirmation = Confirmation::Enough;
@@ -363,7 +369,7 @@ impl Keeper {
         };
         match begun {
             Ok(begun) => {
-                // While there is no nic, nothing depends on the worker.
+                // While there is no nic, the host does not depend on the worker.
                 let is_needed = report != Report::NicIsGone;
                 self.expect(if is_needed { Duty::Worker } else { Duty::Nobody });
                 Order::Begin(begun)
@@ -385,7 +391,7 @@ impl Keeper {
             self.custody.note_tap(tap, files)?;
         }
         self.expect(Duty::Keeper);
-        // Before the first change, so that none of others is missed.
+        // Must precede the first change, so that no change by another program is missed.
         let following = self.following.insert(Following::start()?);
         let (begun, notices) = self.custody.begin()?;
         following.begin(&mut self.custody);
@@ -404,7 +410,7 @@ impl Keeper {
         Ok(closed_at)
     }
 
-    /// The nic was deleted, and its name must be free for another.
+    /// Handles a deleted nic: switches the TAP's carrier off, and frees the nic's name for a new interface.
     fn wait_for_nic(&mut self) -> Result<Instant, DeviceError> {
         self.custody.show_carrier(false);
         self.custody.release_names()?;

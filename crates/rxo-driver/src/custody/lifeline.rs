@@ -1,8 +1,10 @@
-//! The last process of a run: gives everything back when both others were ended at once, or both hang.
+//! Lifeline and restorer: the last process of a run, which restores everything if keeper and worker were
+//! killed at once, or both hang.
 //!
-//! It belongs to no group and no session of theirs, is the last that a lack of memory ends, and holds nothing of the run
-//! but its end of a socket. That closes when both others are gone. Contract: it does nothing while one of them works, and
-//! goes without a word if the keeper has dismissed it.
+//! The restorer shares no process group or session with them, is the last that the kernel kills when memory
+//! runs out, and holds nothing of the run but its end of a socket. The socket closes when both others are
+//! gone. Contract: the restorer does nothing while either of them works, and exits silently if the keeper
+//! dismisses it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,41 +20,42 @@ use crate::pulse::{Duty, Pulse};
 use crate::wait::{Interest, WaitList};
 use crate::{DeviceName, clock, descriptors};
 
-/// The side of the processes that carry out the run. The last process waits until every copy of it is gone.
+/// The end of the socket that keeper and worker hold. The restorer waits until every copy of it is closed.
 #[derive(Debug)]
 pub struct Lifeline {
     channel: UnixStream,
     restorer: Child,
 }
 
-/// The side of the last process.
+/// The restorer's side: its end of the socket, and the processes that it watches.
 #[derive(Debug)]
 pub struct Restorer {
     channel: UnixStream,
-    /// The keeper, and its number.
+    /// The keeper, and its process number.
     keeper: Option<(Process, u32)>,
-    /// The worker, and its number.
+    /// The worker, and its process number; `None` until the keeper has sent it.
     worker: Option<(Process, u32)>,
 }
 
-/// Which side this process is on.
+/// The side on which this process is after [`secure`].
 #[derive(Debug)]
 pub enum Lives {
-    /// This process goes on.
+    /// This process carries out the run.
     With(Lifeline),
-    /// This is the last process. It must call [`Restorer::outlive`] and end.
+    /// This is the restorer. It must call [`Restorer::outlive`] and exit.
     AsRestorer(Restorer),
 }
 
-/// A message is its kind, and the number of the worker.
+/// The length of a message: one byte for its kind, four for the worker's process number.
 const BYTES: usize = 5;
 const DISMISSED: u8 = b'd';
 const WORKER: u8 = b'w';
 
-/// Starts the last process. This one must have only one thread, and hold nothing of the run yet: no lock and no device.
+/// Starts the restorer. This process must have only one thread, and hold nothing of the run yet: no lock and
+/// no device.
 ///
 /// # Errors
-/// If it has more threads, or the system cannot start another process.
+/// If this process has more threads, or the system cannot start another process.
 pub fn secure() -> io::Result<Lives> {
     Ok(match guard::detach("rxo-restorer")? {
         Detached::Here { channel, child } => Lives::With(Lifeline { channel, restorer: child }),
@@ -63,17 +66,19 @@ pub fn secure() -> io::Result<Lives> {
 }
 
 impl Lifeline {
-    /// Names the worker, so that one that hangs together with the keeper can be ended.
+    /// Sends the worker's process to the restorer, so that it can kill a worker that hangs together with the
+    /// keeper.
     pub(super) fn name_worker(&self, worker: &Worker) {
         let Some(file) = worker.descriptor() else { return };
         let [a, b, c, d] = worker.number().to_ne_bytes();
-        // If the last process is gone, the run is as one without it.
+        // If the restorer is gone, the run goes on without it.
         _ = descriptors::send(self.channel.as_fd(), &[WORKER, a, b, c, d], &[file.as_fd()]);
     }
 
-    /// Everything is given back, or nothing was changed: the last process is not needed any more.
+    /// Dismisses the restorer: everything is restored, or nothing was changed. Waits up to a second for its
+    /// end.
     pub fn dismiss(self) {
-        // If it is gone already, it leaves nothing but its number.
+        // A restorer that is gone already leaves nothing but its process number.
         _ = descriptors::send(self.channel.as_fd(), &[DISMISSED; BYTES], &[]);
         drop(self.channel);
         self.restorer.wait_within(GOING);
@@ -81,9 +86,9 @@ impl Lifeline {
 }
 
 impl Restorer {
-    /// Waits for the end of the run, and restores the nics if nobody else has; `note` gets a line then. If the one that
-    /// the host depends on does nothing for twice `limit`, or some seconds more unless it is stopped, and nobody has ended it,
-    /// both are ended here. `None` watches nobody.
+    /// Waits for the end of the run, and restores `nics` if nobody else has; then calls `note` with a line
+    /// each. If the process that the host depends on is silent for twice `limit`, or some seconds more unless
+    /// it is stopped, and nobody has killed it, kills both. If `limit` is `None`, only waits.
     pub fn outlive(
         mut self,
         nics: &[DeviceName],
@@ -111,12 +116,12 @@ impl Restorer {
         nics.iter().for_each(|nic| restore(nic, &mut note));
     }
 
-    /// Whether the process that must work has been silent for `limit`.
+    /// Returns `true` if the process that the host depends on has been silent for `limit`.
     fn is_silent(&self, limit: Duration, pulse: Pulse, watch: &mut Option<(Duty, Watch)>) -> bool {
         let duty = pulse.duty();
         let worker = || Activity::of(self.worker.as_ref().map(|(_, number)| *number)?);
         let keeper = || Activity::of(self.keeper.as_ref().map(|(_, number)| *number)?);
-        // The keeper counts nothing, but what it does takes time of a processor.
+        // The keeper has no pulse, but its work takes processor time.
         let (patience, beats) = match duty {
             Duty::Nobody => {
                 *watch = None;
@@ -153,29 +158,30 @@ impl Restorer {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Nothing,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Next::Nothing,
-            // The socket gives nothing any more.
+            // The socket is broken, so keeper and worker cannot be observed any more.
             Err(_) => Next::Gone,
         }
     }
 
-    /// Their sockets close before their devices do, and a TAP that is still there would keep addresses and routes.
+    /// Waits until keeper and worker have ended. The socket closes before their devices do, and a TAP that
+    /// still exists would keep addresses and routes.
     fn await_ends(&self) {
         for (process, _) in self.worker.iter().chain(&self.keeper) {
             let mut list = WaitList::new();
             let process = process.as_fd();
             list.add(Some(&process), Interest::Readable);
-            // One that hangs in the kernel is not waited for without end.
+            // A process that hangs in the kernel is waited for only this long.
             _ = list.wait(Some(PATIENCE));
         }
     }
 
     fn end_both(&self) {
-        // The worker first: a keeper that is gone would let it go on.
+        // The worker first: without the keeper it would continue.
         self.worker.iter().chain(&self.keeper).for_each(|(process, _)| process.kill());
     }
 }
 
-/// The next event of the last process.
+/// The next event for the restorer.
 enum Next {
     Nothing,
     Worker(OwnedFd, u32),
@@ -183,14 +189,15 @@ enum Next {
     Gone,
 }
 
-/// The devices of the two processes close one after another, so the record may be right only a moment later.
+/// Restores `nic`, and retries for a while: the devices of the two processes close one after another, so its
+/// lock may be free only a moment later.
 fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     let until = clock::now() + PATIENCE;
     loop {
-        // Once in any case: what the keeper has left may be the beginning of a record.
+        // At least once: the keeper may have left an unfinished record.
         match owed::pay(nic, &mut *note) {
             Ok(true) => return,
-            // It is not free yet; or another run has it, which has restored it before.
+            // The lock is not free yet, or another run has the nic and has restored it before.
             Ok(false) | Err(_) if owed::is_owed(nic) && clock::now() < until => {}
             Ok(false) => return,
             Err(error) => return note(&error.to_string()),
@@ -199,11 +206,11 @@ fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     }
 }
 
-/// How much later than the keeper this process acts, if the keeper may still act.
+/// The extra time before the restorer acts, during which the keeper may still act.
 const SLACK: Duration = Duration::from_secs(1);
-/// How long the last process is waited for when it is dismissed.
+/// The time to wait for the restorer's end when it is dismissed.
 const GOING: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// How long it is tried.
+/// The time for which the restorer waits for a process to end, and for which it retries.
 const PATIENCE: Duration = Duration::from_secs(10);

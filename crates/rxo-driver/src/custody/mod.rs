@@ -1,13 +1,13 @@
-//! Custody: what a run changes about interfaces that exist without it, and their restoration.
+//! Custody: records what a run changes on interfaces that exist without it, and restores them.
 //!
-//! A run is two processes (see [`guard`](crate::guard)). The one that carries frames has a [`Control`]; the other
-//! is the [`Keeper`], which makes all changes and waits. Both have the [`Custody`], so that whichever process
-//! outlives the other restores the interfaces. A file says what is owed, in case both are killed; a third process (see
-//! [`secure`]), the next run or [`restore`] pays it.
+//! A run is two processes (see [`guard`](crate::guard)). The worker carries frames and has a [`Control`]; the
+//! [`Keeper`] makes all changes and waits. Both have the [`Custody`], so that whichever process outlives the
+//! other restores the interfaces. A record in a file lists the changes in case both are killed; a third
+//! process (see [`secure`]), the next run or [`restore`] restores from it.
 //!
 //! Contract: [`Custody::examine`] changes nothing, and comes before anything else, so that a problem is
-//! reported at once. [`Custody::take`] locks. Only the [`Keeper`] makes changes, after the [`Control`] has
-//! reported that the devices are open. Messages name the flags of `rxo run`.
+//! reported at once. [`Custody::take`] locks the interfaces. Only the [`Keeper`] makes changes, after the
+//! [`Control`] has reported that the devices are open. Messages name the flags of `rxo run`.
 //!
 //! # Examples
 //! ```no_run
@@ -81,7 +81,8 @@ use crate::{DeviceName, Finding, Mention, Origin, State, clock};
 use held::Held;
 use tap::HostTap;
 
-/// The folders in which a run writes while it lasts: those of records and of locks. They are made if they are not there.
+/// Returns the folders in which a run writes: those of records and of locks. Creates them if they do not
+/// exist.
 #[must_use]
 pub fn folders() -> Vec<PathBuf> {
     std::iter::once(record::make_directory()).chain(lock::lock_folder()).collect()
@@ -94,30 +95,30 @@ pub struct Claim<'a> {
     pub nic: (&'a str, &'a DeviceName),
     /// The device on the host side.
     pub host: (&'a str, &'a DeviceName),
-    /// Whether everything that the nic has moves to the host's TAP.
+    /// `true` if the nic's addresses, routes and names move to the host's TAP.
     pub takes_over: bool,
-    /// Whether the kernel's own stack is kept off interfaces that exist without the run.
+    /// `true` if the kernel's own stack is kept off interfaces that exist without the run.
     pub isolates: bool,
-    /// Whether the run creates the host's TAP, which is then removed at the end.
+    /// `true` if the run creates the host's TAP, and removes it at the end.
     pub makes_host: bool,
 }
 
 impl<'a> Claim<'a> {
-    /// The devices on interfaces that exist without the run, each with its flag.
+    /// Returns the devices on interfaces that exist without the run, each with its flag.
     fn existing(self) -> impl Iterator<Item = (&'a str, &'a DeviceName)> {
         let is_existing = |device: &DeviceName| device.kind().interface == Some(Origin::Existing);
         [self.nic, self.host].into_iter().filter(move |(_, device)| is_existing(device))
     }
 }
 
-/// The interfaces of a run as they were before it.
+/// The interfaces of a run, with their state before it.
 #[derive(Debug)]
 pub struct Custody {
-    /// The nic first, if it is one of them.
+    /// Interfaces that exist without the run; the nic is first, if it is such an interface.
     held: Vec<Held>,
     takes_over: bool,
     isolates: bool,
-    /// The host's device as the user named it.
+    /// The host's device, as the user wrote it.
     host: String,
     makes_host: bool,
     /// The host's TAP, once it is open.
@@ -125,10 +126,10 @@ pub struct Custody {
 }
 
 impl Custody {
-    /// Looks at the packet interfaces of the claim, without changing anything.
+    /// Reads the state of the claim's packet interfaces, and checks it. Changes nothing.
     ///
     /// # Errors
-    /// If frames of one would reach the host twice, or it is part of another interface.
+    /// If the host would receive frames of an interface twice, or an interface is part of another one.
     pub fn examine(claim: Claim<'_>) -> Result<Self, DeviceError> {
         let Claim { takes_over, isolates, makes_host, .. } = claim;
         let held = claim
@@ -138,11 +139,11 @@ impl Custody {
         Ok(Self { held, takes_over, isolates, host, makes_host, tap: None })
     }
 
-    /// Everything that is found about the packet interfaces of the claim, without changing anything. [`Custody::examine`]
-    /// refuses the first that breaks.
+    /// Returns the findings of all checks on the claim's packet interfaces. Changes nothing.
+    /// [`Custody::examine`] refuses at the first that breaks.
     ///
     /// # Errors
-    /// If there is no such interface, or the system does not say what it has.
+    /// If an interface does not exist, or its state cannot be read.
     pub fn findings(claim: Claim<'_>) -> Result<Vec<Finding>, DeviceError> {
         let mut all = Vec::new();
         for (flag, device) in claim.existing() {
@@ -155,12 +156,12 @@ impl Custody {
         Ok(all)
     }
 
-    /// Locks the packet interfaces of the claim, restores what a killed run owes them, and then examines
-    /// them. The order matters: a run that is ending still gives back while it has the lock. `note` gets a line
-    /// for each interface that was owed something.
+    /// Locks the claim's packet interfaces, restores what a killed run has left changed, and then examines
+    /// them. The order matters: a run that is ending restores while it holds the lock. Calls `note` with a
+    /// line for each interface that was restored.
     ///
     /// # Errors
-    /// As [`Custody::examine`], and if another rxo has one.
+    /// As for [`Custody::examine`], and if another rxo has locked an interface.
     pub fn take(claim: Claim<'_>, mut note: impl FnMut(&str)) -> Result<Self, DeviceError> {
         let locks = claim.existing().map(|(_, device)| owed::lock_and_restore(device, &mut note));
         let locks: Vec<InterfaceLock> = locks.collect::<Result<_, _>>()?;
@@ -169,24 +170,25 @@ impl Custody {
         Ok(custody)
     }
 
-    /// The holdings of the nic that move to the TAP; `None` if none do.
+    /// Returns the addresses, routes and the like of the nic that move to the TAP; `None` if the run takes
+    /// nothing over.
     #[must_use]
     pub fn taken_over(&self) -> Option<&Holdings> {
         self.nic_taken_over().map(Held::holdings)
     }
 
-    /// The rules of the host that name the nic, and match the TAP during the run, which has the name then. Empty if
-    /// nothing moves.
+    /// Returns the rules of the host that refer to the nic. They match the TAP during the run, because it has
+    /// the name then. Empty if the run takes nothing over.
     #[must_use]
     pub fn mentions(&self) -> &[Mention] {
         self.nic_taken_over().map_or(&[], Held::mentions)
     }
 
     /// Prepares the isolation of each interface from the kernel, if the claim asks for it. A process that is
-    /// forked afterwards shares it.
+    /// forked later shares it.
     ///
     /// # Errors
-    /// If the kernel cannot be kept off one.
+    /// If an interface cannot be isolated.
     pub fn isolate(&mut self) -> Result<(), DeviceError> {
         let isolates = self.isolates;
         self.held.iter_mut().filter(|_| isolates).try_for_each(Held::isolate)
@@ -196,24 +198,25 @@ impl Custody {
         self.held.first().filter(|_| self.takes_over)
     }
 
-    /// Notes the state of the host's TAP with this index, which was opened and is not changed yet. `kept` keep it.
+    /// Stores the state of the host's TAP with this index, which is open but unchanged. `kept` are the
+    /// descriptors that keep it alive.
     fn note_tap(&mut self, index: u32, kept: Vec<OwnedFd>) -> Result<(), DeviceError> {
         self.tap = Some(HostTap::read((index, kept), &self.host, !self.makes_host)?);
         Ok(())
     }
 
-    /// The nic that was taken over, and the TAP that has what it had.
+    /// Returns the nic that was taken over, and the TAP; `None` without a takeover or a TAP.
     fn taken(&mut self) -> Option<(&mut Held, &HostTap)> {
         let nic = self.held.first_mut().filter(|_| self.takes_over)?;
         Some((nic, self.tap.as_ref()?))
     }
 
-    /// Makes the changes: switches the kernel's coalescing off, keeps the kernel off the interfaces and, if
-    /// the run takes over, moves everything of the nic to the TAP. Returns when the kernel saw the last
-    /// frame, and whether all that is owed is recorded; and the notices for the user.
+    /// Makes the changes: switches GRO off, isolates the interfaces and, in a takeover, moves everything of
+    /// the nic to the TAP. Returns the instant before which frames went to the kernel, whether all changes
+    /// are recorded, and warnings for the user.
     ///
     /// # Errors
-    /// If the system refuses. What was changed before must then be given back.
+    /// If the system refuses a change. The caller must then restore those made before.
     fn begin(&mut self) -> Result<(Begun, Vec<String>), DeviceError> {
         if let Some((nic, tap)) = self.taken() {
             nic.expect(tap);
@@ -236,21 +239,21 @@ impl Custody {
         Ok((begun, refused.chain(known.map(|one| one.to_string())).collect()))
     }
 
-    /// Whether the nic was deleted.
+    /// Returns `true` if the nic was deleted.
     fn has_lost_nic(&self) -> bool {
         self.held.first().is_some_and(Held::is_gone)
     }
 
-    /// Notes that the interface with this index has taken the place of the nic, which was deleted.
+    /// Continues with the interface `index`, which has replaced the deleted nic.
     fn succeed(&mut self, index: u32) -> Result<(), DeviceError> {
         let takes_over = self.takes_over;
         self.held.first_mut().map_or(Ok(()), |nic| nic.succeed(index, takes_over))
     }
 
-    /// Makes the changes for the new nic; the TAP gets its hardware address if the run takes over.
+    /// Makes the changes for the new nic. In a takeover the TAP gets the new nic's hardware address.
     ///
     /// # Errors
-    /// As [`Custody::take`], [`Custody::isolate`] and [`Custody::begin`].
+    /// As for [`Custody::take`], [`Custody::isolate`] and [`Custody::begin`].
     fn begin_again(&mut self) -> Result<Instant, DeviceError> {
         let Self { takes_over, isolates, .. } = *self;
         let Some(nic) = self.held.first_mut() else { return Ok(clock::now()) };
@@ -261,24 +264,24 @@ impl Custody {
         if let Some(tap) = self.tap.as_ref().filter(|_| takes_over) {
             nic.expect(tap);
         }
-        // If the first could not be recorded, the user knows already.
+        // An error here was reported for the first nic already.
         _ = nic.record(takes_over);
         nic.close()?;
         let closed_at = clock::now();
         if let Some(tap) = self.tap.as_ref().filter(|_| takes_over) {
             nic.lend_again(tap)?;
         }
-        // The user has seen the notices of the first.
+        // The warnings were shown for the first nic already.
         _ = nic.silence();
         Ok(closed_at)
     }
 
-    /// Isolates interfaces again that were renamed: the kernel's filter is bound to a name.
+    /// Isolates again each interface that was renamed, because the kernel's filter is bound to a name.
     fn follow_names(&mut self) {
         self.held.iter_mut().for_each(Held::follow_name);
     }
 
-    /// Frees the interface names of the nic after that was deleted, so that another interface can have them.
+    /// Frees the names of the deleted nic, so that another interface can have them.
     fn release_names(&mut self) -> Result<(), DeviceError> {
         self.taken().map_or(Ok(()), |(nic, tap)| nic.release_names(tap))
     }
@@ -291,20 +294,20 @@ impl Custody {
 
     fn set_tap_mtu(&mut self, mtu: u32) {
         if let Some((_, tap)) = self.taken() {
-            // A TAP has a largest MTU; beyond it the two differ.
+            // A TAP has a largest MTU; above it the two MTUs differ.
             _ = tap.link().and_then(|link| link.set_mtu(mtu));
         }
     }
 
-    /// Moves to the TAP what the nic has got meanwhile.
+    /// Moves to the TAP the addresses and routes that the nic has received since.
     fn adopt(&mut self) -> Result<(), DeviceError> {
         self.taken().map_or(Ok(()), |(nic, tap)| nic.adopt(tap))
     }
 
-    /// Records what the TAP has now of the nic.
+    /// Records what the TAP now has on behalf of the nic.
     ///
     /// # Errors
-    /// If the record cannot be written. A TAP that was deleted is no error: what it had last stays recorded.
+    /// If the record cannot be written. A deleted TAP is no error: its last state stays recorded.
     fn record(&mut self) -> Result<(), DeviceError> {
         let Some((nic, tap)) = self.taken() else { return Ok(()) };
         let Ok(now) = tap.now(nic.holdings()) else { return Ok(()) };
@@ -312,7 +315,7 @@ impl Custody {
         if nic.is_gone() { Ok(()) } else { nic.record(true) }
     }
 
-    /// Gives everything back. Returns a line for each thing that could not be.
+    /// Restores everything. Returns a line for each thing that could not be restored.
     fn give_back(&mut self) -> Vec<String> {
         let lost = self.rules_by_number();
         let Self { held, tap, takes_over, .. } = self;
@@ -320,13 +323,14 @@ impl Custody {
         for (n, held) in held.iter_mut().enumerate() {
             refused.extend(held.give_back(tap.as_ref().filter(|_| *takes_over && n == 0)).err());
         }
-        // The nic has everything before the TAP loses it.
+        // Only after the nic has everything may the TAP lose it.
         let moved = held.first().filter(|_| *takes_over).map(Held::holdings);
         refused.extend(tap.as_ref().and_then(|tap| tap.restore(moved).err()));
         refused.iter().map(ToString::to_string).chain(lost).collect()
     }
 
-    /// A line about rules that were made during the run and know the TAP by its number, which ends with it.
+    /// Returns a warning about rules that were made during the run and refer to the TAP by its index, which
+    /// ends with it.
     fn rules_by_number(&mut self) -> Option<String> {
         let link = self.taken()?.1.link().ok()?;
         let lost = mentions::by_number(&link).ok()?;
@@ -341,7 +345,8 @@ impl Custody {
     }
 }
 
-/// The interface of `device` with this index.
+/// Reads the interface with this index. Fails with [`DeviceError::Gone`], which names `device`, if it was
+/// deleted.
 fn link(index: u32, device: &str) -> Result<Link, DeviceError> {
     Link::read(index)?.ok_or_else(|| DeviceError::Gone(device.to_owned()))
 }

@@ -1,7 +1,7 @@
-//! The names of the nic, which the TAP has for the run.
+//! Names of the nic, which the TAP has during the run.
 //!
-//! Packet filters, rules, scripts and daemons mean an interface by its name. So the TAP takes the nic's name, and
-//! whatever names it goes on to match. The nic gets another name, made of its own.
+//! Packet filters, rules, scripts and daemons refer to an interface by its name. So the TAP takes the nic's
+//! name, and these continue to match. The nic gets another name, derived from its own.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use rxo_device::DeviceError;
 use crate::fault;
 use crate::handover::Link;
 
-/// The names of a nic, and the one by which it is known while the TAP has them.
+/// The names of a nic, and the temporary name (`parked`) that it has while the TAP has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) name: String,
     pub(super) altnames: Vec<String>,
     pub(super) parked: String,
-    /// The TAP that has them: its index and its own name.
+    /// The TAP that has the names: its index and its own name. `None` before the takeover.
     pub(super) tap: Option<(u32, String)>,
 }
 
@@ -24,7 +24,8 @@ pub(super) struct Names {
 const LONGEST_BYTES: usize = 15;
 
 impl Names {
-    /// The names of `nic` now. `None` if it cannot be renamed while it is up, or every other name is taken.
+    /// Reads the names of `nic`. `None` if the nic cannot be renamed while it is up, or every temporary name
+    /// is taken.
     pub(super) fn choose(nic: &Link, can_be_renamed: bool) -> Option<Self> {
         let Link { name, altnames, index, .. } = nic;
         let mut parked = parked(name, *index).into_iter().filter(|_| can_be_renamed);
@@ -32,10 +33,11 @@ impl Names {
         Some(Self { name: name.clone(), altnames: altnames.clone(), parked, tap: None })
     }
 
-    /// Gives the names to `tap`, after the nic was renamed. The TAP keeps its own name beside them.
+    /// Gives the names to `tap`, after the nic was renamed. The TAP keeps its own name as an alternative
+    /// name.
     ///
     /// # Errors
-    /// If the kernel refuses the name. Other names are lost without an error where they are taken.
+    /// If the kernel refuses the main name. Alternative names that it refuses are lost without an error.
     pub(super) fn lend(&self, nic: &Link, tap: &mut Link) -> io::Result<()> {
         let own = tap.name.clone();
         tap.rename(&self.name)?;
@@ -48,7 +50,8 @@ impl Names {
         Ok(())
     }
 
-    /// The names as they are now: the user may have renamed `tap`, which was `before`.
+    /// Returns the names as they are now: the user may have renamed `tap`, whose state before the run was
+    /// `before`.
     pub(super) fn now(&self, tap: &Link, before: &Link) -> Self {
         let name = if tap.name == before.name { &self.name } else { &tap.name };
         let is_nics = |altname: &&String| !is_of(before, altname);
@@ -57,7 +60,7 @@ impl Names {
         Self { name: name.clone(), altnames, parked: self.parked.clone(), tap }
     }
 
-    /// Takes the names away from `tap`, which gets its own again.
+    /// Takes the names away from `tap`, which gets its own name again.
     ///
     /// # Errors
     /// If the kernel refuses the name.
@@ -65,12 +68,14 @@ impl Names {
         for altname in tap.altnames.iter().filter(|name| !before.altnames.contains(name)) {
             _ = tap.remove_altname(altname);
         }
-        // If its own name was taken meanwhile, any other will do: the nic needs the name that it has.
+        // If the TAP's own name was taken meanwhile, any other will do: the nic needs the name that the TAP
+        // has.
         let other = format!("rxo-{}", tap.index);
         renamed(tap, &before.name).or_else(|_| renamed(tap, &other))
     }
 
-    /// Takes the names away from the TAP of a run that was killed, if it is one that outlives its run. `None` if it is not.
+    /// Takes the names from the TAP of a killed run, if that TAP still exists, and returns it. `None` if it
+    /// does not.
     pub(super) fn take_from_left(&self) -> Option<Link> {
         let (index, own) = self.tap.as_ref()?;
         let mut tap = Link::read(*index).ok()?.filter(|tap| tap.name == self.name)?;
@@ -81,10 +86,10 @@ impl Names {
         Some(tap)
     }
 
-    /// Gives the names to `nic`, if it is the one that was renamed.
+    /// Gives the names back to `nic`, if it still has its temporary name.
     ///
     /// # Errors
-    /// If the kernel refuses the name. Other names are lost without an error where they are taken.
+    /// If the kernel refuses the main name. Alternative names that it refuses are lost without an error.
     pub(super) fn give(&self, nic: &mut Link) -> Result<(), DeviceError> {
         if nic.name == self.parked {
             renamed(nic, &self.name)?;
@@ -105,7 +110,7 @@ impl Names {
         names.into_iter().chain(tap).chain(altnames).collect()
     }
 
-    /// Reads the names from such lines; `None` if they have none.
+    /// Reads the names from the lines of a record; `None` if it contains none.
     pub(super) fn from_lines(lines: &str) -> Option<Self> {
         let values = |word: &'static str| {
             lines.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
@@ -125,7 +130,7 @@ const PARKED: &str = "parked";
 const TAP: &str = "tap";
 const ALTNAME: &str = "altname";
 
-/// Whether this is a name of `link`.
+/// Returns `true` if `name` is the name or an alternative name of `link`.
 fn is_of(link: &Link, name: &String) -> bool {
     link.name == *name || link.altnames.contains(name)
 }
@@ -140,7 +145,7 @@ fn renamed(link: &mut Link, name: &str) -> Result<(), DeviceError> {
     })
 }
 
-/// The other names that may serve: `eth1-nic`, if it is not too long, and `nic-7`.
+/// Returns the candidates for the temporary name: `eth1-nic`, if it is not too long, and `nic-7`.
 fn parked(name: &str, index: u32) -> Vec<String> {
     let fits = |name: &String| name.len() <= LONGEST_BYTES;
     [format!("{name}-nic"), format!("nic-{index}")].into_iter().filter(fits).collect()

@@ -1,7 +1,8 @@
-//! The record of what to restore on an interface, in case both processes of a run are killed.
+//! Record of what must be restored on an interface, in case both processes of a run are killed.
 //!
-//! The record is a file. It is written before the first change, again when what it says has changed, and removed when
-//! everything is given back. If a record exists and nobody holds the interface, it says what is still owed.
+//! The record is a file. It is written before the first change, again after each change of its content, and
+//! removed once everything is restored. A record of an interface that no run has locked lists what is still
+//! to be restored.
 
 use std::io;
 
@@ -20,7 +21,7 @@ use crate::{DeviceName, Finding, Interface, State, fault};
 pub(super) struct Owed<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) settings: &'a Settings,
-    /// The names that the TAP has of it.
+    /// The names of the interface that the TAP has; `None` if the interface keeps its names.
     pub(super) names: Option<&'a Names>,
     pub(super) has_gro: bool,
     pub(super) was_taken_over: bool,
@@ -30,10 +31,10 @@ const GRO: &str = "gro";
 const TAKEN_OVER: &str = "taken_over";
 
 impl Owed<'_> {
-    /// Writes the record for `link`, atomically.
+    /// Writes the record for `link`; the file is replaced atomically.
     ///
     /// # Errors
-    /// If the directory cannot be written, such as without root.
+    /// If the directory is not writable, as without root.
     pub(super) fn write(&self, link: &Link) -> Result<(), DeviceError> {
         let mut lines = vec![record::identity(link)];
         lines.extend(self.has_gro.then(|| GRO.to_owned()));
@@ -45,15 +46,15 @@ impl Owed<'_> {
     }
 }
 
-/// Removes the record: the interface with this index is owed nothing any more.
+/// Removes the record of the interface with this index, because nothing remains to be restored.
 pub(super) fn settle(index: u32) {
     record::remove(index);
 }
 
-/// Locks `device`, then gives it what it is owed; `note` gets a line if it was owed something.
+/// Locks `device`, then restores what its record lists, if there is one. Calls `note` with a line if it did.
 ///
 /// # Errors
-/// As [`restore`].
+/// As for [`restore`].
 pub(super) fn lock_and_restore(
     device: &DeviceName,
     note: &mut impl FnMut(&str),
@@ -64,38 +65,38 @@ pub(super) fn lock_and_restore(
     match record::find(index) {
         Ok(Found::Whole(text)) => give_owed(device, index, &text, note)?,
         Ok(Found::Damaged) => note(&record::keep_damaged(device, index)),
-        // One that cannot be read cannot be restored from; a run that could not write it has reported that.
+        // A record that cannot be read cannot be used; the run that failed to write it has reported that.
         Ok(Found::Nothing) | Err(_) => {}
     }
     Ok(lock)
 }
 
-/// Locks the interface of `device`. A run that is ending gives back by itself, so a record counts only once the lock is
-/// free.
+/// Locks the interface of `device`, and returns its index and the lock. A run that is ending restores by
+/// itself, so a record counts only while no run holds the lock.
 fn lock(device: &DeviceName) -> Result<(u32, InterfaceLock), DeviceError> {
     let index = || Ok(Interface::find(device.name())?.index()?.unsigned_abs());
     loop {
         let before = index()?;
         let lock = InterfaceLock::take(&device.to_string(), before)?;
-        // While another run had taken over, its TAP had the name.
+        // While another run had taken over, the name belonged to its TAP.
         if index()? == before {
             return Ok((before, lock));
         }
     }
 }
 
-/// Gives the interface of `device` what a killed run owes it; `note` gets a line if it was owed something.
-/// Returns whether a killed run was known.
+/// Restores what a killed run has left changed on the interface of `device`. Calls `note` with a line if it
+/// did. Returns `true` if there was a record.
 ///
 /// # Errors
-/// If there is no such interface, another rxo has it, the record is damaged, or the system refuses.
+/// If there is no such interface, another rxo has locked it, the record is damaged, or the system refuses.
 pub fn restore(device: &DeviceName, note: impl FnMut(&str)) -> Result<bool, DeviceError> {
     record::remove_lost();
     pay(device, note)
 }
 
-/// As [`restore`], but leaves the records of other networks alone: a confined process does not see all processes, and
-/// would take living networks for lost ones.
+/// Restores like [`restore`], but keeps the records of other network namespaces: a confined process does not
+/// see all processes, and would remove the records of namespaces that still exist.
 pub(super) fn pay(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
     if recover(device, &mut note)? {
         return Ok(true);
@@ -112,11 +113,11 @@ pub(super) fn pay(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<boo
     }
 }
 
-/// Gives back what a killed run owes the nic that had the name of `device`, if no interface has it now: the TAP that had
-/// it is gone. `note` gets a line. Returns whether there was such a nic.
+/// Restores the nic that had the name of `device` before a run was killed, if no interface has that name now
+/// because the TAP is gone. Calls `note` with a line. Returns `true` if there was such a nic.
 ///
 /// # Errors
-/// If another rxo has the nic, or the system refuses.
+/// If another rxo has locked the nic, or the system refuses.
 pub fn recover(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
     let Some((index, _)) = renamed(device) else { return Ok(false) };
     let _lock = InterfaceLock::take(&device.to_string(), index)?;
@@ -126,7 +127,7 @@ pub fn recover(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, 
     }
 }
 
-/// Whether a record says that the nic of `device` is owed something.
+/// Returns `true` if a record says that something on the nic of `device` must be restored.
 pub(super) fn is_owed(device: &DeviceName) -> bool {
     record::all_here().into_iter().any(|(index, text)| {
         let had_name = Names::from_lines(&text).is_some_and(|names| names.name == device.name());
@@ -137,12 +138,13 @@ pub(super) fn is_owed(device: &DeviceName) -> bool {
     })
 }
 
-/// The name that a killed run left to the nic of `device`, if no interface has its own.
+/// Returns the temporary name that a killed run has left to the nic of `device`; `None` if there is no such
+/// nic.
 fn left_as(device: &DeviceName) -> Option<String> {
     renamed(device).map(|(_, name)| name)
 }
 
-/// Finds a nic that a killed run left under another name, if no interface has the name of `device`.
+/// Returns a finding if a killed run has left the nic of `device` under another name; otherwise `None`.
 #[must_use]
 pub fn left(device: &DeviceName) -> Option<Finding> {
     let name = left_as(device)?;
@@ -151,7 +153,8 @@ pub fn left(device: &DeviceName) -> Option<Finding> {
     Some(Finding::breaks(RECORD, found, remedy).about(device))
 }
 
-/// Findings about other runs on `device`, whose interface has this index, and about its record.
+/// Checks whether another run uses `device`, whose interface has this index, and whether a killed run has
+/// left a record.
 pub(super) fn findings(device: &DeviceName, index: u32) -> [Finding; 2] {
     let in_use = match InterfaceLock::is_taken(index) {
         Ok(false) => Finding::fine(OTHER_RUN, "none has it"),
@@ -197,7 +200,7 @@ fn record_of(device: &DeviceName, index: u32, is_in_use: bool) -> Finding {
 const RECORD: &str = "record";
 const OTHER_RUN: &str = "other run";
 
-/// The nic that had the name of `device`, by a record: its index, and its name now.
+/// Finds, by the records, the nic that had the name of `device`. Returns its index and its present name.
 fn renamed(device: &DeviceName) -> Option<(u32, String)> {
     let taken = Interface::find(device.name()).ok().and_then(|one| one.index().ok());
     let (index, name) = record::all_here().into_iter().find_map(|(index, text)| {
@@ -234,7 +237,7 @@ fn give_owed(
             was_taken_over: text.lines().any(|line| line == TAKEN_OVER),
         };
         let given = give(&owed, &link);
-        // A refusal would be repeated, and must not keep later runs from the nic.
+        // A second attempt would be refused too, and the record must not keep later runs from the nic.
         settle(index);
         given?;
         note(&format!("{device} has back what a run that was killed had taken"));
@@ -243,12 +246,12 @@ fn give_owed(
     Ok(())
 }
 
-/// Whether the record is about this interface: the index may belong to another one now.
+/// Returns `true` if the record is about `link`: its index may belong to another interface now.
 fn is_of(text: &str, link: &Link) -> bool {
     text.lines().next() == Some(&record::identity(link))
 }
 
-/// An error that names the record of an interface.
+/// Creates the error for a record that cannot be written at `path`.
 pub(super) fn cannot_write(path: &std::path::Path, error: io::Error) -> DeviceError {
     let what = "cannot note what the nic is owed, for the case that both processes are killed";
     fault::system(format!("{what}: {}", path.display()), error)

@@ -1,7 +1,7 @@
-//! Records as files: written whole or not at all, told from damaged ones, and removed when they are of no use.
+//! Record files: written atomically, checked for damage, and removed when they are obsolete.
 //!
-//! Contract: a record ends with a checksum over all lines before it. A file without the right one is never restored
-//! from, and never removed: it is renamed to `*.damaged`, and the user is told.
+//! Contract: a record ends with a checksum over all lines before it. A file with a wrong checksum is never
+//! restored from and never removed: it is renamed to `*.damaged`, and the user is told.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -17,11 +17,11 @@ use crate::fault;
 use crate::handover::Link;
 use crate::sys::may_make;
 
-/// What was found of an interface.
+/// The result of looking for the record of an interface.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
-    /// The lines, without the checksum.
+    /// An intact record: its lines, without the checksum.
     Whole(String),
     Damaged,
 }
@@ -33,7 +33,7 @@ const DAMAGED: &str = "damaged";
 /// Writes the record of the interface with this index.
 ///
 /// # Errors
-/// If the directory cannot be written, such as without root, or has no room.
+/// If the directory is not writable, as without root, or the file system is full.
 pub(super) fn write(index: u32, lines: &[String]) -> Result<(), DeviceError> {
     let path =
         path(index).map_err(|error| fault::system("cannot tell the network namespace", error))?;
@@ -51,7 +51,7 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
-    // The name must not be there before the content is.
+    // A crash must not leave the file's name without its content.
     file.sync_all()
 }
 
@@ -59,22 +59,22 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
 pub(super) fn remove(index: u32) {
     remove_unfinished(index);
     if let Ok(path) = path(index) {
-        // There is no file if none could be written.
+        // The file does not exist if it could not be written.
         _ = fs::remove_file(path);
     }
 }
 
-/// Removes what is left of a record that was not finished: whoever wrote it was killed meanwhile.
+/// Removes the unfinished record that a killed process has left.
 pub(super) fn remove_unfinished(index: u32) {
     if let Ok(path) = path(index) {
         _ = fs::remove_file(path.with_extension(UNFINISHED));
     }
 }
 
-/// Looks for the record of the interface with this index.
+/// Reads the record of the interface with this index.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file exists and cannot be read.
 pub(super) fn find(index: u32) -> io::Result<Found> {
     match path(index).and_then(fs::read) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
@@ -82,19 +82,20 @@ pub(super) fn find(index: u32) -> io::Result<Found> {
     }
 }
 
-/// The path of the record of the interface with this index, for people.
+/// Returns the path of the record of the interface with this index, for messages. Empty if it cannot be
+/// determined.
 pub(super) fn shown(index: u32) -> String {
     path(index).unwrap_or_default().display().to_string()
 }
 
-/// The folder of records, and whether they can be written there.
+/// Returns the folder of records, and an error if this process cannot write there.
 pub(crate) fn folder() -> (PathBuf, io::Result<()>) {
     let folder = directory();
     let writable = may_make(&folder);
     (folder, writable)
 }
 
-/// Keeps a damaged record under another name, and returns the line for the user.
+/// Renames a damaged record to `*.damaged`, and returns the line for the user.
 pub(super) fn keep_damaged(device: &DeviceName, index: u32) -> String {
     let path = path(index).unwrap_or_default();
     let kept = path.with_extension(DAMAGED);
@@ -106,7 +107,7 @@ pub(super) fn keep_damaged(device: &DeviceName, index: u32) -> String {
     )
 }
 
-/// All whole records of this network namespace, with the indices of their interfaces.
+/// Returns all intact records of this network namespace, each with the index of its interface.
 pub(super) fn all_here() -> Vec<(u32, String)> {
     let Ok(here) = namespace() else { return Vec::new() };
     let of_here = records().filter(|(owner, ..)| owner.0 == here);
@@ -117,7 +118,7 @@ pub(super) fn all_here() -> Vec<(u32, String)> {
     whole.collect()
 }
 
-/// Removes the records of network namespaces that are gone, finished or not.
+/// Removes the records of network namespaces that no longer exist, unfinished ones too.
 pub(super) fn remove_lost() {
     let Ok(here) = namespace() else { return };
     let others: Vec<_> = records().filter(|((namespace, _), _)| *namespace != here).collect();
@@ -132,7 +133,7 @@ pub(super) fn remove_lost() {
             text.lines().next().is_some_and(|identity| identity.ends_with(&boot))
         };
         let is = |kind: &str| path.extension().is_some_and(|extension| extension == kind);
-        // In a namespace that lives, a run may be writing one just now.
+        // In a namespace that exists, a run may be writing the file at this moment.
         let is_in_use = living.contains(&namespace) && (is(UNFINISHED) || is_of_boot());
         if !is(DAMAGED) && !is_in_use {
             _ = fs::remove_file(path);
@@ -140,7 +141,7 @@ pub(super) fn remove_lost() {
     }
 }
 
-/// The namespaces that a process, a mount or an open file keeps alive.
+/// Returns the network namespaces that a process, a mount or an open file keeps alive.
 fn living_namespaces() -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let mut add = |text: &str| found.extend(number_of(text));
@@ -160,12 +161,12 @@ fn living_namespaces() -> BTreeSet<u64> {
     found
 }
 
-/// The number in `net:[4026531840]`.
+/// Parses the number in `net:[4026531840]`.
 fn number_of(text: &str) -> Option<u64> {
     text.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// The files of records: network namespace and interface, and the path.
+/// Lists the record files: network namespace and interface index of each, and its path.
 fn records() -> impl Iterator<Item = ((u64, u32), PathBuf)> {
     let files = fs::read_dir(directory()).into_iter().flatten().flatten();
     files.filter_map(|file| {
@@ -175,10 +176,11 @@ fn records() -> impl Iterator<Item = ((u64, u32), PathBuf)> {
     })
 }
 
-/// The first line of a record: identifies the interface beyond its index.
+/// Returns the first line of a record: index, hardware address and boot id, which together identify the
+/// interface.
 pub(super) fn identity(link: &Link) -> String {
     let mac = link.mac.iter().map(|byte| format!("{byte:02x}"));
-    // The directory may survive a restart of the system, as in a container.
+    // The boot id is included because the directory may survive a restart of the system, as in a container.
     format!("interface {} {} {}", link.index, mac.collect::<String>(), boot())
 }
 
@@ -200,14 +202,14 @@ fn opened(text: &str) -> Found {
     if is_right { Found::Whole(lines.to_owned()) } else { Found::Damaged }
 }
 
-/// FNV-1a, 64 bits: it must find accidents only.
+/// FNV-1a, 64 bits: it must detect accidents only, not forgery.
 fn checksum(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// The file of an interface: one for each interface of each network namespace.
+/// Returns the path of an interface's record: one file for each interface of each network namespace.
 fn path(index: u32) -> io::Result<PathBuf> {
     Ok(directory().join(format!("{}-{index}", namespace()?)))
 }
@@ -216,15 +218,16 @@ fn namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/thread-self/ns/net")?.ino())
 }
 
-/// The directory of records, which is made if it is not there.
+/// Returns the directory of records, and creates it if it does not exist.
 pub(super) fn make_directory() -> PathBuf {
     let directory = directory();
-    // If this fails, writing a record fails too, and says so.
+    // If this fails, writing a record fails too and reports it.
     _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     directory
 }
 
-/// A directory that a restart empties. A service manager may choose another one.
+/// Returns the directory of records: `/run/rxo`, which a restart empties, or the one that the service manager
+/// has chosen.
 fn directory() -> PathBuf {
     std::env::var_os("RUNTIME_DIRECTORY").map_or("/run/rxo".into(), PathBuf::from)
 }

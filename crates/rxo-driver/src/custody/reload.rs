@@ -1,7 +1,7 @@
-//! Reading the file of a run's flags again: on SIGHUP, or when the worker is asked to.
+//! Reload: reads the file of a run's flags again, on SIGHUP or when the worker requests it.
 //!
-//! The keeper opens the file and hands it to the worker, which reads it. So a worker that may open no files can follow it.
-//! A SIGHUP that comes because the terminal was closed is a request to end.
+//! The keeper opens the file and sends the descriptor to the worker, which reads it; so the worker needs no
+//! permission to open files. A SIGHUP that comes because the terminal was closed is a request to end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 use super::channel::{Order, Report};
 use super::keeper::Requests;
 
-/// A request to the worker to follow the file.
+/// An order to the worker to read the file and apply its flags.
 #[derive(Debug)]
 pub struct Reload {
-    /// The file, or the reason why the keeper could not open it.
+    /// The open file, or the error with which the keeper failed to open it.
     pub file: io::Result<File>,
-    /// The worker has asked for it, and not a SIGHUP.
+    /// `true` if the worker has requested it; `false` after a SIGHUP.
     pub is_asked: bool,
 }
 
-/// Asks the keeper for the file, on behalf of the worker.
+/// A handle by which the worker requests the file from the keeper.
 #[derive(Debug)]
 pub struct ReloadAsker(pub(super) UnixStream);
 
 impl ReloadAsker {
-    /// Asks. The file then comes as a [`Reload`].
+    /// Requests the file, which then arrives as a [`Reload`].
     ///
     /// # Errors
     /// If the keeper is gone.
@@ -36,17 +36,17 @@ impl ReloadAsker {
     }
 }
 
-/// The keeper's side.
+/// The keeper's side: the path of the file, and the stream of SIGHUPs.
 #[derive(Debug)]
 pub(super) struct Reloads {
     path: PathBuf,
-    /// Yields a byte for each SIGHUP; `None` under `nohup`.
+    /// Yields one byte for each SIGHUP; `None` under `nohup`.
     hangups: Option<Requests>,
-    /// `true` if the process had a terminal when it began.
+    /// `true` if the process had a terminal when it started.
     had_terminal: bool,
 }
 
-/// The meaning of a hangup.
+/// The meaning of a SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hangup {
     /// The user wants the file to be read again.
@@ -61,7 +61,7 @@ impl Reloads {
         Ok(Self { path: path.to_owned(), hangups, had_terminal: has_terminal() })
     }
 
-    /// The meaning of the hangups since the last call; `None` if there was none.
+    /// Returns the meaning of the SIGHUPs since the last call; `None` if there was none.
     pub(super) fn hangup(&mut self) -> Option<Hangup> {
         let count = self.hangups.as_mut().map_or(0, Requests::count);
         (count > 0).then(|| meaning(self.had_terminal, has_terminal()))
@@ -71,7 +71,7 @@ impl Reloads {
         self.hangups.as_ref()?.0.as_ref().map(AsFd::as_fd)
     }
 
-    /// Hands the file to the worker. If the worker is gone, the next receive says so.
+    /// Sends the file to the worker. If the worker is gone, the next `receive` returns an error.
     pub(super) fn send(&self, to: &UnixStream, is_asked: bool) {
         _ = match open(&self.path) {
             Ok(file) => Order::Reload { is_asked, refused: 0 }.send_with(to, &[file.as_fd()]),
@@ -83,13 +83,14 @@ impl Reloads {
     }
 }
 
-/// Opens a plain file. Neither this nor reading it ever waits for another process.
+/// Opens a regular file. Neither opening nor reading it ever waits for another process, as a FIFO would.
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 
-/// A service has no terminal, and one that was closed belongs to nobody any more.
+/// Decides what a SIGHUP means: a lost terminal ends the run. A service never had a terminal, so its SIGHUP
+/// is a reload.
 const fn meaning(had_terminal: bool, has_terminal: bool) -> Hangup {
     if had_terminal && !has_terminal { Hangup::Closed } else { Hangup::Reload }
 }

@@ -1,4 +1,4 @@
-//! The host's TAP: as it was before the run changed it, and as it is now.
+//! Host TAP: its state before the run changed it, and its state now.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
@@ -13,20 +13,21 @@ use crate::finding::Finding;
 use crate::handover::{Holdings, Link, Settings};
 use crate::tap::set_carrier;
 
-/// A TAP, with its state when it was opened.
+/// The host's TAP, with its state when it was opened.
 #[derive(Debug)]
 pub(super) struct HostTap {
     before: Link,
     settings: Settings,
-    /// The holdings of a persistent TAP before the run.
+    /// The addresses, routes and the like that a persistent TAP had before the run.
     holdings: Holdings,
-    /// Whether it existed before the run.
+    /// `true` if the TAP existed before the run.
     is_persistent: bool,
-    /// Keep the TAP and its lock: without them it would be gone with the worker, and what it had by then with it.
+    /// Descriptors that keep the TAP and its lock: without them the TAP would vanish with the worker, with
+    /// the addresses on it.
     kept: Vec<OwnedFd>,
 }
 
-/// A TAP during the run.
+/// The state of a TAP during the run.
 #[derive(Debug)]
 pub(super) struct TapNow {
     pub(super) link: Link,
@@ -34,14 +35,15 @@ pub(super) struct TapNow {
     pub(super) settings: Settings,
 }
 
-/// How long the kernel may take to remove a TAP whose process has ended.
+/// The time that the kernel may take to remove a TAP whose process has ended.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl HostTap {
-    /// Reads the state of the TAP with this index, which the user named `device`.
+    /// Reads the state of the TAP with this index, which the user named `device`. `kept` are the descriptors
+    /// that keep it alive.
     ///
     /// # Errors
-    /// If it was deleted.
+    /// If the TAP was deleted.
     pub(super) fn read(
         (index, kept): (u32, Vec<OwnedFd>),
         device: &str,
@@ -53,28 +55,29 @@ impl HostTap {
         Ok(Self { before, settings, holdings, is_persistent, kept })
     }
 
-    /// A notice for the user about the interface, which the plan names `device`.
+    /// Returns a warning about the interface, which the user named `device`, or `None`.
     pub(super) fn notice(&self, device: &str) -> Option<Finding> {
         big_packets(device, &self.before)
     }
 
-    /// The interface before the run.
+    /// Returns the state of the interface before the run.
     pub(super) const fn before(&self) -> &Link {
         &self.before
     }
 
-    /// The interface now.
+    /// Reads the present state of the interface.
     ///
     /// # Errors
-    /// If it was deleted.
+    /// If the TAP was deleted.
     pub(super) fn link(&self) -> Result<Link, DeviceError> {
         link(self.before.index, &self.before.name)
     }
 
-    /// What the TAP has now, without what it had before the run. `moved` is what it was given.
+    /// Reads the TAP's present state, without what it had before the run. `moved` is what it got from the
+    /// nic.
     ///
     /// # Errors
-    /// If it was deleted, or the system refuses to list it.
+    /// If the TAP was deleted, or the system refuses to list its addresses and routes.
     pub(super) fn now(&self, moved: &Holdings) -> Result<TapNow, DeviceError> {
         let link = self.link()?;
         let holdings = Holdings::read(&link)?.without(&self.holdings, moved);
@@ -82,10 +85,10 @@ impl HostTap {
         Ok(TapNow { link, holdings, settings })
     }
 
-    /// Shows the carrier and the speed of `nic`.
+    /// Sets the TAP's carrier to `has_carrier`, and its speed to that of `nic`.
     pub(super) fn show(&self, nic: &str, has_carrier: bool) {
         if let Some(tap) = self.kept.first() {
-            // Older kernels cannot; then the TAP always has carrier.
+            // Older kernels cannot set the carrier; the TAP then always has it.
             _ = set_carrier(tap.as_fd(), has_carrier);
         }
         if let Ok(link) = self.link()
@@ -95,7 +98,8 @@ impl HostTap {
         }
     }
 
-    /// Removes from a persistent TAP what was moved to it; makes sure that our own TAP is deleted.
+    /// Removes from a persistent TAP what was moved to it and restores its own state; deletes a TAP that the
+    /// run created.
     pub(super) fn restore(&self, moved: Option<&Holdings>) -> Result<(), DeviceError> {
         if !self.is_persistent {
             return self.remove();
@@ -104,28 +108,30 @@ impl HostTap {
             return Ok(());
         };
         holdings.take_from(&link);
-        // Its own too, because a rename has changed the labels of some.
+        // Its own addresses are removed and added again, because a rename has changed the labels of some.
         self.holdings.take_from(&link);
         link.set_mac(&self.before.mac)?;
         _ = link.set_labels(&self.before);
         link.set_up(self.before.is_up)?;
         self.settings.copy_to(&link.name);
-        // Off and on again in between: the kernel generates no address for an interface that is down.
+        // IPv6 is switched off and on again: the kernel generates no link-local address for an interface that
+        // was down.
         let silenced = self.settings.silence_ipv6(&link.name);
         self.settings.resume_addresses(&link.name);
         let allowed = silenced.and_then(|()| self.settings.allow_ipv6(&link.name));
         allowed.and(self.holdings.give_back(&link))
     }
 
-    /// The kernel removes it after its process has ended, but io_uring closes its descriptors later. While we keep it
-    /// ourselves, there is nothing to wait for.
+    /// Waits until the kernel has removed the TAP, or removes it. The kernel does so after the process has
+    /// ended, but io_uring closes its descriptors later. If this process keeps the TAP alive itself, it need
+    /// not wait.
     fn remove(&self) -> Result<(), DeviceError> {
         let begin = Instant::now();
         while let Some(link) = Link::read(self.before.index)? {
             if !self.kept.is_empty() || begin.elapsed() > PATIENCE {
                 return link.remove();
             }
-            // The query and the removal take the same lock of the kernel, so pause between two looks.
+            // The query and the removal take the same kernel lock (RTNL), so pause between two queries.
             thread::sleep(Duration::from_millis(1));
         }
         Ok(())

@@ -1,8 +1,9 @@
-//! Watch: decides whether a worker has been silent for too long.
+//! Watch: decides whether a process has been silent for too long.
 //!
-//! It is separate, and without a clock, so that it can be tested alone. Contract: only time in which this process itself
-//! ran counts, and in which the worker was given a processor if it wanted one. A machine that was suspended or is
-//! overloaded makes no worker look dead, and neither does one whose networks others change.
+//! Separate, without a clock, so that it can be tested alone. Contract: time counts only while this process
+//! itself ran, and while the worker had a processor if it was runnable. So a worker does not look dead
+//! because the machine was suspended or overloaded, or because other programs change the network
+//! configuration.
 
 use std::time::Duration;
 
@@ -10,57 +11,58 @@ use rxo_frame::Instant;
 
 use super::activity::Activity;
 
-/// The silence of one worker.
+/// The silence of one process: how long ago its count of beats last changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     limit: Duration,
-    /// How much longer one is waited for that is not stopped.
+    /// The extra time before a process counts as silent, unless it is stopped (SIGSTOP).
     patience: Duration,
     seen: u64,
-    /// How long it has been silent, as far as that counts, and not in a call that no signal ends.
+    /// The time of silence outside uninterruptible calls, without time in which the process got no processor.
     silent: Duration,
-    /// How long it has been silent in such calls.
+    /// The time of silence in uninterruptible calls.
     locked: Duration,
     last: Instant,
-    /// What the worker did at the last look, if it was silent then.
+    /// The activity at the last sample; `None` if the process was not silent or is gone.
     did: Option<Activity>,
 }
 
-/// How much longer a worker is waited for in a call that no signal ends: mostly for the lock of the kernel's network
-/// configuration, which others hold for seconds while they remove interfaces. Killing it would not end the call, and
-/// giving everything back would wait for the same lock.
+/// The extra time for a worker in an uninterruptible call. It mostly waits for the lock of the kernel's
+/// network configuration (RTNL), which other programs hold for seconds while they remove interfaces. Killing
+/// the worker would not end the call, and restoring everything would wait for the same lock.
 const LOCKED: Duration = Duration::from_secs(10);
 
-/// How many looks are made within the limit.
+/// The number of samples within the limit.
 const LOOKS: u32 = 10;
 
 impl Watch {
-    /// A worker that is given `limit` from `now` on. It has beaten `seen` times.
+    /// Starts to watch a process at `now`, when its count of beats is `seen`; it may be silent for `limit`.
     pub(super) const fn new(limit: Duration, seen: u64, now: Instant) -> Self {
         let (patience, silent, locked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
         Self { limit, patience, seen, silent, locked, last: now, did: None }
     }
 
-    /// Gives a worker that is not stopped (SIGSTOP) `patience` beyond the limit, because it may go on by itself.
+    /// Gives a process that is not stopped (SIGSTOP) `patience` beyond the limit, because it may continue by
+    /// itself.
     pub(super) const fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The time to the next look.
+    /// Returns the time until the next sample.
     pub(super) fn pause(&self) -> Duration {
         self.limit / LOOKS
     }
 
-    /// Looks at the count of beats, and if it is the same as before, at what the worker does. Returns whether the worker
-    /// has been silent for the limit.
+    /// Compares the count of beats with the last sample; if it is unchanged, reads what the process does.
+    /// Returns `true` if the process has been silent for the limit.
     pub(super) fn look(
         &mut self,
         beats: u64,
         now: Instant,
         activity: impl FnOnce() -> Option<Activity>,
     ) -> bool {
-        // A longer time was not spent here: this process did not run.
+        // More time than that has passed only if this process did not run.
         let passed = now.since(self.last).min(2 * self.pause());
         self.last = now;
         if beats != self.seen {
@@ -81,7 +83,7 @@ impl Watch {
         self.silent >= self.limit + patience || self.locked >= self.limit + LOCKED
     }
 
-    /// What the worker did at the last look, in words.
+    /// Describes what the process did at the last sample, for a message to the user.
     pub(super) fn words(&self) -> &'static str {
         self.did.map_or("it is gone", Activity::words)
     }
@@ -140,7 +142,7 @@ mod tests {
         let mut watch = Watch::new(LIMIT, 5, at(0));
         let looks = (1..).find(|&n| watch.look(5, at(n * 70), locked)).unwrap();
         assert_eq!(u128::from(looks) * 70, (LIMIT + LOCKED).as_millis().next_multiple_of(70));
-        // It has the lock, and then hangs in another call.
+        // The worker gets the lock, and then hangs in another call.
         let mut watch = Watch::new(LIMIT, 5, at(0));
         assert!((1..=100).all(|n| !watch.look(5, at(n * 70), locked)));
         assert!((1..10).all(|n| !watch.look(5, at(7_000 + n * 70), hangs)));
@@ -151,7 +153,7 @@ mod tests {
     fn a_machine_that_was_suspended_has_time_to_go_on() {
         let mut watch = Watch::new(LIMIT, 5, at(0));
         assert!(!watch.look(5, at(70), hangs));
-        // An hour later both go on.
+        // An hour later both processes continue.
         assert!(!watch.look(5, at(3_600_000), hangs));
         assert!(!watch.look(6, at(3_600_070), hangs));
         assert!((1..10).all(|n| !watch.look(6, at(3_600_070 + n * 70), hangs)));

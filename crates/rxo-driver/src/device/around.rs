@@ -1,5 +1,5 @@
-//! Middleware around the source of a device, which is the source of a device again: what takes frames is compiled once,
-//! whatever stands between it and the device.
+//! Middleware around the source of a device. The result has the same type as the source of a device, so code
+//! that receives frames is compiled once, with or without middleware.
 
 use std::fmt;
 
@@ -8,7 +8,8 @@ use rxo_frame::Instant;
 
 use super::{DeviceSource, SystemSource};
 
-/// Puts `source` behind a wire, as [`WireSource`] says. It is compiled here, not in each crate that calls it.
+/// Wraps `source` in a [`WireSource`], which presents its frames as they would be on a wire. Compiled here,
+/// not in each crate that calls it.
 #[must_use]
 pub fn on_wire(source: DeviceSource, validates: bool, expand: Option<Expand>) -> DeviceSource {
     let wire = WireSource::new(source, validates);

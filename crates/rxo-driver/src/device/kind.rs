@@ -1,4 +1,4 @@
-//! The table of device kinds.
+//! Table of device kinds: how each kind is named, checked and opened.
 
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
@@ -6,60 +6,60 @@ use rxo_frame::LinkKind;
 use super::{DeviceHandle, DeviceName, DeviceOptions, DeviceSink, DeviceSource};
 use crate::{packet, tap, vhost, virtio};
 
-/// Every kind of device that can be named.
+/// All kinds of devices that can be named.
 pub static KINDS: &[DeviceKind] = &[packet::KIND, tap::TAP, tap::TUN, vhost::KIND, virtio::KIND];
 
-/// One kind of device.
+/// A kind of device, such as `packet` or `tap`.
 #[derive(Debug)]
 pub struct DeviceKind {
-    /// What stands before the colon of a name.
+    /// The part of a device name before the colon, such as `packet`.
     pub prefix: &'static str,
-    /// What messages write behind the colon: `IFNAME`.
+    /// The part after the colon as messages write it, such as `IFNAME`.
     pub placeholder: &'static str,
-    /// Which interface of the system the name means; `None` if it means something else, such as the
-    /// path of a socket.
+    /// The origin of the interface that the name refers to; `None` if the name refers to something else, such
+    /// as the path of a socket.
     pub interface: Option<Origin>,
-    /// What a frame begins with; `None` if only an open device says.
+    /// The link layer of the device's frames; `None` if only an open device can tell.
     pub link: Option<LinkKind>,
-    /// Checks what stands behind the colon. An error completes "device `…`".
+    /// Checks the part after the colon. The error text completes the sentence "device `…`".
     pub(crate) check_name: fn(&str) -> Result<(), &'static str>,
-    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes;
-    /// `None` if it does not exist yet or only an open one says.
+    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
+    /// the device does not exist yet, or only an open device can tell.
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
-    /// Which directions the device has, and what opens them.
+    /// The directions that the device has, with the functions that open them.
     pub(crate) ends: Ends,
 }
 
 /// The directions of a kind of device, each with the function that opens it.
 #[derive(Debug)]
 pub(crate) enum Ends {
-    /// It gives frames and takes frames. The function takes hold of the device.
+    /// The device receives and sends frames. The function attaches to it, which may create it.
     Both(Attach),
-    /// It only gives frames.
+    /// The device is only a source of frames.
     #[cfg_attr(not(test), expect(dead_code, reason = "no kind of KINDS has one direction yet"))]
     Source(fn(&DeviceName, DeviceOptions) -> Result<DeviceSource, DeviceError>),
-    /// It only takes frames.
+    /// The device is only a sink for frames.
     #[cfg_attr(not(test), expect(dead_code, reason = "no kind of KINDS has one direction yet"))]
     Sink(fn(&DeviceName, DeviceOptions) -> Result<DeviceSink, DeviceError>),
 }
 
-/// Takes hold of a device that has both directions.
+/// Attaches to a device that has both directions, without opening it yet.
 pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
-/// Where the interface of a device comes from.
+/// The origin of a device's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It exists without rxo. The kernel and other programs use it too, so a run locks it, keeps the
-    /// kernel off it, and gives it back.
+    /// The interface exists without rxo. The kernel and other programs use it too, so a run locks it, keeps
+    /// the kernel off it, and restores it.
     Existing,
-    /// rxo makes it if it does not exist.
+    /// rxo creates the interface if it does not exist.
     Made,
 }
 
 /// The longest interface name that the kernel accepts, in bytes.
 const LONGEST_NAME_BYTES: usize = 15;
 
-/// Checks the name of an interface by the kernel's rule, and for `%`, which the kernel would expand.
+/// Checks the name of an interface by the kernel's rules, and refuses `%`, which the kernel would expand.
 pub(crate) fn interface_name(name: &str) -> Result<(), &'static str> {
     let refused = |c: char| c.is_whitespace() || c == '/' || c == ':' || c == '%' || c == '\0';
     if name.is_empty() {

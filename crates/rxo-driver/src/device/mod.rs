@@ -1,18 +1,17 @@
-//! Devices by name.
+//! Devices, opened by name.
 //!
-//! [`KINDS`] is the table of device kinds, and a row of it is everything that the rest of rxo knows
-//! of a kind: what its names look like, how one is checked, and how it is opened: as a source of
-//! frames, as a sink, or both ways. [`DeviceSource`] and [`DeviceSink`] are the same two types for
-//! every kind, so any source goes with any sink. A [`Device`] has one of each.
+//! [`KINDS`] is the table of device kinds. A row contains everything that the rest of rxo needs about a kind:
+//! the form of its names, how a name is checked, and how the device is opened as a source, as a sink, or as
+//! both. [`DeviceSource`] and [`DeviceSink`] are one type each for all kinds, so any source works with any
+//! sink. A [`Device`] has one of each.
 //!
 //! # Cost
-//! Both ends are dispatched once a batch: [`FrameSource::receive`] for the source, one submission of
-//! encoded packets for the sink. Nothing is dispatched for a frame.
+//! Source and sink are trait objects that are called once per batch: [`FrameSource::receive`] for the source,
+//! one submission of encoded packets for the sink. There is no dynamic dispatch per frame.
 //!
-//! # To add a device
-//! Write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put the row into
-//! [`KINDS`]. A device that only gives frames, or only takes them, needs no handle, and only one of
-//! the first two.
+//! # To add a kind of device
+//! Write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row, and add the row to
+//! [`KINDS`]. A kind with one direction needs no handle, and only the source or the port.
 //!
 //! [`FrameSource::receive`]: rxo_device::FrameSource::receive
 
@@ -42,22 +41,22 @@ pub use sink::DeviceSink;
 pub(crate) use kind::{Attach, Ends, interface_name};
 pub(crate) use sink::Port;
 
-/// A device of the system, open both ways, or the source of one beside the sink of another. It
+/// A source and a sink: both ends of one device, or the source of one device and the sink of another. It
 /// belongs to the thread that opened it.
 #[derive(Debug)]
 pub struct Device {
-    /// Gives what arrives on it.
+    /// Receives the frames that arrive on the device.
     pub source: DeviceSource,
-    /// Takes what leaves by it.
+    /// Sends frames by the device.
     pub sink: DeviceSink,
 }
 
 impl Device {
-    /// Opens the device `name` both ways.
+    /// Opens both directions of the device `name`.
     ///
     /// # Errors
-    /// If it has one direction only, does not exist, is down or taken, or privilege is missing; one
-    /// line says which.
+    /// If the device has one direction only, does not exist, is down or in use, or privilege is missing; the
+    /// message names the reason.
     ///
     /// # Examples
     /// ```no_run
@@ -71,50 +70,50 @@ impl Device {
     }
 }
 
-/// How a device is opened. A kind uses the fields that it knows.
+/// Options for opening a device. A kind of device uses the fields that apply to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceOptions {
-    /// The ring of a packet socket.
+    /// Size and settings of a packet socket's ring.
     pub packet: PacketOptions,
-    /// How writes to a TAP or TUN are submitted.
+    /// The way in which writes to a TAP or TUN are submitted.
     pub submit: SubmitMode,
-    /// The MTU that a TAP or TUN gets, in bytes; `None` leaves it as it is.
+    /// The MTU to set on a TAP or TUN, in bytes; `None` keeps the present one.
     pub mtu: Option<u32>,
-    /// What a guest is offered.
+    /// The features that a guest is offered.
     pub guest: GuestOptions,
-    /// Whether a TAP or TUN is switched on. While one is down, what is sent to it is dropped.
+    /// `true` if a TAP or TUN is switched on. While it is down, frames sent to it are dropped.
     pub bring_up: bool,
 }
 
-/// A device that is held, open or not: an interface that rxo made lives at least as long as this.
+/// A device that is attached, open or not. An interface that rxo created lives at least as long as this
+/// handle.
 pub trait DeviceHandle: fmt::Debug {
-    /// Opens both ends. A device whose ends were dropped can be opened again.
+    /// Opens source and sink. A device can be opened again after both were dropped.
     ///
     /// # Errors
     /// If the device is gone or down, refuses the options, or privilege is missing.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError>;
 
-    /// Answers the messages of a guest's machine while both ends are dropped. Does not wait. Other devices
-    /// have nothing to answer.
+    /// Answers the messages of a guest's virtual machine while source and sink are dropped. Does not block.
+    /// Does nothing for other kinds of devices.
     fn attend(&self) {}
 
-    /// The descriptor that keeps an interface that rxo made; `None` of any other device.
+    /// Returns the descriptor that keeps an interface alive that rxo created; `None` for other devices.
     fn kept(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// The source of a device of any kind.
+/// The source of a device of any kind, as a trait object.
 pub type DeviceSource = Box<dyn SystemSource>;
 
-/// What the source of a device of the system does beyond [`FrameSource`].
+/// Functions of a device's source beyond those of [`FrameSource`].
 pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Debug {
-    /// Discards what arrived before `instant`, because something else received it. Call it before
-    /// the first [`receive`](FrameSource::receive). A device that nothing else reads has nothing to
-    /// discard.
+    /// Discards frames that arrived before `instant`, because the kernel received them too. Call it before
+    /// the first [`receive`](FrameSource::receive). Does nothing for a device that the kernel does not read.
     fn discard_before(&mut self, _instant: Instant) {}
 
-    /// The Ethernet address that a host on this device has; `None` if it may choose one.
+    /// Returns the Ethernet address that a host on this device must use; `None` if it may choose one.
     fn hardware_address(&self) -> Option<[u8; 6]> {
         None
     }

@@ -1,6 +1,7 @@
 //! Device names as a user types them: `packet:eth1`, `tap:rxo0`, `tun:rxo0`.
 //!
-//! Contract: a name that parses is well-formed; opening it shows whether such a device exists.
+//! Contract: a name that parses is well-formed; whether such a device exists is checked only when it is
+//! opened.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use rxo_device::DeviceError;
 use super::kind::{Attach, Ends};
 use super::{DeviceHandle, DeviceKind, DeviceOptions, DeviceSink, DeviceSource, KINDS};
 
-/// A device, by kind and by its name within that kind.
+/// A device name: a kind, and a name within that kind.
 #[derive(Clone)]
 pub struct DeviceName {
     kind: &'static DeviceKind,
@@ -18,7 +19,7 @@ pub struct DeviceName {
 }
 
 impl DeviceName {
-    /// Reads `text` by the kinds of a table.
+    /// Parses `text` as `KIND:NAME`, where `kinds` lists the kinds that are accepted.
     pub(super) fn parse(kinds: &'static [DeviceKind], text: &str) -> Result<Self, DeviceError> {
         let split = text.split_once(':');
         let found = split.and_then(|(prefix, name)| {
@@ -31,48 +32,47 @@ impl DeviceName {
         Ok(Self { kind, name: name.to_owned() })
     }
 
-    /// Its kind.
+    /// Returns the kind of device.
     #[must_use]
     pub const fn kind(&self) -> &'static DeviceKind {
         self.kind
     }
 
-    /// What stands behind the colon: for most kinds the name of an interface.
+    /// Returns the part after the colon: for most kinds the name of an interface.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes;
-    /// `None` if it does not exist yet or only an open device says.
+    /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
+    /// the device does not exist yet, or only an open device can tell.
     ///
     /// # Errors
-    /// If the device does not exist or is down; one line says which, with the remedy.
+    /// If the device does not exist or is down; the message names the reason and the remedy.
     pub fn survey(&self) -> Result<Option<u32>, DeviceError> {
         (self.kind.survey)(self)
     }
 
-    /// Checks that the device gives frames and takes frames, as each device of a worker must.
+    /// Checks that the device both receives and sends frames, as a worker's devices must.
     ///
     /// # Errors
-    /// If it does only one of them; the line names the kinds that do both.
+    /// If the device has one direction only; the message names the kinds that have both.
     pub fn check_both_ways(&self) -> Result<(), DeviceError> {
         self.both_ways().map(|_| ())
     }
 
-    /// Takes hold of a device that has both directions, and makes it if it is of a kind that rxo
-    /// makes.
+    /// Attaches to a device that has both directions, and creates it if it is of a kind that rxo creates.
     ///
     /// # Errors
-    /// If it has one direction only, is taken, or privilege is missing.
+    /// If the device has one direction only, is in use, or privilege is missing.
     pub fn attach(&self) -> Result<Box<dyn DeviceHandle>, DeviceError> {
         (self.both_ways()?)(self)
     }
 
-    /// Opens the device for the frames that it gives.
+    /// Opens the device as a source of frames.
     ///
     /// # Errors
-    /// If it only takes frames; else as [`Device::open`](super::Device::open).
+    /// If the device is only a sink; otherwise as for [`Device::open`](super::Device::open).
     pub fn open_source(&self, options: DeviceOptions) -> Result<DeviceSource, DeviceError> {
         match self.kind.ends {
             Ends::Both(attach) => Ok(attach(self)?.open(options)?.source),
@@ -81,10 +81,10 @@ impl DeviceName {
         }
     }
 
-    /// Opens the device for the frames that it takes.
+    /// Opens the device as a sink for frames.
     ///
     /// # Errors
-    /// If it only gives frames; else as [`Device::open`](super::Device::open).
+    /// If the device is only a source; otherwise as for [`Device::open`](super::Device::open).
     pub fn open_sink(&self, options: DeviceOptions) -> Result<DeviceSink, DeviceError> {
         match self.kind.ends {
             Ends::Both(attach) => Ok(attach(self)?.open(options)?.sink),
@@ -102,7 +102,8 @@ impl DeviceName {
         }
     }
 
-    /// The device does only what `verb` says; the remedy is a device whose directions `fits`.
+    /// Creates the error for a device that only `verb` frames ("gives" or "takes"). It lists the kinds for
+    /// which `fits` is true.
     fn only(&self, verb: &str, fits: fn(&Ends) -> bool) -> DeviceError {
         let others = forms(KINDS.iter().filter(|kind| fits(&kind.ends)));
         DeviceError::Usage(format!("device `{self}` only {verb} frames: use {others}"))
@@ -141,7 +142,7 @@ fn unknown(kinds: &[DeviceKind], text: &str) -> DeviceError {
     DeviceError::Usage(format!("device `{text}` is not known: use {}", forms(kinds.iter())))
 }
 
-/// The forms of names of `kinds`: `packet:IFNAME, tap:NAME or tun:NAME`.
+/// Lists the forms of names of `kinds` for a message: `packet:IFNAME, tap:NAME or tun:NAME`.
 fn forms<'k>(kinds: impl Iterator<Item = &'k DeviceKind>) -> String {
     let forms: Vec<_> = kinds.map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
     match forms.as_slice() {

@@ -1,7 +1,7 @@
-//! The sink of a device of any kind.
+//! Sink of a device of any kind.
 //!
-//! Encoding a batch, falling back to single frames, keeping what the device has no room for and
-//! counting are the same for all devices. What differs is the [`Port`].
+//! Encoding a batch, falling back to single frames, keeping packets while the device is full, and counting
+//! are the same for all devices. The [`Port`] is the part that differs.
 
 use std::fmt;
 use std::io;
@@ -17,43 +17,45 @@ use crate::transmit::{Transmitter, Writer};
 
 /// The part of a sink that differs between kinds of devices.
 pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
-    /// What the device accepts. Fixed while it is open.
+    /// Returns the features that the device accepts. They stay the same while it is open.
     fn capabilities(&self) -> SinkCapabilities;
 
-    /// The device as the user wrote it: `tap:rxo0`.
+    /// Returns the device's name as the user wrote it: `tap:rxo0`.
     fn label(&self) -> &str;
 
-    /// The interface whose state is watched, if there is one.
+    /// Returns the interface whose state is watched; `None` if the device is not an interface.
     fn interface(&self) -> Option<&Interface>;
 
-    /// What an error of a write means; `None` if the device is down and will come back.
+    /// Converts a write error to the error for the caller; `None` if the device is only down and may come
+    /// back.
     fn lost(&self, error: io::Error) -> Option<DeviceError>;
 
-    /// Whether many packets are submitted in one system call.
+    /// Returns `true` if many packets are submitted in one system call.
     fn is_batched(&self) -> bool;
 
-    /// One line that the user should see, once, without the device's name.
+    /// Returns a line that the user should see, each line once, without the device's name. `None` if there is
+    /// none.
     fn take_notice(&mut self) -> Option<String> {
         None
     }
 
-    /// What [`FrameSink::load`] returns, without the packets that the sink keeps.
+    /// Returns the value for [`FrameSink::load`], without the packets that the sink itself keeps.
     fn load(&self) -> Option<Load> {
         None
     }
 
-    /// What [`FrameSink::queued_bytes`] returns.
+    /// Returns the value for [`FrameSink::queued_bytes`].
     fn queued_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// What [`FrameSink::departed`] returns.
+    /// Returns the value for [`FrameSink::departed`].
     fn departed(&mut self) -> Option<u64> {
         None
     }
 }
 
-/// Sends to a device of the system. While the device is down, what is sent is dropped and counted.
+/// The sink of a device. While the device is down, frames sent to it are dropped and counted.
 #[derive(Debug)]
 pub struct DeviceSink {
     transmitter: Transmitter<Box<dyn Port>>,
@@ -68,14 +70,14 @@ impl DeviceSink {
         Self { transmitter, watch: LinkWatch::default() }
     }
 
-    /// Whether many packets are submitted in one system call.
+    /// Returns `true` if many packets are submitted in one system call.
     #[must_use]
     pub fn is_batched(&self) -> bool {
         self.port().is_batched()
     }
 
-    /// A new line for the user, at most once each; `None` if nothing has changed. Asks the system whether
-    /// the interface is up.
+    /// Returns a line for the user, each line at most once; `None` if there is nothing new. Queries the
+    /// system whether the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
         let own = self.transmitter.take_notice();
         let own = own.or_else(|| self.transmitter.writer_mut().take_notice());
@@ -84,10 +86,10 @@ impl DeviceSink {
             .or_else(|| self.watch.notice(port.label(), port.interface()?))
     }
 
-    /// Sends frames as [`FrameSink::transmit`] does. It is compiled here, not in each crate that calls it.
+    /// Sends frames as [`FrameSink::transmit`] does. Compiled here, not in each crate that calls it.
     ///
     /// # Errors
-    /// As [`FrameSink::transmit`].
+    /// As for [`FrameSink::transmit`].
     pub fn send(&mut self, frames: &[Frame<&[u8]>]) -> Result<(), DeviceError> {
         self.transmit(frames.iter().copied())
     }

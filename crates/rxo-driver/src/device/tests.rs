@@ -1,5 +1,5 @@
-//! Kinds of devices that rxo does not have, from their rows to their frames: named by a path, with a
-//! link and an MTU that only an open device says, and with two descriptors. One has both directions,
+//! Kinds of devices that exist only in these tests, from their rows to their frames: named by a path, with a
+//! link and an MTU that only an open device can tell, and with two descriptors. One kind has both directions,
 //! two have one each.
 
 use std::io;
@@ -41,7 +41,7 @@ const fn row(prefix: &'static str, ends: Ends) -> DeviceKind {
     }
 }
 
-/// Frames as datagrams, each behind a `virtio_net_hdr`.
+/// A device that carries frames as datagrams of a unix socket, each behind a `virtio_net_hdr`.
 #[derive(Debug)]
 struct Socket(DeviceName);
 
@@ -160,7 +160,7 @@ impl Descriptors for Sender {
     }
 }
 
-/// A folder that is removed at the end.
+/// A temporary folder that is removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -210,8 +210,8 @@ fn the_table_says_which_names_there_are() {
     }
 }
 
-/// What the source of one device gives goes to the sink of another, whether each has both
-/// directions or one.
+/// Forwards frames from the source of one device to the sink of another, where each has both directions or
+/// only one.
 #[test]
 fn any_source_goes_with_any_sink() {
     for (gives, takes) in
@@ -264,7 +264,7 @@ fn a_direction_that_a_device_lacks_is_one_line() {
     name_of("socket", Path::new("/c")).check_both_ways().unwrap();
 }
 
-/// One write takes the whole batch: what is dispatched is the batch, never a frame.
+/// One write takes the whole batch, so dispatch happens per batch, not per frame.
 #[test]
 fn a_sink_is_dispatched_once_a_batch() {
     use std::sync::atomic::{AtomicUsize, Ordering};

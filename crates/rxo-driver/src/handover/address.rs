@@ -9,11 +9,11 @@ use rxo_netlink::{Request, u32_at};
 use super::item::{Item, with_index};
 use super::link::Link;
 
-/// An address as the kernel showed it.
+/// An IP address of an interface, as the kernel listed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address(pub(super) Item);
 
-/// `ifaddrmsg`: family, prefix length, flags, scope, and the interface.
+/// The length of `ifaddrmsg`: family, prefix length, flags, scope, and interface index.
 pub(super) const HEADER_BYTES: usize = 8;
 const INDEX_AT: usize = 4;
 
@@ -22,23 +22,24 @@ impl Address {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// The interface that has it.
+    /// Returns the index of the interface that has the address.
     pub(super) fn index(&self) -> Option<u32> {
         u32_at(&self.0.header, INDEX_AT)
     }
 
-    /// Whether it is an IPv6 link-local address, as every interface with IPv6 has.
+    /// Returns `true` for an IPv6 link-local address, as every interface with IPv6 has one.
     pub(super) fn is_link_local(&self) -> bool {
         matches!(self.ip(), Some(IpAddr::V6(v6)) if v6.is_unicast_link_local())
     }
 
-    /// Whether duplicate address detection failed: another host uses the address.
+    /// Returns `true` if duplicate address detection failed: another host uses the address.
     pub(super) fn is_duplicate(&self) -> bool {
         self.flags() & libc::IFA_F_DADFAILED != 0
     }
 
-    /// A request that moves the address from `from` to `to`. Duplicate address detection is skipped,
-    /// because the address is ours already. `None` if its lifetime is over.
+    /// Builds the request that adds the address to `to` after it was on `from` for `elapsed`. Duplicate
+    /// address detection is skipped, because this host has the address already. `None` if the address's
+    /// lifetime is over.
     pub(super) fn add(&self, from: &Link, to: &Link, elapsed: Duration) -> Option<Request> {
         let item = &self.0;
         let mut header = with_index(&item.header, INDEX_AT, to.index);
@@ -58,7 +59,7 @@ impl Address {
         Some(request.attribute(FLAGS, &self.flags_to_set().to_ne_bytes()))
     }
 
-    /// A request that removes the address from the interface with this index.
+    /// Builds the request that removes the address from the interface with this index.
     pub(super) fn remove(&self, index: u32) -> Request {
         let header = with_index(&self.0.header, INDEX_AT, index);
         let item = Item { header, rest: self.0.rest.clone() };
@@ -66,7 +67,7 @@ impl Address {
     }
 
     pub(super) fn ip(&self) -> Option<IpAddr> {
-        // With IPv4 the other attribute is the address of the peer of a point-to-point link.
+        // For IPv4, `IFA_ADDRESS` is the address of the peer of a point-to-point link.
         self.0.ip(libc::IFA_LOCAL).or_else(|| self.0.ip(libc::IFA_ADDRESS))
     }
 
@@ -90,7 +91,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The label on an interface with another name: `eth1:0` on `eth1` is `rxo0:0` on `rxo0`.
+/// Adapts an address label to an interface with another name: `eth1:0` on `eth1` becomes `rxo0:0` on `rxo0`.
 fn label(value: &[u8], from: &str, to: &str) -> String {
     let text = String::from_utf8_lossy(value);
     let text = text.trim_end_matches('\0');
@@ -102,7 +103,8 @@ fn label(value: &[u8], from: &str, to: &str) -> String {
     if label.len() <= LONGEST_LABEL_BYTES { label } else { to.to_owned() }
 }
 
-/// The preferred and the valid lifetime, in seconds, after `elapsed`; `None` if the valid one is over.
+/// Subtracts `elapsed` from the preferred and the valid lifetime, in seconds; `None` if the valid one is
+/// over.
 fn lifetimes(value: &[u8], elapsed: Duration) -> Option<Vec<u8>> {
     let left = |at| {
         let seconds = u32_at(value, at)?;
@@ -115,7 +117,7 @@ fn lifetimes(value: &[u8], elapsed: Duration) -> Option<Vec<u8>> {
 
 const FOR_EVER: u32 = u32::MAX;
 const LONGEST_LABEL_BYTES: usize = 15;
-/// The flags that a request may set; the kernel derives the others.
+/// The address flags that a request may set; the kernel derives the others.
 const SETTABLE: u32 = libc::IFA_F_NODAD
     | libc::IFA_F_HOMEADDRESS
     | libc::IFA_F_MANAGETEMPADDR

@@ -1,9 +1,10 @@
-//! A default route that the kernel learned from a router's advertisement.
+//! Default route that the kernel learned from a router advertisement.
 //!
-//! The kernel renews such a route, and applies what else an advertisement says, only if the route has flags that no
-//! netlink request can set. A plain copy stands in its way: the kernel can neither find it nor add its own beside it,
-//! and ignores the rest of the advertisement, so that addresses die. So the copy is made by the older interface,
-//! which sets flags, with a metric one higher: the next advertisement replaces it by the kernel's own.
+//! The kernel renews such a route, and applies the rest of an advertisement, only if the route has flags that
+//! no netlink request can set. A plain copy would block it: the kernel could neither find the copy as its own
+//! nor add a route beside it, and would ignore the rest of the advertisement, so that addresses expire. So
+//! the copy is made by the older ioctl, which sets these flags, with a metric one higher: the next
+//! advertisement replaces it by the kernel's own route.
 #![allow(unsafe_code, reason = "the ioctl takes a structure")]
 
 use std::io;
@@ -14,22 +15,22 @@ use libc::c_ulong;
 
 use crate::sys;
 
-/// A default route until the next advertisement.
+/// A default route that is valid until the next router advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Advertised {
     pub(super) gateway: Ipv6Addr,
     pub(super) metric: u32,
-    /// The router's preference as RFC 4191 writes it: two bits.
+    /// The router's preference, two bits, as RFC 4191 encodes it.
     pub(super) preference: u8,
-    /// The lifetime that is left, in seconds; `None` if it does not end.
+    /// The remaining lifetime in seconds; `None` if it is unlimited.
     pub(super) seconds: Option<u32>,
 }
 
 impl Advertised {
-    /// Adds the route to the interface with this index.
+    /// Adds the route to the interface with this index, with a metric one higher.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses the route.
     pub(super) fn add(&self, index: u32) -> io::Result<()> {
         let socket = sys::socket(libc::AF_INET6, libc::SOCK_DGRAM, 0)?;
         let expires = if self.seconds.is_some() { EXPIRES } else { 0 };
@@ -52,7 +53,7 @@ impl Advertised {
     }
 }
 
-/// The kernel's `in6_rtmsg`.
+/// The kernel's structure `in6_rtmsg`.
 #[repr(C)]
 struct RouteRequest {
     destination: [u8; 16],
@@ -61,13 +62,13 @@ struct RouteRequest {
     kind: u32,
     prefix_lengths: [u16; 2],
     metric: u32,
-    /// The lifetime.
+    /// The lifetime in ticks of `USER_HZ`.
     ticks: c_ulong,
     flags: u32,
     index: i32,
 }
 
-/// `USER_HZ`, on every architecture.
+/// The value of `USER_HZ`, the same on every architecture.
 const TICKS_A_SECOND: c_ulong = 100;
 // linux/route.h and linux/ipv6_route.h.
 const UP: u32 = 0x0001;

@@ -1,4 +1,4 @@
-//! What the kernel reports about changes, read.
+//! Parses the kernel's notices about changes of the network.
 
 use rxo_netlink::{Notice, attribute, u32_at};
 
@@ -9,21 +9,21 @@ use super::route::Route;
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// An interface is like this now.
+    /// An interface was created or changed; the fields are its present state.
     Link { index: u32, name: String, mtu: u32, has_carrier: bool },
     /// An interface was deleted.
     Deleted { index: u32 },
-    /// An address, route or permanent neighbour of an interface came, went, or was renewed.
+    /// An address, a route or a permanent neighbour of an interface was added, removed or renewed.
     Holding { index: u32 },
-    /// Some reports are lost.
+    /// Some notices were lost, so anything may have changed.
     Unknown,
 }
 
-/// `ifinfomsg`.
+/// The length of `ifinfomsg`.
 const LINK_HEADER_BYTES: usize = 16;
 
 impl Change {
-    /// Reads a report; `None` if it is about nothing that matters here.
+    /// Parses a notice; `None` if it is invalid, or about objects that do not matter here.
     pub(crate) fn read(notice: &Notice) -> Option<Self> {
         let Notice { kind, object } = notice;
         match *kind {
@@ -45,7 +45,7 @@ impl Change {
 
     fn link(object: &[u8]) -> Option<Self> {
         let (header, rest) = object.split_at_checked(LINK_HEADER_BYTES)?;
-        // Bridges report their ports in messages of their own family, which say less.
+        // Bridges report their ports in messages of family `AF_BRIDGE`, which contain less.
         if libc::c_int::from(header[0]) != libc::AF_UNSPEC {
             return None;
         }

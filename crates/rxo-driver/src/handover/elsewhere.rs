@@ -1,7 +1,7 @@
-//! Interfaces of other network namespaces that are made of one of ours, such as the macvlan of a container.
+//! Interfaces in other network namespaces that are built on one of ours, such as the macvlan of a container.
 //!
-//! They do not appear among our own. The kernel lists those of another namespace to us if it has a number here, so each
-//! namespace that can be found gets one.
+//! The list of our own interfaces does not contain them. The kernel lists another namespace's interfaces to
+//! us only if that namespace has an id here, so each namespace that can be found gets one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,21 +14,21 @@ use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
 use super::link::{HEADER_BYTES, Shown};
 
-/// The other network namespaces, as far as they can be seen.
+/// The other network namespaces, as far as this process can see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// The names of interfaces there that are made of one of ours.
+    /// The names of interfaces there that are built on one of ours.
     pub(crate) made_of: Vec<String>,
-    /// The number of namespaces that were found.
+    /// The number of other namespaces that were found.
     pub(crate) namespaces: usize,
-    /// The numbers of processes that do not show theirs to this one.
+    /// The numbers of processes whose namespace this process may not read.
     pub(crate) unseen: Vec<String>,
-    /// `true` if the kernel does not list interfaces there to this process.
+    /// `true` if the kernel refuses to list the interfaces of another namespace to this process.
     pub(crate) is_refused: bool,
 }
 
-/// Looks for interfaces elsewhere that are made of the one with this index. Kernels that list none of others show
-/// nothing.
+/// Searches other namespaces for interfaces that are built on the one with this index. Finds nothing on
+/// kernels that cannot list another namespace.
 pub(crate) fn made_of(index: u32) -> Elsewhere {
     let (files, unseen) = namespaces();
     let mut elsewhere = Elsewhere { namespaces: files.len(), unseen, ..Elsewhere::default() };
@@ -40,14 +40,14 @@ fn search(index: u32, files: &[File], is_refused: &mut bool) -> io::Result<Vec<S
     let netlink = Netlink::route()?;
     for file in files {
         let number = request(NEW_NUMBER, file).attribute(NUMBER, &(-1_i32).to_ne_bytes());
-        // It may have a number already.
+        // The namespace may have an id already, which is not an error.
         let numbered = netlink.change(&number);
         *is_refused |= numbered.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
     }
     let mut found = Vec::new();
     for number in numbers(&netlink)? {
         let links = Request::new(libc::RTM_GETLINK, &[0; HEADER_BYTES]);
-        // A namespace may be gone since.
+        // The namespace may have vanished since its id was listed.
         let links =
             netlink.dump(&links.attribute(TARGET, &number.to_ne_bytes())).unwrap_or_default();
         let own = own_number(&netlink);
@@ -61,14 +61,15 @@ fn search(index: u32, files: &[File], is_refused: &mut bool) -> io::Result<Vec<S
     Ok(found)
 }
 
-/// The numbers of all namespaces that have one here.
+/// Returns the ids of all namespaces that have one here.
 fn numbers(netlink: &Netlink) -> io::Result<Vec<u32>> {
     let shown = netlink.dump(&Request::new(GET_NUMBER, &[0; NUMBER_HEADER_BYTES]))?;
     let number = |one: &Vec<u8>| u32_at(attribute(one.get(NUMBER_HEADER_BYTES..)?, NUMBER)?, 0);
     Ok(shown.iter().filter_map(number).collect())
 }
 
-/// The number of our own namespace. It gets one when something that was made of one of ours is listed.
+/// Returns the id of our own namespace. The kernel assigns it when it lists an interface that is built on one
+/// of ours.
 fn own_number(netlink: &Netlink) -> Option<u32> {
     let own = File::open("/proc/thread-self/ns/net").ok()?;
     let answer = netlink.ask(&request(GET_NUMBER, &own)).ok()?;
@@ -80,8 +81,8 @@ fn request(kind: u16, namespace: &File) -> Request {
     Request::new(kind, &[0; NUMBER_HEADER_BYTES]).attribute(DESCRIPTOR, &number.to_ne_bytes())
 }
 
-/// The namespaces of all processes, and those with a name, each once, without ours; and the numbers of processes that do
-/// not show theirs.
+/// Opens the namespaces of all processes and all named namespaces, each once, without our own. Also returns
+/// the numbers of the processes whose namespace this process may not read.
 fn namespaces() -> (Vec<File>, Vec<String>) {
     let paths = |directory: &str| {
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
@@ -98,20 +99,20 @@ fn namespaces() -> (Vec<File>, Vec<String>) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 unseen.extend(process_of(&path));
             }
-            // Known, or a process that has ended, or what is no process.
+            // A known namespace, a process that has ended, or an entry of `/proc` that is not a process.
             _ => {}
         }
     }
     (files, unseen)
 }
 
-/// The number of the process to which a file in `/proc` belongs, if it is there still.
+/// Returns the number of the process to which a path below `/proc` belongs; `None` if it has ended.
 fn process_of(path: &Path) -> Option<String> {
     let process = path.ancestors().nth(2).filter(|process| process.exists())?;
     Some(process.file_name()?.to_str()?.to_owned())
 }
 
-/// `rtgenmsg`, padded.
+/// The length of `rtgenmsg`, padded.
 const NUMBER_HEADER_BYTES: usize = 4;
 // linux/net_namespace.h, linux/rtnetlink.h and linux/if_link.h.
 const NEW_NUMBER: u16 = 88;

@@ -1,4 +1,4 @@
-//! Holdings: the addresses, routes and permanent neighbours of an interface at one time.
+//! Holdings: the addresses, routes and permanent neighbours of an interface at one instant.
 
 use std::io;
 use std::time::Duration;
@@ -15,29 +15,30 @@ use super::route::{self, Route};
 use super::settings::Settings;
 use crate::{clock, fault};
 
-/// The addresses, routes and permanent neighbours of an interface, read at one time.
+/// The addresses, routes and permanent neighbours of an interface, all read at the same time.
 #[derive(Clone, Debug)]
 pub struct Holdings {
     pub(super) link: Link,
     pub(super) addresses: Vec<Address>,
     pub(super) routes: Vec<Route>,
     pub(super) neighbours: Vec<Neighbour>,
-    /// Routes of other interfaces whose preferred source is one of the addresses. They do not move, but
-    /// the kernel removes them as soon as no interface has the address.
+    /// Routes of other interfaces whose preferred source is one of the addresses. They do not move, but the
+    /// kernel removes them once no interface has the address.
     pub(super) dependents: Vec<Route>,
-    /// Whether the kernel follows routers' advertisements there: then it renews what they have made.
+    /// `true` if the kernel accepts router advertisements on the interface; it then renews the routes from
+    /// them.
     pub(super) hears: bool,
     pub(super) read_at: Instant,
 }
 
-/// A way to add an item.
+/// An operation that adds one item to an interface.
 enum Step {
     Request(Request),
-    /// A default route that the kernel must know as its own.
+    /// Adds a default route with the flags that mark it as learned from a router advertisement.
     Advertised(Advertised),
 }
 
-/// A selection of the holdings.
+/// The part of the holdings that an operation covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Both,
@@ -48,7 +49,7 @@ impl Holdings {
     /// Reads the holdings of `link`. Changes nothing.
     ///
     /// # Errors
-    /// If the system refuses to list them.
+    /// If the system refuses to list addresses, routes or neighbours.
     pub(crate) fn read(link: &Link) -> Result<Self, DeviceError> {
         let read = || {
             let netlink = Netlink::route()?;
@@ -74,39 +75,39 @@ impl Holdings {
         })
     }
 
-    /// The interface that had them.
+    /// Returns the interface that had these addresses and routes.
     pub(crate) const fn link(&self) -> &Link {
         &self.link
     }
 
-    /// The interface's hardware address, such as `52:54:00:00:00:02`.
+    /// Formats the interface's hardware address, such as `52:54:00:00:00:02`.
     #[must_use]
     pub fn hardware_address(&self) -> String {
         let bytes = self.link.mac.iter().map(|byte| format!("{byte:02x}"));
         bytes.collect::<Vec<_>>().join(":")
     }
 
-    /// The addresses with their prefix lengths, as text.
+    /// Returns the addresses with their prefix lengths, as text.
     pub fn addresses(&self) -> impl Iterator<Item = String> {
         self.addresses.iter().map(Address::to_string)
     }
 
-    /// The routes as text, without those that the kernel makes for each address.
+    /// Returns the routes as text, without those that the kernel creates for each address.
     pub fn routes(&self) -> impl Iterator<Item = String> {
         self.routes.iter().filter(|route| route.is_set()).map(Route::to_string)
     }
 
-    /// Whether the kernel there follows routers' advertisements.
+    /// Returns `true` if the kernel accepts router advertisements on the interface.
     pub(crate) const fn hears(&self) -> bool {
         self.hears
     }
 
-    /// Whether it has an IPv6 link-local address.
+    /// Returns `true` if the interface has an IPv6 link-local address.
     pub(crate) fn has_link_local(&self) -> bool {
         self.addresses.iter().any(Address::is_link_local)
     }
 
-    /// These holdings without the items that are among `others`, unless `moved` has them too.
+    /// Removes the items that `others` contains too, unless `moved` contains them.
     #[must_use]
     pub(crate) fn without(self, others: &Self, moved: &Self) -> Self {
         let is_ours = |one: &dyn Fn(&Self) -> bool| !one(others) || one(moved);
@@ -127,7 +128,8 @@ impl Holdings {
         }
     }
 
-    /// Keeps the next hop objects of routes that `before` has as well: on the way they were written out.
+    /// Takes over the next hop objects of routes that `before` contains too: in the listing from the TAP they
+    /// were expanded.
     pub(crate) fn keep_objects(&mut self, before: &Self) {
         let with_objects: Vec<&Route> =
             before.routes.iter().filter(|one| one.has_object()).collect();
@@ -139,23 +141,23 @@ impl Holdings {
         }
     }
 
-    /// The number of permanent neighbours.
+    /// Returns the number of permanent neighbours.
     #[must_use]
     pub fn neighbours(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// The first address that the kernel did not make by itself.
+    /// Returns the first address that is not link-local; the kernel creates link-local addresses by itself.
     #[must_use]
     pub(crate) fn first_own_address(&self) -> Option<String> {
         self.addresses.iter().find(|address| !address.is_link_local()).map(Address::to_string)
     }
 
-    /// Moves everything to `to`, which must be up. Each item is added there before it is removed here,
-    /// as far as the kernel allows.
+    /// Moves everything to `to`, which must be up. As far as the kernel allows, each item is added to `to`
+    /// before it is removed from the interface.
     ///
     /// # Errors
-    /// If the kernel refuses an item. The items before it stay moved until
+    /// If the kernel refuses an item. Items that were moved before it stay moved until
     /// [`give_back`](Holdings::give_back).
     pub(crate) fn move_to(&self, to: &Link) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
@@ -165,33 +167,33 @@ impl Holdings {
         let addresses = self.addresses.iter().map(|address| address.remove(self.link.index));
         let neighbours = self.neighbours.iter().map(|one| one.remove(self.link.index));
         for request in routes.chain(neighbours).chain(addresses) {
-            // Removing a primary address also removes its secondary addresses.
+            // An error is ignored: removing a primary address has already removed its secondary addresses.
             _ = netlink.change(&request);
         }
         Ok(())
     }
 
-    /// Moves everything to `to`, which may have some of it already: it gets the lifetimes that are here.
+    /// Moves everything to `to`, which may have some items already; their lifetimes are then updated.
     ///
     /// # Errors
-    /// As [`Holdings::move_to`].
+    /// As for [`Holdings::move_to`].
     pub(crate) fn join(&self, to: &Link) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
         let elapsed = clock::now().since(self.read_at);
         for request in self.addresses.iter().filter_map(|one| one.add(&self.link, to, elapsed)) {
             let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-            // If this is refused, so is the next one, with an error.
+            // A refusal here is repeated by `move_to`, which returns the error.
             _ = netlink.change(&request.with_kind(libc::RTM_NEWADDR).flags(flags));
         }
         self.move_to(to)
     }
 
-    /// Whether there is nothing.
+    /// Returns `true` if there are no addresses, routes or permanent neighbours.
     pub(crate) fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.routes.is_empty() && self.neighbours.is_empty()
     }
 
-    /// Removes from `other` the items that were moved to it.
+    /// Removes from `other` the items that were moved to it. Errors are ignored.
     pub(crate) fn take_from(&self, other: &Link) {
         let Ok(netlink) = Netlink::route() else { return };
         let way = (self.link.index, other.index);
@@ -199,30 +201,29 @@ impl Holdings {
         let neighbours = self.neighbours.iter().map(|one| one.remove(other.index));
         let addresses = self.addresses.iter().map(|address| address.remove(other.index));
         for request in routes.chain(neighbours).chain(addresses) {
-            // An item that is gone already is no error.
+            // An item may be gone already.
             _ = netlink.change(&request);
         }
     }
 
-    /// Gives everything to `to`: the interface that had it, or the one that replaced it.
+    /// Adds everything to `to`: the interface that had it, or the one that replaced it.
     ///
     /// # Errors
-    /// The first refusal of the kernel. The other items are given all the same.
+    /// The first refusal of the kernel. The remaining items are added nevertheless.
     pub(crate) fn give_back(&self, to: &Link) -> Result<(), DeviceError> {
         let given = self.give(to, Of::Both);
         given.and(self.give_dependents())
     }
 
-    /// Gives back the IPv6 items that the kernel removed when IPv6 was switched off. Changes nothing of
-    /// IPv4.
+    /// Adds the IPv6 items again that the kernel removed when IPv6 was switched off. Leaves IPv4 unchanged.
     ///
     /// # Errors
-    /// As [`Holdings::give_back`].
+    /// As for [`Holdings::give_back`].
     pub(crate) fn give_back_ipv6(&self, to: &Link) -> Result<(), DeviceError> {
         self.give(to, Of::Ipv6)
     }
 
-    /// Restores the routes that did not move but were removed together with the addresses.
+    /// Adds the routes of other interfaces again that the kernel removed together with the addresses.
     fn give_dependents(&self) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("give it back", error))?;
         let elapsed = clock::now().since(self.read_at);
@@ -240,13 +241,13 @@ impl Holdings {
         self.add_to(&netlink, to, of)
     }
 
-    /// Adds addresses first, then routes without a gateway, then the rest: later items need earlier ones.
+    /// Adds addresses first, then routes without a gateway, then the others: later items need earlier ones.
     fn add_to(&self, netlink: &Netlink, to: &Link, of: Of) -> Result<(), DeviceError> {
         let elapsed = clock::now().since(self.read_at);
         self.make(netlink, to.index, &to.name, self.steps(to, elapsed, of))
     }
 
-    /// Takes all steps. An item that exists already is no error. Returns the first refusal.
+    /// Carries out all steps. An item that exists already is not an error. Returns the first refusal.
     fn make(
         &self,
         netlink: &Netlink,
@@ -293,7 +294,7 @@ impl Holdings {
     fn route_step(&self, route: &Route, way: (u32, u32), elapsed: Duration) -> Option<Step> {
         match route.advertised(elapsed).filter(|_| self.hears) {
             Some(advertised) => Some(Step::Advertised(advertised)),
-            // A next hop object has stayed where it is.
+            // A next hop object has stayed on its interface.
             None if route.has_object() && route.leaves_by(way.1) => {
                 Some(Step::Request(route.add_back((way.1, way.1), elapsed)?))
             }

@@ -1,25 +1,25 @@
-//! One object of the kernel's tables, as the bytes of a dump: a fixed header and attributes.
+//! Item: one object of the kernel's tables as the bytes of a netlink dump: a fixed header and attributes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_netlink::{Request, attribute, attributes, u32_at};
 
-/// An object, and the length of its fixed header.
+/// An address, route or neighbour, split into its fixed header and its attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) header: Vec<u8>,
-    /// The object without its netlink header.
+    /// The attributes, as bytes.
     pub(super) rest: Vec<u8>,
 }
 
 impl Item {
-    /// An object of a dump; `None` if it is shorter than its fixed header.
+    /// Splits an object of a dump after `header_bytes` bytes; `None` if it is shorter than that.
     pub(super) fn read(shown: &[u8], header_bytes: usize) -> Option<Self> {
         let (header, rest) = shown.split_at_checked(header_bytes)?;
         Some(Self { header: header.to_vec(), rest: rest.to_vec() })
     }
 
-    /// The bytes of the dump.
+    /// Returns the object's bytes as in the dump.
     pub(super) fn shown(&self) -> Vec<u8> {
         [self.header.as_slice(), &self.rest].concat()
     }
@@ -32,12 +32,12 @@ impl Item {
         attributes(&self.rest)
     }
 
-    /// The value of an attribute with 32 bits.
+    /// Returns the value of a 32-bit attribute; `None` if it is absent or too short.
     pub(super) fn number(&self, kind: u16) -> Option<u32> {
         u32_at(self.attribute(kind)?, 0)
     }
 
-    /// The value of an attribute with an IP address.
+    /// Returns the value of an attribute that is an IP address; `None` if it is absent or has another length.
     pub(super) fn ip(&self, kind: u16) -> Option<IpAddr> {
         ip(self.attribute(kind)?)
     }
@@ -46,7 +46,8 @@ impl Item {
         libc::c_int::from(self.header[0]) == libc::AF_INET6
     }
 
-    /// A request of this kind with the fixed header and the attributes whose types are given.
+    /// Builds a request of type `kind` with the fixed header, and with the attributes whose types `named`
+    /// lists.
     pub(super) fn naming(&self, kind: u16, named: &[u16]) -> Request {
         let kept = self.attributes().filter(|(kind, _)| named.contains(kind));
         kept.fold(Request::new(kind, &self.header), |request, (kind, value)| {
@@ -55,7 +56,7 @@ impl Item {
     }
 }
 
-/// The address in 4 or 16 bytes; `None` for another length.
+/// Converts 4 or 16 bytes to an IP address; `None` for another length.
 pub(super) fn ip(bytes: &[u8]) -> Option<IpAddr> {
     if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
         return Some(Ipv4Addr::from(v4).into());
@@ -63,7 +64,7 @@ pub(super) fn ip(bytes: &[u8]) -> Option<IpAddr> {
     Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into())
 }
 
-/// `header` with the index of another interface, at offset `at`.
+/// Returns a copy of `header` with `index` written at offset `at`.
 pub(super) fn with_index(header: &[u8], at: usize, index: u32) -> Vec<u8> {
     let mut header = header.to_vec();
     if let Some(place) = header.get_mut(at..at + 4) {

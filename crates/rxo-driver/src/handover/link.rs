@@ -1,4 +1,5 @@
-//! An interface itself: its index, name and hardware address, and what stands above and below it.
+//! Link: an interface itself, with its index, name and hardware address, and the interfaces above and below
+//! it.
 
 use std::io;
 
@@ -7,43 +8,44 @@ use rxo_netlink::{Netlink, Request, attribute, attributes, u32_at};
 
 use crate::{Interface, fault};
 
-/// The state of an interface at one time.
+/// The state of an interface at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// Its index, which stays when the interface is renamed.
+    /// The interface's index, which stays when the interface is renamed.
     pub(crate) index: u32,
-    /// Its name at that time.
+    /// The interface's name at that instant.
     pub(crate) name: String,
-    /// Its hardware address; empty if it has none.
+    /// The hardware address; empty if the interface has none.
     pub(crate) mac: Vec<u8>,
-    /// Whether it is loopback.
+    /// `true` for the loopback interface.
     pub(crate) is_loopback: bool,
-    /// Whether it is up.
+    /// `true` if the interface is up.
     pub(crate) is_up: bool,
-    /// Whether it has carrier: a peer at the other end of the wire.
+    /// `true` if the interface has carrier: a peer at the other end of the wire.
     pub(crate) has_carrier: bool,
-    /// The largest packet that it takes or gives, in bytes; more than 65,536 is BIG TCP.
+    /// The largest packet that the interface sends or receives (GSO or GRO), in bytes; more than 65,536 is
+    /// BIG TCP.
     pub(crate) most_bytes: u32,
-    /// Its MTU, in bytes.
+    /// The MTU, in bytes.
     pub(crate) mtu: u32,
-    /// Its other names, by which `ip` finds it.
+    /// Alternative names, by which `ip` finds the interface too.
     pub(crate) altnames: Vec<String>,
-    /// Its description; empty if it has none.
+    /// The description (`ifalias`); empty if the interface has none.
     pub(crate) alias: String,
-    /// The number of its group, which packet filters may ask for.
+    /// The number of the interface's group, which packet filters may match.
     pub(crate) group: u32,
-    /// The bridge, bond or VRF that it is part of.
+    /// The bridge, bond or VRF that the interface belongs to.
     pub(crate) master: Option<String>,
-    /// Interfaces on top of it, such as VLANs.
+    /// Interfaces built on this one, such as VLANs.
     pub(crate) uppers: Vec<String>,
-    /// The most queues that it may have: to receive, and to send.
+    /// The largest possible number of queues: for receiving, and for sending.
     pub(crate) queues: [u32; 2],
 }
 
-/// `ifinfomsg`: family, type, index, flags, and which flags to change.
+/// The length of `ifinfomsg`: family, type, index, flags, and a mask of flags to change.
 pub(super) const HEADER_BYTES: usize = 16;
 
-/// `gso_max_size`, `gro_max_size`, and both for IPv4, of linux/if_link.h.
+/// The attributes `gso_max_size`, `gro_max_size`, and both for IPv4, of linux/if_link.h.
 const MAX_SIZES: [u16; 4] = [41, 58, 63, 64];
 
 /// `IFLA_NUM_RX_QUEUES` and `IFLA_NUM_TX_QUEUES`.
@@ -89,7 +91,7 @@ impl Link {
         self.change(&request, "set the hardware address of")
     }
 
-    /// Takes the interface up or down.
+    /// Brings the interface up or takes it down.
     ///
     /// # Errors
     /// If privilege is missing.
@@ -99,10 +101,10 @@ impl Link {
         self.change(&self.request(libc::RTM_NEWLINK, flags, libc::IFF_UP), verb)
     }
 
-    /// Renames it.
+    /// Renames the interface.
     ///
     /// # Errors
-    /// If the name is taken, or the kernel renames no interface that is up, as before Linux 6.2.
+    /// If the name is taken, or the interface is up and the kernel is older than Linux 6.2.
     pub(crate) fn rename(&mut self, name: &str) -> io::Result<()> {
         let request = self.request(libc::RTM_NEWLINK, 0, 0).string(libc::IFLA_IFNAME, name);
         Netlink::route()?.change(&request)?;
@@ -110,25 +112,26 @@ impl Link {
         Ok(())
     }
 
-    /// Tries whether the kernel renames it although it is up. Changes nothing: it asks for the name that it has.
+    /// Tests whether the kernel renames the interface while it is up, by a request for its present name.
+    /// Changes nothing.
     ///
     /// # Errors
-    /// As [`rename`](Self::rename), and if privilege is missing.
+    /// As for [`rename`](Self::rename), and if privilege is missing.
     pub(crate) fn renames(&self) -> io::Result<()> {
         self.clone().rename(&self.name)
     }
 
-    /// Whether an interface has this name, or has it beside its own.
+    /// Returns `true` if an interface has this name as its main or as an alternative name.
     pub(crate) fn is_name_taken(name: &str) -> bool {
         Interface::find(name).is_ok()
     }
 
-    /// Gives it another name beside its own. A kernel before Linux 5.5 refuses.
+    /// Adds an alternative name. Refused by kernels before Linux 5.5.
     pub(crate) fn add_altname(&self, name: &str) -> io::Result<()> {
         self.change_altname(NEW_PROPERTY, name)
     }
 
-    /// Takes such a name away.
+    /// Removes an alternative name.
     pub(crate) fn remove_altname(&self, name: &str) -> io::Result<()> {
         self.change_altname(DELETE_PROPERTY, name)
     }
@@ -136,12 +139,12 @@ impl Link {
     fn change_altname(&self, kind: u16, name: &str) -> io::Result<()> {
         let name = [name.as_bytes(), &[0]].concat();
         let request = self.request(kind, 0, 0).nest(PROPERTIES, &[(ALTNAME, &name)]);
-        // To a request that deletes, this flag means something else.
+        // For a delete request the bits of `NLM_F_CREATE` have another meaning.
         let flags = if kind == NEW_PROPERTY { libc::NLM_F_CREATE | libc::NLM_F_EXCL } else { 0 };
         Netlink::route()?.change(&request.flags(flags))
     }
 
-    /// Sets what `like` has beside names and addresses: the description and the group.
+    /// Sets the description and the group to those of `like`.
     pub(crate) fn set_labels(&self, like: &Self) -> io::Result<()> {
         let request = self
             .request(libc::RTM_NEWLINK, 0, 0)
@@ -160,7 +163,7 @@ impl Link {
         self.change(&request, &format!("set an MTU of {mtu} on"))
     }
 
-    /// Deletes the interface. An interface that is gone already is no error.
+    /// Deletes the interface. An interface that is already gone is not an error.
     ///
     /// # Errors
     /// If privilege is missing, or interfaces of its kind cannot be deleted.
@@ -173,7 +176,7 @@ impl Link {
         }
     }
 
-    /// A request for this interface. Of its flags, those in `mask` become those of `flags`.
+    /// Builds a request for this interface that sets the flags in `mask` to their values in `flags`.
     fn request(&self, kind: u16, flags: u32, mask: libc::c_int) -> Request {
         let mut header = [0; HEADER_BYTES];
         header[4..8].copy_from_slice(&self.index.to_ne_bytes());
@@ -192,7 +195,7 @@ impl Link {
     }
 }
 
-/// One interface of a list.
+/// One interface of a netlink dump.
 pub(super) struct Shown<'a> {
     index: u32,
     flags: u32,
@@ -231,13 +234,14 @@ impl<'a> Shown<'a> {
         properties.filter(|(kind, _)| *kind == ALTNAME).map(|(_, name)| text(name)).collect()
     }
 
-    /// Whether it is on top of the interface with this index, such as a VLAN.
+    /// Returns `true` if this interface is built on the one with this index, as a VLAN is.
     fn is_made_of(&self, index: u32) -> bool {
         self.is_made_of_other(index, None)
     }
 
-    /// Whether it is on top of the interface with this index of the namespace with this number; `None` for its own. A
-    /// veth names its peer by the same attribute, but does not count.
+    /// Returns `true` if this interface is built on the one with this index in the namespace with this id;
+    /// `None` means the dump's own namespace. A veth names its peer by the same attribute, but is not built
+    /// on it.
     pub(super) fn is_made_of_other(&self, index: u32, namespace: Option<u32>) -> bool {
         let info = self.attribute(libc::IFLA_LINKINFO).unwrap_or_default();
         let is_veth = attribute(info, libc::IFLA_INFO_KIND).map(text).as_deref() == Some("veth");

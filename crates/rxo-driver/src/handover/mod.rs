@@ -1,12 +1,12 @@
-//! Handover: moves addresses, routes, neighbours and settings of an interface to another, and back.
+//! Handover: moves the addresses, routes, neighbours and settings of an interface to another one, and back.
 //!
-//! * [`Link`] is the interface itself: name, hardware address, interfaces above and below.
-//! * [`Holdings`] are its addresses, routes and neighbours, as the bytes of the kernel's dump.
-//! * [`Settings`] are its switches under `/proc/sys/net`.
-//! * [`Change`] is what the kernel reports when one of these changes.
+//! * [`Link`] describes the interface itself: name, hardware address, interfaces above and below.
+//! * [`Holdings`] contain its addresses, routes and neighbours, as the bytes of the kernel's dump.
+//! * [`Settings`] contain its switches under `/proc/sys/net`.
+//! * [`Change`] is the kernel's notice that one of these has changed.
 //!
-//! Contract: reading changes nothing. [`Holdings`] stay in memory while their items are moved. Giving back
-//! may be repeated, and by another process: an item that exists already is left alone. Interfaces are
+//! Contract: reading changes nothing. [`Holdings`] stay in memory while their items are moved. Moving back
+//! may be repeated, also by another process: an item that exists already is left alone. Interfaces are
 //! identified by index, because a name may change or pass to another interface.
 
 mod address;

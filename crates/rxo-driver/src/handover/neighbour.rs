@@ -1,14 +1,14 @@
-//! A permanent neighbour entry, or a proxy entry.
+//! Neighbour: a permanent entry of the neighbour table, or a proxy entry.
 
 use rxo_netlink::{Request, u32_at};
 
 use super::item::{Item, with_index};
 
-/// An entry as the kernel showed it.
+/// A neighbour entry, as the kernel listed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour(pub(super) Item);
 
-/// `ndmsg`: family, interface, state, flags, type.
+/// The length of `ndmsg`: family, interface, state, flags, type.
 pub(super) const HEADER_BYTES: usize = 12;
 const INDEX_AT: usize = 4;
 const STATE_AT: usize = 8;
@@ -19,7 +19,7 @@ impl Neighbour {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// The interface on which it was configured; `None` if it was learned.
+    /// Returns the index of the interface on which the entry was configured; `None` if the entry was learned.
     pub(super) fn set_on(&self) -> Option<u32> {
         let header = &self.0.header;
         let is_ip = [libc::AF_INET, libc::AF_INET6].contains(&libc::c_int::from(header[0]));
@@ -28,19 +28,19 @@ impl Neighbour {
         u32_at(header, INDEX_AT).filter(|_| is_ip && is_set)
     }
 
-    /// Whether it is an entry for the same address as `other`.
+    /// Returns `true` if `other` is an entry of the same kind for the same address.
     pub(super) fn is_for(&self, other: &Self) -> bool {
         self.0.attribute(libc::NDA_DST) == other.0.attribute(libc::NDA_DST)
             && self.0.header[FLAGS_AT] == other.0.header[FLAGS_AT]
     }
 
-    /// A request that adds the entry to the interface with this index.
+    /// Builds the request that adds the entry to the interface with this index.
     pub(super) fn add(&self, index: u32) -> Request {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         self.on(index).naming(libc::RTM_NEWNEIGH, &[libc::NDA_DST, libc::NDA_LLADDR]).flags(flags)
     }
 
-    /// A request that removes the entry from the interface with this index.
+    /// Builds the request that removes the entry from the interface with this index.
     pub(super) fn remove(&self, index: u32) -> Request {
         self.on(index).naming(libc::RTM_DELNEIGH, &[libc::NDA_DST])
     }

@@ -1,7 +1,7 @@
 //! Holdings and settings as lines of text, for a file that outlives the process.
 //!
-//! A line is a word and the bytes of a dump in hexadecimal. Contract: lines are read as they were
-//! written; an invalid line is skipped, and does not spoil the others.
+//! A line is a word and the bytes of a dump in hexadecimal. Contract: reading restores exactly what was
+//! written; an invalid line is skipped without affecting the others.
 
 use rxo_frame::Instant;
 
@@ -27,7 +27,8 @@ impl Holdings {
         objects.chain([read_at, origin]).chain(hears).collect()
     }
 
-    /// Reads the holdings from such lines. They belong to `link`, or to the interface that it replaced.
+    /// Parses the holdings from the lines of a record. They belong to `link`, or to the interface that it
+    /// replaced.
     #[must_use]
     pub(crate) fn from_lines(link: &Link, lines: &str) -> Self {
         let read_at = values(lines, READ_AT).find_map(|value| value.parse().ok());
@@ -54,7 +55,7 @@ impl Settings {
         self.changed().map(|(switch, value)| format!("{switch} {value}")).collect()
     }
 
-    /// Reads the switches from such lines.
+    /// Parses the switches from the lines of a record.
     #[must_use]
     pub(crate) fn from_lines(lines: &str) -> Self {
         let switches = Self::CHANGED.iter();
@@ -87,7 +88,7 @@ const ADDRESS: &str = "address";
 const ROUTE: &str = "route";
 const NEIGHBOUR: &str = "neighbour";
 const DEPENDENT: &str = "dependent";
-/// The interface that had the holdings: its index and name.
+/// Keyword of the line with the interface that had the holdings: its index and name.
 const ORIGIN: &str = "origin";
 const HEARS: &str = "hears_advertisements";
 const READ_AT: &str = "read_at";

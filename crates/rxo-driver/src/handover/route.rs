@@ -1,4 +1,4 @@
-//! A route through an interface, in any table, with its metrics and next hops.
+//! Route through an interface, in any table, with its metrics and next hops.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,11 +9,11 @@ use rxo_netlink::{Request, u32_at};
 use super::advertised::Advertised;
 use super::item::Item;
 
-/// A route as the kernel showed it.
+/// A route, as the kernel listed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route(pub(super) Item);
 
-/// `rtmsg`: family, lengths of destination and source, type of service, table, protocol, scope,
+/// The length of `rtmsg`: family, lengths of destination and source, type of service, table, protocol, scope,
 /// type, flags.
 pub(super) const HEADER_BYTES: usize = 12;
 const TABLE_AT: usize = 4;
@@ -21,7 +21,7 @@ const PROTOCOL_AT: usize = 5;
 const TYPE_AT: usize = 7;
 const FLAGS_AT: usize = 8;
 
-/// `rtnexthop`: its length, flags, weight, interface; attributes follow.
+/// The length of `rtnexthop`: its own length, flags, weight, interface; attributes follow.
 const HOP_HEADER_BYTES: usize = 8;
 
 impl Route {
@@ -29,8 +29,8 @@ impl Route {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// Whether it moves: it was configured, or advertised as on this link. The kernel makes other routes by itself for
-    /// each address.
+    /// Returns `true` if the route must be moved: it was configured, or is the prefix route of a router
+    /// advertisement. The kernel creates other routes by itself for each address.
     pub(super) fn moves(&self) -> bool {
         let flags = u32_at(&self.0.header, FLAGS_AT).unwrap_or(0);
         let is_prefix = self.0.is_ipv6()
@@ -39,12 +39,13 @@ impl Route {
         (self.is_set() || is_prefix) && flags & libc::RTM_F_CLONED == 0
     }
 
-    /// Whether it was configured.
+    /// Returns `true` if the kernel did not create the route by itself.
     pub(super) fn is_set(&self) -> bool {
         self.0.header[PROTOCOL_AT] != libc::RTPROT_KERNEL
     }
 
-    /// The default route that an advertisement made, after `elapsed`. `None` for any other, and if it has expired.
+    /// Returns the default route that a router advertisement created, with its lifetime reduced by `elapsed`.
+    /// `None` for any other route, and if it has expired.
     pub(super) fn advertised(&self, elapsed: Duration) -> Option<Advertised> {
         let Item { header, .. } = &self.0;
         let is_it = self.0.is_ipv6() && header[PROTOCOL_AT] == ADVERTISEMENT && header[1] == 0;
@@ -61,24 +62,24 @@ impl Route {
         Some(Advertised { gateway, metric, preference: preference.unwrap_or(0), seconds })
     }
 
-    /// Its lifetime in seconds when it was shown; `None` if it has none.
+    /// Returns the route's lifetime in seconds when it was listed; `None` if it is unlimited.
     fn lifetime(&self) -> Option<u32> {
         seconds_left(self.0.attribute(libc::RTA_CACHEINFO)?)
     }
 
-    /// Whether it has a gateway. Then a route to the gateway must exist first.
+    /// Returns `true` if the route has a gateway, which requires that a route to the gateway exists first.
     pub(super) fn has_gateway(&self) -> bool {
         let is_gateway = |kind: u16| [libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH].contains(&kind);
         self.0.attributes().any(|(kind, _)| is_gateway(kind))
     }
 
-    /// Its preferred source address, if it has one.
+    /// Returns the preferred source address; `None` if the route has none.
     pub(super) fn source(&self) -> Option<IpAddr> {
         self.0.ip(libc::RTA_PREFSRC)
     }
 
-    /// A request that adds the route with `to` in place of `from`. Other routes stay. A next hop object is
-    /// written out as its gateway. `None` if the route has expired.
+    /// Builds the request that adds the route with interface `to` in place of `from`. Other routes stay. A
+    /// next hop object is expanded to its gateway. `None` if the route has expired.
     pub(super) fn add_by(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         self.add(elapsed, |kind, value| match kind {
             NEXT_HOP_OBJECT => None,
@@ -88,35 +89,35 @@ impl Route {
         })
     }
 
-    /// Whether its next hop is an object of its own.
+    /// Returns `true` if the route refers to a next hop object.
     pub(super) fn has_object(&self) -> bool {
         self.0.attribute(NEXT_HOP_OBJECT).is_some()
     }
 
-    /// A request that adds the route again, with its next hop object if `to` is `from`.
+    /// Builds the request that adds the route again, with its next hop object if `to` is `from`.
     pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         if from != to || !self.has_object() {
             return self.add_by((from, to), elapsed);
         }
-        // The next hop object has these too, and the kernel refuses them twice.
+        // The next hop object contains these attributes too, and the kernel refuses a request that has both.
         let said = [libc::RTA_OIF, libc::RTA_GATEWAY, VIA, libc::RTA_MULTIPATH, ENCAP_TYPE, ENCAP];
         self.add(elapsed, |kind, value| (!said.contains(&kind)).then(|| value.to_vec()))
     }
 
-    /// A request that removes the route that [`add`](Self::add) made. With `to` equal to `from`, the
-    /// original.
+    /// Builds the request that removes the route that [`add_back`](Self::add_back) has added; if both indices
+    /// are equal, the original route.
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
         let added = self.add_back(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))
     }
 
-    /// The interface by which it leaves; the first of several.
+    /// Returns the index of the outgoing interface, of several next hops that of the first.
     pub(super) fn interface(&self) -> Option<u32> {
         let first = || u32_at(next_hops(self.0.attribute(libc::RTA_MULTIPATH)?).next()?, 4);
         self.0.number(libc::RTA_OIF).or_else(first)
     }
 
-    /// Whether a next hop leaves through the interface with this index.
+    /// Returns `true` if a next hop leaves by the interface with this index.
     pub(super) fn leaves_by(&self, index: u32) -> bool {
         self.0.number(libc::RTA_OIF) == Some(index)
             || self
@@ -125,8 +126,8 @@ impl Route {
                 .is_some_and(|hops| next_hops(hops).any(|hop| u32_at(hop, 4) == Some(index)))
     }
 
-    /// The next hops that a request names: all of an IPv4 route, and of an IPv6 route those through the
-    /// interface with this index. For the kernel each next hop of an IPv6 route is a route, and it would
+    /// Selects the next hops for a request: all of an IPv4 route; of an IPv6 route those through the
+    /// interface with this index. The kernel treats each next hop of an IPv6 route as a route, and would
     /// refuse all if one existed already.
     fn own_hops(&self, hops: &[u8], index: u32) -> Vec<u8> {
         let is_meant = |hop: &&[u8]| !self.0.is_ipv6() || u32_at(hop, 4) == Some(index);
@@ -177,7 +178,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// The next hops of a multipath route.
+/// Iterates over the next hops of a multipath route. Stops at an invalid one.
 fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -188,14 +189,14 @@ fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A next hop with padding, so that the next one is aligned.
+/// Pads a next hop so that the next one is aligned to 4 bytes.
 fn padded(hop: &[u8]) -> Vec<u8> {
     let mut bytes = hop.to_vec();
     bytes.resize(hop.len().next_multiple_of(4), 0);
     bytes
 }
 
-/// The next hops with `to` in place of `from`, without the state flags that the kernel adds.
+/// Replaces the interface `from` by `to` in all next hops, and clears the state flags that the kernel adds.
 fn by_other_interface(hops: &[u8], from: u32, to: u32) -> Vec<u8> {
     let mut changed = Vec::with_capacity(hops.len());
     for hop in next_hops(hops) {
@@ -216,7 +217,7 @@ fn seconds_left(cache: &[u8]) -> Option<u32> {
     (ticks > 0).then(|| ticks.unsigned_abs().div_ceil(TICKS_A_SECOND))
 }
 
-/// `USER_HZ`: the unit of times in netlink, on every architecture.
+/// The value of `USER_HZ`, the unit of times in netlink, the same on every architecture.
 const TICKS_A_SECOND: u32 = 100;
 // linux/rtnetlink.h.
 const ONLINK: u32 = 4;
@@ -226,7 +227,7 @@ const ENCAP: u16 = 22;
 const EXPIRES: u16 = 23;
 const PREFERENCE: u16 = 20;
 const NEXT_HOP_OBJECT: u16 = 30;
-/// `RTPROT_RA`.
+/// The protocol number `RTPROT_RA`: the route comes from a router advertisement.
 const ADVERTISEMENT: u8 = 9;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The kernel's switches for one interface: `/proc/sys/net/ipv4/conf/IF` and `ipv6/conf/IF`.
+//! Settings: the kernel's switches for one interface, `/proc/sys/net/ipv4/conf/IF` and `ipv6/conf/IF`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::fault;
 use rxo_device::DeviceError;
 
-/// The readable switches of an interface, with their values.
+/// The switches of an interface that this process can read, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     values: Vec<(Protocol, String, String)>,
@@ -19,8 +19,8 @@ enum Protocol {
 }
 
 impl Settings {
-    /// Reads the switches of the interface `name`. Switches that the kernel lacks are left out, such as
-    /// all of IPv6's without IPv6.
+    /// Reads the switches of the interface `name`. Switches that the kernel lacks are left out; without IPv6,
+    /// all of its switches.
     #[must_use]
     pub(crate) fn read(name: &str) -> Self {
         let mut values = Vec::new();
@@ -38,26 +38,27 @@ impl Settings {
         Self { values }
     }
 
-    /// Whether IPv6 is on.
+    /// Returns `true` if IPv6 is on.
     #[must_use]
     pub(crate) fn has_ipv6(&self) -> bool {
         self.ipv6(DISABLE_IPV6) == Some("0")
     }
 
-    /// Whether the kernel follows routers' advertisements on the interface `name`. Where it does not, a program does.
+    /// Returns `true` if the kernel accepts router advertisements on the interface `name`. If it does not, a
+    /// program may.
     pub(crate) fn hears_advertisements(name: &str) -> bool {
         let read = |switch| fs::read_to_string(Protocol::Ipv6.path(name, switch)).ok();
         let accepts = read("accept_ra").and_then(|value| value.trim().parse::<i32>().ok());
         match accepts {
             None | Some(0) => false,
             Some(1) => read("forwarding").is_none_or(|value| value.trim() == "0"),
-            // Also on a router.
+            // A value of 2 or more accepts them on a router as well.
             _ => true,
         }
     }
 
-    /// Sets the switches of `name` to these values, except that the kernel makes no addresses there by
-    /// itself. A switch that cannot be written is skipped: some are read-only.
+    /// Sets the switches of `name` to these values, but keeps the kernel from generating IPv6 addresses
+    /// there. A switch that cannot be written is skipped, because some are read-only.
     pub(crate) fn copy_to(&self, name: &str) {
         let there = Self::read(name);
         if self.has_ipv6() {
@@ -71,13 +72,15 @@ impl Settings {
         }
     }
 
-    /// Whether the kernel makes addresses from a secret and from what only this device has: no other device gets them.
+    /// Returns `true` if the kernel derives addresses from a secret and from properties of the device, so
+    /// that another device gets other addresses.
     #[must_use]
     pub(crate) fn makes_secret_addresses(&self) -> bool {
         self.has_ipv6() && matches!(self.ipv6(ADDRESS_MODE), Some("2" | "3"))
     }
 
-    /// Sets on `name` the switches whose values are not those of `before`. Those that a run itself changes stay.
+    /// Sets on `name` each switch whose value differs from that of `before`, except those that a run itself
+    /// changes.
     pub(crate) fn copy_changes(&self, before: &Self, name: &str) {
         for (protocol, switch, value) in self.values.iter().filter(|it| !before.values.contains(it))
         {
@@ -88,8 +91,8 @@ impl Settings {
         }
     }
 
-    /// Switches IPv6 off on `name` if it was on. The kernel removes its IPv6 addresses and routes, and
-    /// sends nothing there by itself.
+    /// Switches IPv6 off on `name` if it was on. The kernel then removes the interface's IPv6 addresses and
+    /// routes, and sends no IPv6 there by itself.
     ///
     /// # Errors
     /// If the switch cannot be written.
@@ -100,8 +103,8 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "1")
     }
 
-    /// Switches IPv6 on again if it was on. The kernel makes no address yet, so that the old ones can be
-    /// given back first.
+    /// Switches IPv6 on again if it was on. The kernel generates no address yet, so that the old ones can be
+    /// added first.
     ///
     /// # Errors
     /// If a switch cannot be written.
@@ -109,7 +112,7 @@ impl Settings {
         if !self.has_ipv6() {
             return Ok(());
         }
-        // Older kernels have no such switch.
+        // Older kernels lack this switch.
         _ = write_ipv6(name, ADDRESS_MODE, NO_ADDRESSES);
         self.allow_ipv6(name)
     }
@@ -125,22 +128,22 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "0")
     }
 
-    /// Lets the kernel make addresses on `name` again, if it did before.
+    /// Lets the kernel generate addresses on `name` again, if it did so before.
     pub(crate) fn resume_addresses(&self, name: &str) {
         if let Some(mode) = self.ipv6(ADDRESS_MODE).filter(|_| self.has_ipv6()) {
             _ = write_ipv6(name, ADDRESS_MODE, mode);
         }
     }
 
-    /// The switches that `silence_ipv6` changes.
+    /// The switches that a run itself changes, which the record must contain.
     pub(super) const CHANGED: [&str; 2] = [ADDRESS_MODE, DISABLE_IPV6];
 
-    /// The switches of this list that the kernel has, with their values.
+    /// Returns those of [`CHANGED`](Self::CHANGED) that the kernel has, with their values.
     pub(super) fn changed(&self) -> impl Iterator<Item = (&'static str, &str)> {
         Self::CHANGED.into_iter().filter_map(|switch| Some((switch, self.ipv6(switch)?)))
     }
 
-    /// Settings with these switches of IPv6 only.
+    /// Creates settings that contain only these IPv6 switches.
     pub(super) fn with_ipv6<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let of =
             |(switch, value): (&str, &str)| (Protocol::Ipv6, switch.to_owned(), value.to_owned());
@@ -180,5 +183,5 @@ fn write_ipv6(name: &str, switch: &str, value: &str) -> Result<(), DeviceError> 
 const DISABLE_IPV6: &str = "disable_ipv6";
 const ADDRESS_MODE: &str = "addr_gen_mode";
 const MTU: &str = "mtu";
-/// The value of [`ADDRESS_MODE`] with which the kernel makes no address.
+/// The value of [`ADDRESS_MODE`] with which the kernel generates no address.
 const NO_ADDRESSES: &str = "1";

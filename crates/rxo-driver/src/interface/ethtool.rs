@@ -1,8 +1,9 @@
-//! An interface as `ethtool` shows it: its driver, speed, channels and flags.
+//! Driver, speed, channels and flags of an interface, as `ethtool` shows them.
 
 use super::Interface;
 
-/// A structure that begins with the number of its command, of the length that the kernel expects for it.
+/// A structure that begins with its command number, and has the length that the kernel expects for that
+/// command.
 pub(super) trait Command {}
 
 /// The kernel's `ethtool_value`.
@@ -65,7 +66,7 @@ impl Command for Driver {}
 impl Command for Channels {}
 
 impl Interface {
-    /// The name of its driver; `None` if it does not say.
+    /// Returns the name of the interface's driver; `None` if it is not reported.
     #[must_use]
     pub(crate) fn driver(&self) -> Option<String> {
         let mut driver = Driver {
@@ -83,7 +84,7 @@ impl Interface {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// Its speed, in Mbit/s; `None` if it does not say.
+    /// Returns the link speed in Mbit/s; `None` if it is unknown.
     #[must_use]
     pub(crate) fn speed_mbit(&self) -> Option<u32> {
         let mut link = Link { command: GET_LINK, ..Link::default() };
@@ -93,7 +94,7 @@ impl Interface {
         is_known.then_some(speed)
     }
 
-    /// The number of queues that it uses: to receive, and to send. `None` if it does not say.
+    /// Returns the number of queues in use: for receiving, and for sending. `None` if it is not reported.
     #[must_use]
     pub(crate) fn channels(&self) -> Option<[u32; 2]> {
         let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
@@ -109,7 +110,7 @@ impl Interface {
         self.ethtool(&mut flags, "read the flags of").is_ok() && flags.data & LRO != 0
     }
 
-    /// Shows the speed and the duplex of `like`. Does nothing where one of the two cannot.
+    /// Sets speed and duplex to those of `like`. Does nothing if one cannot be read or set.
     pub(crate) fn show_speed_of(&self, like: &Self) {
         let mut theirs = Link { command: GET_LINK, ..Link::default() };
         let mut ours = theirs;

@@ -1,4 +1,4 @@
-//! A rule of nftables, written as its expressions: load bytes of the frame, compare them, drop the frame.
+//! nftables rule, written as its expressions: load bytes of the frame, compare them, drop the frame.
 
 use std::net::IpAddr;
 
@@ -6,8 +6,8 @@ use rxo_netlink::{Request, nested};
 
 use super::request;
 
-/// The rule of `chain` that drops what is for `address`. What has a VLAN tag is of another network: there the
-/// loaded EtherType is that of the tag.
+/// Builds the rule that drops untagged frames for `address`. A frame with a VLAN tag belongs to another
+/// network and does not match, because the loaded EtherType is that of the tag.
 pub(super) fn drop(table: &str, chain: &str, address: IpAddr) -> Request {
     let (ether_type, at, address) = match address {
         IpAddr::V4(it) => (0x0800_u16, 16, it.octets().to_vec()),
@@ -28,21 +28,21 @@ pub(super) fn drop(table: &str, chain: &str, address: IpAddr) -> Request {
         .nest(RULE_EXPRESSIONS, &elements)
 }
 
-/// Loads bytes of a header into the register.
+/// Builds the expression that loads bytes of a header into the register.
 fn load(header: u32, at: u32, bytes: u32) -> Vec<u8> {
     let numbers = [(1, REGISTER), (2, header), (3, at), (4, bytes)];
     let numbers = numbers.map(|(kind, number)| (kind, number.to_be_bytes()));
     expression(b"payload\0", &numbers.each_ref().map(|(kind, number)| (*kind, number.as_slice())))
 }
 
-/// Ends the rule unless the register has `bytes`.
+/// Builds the expression that ends the rule unless the register equals `bytes`.
 fn compare(bytes: &[u8]) -> Vec<u8> {
     let data = nested(&[(DATA_VALUE, bytes)]);
     let [register, equal] = [REGISTER, 0].map(u32::to_be_bytes);
     expression(b"cmp\0", &[(1, &register), (2, &equal), (3 | NESTED, &data)])
 }
 
-/// Drops the frame.
+/// Builds the expression that drops the frame.
 fn verdict() -> Vec<u8> {
     let code = nested(&[(VERDICT_CODE, &super::DROP.to_be_bytes())]);
     let data = nested(&[(DATA_VERDICT | NESTED, &code)]);

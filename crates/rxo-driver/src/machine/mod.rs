@@ -1,7 +1,8 @@
-//! Machine: offers of this machine to a run, and interfaces as they are.
+//! Machine: checks of the features that this machine has, and of its interfaces.
 //!
-//! Separate from [`custody`](crate::custody), which knows what a run would change. Contract: looking leaves nothing behind.
-//! Where it needs an interface, it makes one that nobody else sees, and removes it.
+//! Separate from [`custody`](crate::custody), which checks what a run would change. Contract: a check leaves
+//! nothing behind. If it needs an interface, it creates one that is invisible to other programs, and removes
+//! it.
 
 mod nic;
 mod offers;
@@ -11,7 +12,7 @@ use rxo_device::DeviceError;
 
 use crate::{DeviceName, Finding};
 
-/// Findings about the machine, for any run. Isolation is tried on `interface`; `None` does not need it.
+/// Checks the machine's features that a run uses. Isolation is tested on `interface`; `None` skips that test.
 #[must_use]
 pub fn offers(interface: Option<&str>) -> Vec<Finding> {
     let mut found = vec![offers::kernel(), offers::cores(), privilege::capabilities()];
@@ -23,10 +24,10 @@ pub fn offers(interface: Option<&str>) -> Vec<Finding> {
     found
 }
 
-/// Findings about the interface of `device`.
+/// Checks the interface of `device`: driver, state, speed, queues and offloads.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no such interface.
 pub fn nic(device: &DeviceName) -> Result<Vec<Finding>, DeviceError> {
     Ok(nic::look(device)?.into_iter().map(|one| one.about(device)).collect())
 }

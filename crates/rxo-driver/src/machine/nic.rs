@@ -1,4 +1,4 @@
-//! An interface, beside everything that a run changes about it.
+//! Checks of an interface that do not depend on what a run would change.
 
 use rxo_device::DeviceError;
 

@@ -1,4 +1,4 @@
-//! Offers of the kernel: each is tried as a run would use it.
+//! Checks of the kernel's features: each feature is tried in the way a run would use it.
 
 use std::fs;
 use std::io;
@@ -39,7 +39,7 @@ pub(super) fn cores() -> Finding {
     Finding::limited("cores", found, "rxo shares it with the host's own work; give two")
 }
 
-/// The device, its offloads, and the header before each packet.
+/// Checks that a TAP can be created, which offloads it has, and the length of the header before each packet.
 pub(super) fn tap() -> Vec<Finding> {
     match tap::probe() {
         Ok(offered) => {
@@ -104,7 +104,8 @@ pub(super) fn packet_ring() -> Finding {
     }
 }
 
-/// The queues of a packet socket, and the limits of the system, beyond which only privilege helps.
+/// Checks the buffers of a packet socket, and the system's limits, which only a privileged process may
+/// exceed.
 pub(super) fn packet_queues() -> Finding {
     let limit = |name: &str| fs::read_to_string(format!("/proc/sys/net/core/{name}"));
     let limits = ["rmem_max", "wmem_max", "optmem_max"];
@@ -149,7 +150,7 @@ pub(super) fn io_uring() -> Finding {
     }
 }
 
-/// Not used by a run. It says what the machine has.
+/// Checks for AF_XDP, which no run uses; the user sees what the machine has.
 pub(super) fn xdp() -> Finding {
     match sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0) {
         Ok(_) => Finding::fine(XDP, "a socket can be made; rxo uses none"),
@@ -170,7 +171,7 @@ pub(super) fn isolation(interface: &str) -> Finding {
 }
 
 fn packet_socket() -> io::Result<std::os::fd::OwnedFd> {
-    // Bound to nothing, it receives nothing.
+    // A socket that is not bound receives nothing.
     sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
 }
 
@@ -182,9 +183,9 @@ const QUEUES: &str = "packet queues";
 const URING: &str = "io_uring";
 const XDP: &str = "AF_XDP";
 const ISOLATION: &str = "isolation";
-/// The first kernel that removes a packet filter with its owner.
+/// The first kernel version that removes a packet filter together with its owner.
 const OWNED_TABLES: [u32; 2] = [5, 12];
-/// A ring small enough to be made anywhere.
+/// A number of slots for which memory is available everywhere.
 const SLOTS: u32 = 64;
 const MTU: u32 = 1_500;
 

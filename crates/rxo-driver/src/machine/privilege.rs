@@ -1,4 +1,4 @@
-//! Privileges of this process: its capabilities, and the folders that it can write to.
+//! Checks of this process's privileges: its capabilities, and the folders that it can write to.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::custody::records_folder;
 use crate::{Finding, lock};
 
-/// The capabilities without which no run begins, by the kernel's numbers.
+/// The capabilities that every run needs, with the kernel's numbers.
 const NEEDED: [(&str, u32); 2] = [("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13)];
 
 pub(super) fn capabilities() -> Finding {
@@ -15,7 +15,8 @@ pub(super) fn capabilities() -> Finding {
     of_status(&status)
 }
 
-/// A run as root may have what this process has not: that is not known.
+/// Checks the line `CapEff:` of `status`. Missing capabilities make the check "not run", because a run as
+/// root may have them.
 fn of_status(status: &str) -> Finding {
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! Rules of `iptables` in its older form. Only its own programs list them, so they are asked, where it is in use.
+//! Rules of the older `iptables`. Only its own programs can list them, so they are started, but only if its
+//! tables are in use.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 use super::{By, Mention};
 use crate::handover::Link;
 
-/// The families: the list of tables in use, and the program that lists the rules.
+/// The two families, each with the list of its tables in use, and the programs that list the rules.
 const FAMILIES: [(&str, [&str; 2]); 2] = [
     ("ip_tables_names", ["iptables-legacy-save", "iptables-save"]),
     ("ip6_tables_names", ["ip6tables-legacy-save", "ip6tables-save"]),
@@ -28,14 +29,14 @@ pub(super) fn mentions(link: &Link) -> Vec<Mention> {
     found
 }
 
-/// The listing by the first of `programs` that is there; `None` if none is.
+/// Returns the output of the first of `programs` that exists and succeeds; `None` if none does.
 fn listing(programs: [&str; 2]) -> Option<String> {
     let outputs = programs.into_iter().filter_map(|program| Command::new(program).output().ok());
     let output = outputs.into_iter().find(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What may mean the interface, because nothing here can tell.
+/// Returns a mention for tables that cannot be listed, because their rules may refer to the interface.
 fn unlisted<'a>(tables: impl Iterator<Item = &'a str>, program: &str) -> Mention {
     let tables = tables.collect::<Vec<_>>().join(", ");
     Mention {
@@ -44,7 +45,7 @@ fn unlisted<'a>(tables: impl Iterator<Item = &'a str>, program: &str) -> Mention
     }
 }
 
-/// The rules of a listing that name the interface; `+` at the end of a name stands for anything.
+/// Finds the rules of a listing that name the interface; `+` at the end of a name matches any rest.
 fn of_listing(listing: &str, name: &str) -> Vec<Mention> {
     let is_it = |word: &str| match word.strip_suffix('+') {
         Some(begin) => name.starts_with(begin),

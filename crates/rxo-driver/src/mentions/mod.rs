@@ -1,10 +1,10 @@
-//! Mentions: rules of the host that mean an interface, by its name, its number or its place.
+//! Mentions: rules of the host that refer to an interface by its name, its index, or its ingress.
 //!
-//! While a TAP has the nic's name, rules by name go on to match. Those that know the nic by its number do not, and what is
-//! attached to the nic itself sees nothing of what the host receives: ports that were closed would be open, and the other
-//! way round. So they are found before anything is changed.
+//! While a TAP has the nic's name, rules by name continue to match. Rules by index do not, and filters
+//! attached to the nic itself do not see what the host receives. So closed ports could become open, and open
+//! ones closed. These rules are found before anything is changed.
 //!
-//! Contract: looking changes nothing. What cannot be listed is an error, never "none".
+//! Contract: listing changes nothing. Rules that cannot be listed are an error, never "none".
 
 mod legacy;
 mod nft;
@@ -21,22 +21,22 @@ use crate::handover::Link;
 
 pub(crate) use sockets::bound_to;
 
-/// A rule that means an interface.
+/// A rule that refers to an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// Where the rule is, as its own program lists it.
+    /// A description of the rule in the form in which its own program lists it.
     pub(crate) place: String,
     pub(crate) by: By,
 }
 
-/// How a rule knows the interface.
+/// The property by which a rule refers to the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// It goes on to match whatever has the name.
+    /// The rule matches any interface that has the name.
     Name,
-    /// It goes on to match the interface, whatever its name is.
+    /// The rule matches the interface with this index, whatever its name is.
     Number,
-    /// It sees what arrives on the interface itself.
+    /// The rule sees what arrives on the interface itself.
     Ingress,
 }
 
@@ -46,10 +46,10 @@ impl fmt::Display for Mention {
     }
 }
 
-/// The rules that mean the interface `link`.
+/// Lists the rules that refer to the interface `link`.
 ///
 /// # Errors
-/// If the system refuses to list them.
+/// If the system refuses to list the rules.
 pub(crate) fn of(link: &Link) -> Result<Vec<Mention>, DeviceError> {
     let mut found = Vec::new();
     let name = &link.name;
@@ -65,10 +65,10 @@ pub(crate) fn of(link: &Link) -> Result<Vec<Mention>, DeviceError> {
     Ok(found)
 }
 
-/// The rules that know the interface `link` by its number. Those of `iptables` never do, so no program is started.
+/// Lists the rules that refer to `link` by its index. Rules of `iptables` never do, so no program is started.
 ///
 /// # Errors
-/// If the system refuses to list them.
+/// If the system refuses to list the rules.
 pub(crate) fn by_number(link: &Link) -> std::io::Result<Vec<Mention>> {
     let listed = [nft::mentions(link)?, policy::mentions(link)?, traffic::mentions(link)?];
     Ok(listed.into_iter().flatten().filter(|mention| mention.by == By::Number).collect())

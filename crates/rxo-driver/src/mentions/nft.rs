@@ -1,4 +1,4 @@
-//! nftables: rules, chains and flow tables, as the kernel lists them.
+//! Rules, chains and flow tables of nftables, as the kernel lists them.
 
 use std::io::{self, ErrorKind};
 
@@ -8,7 +8,7 @@ use super::{By, Mention};
 use crate::handover::Link;
 use crate::isolation;
 
-/// What nftables has about `link`. A kernel without nftables has nothing.
+/// Lists the rules, chains and flow tables that refer to `link`. Empty if the kernel has no nftables.
 pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
     let netlink = match Netlink::netfilter() {
         Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(Vec::new()),
@@ -16,8 +16,8 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
     };
     let dump = |kind| match netlink.dump(&Request::new((NFTABLES << 8) | kind, &[0; HEADER_BYTES]))
     {
-        // Without the module there are no rules.
-        // Without the privilege nothing can be taken over either.
+        // Without the kernel module there are no rules.
+        // Without the privilege a run cannot take an interface over either.
         Err(error)
             if matches!(
                 error.raw_os_error(),
@@ -44,12 +44,12 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
     Ok(found)
 }
 
-/// The values that a rule compares with an interface.
+/// A value or a set that a rule compares with an interface.
 #[derive(Debug, PartialEq, Eq)]
 enum Compared {
-    /// A value in the rule.
+    /// A value in the rule itself.
     Value(By, Vec<u8>),
-    /// The elements of a set.
+    /// The name of a set, whose elements are compared.
     Set(By, String),
 }
 
@@ -74,7 +74,8 @@ fn of_rule(netlink: &Netlink, object: &[u8], link: &Link) -> io::Result<Option<M
     Ok(None)
 }
 
-/// What the expressions of a rule compare with an interface. A register has what was loaded last.
+/// Returns the values and sets that the expressions of a rule compare with an interface. A register contains
+/// what was loaded last.
 fn compared(expressions: &[u8]) -> Vec<Compared> {
     let mut loaded: Vec<(u32, By)> = Vec::new();
     let mut immediate: Vec<u8> = Vec::new();
@@ -97,7 +98,7 @@ fn compared(expressions: &[u8]) -> Vec<Compared> {
                 );
             }
             "lookup" => {
-                // A set of several fields takes them from several registers.
+                // A lookup in a set of several fields uses several registers.
                 let set = text(attribute(data, 1).unwrap_or_default());
                 found.extend(loaded.iter().map(|(_, by)| Compared::Set(*by, set.clone())));
             }
@@ -112,7 +113,7 @@ fn compared(expressions: &[u8]) -> Vec<Compared> {
     found
 }
 
-/// How a key of `meta` knows an interface; `None` of another key.
+/// Returns the property that a key of `meta` loads: index or name of an interface; `None` for other keys.
 const fn key(key: u32) -> Option<By> {
     match key {
         4 | 5 => Some(By::Number),
@@ -121,7 +122,8 @@ const fn key(key: u32) -> Option<By> {
     }
 }
 
-/// Whether a value in a rule means the interface. That of a name with `*` ends before.
+/// Returns `true` if a value in a rule refers to the interface. A name with `*` is compared only up to the
+/// `*`.
 fn is_about(by: By, value: &[u8], link: &Link) -> bool {
     match by {
         By::Name => [link.name.as_bytes(), &[0; 16]].concat().starts_with(value),
@@ -129,7 +131,8 @@ fn is_about(by: By, value: &[u8], link: &Link) -> bool {
     }
 }
 
-/// Whether a key of a set, which may have several fields, means the interface.
+/// Returns `true` if a set's key refers to the interface. The key may have several fields, each padded to 4
+/// bytes.
 fn is_in(by: By, key: &[u8], link: &Link) -> bool {
     match by {
         By::Name => {
@@ -140,12 +143,12 @@ fn is_in(by: By, key: &[u8], link: &Link) -> bool {
     }
 }
 
-/// The keys of a set.
+/// Lists the keys of a set.
 fn elements(netlink: &Netlink, header: &[u8], table: &str, set: &str) -> io::Result<Vec<Vec<u8>>> {
     let request =
         Request::new((NFTABLES << 8) | GET_ELEMENTS, header).string(1, table).string(2, set);
     let lists = match netlink.dump(&request) {
-        // It is gone since the rules were listed.
+        // The set was deleted after the rules were listed.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
@@ -162,7 +165,8 @@ fn elements(netlink: &Netlink, header: &[u8], table: &str, set: &str) -> io::Res
     Ok(keys)
 }
 
-/// A chain or a flow table that is attached to the interface. Our own do not count.
+/// Returns a mention if a chain or a flow table is attached to the interface. Chains of rxo itself do not
+/// count.
 fn of_hook(object: &[u8], link: &Link, (name, hook): (u16, u16), by: By) -> Option<Mention> {
     let (header, rest) = object.split_at_checked(HEADER_BYTES)?;
     let table = text(attribute(rest, 1)?);
@@ -201,7 +205,7 @@ const fn family(number: u8) -> &'static str {
     }
 }
 
-/// `nfgenmsg`.
+/// The length of `nfgenmsg`.
 const HEADER_BYTES: usize = 4;
 // linux/netfilter/nf_tables.h.
 const NFTABLES: u16 = 10;
@@ -245,7 +249,7 @@ mod tests {
         let rows = [
             (vec![meta(1, 4), cmp(1, &number)], vec![Compared::Value(By::Number, number.to_vec())]),
             (vec![meta(1, 7), cmp(1, b"eth1")], vec![Compared::Value(By::Name, b"eth1".to_vec())]),
-            // A mark that is the number by chance.
+            // A packet mark that happens to equal the index.
             (vec![meta(1, 4), meta(1, 3), cmp(1, &number)], vec![]),
             (vec![meta(1, 4), cmp(2, &number)], vec![]),
             (

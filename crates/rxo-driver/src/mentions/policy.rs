@@ -1,4 +1,4 @@
-//! Rules of policy routing. The kernel itself binds them to whatever has the name.
+//! Rules of policy routing (`ip rule`). The kernel binds them to any interface that has the name.
 
 use std::io;
 
@@ -17,7 +17,7 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
     Ok(found.map(mention).collect())
 }
 
-/// `fib_rule_hdr`.
+/// The length of `fib_rule_hdr`.
 const HEADER_BYTES: usize = 12;
 // linux/fib_rules.h: `iif` and `oif`.
 const NAMES: [u16; 2] = [3, 17];

@@ -1,10 +1,12 @@
-//! Sockets that are bound to an interface: they keep its number, and get nothing that comes by another one.
+//! Sockets that are bound to an interface. They keep its index, and receive nothing that arrives by another
+//! interface.
 
 use std::net::{IpAddr, SocketAddr};
 
 use rxo_netlink::{Netlink, Request, u32_at};
 
-/// The sockets of TCP and UDP that are bound to the interface with this index. A kernel that lists none shows none.
+/// Lists the TCP and UDP sockets that are bound to the interface with this index. Empty if the kernel cannot
+/// list sockets.
 pub(crate) fn bound_to(index: u32) -> Vec<String> {
     let Ok(netlink) = Netlink::sockets() else { return Vec::new() };
     let kinds = [("TCP", libc::IPPROTO_TCP), ("UDP", libc::IPPROTO_UDP)];
@@ -21,7 +23,7 @@ pub(crate) fn bound_to(index: u32) -> Vec<String> {
     found.collect()
 }
 
-/// The own address of a socket, if it is bound to this interface.
+/// Returns the local address of a listed socket; `None` if it is bound to another interface or to none.
 fn bound(shown: &[u8], index: u32) -> Option<SocketAddr> {
     let is_it = u32_at(shown, INTERFACE_AT)? == index;
     let port = u16::from_be_bytes(*shown.get(PORT_AT..)?.first_chunk()?);

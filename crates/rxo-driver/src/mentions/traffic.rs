@@ -1,4 +1,5 @@
-//! Filters of traffic control that see what arrives. Those for what leaves go on to see it at the nic.
+//! Filters of traffic control (`tc`) at the ingress. Filters at the egress still see packets, because those
+//! leave by the nic.
 
 use std::io;
 
@@ -15,7 +16,7 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
         header[4..8].copy_from_slice(&link.index.to_ne_bytes());
         header[12..16].copy_from_slice(&parent.to_ne_bytes());
         let filters = match netlink.dump(&Request::new(libc::RTM_GETTFILTER, &header)) {
-            // There is no such place, or a kernel without traffic control.
+            // The qdisc does not exist, or the kernel has no traffic control.
             Err(error)
                 if matches!(
                     error.raw_os_error(),
@@ -28,7 +29,7 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
         };
         found.extend(filters.iter().filter_map(|filter| mention(filter, &link.name)));
     }
-    // Both places are the same one where the qdisc is `clsact`.
+    // With the qdisc `clsact` both parents list the same filters.
     found.dedup();
     Ok(found)
 }
@@ -42,9 +43,9 @@ fn mention(filter: &[u8], name: &str) -> Option<Mention> {
     Some(Mention { place, by: By::Ingress })
 }
 
-/// `tcmsg`.
+/// The length of `tcmsg`.
 const HEADER_BYTES: usize = 20;
-/// The qdiscs `ingress` and `clsact`.
+/// The parents of ingress filters in the qdiscs `ingress` and `clsact`.
 const PARENTS: [u32; 2] = [0xffff_0000, 0xffff_fff2];
-/// `TCA_KIND`.
+/// The attribute `TCA_KIND`.
 const KIND: u16 = 1;

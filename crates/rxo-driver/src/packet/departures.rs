@@ -1,7 +1,8 @@
-//! What has left an interface, as the system counts it: sent, or dropped by the interface or by its queue.
+//! Departures: the number of packets that have left an interface: sent, or dropped by the interface or by its
+//! queue.
 //!
-//! It is separate because the system has these numbers in two places: in the counters of the interface, and in those of
-//! its queueing discipline, which may drop a packet long after it has taken it.
+//! Separate because the system has these numbers in two places: in the interface's counters, and in those of
+//! its queueing discipline, which may drop a packet long after it has accepted it.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,27 +13,28 @@ use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
 use crate::statistics::Statistics;
 
-/// Reads the counters of one interface and of its queue. Reading needs no privilege.
+/// Reads the counters of one interface and of its queue. Needs no privilege.
 #[derive(Debug)]
 pub(super) struct Departures {
     statistics: Statistics,
     queue: Queue,
 }
 
-/// The drops of the queue. A thread reads them, because the system answers under a lock of all networks, which others hold
-/// for seconds.
+/// The drop counter of the queue. A thread reads it, because the kernel answers under a lock of all network
+/// configuration (RTNL), which other programs hold for seconds.
 #[derive(Debug)]
 enum Queue {
-    /// Nobody reads yet: the index of the interface, and the socket to ask by. A process has no second thread before it
-    /// has given up its privileges.
+    /// The thread is not started yet: the index of the interface, and the socket to use. A process starts no
+    /// second thread before it has given up its privileges.
     Unread(u32, Netlink),
-    /// What was read last, and when.
+    /// The thread runs: the count that it read last, and when.
     Read(Arc<Mutex<Option<(Instant, u64)>>>),
-    /// The system gave no thread.
+    /// The thread could not be started.
     Unknown,
 }
 
-/// The drops of a queue, which the system counts in 32 bits and from zero again when the queue is replaced.
+/// The drops of a queue as 64 bits. The system counts in 32 bits, and restarts from zero when the queue is
+/// replaced.
 #[derive(Debug, Default)]
 struct QueueDrops {
     total: u64,
@@ -40,9 +42,10 @@ struct QueueDrops {
 }
 
 impl QueueDrops {
-    /// Takes the count as it is now, and returns the total.
+    /// Adds the drops since the last call, given the present count. Returns the total.
     fn add(&mut self, now: u32) -> u64 {
-        // After a replacement this may be too much: then a loss is not seen, and none is made up.
+        // After a replacement of the queue this adds too much: a loss may then be missed, but none is
+        // invented.
         self.total += u64::from(now.wrapping_sub(self.last));
         self.last = now;
         self.total
@@ -50,7 +53,7 @@ impl QueueDrops {
 }
 
 impl Departures {
-    /// Those of the interface with this index, in the namespace of this thread.
+    /// Prepares to count for the interface with this index, in the namespace of this thread.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -59,8 +62,8 @@ impl Departures {
         Ok(Self { statistics: Statistics::of(index)?, queue })
     }
 
-    /// Packets that have left until now; `None` if the system does not say, or has not said for seconds. Does not wait.
-    /// The first call starts a thread.
+    /// Returns the packets that have left until now; `None` if the count is unknown, or older than two
+    /// seconds. Does not block. The first call starts a thread.
     pub(super) fn read(&mut self) -> Option<u64> {
         let departed = self.statistics.read()?.departed;
         Some(departed + self.queue.drops()?)
@@ -84,7 +87,7 @@ impl Queue {
     }
 }
 
-/// Reads the drops until nobody wants them.
+/// Reads the drop counter at intervals until `last` has no other owner.
 fn watch(index: u32, netlink: Netlink, last: &Weak<Mutex<Option<(Instant, u64)>>>) {
     let mut drops = QueueDrops::default();
     let request = Request::new(libc::RTM_GETQDISC, &[0; HEADER_BYTES]);
@@ -92,7 +95,7 @@ fn watch(index: u32, netlink: Netlink, last: &Weak<Mutex<Option<(Instant, u64)>>
         let now = Instant::now();
         if let Ok(queues) = netlink.dump(&request) {
             let mut roots = queues.iter().filter_map(|queue| root_drops(queue, index));
-            // An interface without a queue has none in the list.
+            // An interface without a queue does not appear in the list.
             let total = drops.add(roots.next().unwrap_or(0));
             if let Some(last) = last.upgrade() {
                 *last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, total));
@@ -103,25 +106,26 @@ fn watch(index: u32, netlink: Netlink, last: &Weak<Mutex<Option<(Instant, u64)>>
 }
 
 const BETWEEN_READS: Duration = Duration::from_millis(500);
-/// What was asked for longer ago says nothing of now.
+/// The age from which a count is too old to be used.
 const STALE: Duration = Duration::from_secs(2);
 
-/// The drops of a queue if it is the outermost of the interface with this index.
+/// Returns the drops of a queue, if it is the root queue of the interface with this index.
 fn root_drops(queue: &[u8], index: u32) -> Option<u32> {
     let is_root = u32_at(queue, INDEX_AT)? == index && u32_at(queue, PARENT_AT)? == ROOT;
     let statistics = attribute(queue.get(HEADER_BYTES..)?, STATISTICS).filter(|_| is_root)?;
     u32_at(attribute(statistics, OF_QUEUE)?, DROPS_AT)
 }
 
-/// `tcmsg` of linux/rtnetlink.h: family and padding, index, handle, parent, info.
+/// The length of `tcmsg` of linux/rtnetlink.h: family and padding, index, handle, parent, info.
 const HEADER_BYTES: usize = 20;
 const INDEX_AT: usize = 4;
 const PARENT_AT: usize = 12;
-/// `TC_H_ROOT` of linux/pkt_sched.h.
+/// The parent `TC_H_ROOT` of linux/pkt_sched.h.
 const ROOT: u32 = u32::MAX;
-/// `TCA_STATS2` of linux/rtnetlink.h.
+/// The attribute `TCA_STATS2` of linux/rtnetlink.h.
 const STATISTICS: u16 = 7;
-/// `TCA_STATS_QUEUE` of linux/gen_stats.h, and `drops` of `gnet_stats_queue` behind `qlen` and `backlog`.
+/// The attribute `TCA_STATS_QUEUE` of linux/gen_stats.h; in its `gnet_stats_queue`, `drops` follows `qlen`
+/// and `backlog`.
 const OF_QUEUE: u16 = 3;
 const DROPS_AT: usize = 8;
 

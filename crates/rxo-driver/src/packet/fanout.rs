@@ -1,9 +1,10 @@
-//! Several sources on one interface, one for each shard. Each gets the frames of its shard's connections.
+//! Fanout: several sources on one interface, one per shard. Each receives the frames of its shard's
+//! connections.
 //!
-//! Separate because it is a group of sockets: the kernel asks the filter of the group which socket gets a frame. The
-//! filter computes [`shard_of`](rxo_wire::shard_of()), so that a host knows where the answers to a connection that it opens will
-//! come in. Everything that is not a whole TCP packet comes to the first source: ARP, ICMP, fragments, and packets
-//! behind IPv6 extension headers.
+//! Separate because the sockets form a group, and the group's filter decides which socket gets a frame. The
+//! filter computes [`shard_of`](rxo_wire::shard_of()), so a host can predict the shard that receives the
+//! answers to a connection it opens. All frames that are not whole TCP packets go to the first source: ARP,
+//! ICMP, fragments, and packets with IPv6 extension headers.
 
 use std::ffi::c_int;
 use std::os::fd::AsFd;
@@ -16,11 +17,11 @@ use super::{PacketOptions, PacketSource};
 use crate::{fault, sys};
 
 impl PacketSource {
-    /// Opens a source for each of `shards` on the interface `name`, which must be up. Frames that arrive while the
-    /// sources are being opened may come to several of them.
+    /// Opens `shards` sources on the interface `name`, which must be up. Frames that arrive before all
+    /// sources are open may be received by several of them.
     ///
     /// # Errors
-    /// As [`PacketSource::open`]; also if `shards` is not from 1 to 256.
+    /// As for [`PacketSource::open`]; also if `shards` is not from 1 to 256.
     pub fn open_shards(
         name: &str,
         options: PacketOptions,
@@ -43,13 +44,13 @@ impl PacketSource {
         Ok(sources)
     }
 
-    /// Makes this the first of a group whose filter knows `shards`.
+    /// Makes this socket the first of a group, with the filter for `shards`.
     fn found_group(&self, shards: u32) -> std::io::Result<()> {
         self.join((CBPF | UNIQUE_ID | IGNORE_OUTGOING) << 16)?;
         sys::set_filter(self.as_fd(), libc::SOL_PACKET, PACKET_FANOUT_DATA, &program(shards))
     }
 
-    /// The group, in the form in which others join it.
+    /// Returns the group's number and flags, in the form that [`join`](Self::join) takes.
     fn group(&self) -> std::io::Result<c_int> {
         let number: c_int = sys::option(self.as_fd(), libc::SOL_PACKET, PACKET_FANOUT)?;
         Ok(number & 0xffff | (CBPF | IGNORE_OUTGOING) << 16)
@@ -60,7 +61,7 @@ impl PacketSource {
     }
 }
 
-/// The filter: the index of the shard that gets a packet.
+/// Builds the classic BPF filter that returns the index of a packet's shard.
 fn program(shards: u32) -> Vec<sock_filter> {
     let mut steps = vec![load_half(libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL)];
     let (v4, v6) = (of_v4(shards), of_v6(shards));
@@ -72,11 +73,11 @@ fn program(shards: u32) -> Vec<sock_filter> {
     steps
 }
 
-/// The steps for an IPv4 packet. They end with an answer.
+/// Builds the steps for an IPv4 packet. They end with a return.
 fn of_v4(shards: u32) -> Vec<sock_filter> {
     let mut steps = vec![load_byte(network(9)), if_equal(u32::from(PROTOCOL_TCP)), answer(0)];
     steps.extend([load_half(network(6)), unless_any(0x3fff), answer(0)]);
-    // The index register gets the length of the header.
+    // The index register gets the length of the IP header.
     steps.extend([load_byte(network(0)), step(libc::BPF_ALU | libc::BPF_AND, 0xf)]);
     steps.extend([step(libc::BPF_ALU | libc::BPF_LSH, 2), step(libc::BPF_MISC | libc::BPF_TAX, 0)]);
     steps.extend(fold_ports(libc::BPF_IND, network(0)));
@@ -85,7 +86,7 @@ fn of_v4(shards: u32) -> Vec<sock_filter> {
     steps
 }
 
-/// The steps for an IPv6 packet. They end with an answer.
+/// Builds the steps for an IPv6 packet. They end with a return.
 fn of_v6(shards: u32) -> Vec<sock_filter> {
     let mut steps = vec![load_byte(network(6)), if_equal(u32::from(PROTOCOL_TCP)), answer(0)];
     steps.extend(fold_ports(libc::BPF_ABS, network(40)));
@@ -94,7 +95,7 @@ fn of_v6(shards: u32) -> Vec<sock_filter> {
     steps
 }
 
-/// Stores the exclusive or of both ports, which are at `at`.
+/// Stores the exclusive or of both ports, which are at offset `at`.
 fn fold_ports(mode: u32, at: c_int) -> Vec<sock_filter> {
     let load = |at: c_int| step(libc::BPF_LD | libc::BPF_H | mode, at as u32);
     let mut steps = vec![load(at), step(libc::BPF_ST, 0), load(at + 2)];
@@ -102,20 +103,20 @@ fn fold_ports(mode: u32, at: c_int) -> Vec<sock_filter> {
     steps
 }
 
-/// Adds the word at `at` of the IP header to what is stored.
+/// Combines the 32-bit word at offset `at` of the IP header with the stored value, by exclusive or.
 fn fold_word(at: c_int) -> Vec<sock_filter> {
     let mut steps = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, network(at) as u32)];
     steps.extend(fold());
     steps
 }
 
-/// The exclusive or of the accumulator and what is stored, to both. Uses the index register.
+/// Sets both the accumulator and the stored value to their exclusive or. Overwrites the index register.
 fn fold() -> [sock_filter; 3] {
     let load = step(libc::BPF_LDX | libc::BPF_W | libc::BPF_MEM, 0);
     [load, step(libc::BPF_ALU | libc::BPF_XOR | libc::BPF_X, 0), step(libc::BPF_ST, 0)]
 }
 
-/// Answers with the shard for what is in the accumulator.
+/// Returns the shard for the hash in the accumulator.
 fn finish(shards: u32) -> [sock_filter; 4] {
     [
         step(libc::BPF_ALU | libc::BPF_MUL, STEERING_MULTIPLIER),
@@ -133,7 +134,7 @@ fn load_half(at: c_int) -> sock_filter {
     step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, at as u32)
 }
 
-/// Skips the next step if the accumulator is `value`.
+/// Skips the next step if the accumulator equals `value`.
 fn if_equal(value: u32) -> sock_filter {
     jump(libc::BPF_JEQ, value, (1, 0))
 }
@@ -143,7 +144,7 @@ fn unless_any(mask: u32) -> sock_filter {
     jump(libc::BPF_JSET, mask, (0, 1))
 }
 
-/// Skips the next `steps` unless the accumulator is `value`.
+/// Skips the next `steps` steps unless the accumulator equals `value`.
 fn unless_equal(value: u32, steps: usize) -> sock_filter {
     jump(libc::BPF_JEQ, value, (0, steps as u8))
 }
@@ -160,7 +161,7 @@ const fn step(code: u32, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
-/// The offset `at` in the IP header.
+/// Returns the BPF offset of byte `at` of the IP header.
 const fn network(at: c_int) -> c_int {
     libc::SKF_NET_OFF + at
 }

@@ -1,4 +1,4 @@
-//! The row of packet sockets in the table of device kinds.
+//! Row of the device kind `packet` in the table of kinds.
 
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
@@ -11,7 +11,7 @@ use crate::device::{
 use crate::fault;
 use crate::interface::Interface;
 
-/// An existing interface, by way of packet sockets.
+/// The kind of devices that use an existing interface by packet sockets.
 pub(crate) const KIND: DeviceKind = DeviceKind {
     prefix: "packet",
     placeholder: "IFNAME",
@@ -22,7 +22,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     ends: Ends::Both(|name| Ok(Box::new(ByName(name.name().to_owned())))),
 };
 
-/// The interface must exist and be up.
+/// Checks that the interface exists and is up. Returns its MTU.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     let (label, name) = (device.to_string(), device.name());
     let interface = Interface::find(name).map_err(|error| match error {
@@ -35,7 +35,7 @@ fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     interface.mtu().map(Some)
 }
 
-/// Nothing is held: whoever owns the interface may delete it, and another may get its name.
+/// A handle that keeps only the name: the interface may be deleted, and another one may get the name.
 #[derive(Debug)]
 struct ByName(String);
 

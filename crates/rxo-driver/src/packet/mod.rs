@@ -1,10 +1,10 @@
-//! Packet sockets: frames from and to an existing interface.
+//! Packet sockets: receive and send frames on an existing interface.
 //!
-//! * [`PacketSource`] lends frames out of a ring that the kernel fills, without a copy.
+//! * [`PacketSource`] lends frames from a ring that the kernel fills, without copying them.
 //! * [`DeviceSink::packet`](crate::DeviceSink::packet) sends batches with a `virtio_net_hdr` for
 //!   each packet, so that the kernel completes checksums and segments aggregates where the
 //!   interface cannot.
-//! * `departures` asks the system what the interface has sent, to compare it with what was written.
+//! * `departures` counts what the interface has sent, to compare it with what was written to the socket.
 
 mod departures;
 mod fanout;

@@ -1,12 +1,13 @@
-//! The memory-mapped ring (`TPACKET_V2`): slots that the kernel fills and this process lends out.
+//! Ring: memory shared with the kernel (`TPACKET_V2`), with slots that the kernel fills and this process
+//! lends.
 //!
-//! A slot belongs to the kernel, to this process, or to the holder of its buffer. The kernel writes only
-//! into slots whose status is zero, in ring order. A lent slot has a status of our own ([`LENT`]), so
-//! that the kernel does not consider it free, and the next lap does not consider it new. Slots may come
-//! back in any order.
+//! A slot belongs to the kernel, to this process, or to the owner of its buffer. The kernel writes only into
+//! slots whose status is zero, in ring order. A lent slot has a status of our own ([`LENT`]), so the kernel
+//! does not treat it as free, and the source does not treat it as new in the next lap. Slots may be returned
+//! in any order.
 //!
-//! Contract: a [`Slot`] shows what the kernel wrote before it set the status (acquire). A slot is given
-//! back after the last read (release). The mapping lives until the last buffer is dropped.
+//! Contract: a [`Slot`] shows what the kernel wrote before it set the status (acquire). A slot is returned
+//! after the last read (release). The mapping lives until the last buffer is dropped.
 #![allow(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::io;
@@ -21,17 +22,17 @@ use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader};
 
 use crate::sys;
 
-/// The status of a lent slot: not zero, which would give it to the kernel, and without the bit for a new
+/// The status of a lent slot: not zero, which would return it to the kernel, and without the bit for a new
 /// frame.
 const LENT: u32 = libc::TP_STATUS_COPY;
 
-/// How many slots ahead are prefetched. Much less than the fewest slots of a ring.
+/// The number of slots to prefetch ahead, much less than the fewest slots of a ring.
 const PREFETCH_DISTANCE: u32 = 6;
 
-/// Room in a slot before the IP header, with two VLAN tags, in bytes.
+/// The space in a slot before the IP header, with two VLAN tags, in bytes.
 const SLOT_OVERHEAD_BYTES: u32 = 96;
 
-/// The ring's memory.
+/// The ring's mapped memory. Unmapped when the last owner drops it.
 #[derive(Debug)]
 pub(crate) struct RingMap {
     memory: NonNull<u8>,
@@ -40,8 +41,8 @@ pub(crate) struct RingMap {
 }
 
 impl RingMap {
-    /// Gives `socket` a ring of at least `slots` slots, each large enough for a packet of `mtu`
-    /// bytes, and maps it.
+    /// Gives `socket` a ring of at least `slots` slots, each large enough for a packet of `mtu` bytes, and
+    /// maps it.
     pub(crate) fn new(socket: BorrowedFd<'_>, slots: u32, mtu: u32) -> io::Result<Self> {
         let request = request(slots, slot_bytes(mtu), sys::page_bytes());
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
@@ -60,25 +61,25 @@ impl RingMap {
         Ok(Self { memory, slots, slot_bytes })
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(crate) const fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// The size of each, in bytes.
+    /// Returns the size of a slot, in bytes.
     pub(crate) const fn slot_bytes(&self) -> u32 {
         self.slot_bytes
     }
 
-    /// Whether the slot before `next` is lent. If `next` is empty, that is the slot filled last, and the
-    /// kernel reports the ring as readable.
+    /// Returns `true` if the slot before `next` is lent. If `next` is empty, the slot before it was filled
+    /// last, and the kernel then reports the ring as readable.
     #[inline]
     pub(crate) fn is_newest_lent(&self, next: u32) -> bool {
         let newest = next.checked_sub(1).unwrap_or(self.slots - 1);
         self.status(newest).load(Ordering::Acquire) == LENT
     }
 
-    /// The frame in `slot`; `None` if the kernel has put no new one there.
+    /// Returns the frame in `slot`; `None` if the kernel has not filled the slot.
     #[inline]
     pub(crate) fn filled(self: &Arc<Self>, slot: u32) -> Option<Slot<'_>> {
         let status = self.status(slot).load(Ordering::Acquire);
@@ -91,8 +92,9 @@ impl RingMap {
         Some(Slot { map: self, slot, status, header })
     }
 
-    /// Prefetches the first lines of the slot [`PREFETCH_DISTANCE`] ahead of `slot`. If the reader is
-    /// behind, and the kernel's writes have left the cache, this saves about a quarter of a frame's cost.
+    /// Prefetches the first two cache lines of the slot [`PREFETCH_DISTANCE`] ahead of `slot`. If the reader
+    /// is behind, so that the kernel's writes have left the cache, this saves about a quarter of the cost of
+    /// a frame.
     #[inline]
     pub(crate) fn prefetch_ahead_of(&self, slot: u32) {
         let ahead = slot + PREFETCH_DISTANCE;
@@ -103,7 +105,7 @@ impl RingMap {
         }
     }
 
-    /// Gives a slot back to the kernel.
+    /// Returns a slot to the kernel.
     #[inline]
     fn give_back(&self, slot: u32) {
         self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -140,7 +142,7 @@ impl Drop for RingMap {
     }
 }
 
-/// A filled slot, which belongs to this process until it is lent or given back.
+/// A filled slot, which belongs to this process until it is lent or returned.
 pub(crate) struct Slot<'a> {
     map: &'a Arc<RingMap>,
     slot: u32,
@@ -149,7 +151,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Lends the frame, which must be whole.
+    /// Lends the frame as a buffer. Panics if the slot does not contain the whole frame.
     #[inline]
     pub(crate) fn lend(self) -> SlotBuf {
         assert!(self.is_whole(), "only what is in the slot can be lent");
@@ -158,7 +160,7 @@ impl Slot<'_> {
         SlotBuf { bytes, len, slot: self.slot, map: Arc::clone(self.map) }
     }
 
-    /// The frame where it lies, if it is whole.
+    /// Returns the frame's bytes in the slot; empty if the slot does not contain the whole frame.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         if !self.is_whole() {
@@ -170,31 +172,31 @@ impl Slot<'_> {
         unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) }
     }
 
-    /// Gives the slot back to the kernel unused.
+    /// Returns the slot to the kernel unused.
     pub(crate) fn give_back(self) {
         self.map.give_back(self.slot);
     }
 
-    /// Whether the kernel has set `flag` in its status.
+    /// Returns `true` if the kernel has set `flag` in the slot's status.
     #[inline]
     pub(crate) const fn says(&self, flag: u32) -> bool {
         self.status & flag != 0
     }
 
-    /// The frame's own length, in bytes.
+    /// Returns the frame's original length, in bytes; the slot may contain less.
     #[inline]
     pub(crate) const fn frame_bytes(&self) -> u32 {
         self.header.tp_len
     }
 
-    /// Whether all of the frame is in the slot.
+    /// Returns `true` if the slot contains the whole frame.
     #[inline]
     pub(crate) fn is_whole(&self) -> bool {
         let end = u32::from(self.header.tp_mac).saturating_add(self.header.tp_snaplen);
         self.header.tp_snaplen == self.header.tp_len && end <= self.map.slot_bytes
     }
 
-    /// Its checksum status and segmentation, from the kernel.
+    /// Returns the kernel's description of the frame: checksum status and segmentation.
     #[inline]
     pub(crate) fn vnet(&self) -> VnetHeader {
         let at = usize::from(self.header.tp_mac).saturating_sub(VNET_HEADER_BYTES);
@@ -203,19 +205,19 @@ impl Slot<'_> {
         VnetHeader::read(&bytes).unwrap_or_default()
     }
 
-    /// The outer VLAN tag that the kernel removed: protocol (zero if not given) and control.
+    /// Returns the outer VLAN tag that the kernel removed: protocol (zero if not given) and control field.
     #[inline]
     pub(crate) const fn vlan(&self) -> (u16, u16) {
         (self.header.tp_vlan_tpid, self.header.tp_vlan_tci)
     }
 
-    /// When the kernel received it, in nanoseconds on the wall clock.
+    /// Returns the time at which the kernel received the frame, in nanoseconds on the wall clock.
     #[inline]
     pub(crate) fn stamp_ns(&self) -> u64 {
         u64::from(self.header.tp_sec) * 1_000_000_000 + u64::from(self.header.tp_nsec)
     }
 
-    /// The kernel's packet type (`PACKET_OUTGOING` and so on).
+    /// Returns the kernel's packet type (`PACKET_OUTGOING` and so on).
     #[inline]
     pub(crate) fn packet_type(&self) -> u8 {
         let at = size_of::<tpacket2_hdr>() + offset_of!(sockaddr_ll, sll_pkttype);
@@ -231,7 +233,7 @@ impl Slot<'_> {
     }
 }
 
-/// The bytes of a frame in a lent slot. Dropping it gives the slot back.
+/// The bytes of a frame in a lent slot. Dropping the buffer returns the slot to the kernel.
 #[derive(Debug)]
 pub(crate) struct SlotBuf {
     bytes: NonNull<u8>,
@@ -262,7 +264,7 @@ impl Drop for SlotBuf {
     }
 }
 
-/// The slot's own header, and the start of the frame.
+/// Prefetches the first two cache lines of a slot: its header, and the start of the frame.
 #[inline]
 fn prefetch_two_lines(start: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -279,9 +281,9 @@ fn prefetch_two_lines(start: *const u8) {
     let _no_stable_intrinsic = start;
 }
 
-/// What is asked of the kernel: `slots` slots or a few more, in blocks that are whole pages and have no
-/// bytes left over, so that the slots lie one after the other. A slot is an odd number of cache lines,
-/// so as many slots as a page has lines are the smallest such block.
+/// Builds the request for `slots` slots or a few more, in blocks that are whole pages without unused bytes,
+/// so that slots are contiguous. Because a slot is an odd number of cache lines, the smallest such block has
+/// as many slots as a page has lines.
 const fn request(slots: u32, slot_bytes: u32, page_bytes: u32) -> tpacket_req {
     let slots_per_block = page_bytes / LINE_BYTES;
     let blocks = slots.div_ceil(slots_per_block);
@@ -295,18 +297,18 @@ const fn request(slots: u32, slot_bytes: u32, page_bytes: u32) -> tpacket_req {
 
 const LINE_BYTES: u32 = 64;
 
-/// The size of a slot: whole cache lines, an odd number of them. With an even number (2048 bytes,
-/// say) the headers of all slots would meet in a few sets of the first-level cache.
+/// Returns the size of a slot: an odd number of cache lines. With an even number (2048 bytes, say) the
+/// headers of all slots would share a few sets of the first-level cache.
 const fn slot_bytes(mtu: u32) -> u32 {
     let mtu = if mtu > LARGEST_MTU { LARGEST_MTU } else { mtu };
     ((mtu + SLOT_OVERHEAD_BYTES).div_ceil(LINE_BYTES) * LINE_BYTES) | LINE_BYTES
 }
 
-/// Slots are made for frames up to this; loopback's 65,536 would make a ring of hundreds of
-/// megabytes. Larger frames are copied whole, as GSO frames are.
+/// The largest MTU for which slots are sized; loopback's 65,536 would make a ring of hundreds of megabytes.
+/// Larger frames are copied as a whole, as GSO frames are.
 const LARGEST_MTU: u32 = 9216;
 
-/// For tests: a ring that the test fills instead of the kernel.
+/// Test functions: a ring that the test fills instead of the kernel.
 #[cfg(test)]
 impl RingMap {
     pub(super) fn anonymous(slots: u32, slot_bytes: u32) -> Arc<Self> {
@@ -320,12 +322,12 @@ impl RingMap {
         Arc::new(Self { memory, slots, slot_bytes })
     }
 
-    /// Puts a frame with its header into `slot`, as the kernel does.
+    /// Writes a frame with its header into `slot`, as the kernel does.
     pub(super) fn fill(&self, slot: u32, status: u32, vnet: VnetHeader, frame: &[u8]) {
         self.put(slot, status, vnet, (frame, frame.len()));
     }
 
-    /// Puts a frame into `slot` that the kernel cut short.
+    /// Writes a frame into `slot` that the kernel has truncated.
     pub(super) fn fill_cut_short(&self, slot: u32, frame: &[u8]) {
         self.put(slot, 0, VnetHeader::default(), (frame, frame.len() + 1));
     }

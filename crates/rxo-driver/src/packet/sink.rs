@@ -1,4 +1,4 @@
-//! Packets to an interface, with a `virtio_net_hdr` each.
+//! Sink of a packet socket: sends packets to an interface, each behind a `virtio_net_hdr`.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,40 +14,41 @@ use crate::sys;
 use crate::transmit::batch::Sealed;
 use crate::transmit::{SendMmsg, Writer, Written};
 
-/// The largest IP packet that the kernel segments for us, in bytes.
+/// The largest IP packet that the kernel segments, in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
 impl DeviceSink {
-    /// Opens a sink on the interface `name`, which must be up. The kernel completes partial checksums
-    /// and segments aggregates, or has the interface do it.
+    /// Opens a sink on the interface `name`, which must be up. The kernel completes partial checksums and
+    /// segments aggregates, or lets the interface do it.
     ///
-    /// `PACKET_QDISC_BYPASS` is left off on purpose: with it the kernel drops what has to be
-    /// segmented in software.
+    /// `PACKET_QDISC_BYPASS` stays off on purpose: with it the kernel drops packets that must be segmented in
+    /// software.
     ///
     /// # Errors
     /// If there is no such interface, it is down, or privilege is missing.
     pub fn packet(name: &str) -> Result<Self, DeviceError> {
         let opened = Opened::new(name)?;
         opened.enlarge_queue(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
-        // Protocol 0: nothing arrives on this socket.
+        // Protocol 0: this socket receives nothing.
         opened.bind(0)?;
         let mtu = opened.interface.mtu()?;
         let Opened { device, interface, socket } = opened;
-        // Without descriptors left for it, nothing is compared.
+        // If no descriptors are left, departures are not counted.
         let departures = interface.index().ok().and_then(|index| Departures::of(index).ok());
         let writer = SendMmsg::new(socket);
         Ok(Self::new(PacketPort { device, interface, writer, mtu, departures }))
     }
 }
 
-/// A packet socket that is written to.
+/// The port of a packet socket that sends.
 #[derive(Debug)]
 struct PacketPort {
     device: String,
     interface: Interface,
     writer: SendMmsg,
     mtu: u32,
-    /// Opened with the device: a confined process opens nothing.
+    /// The counter of sent packets, opened together with the device because a confined process may not open
+    /// it.
     departures: Option<Departures>,
 }
 
@@ -81,7 +82,8 @@ impl Port for PacketPort {
         true
     }
 
-    /// What the kernel has not freed: in the interface's queue, in the card's ring, or on its way through a veth.
+    /// Returns the bytes that the kernel has not freed: in the interface's queue, in the card's ring, or on
+    /// the way through a veth.
     fn queued_bytes(&self) -> Option<u64> {
         sys::unsent_bytes(self.writer.socket()).ok()
     }

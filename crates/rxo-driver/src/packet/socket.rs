@@ -1,4 +1,4 @@
-//! Opens packet sockets: the steps and options that source and sink share.
+//! Packet sockets: opening, and the options that source and sink share.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,20 +10,19 @@ use crate::interface::Interface;
 use crate::sys::Plain;
 use crate::{fault, sys};
 
-/// The most that the kernel may queue, of large frames received or of packets sent, in bytes.
+/// The size of a kernel queue for received GSO frames, or for packets to send, in bytes.
 pub(crate) const QUEUE_BYTES: c_int = 32 << 20;
 
-/// An interface that is up, and a packet socket that is not bound yet.
+/// An interface that is up, and a packet socket that is not yet bound to it.
 pub(super) struct Opened {
-    /// As the user wrote it: `packet:eth1`.
+    /// The device's name as the user wrote it: `packet:eth1`.
     pub(super) device: String,
     pub(super) interface: Interface,
     pub(super) socket: OwnedFd,
 }
 
 impl Opened {
-    /// Finds the interface, checks that it is up, and opens a socket that speaks
-    /// `virtio_net_hdr`.
+    /// Finds the interface, checks that it is up, and opens a socket whose packets have a `virtio_net_hdr`.
     pub(super) fn new(name: &str) -> Result<Self, DeviceError> {
         let device = format!("packet:{name}");
         let interface = Interface::find(name).map_err(|error| match error {
@@ -40,18 +39,18 @@ impl Opened {
         Ok(opened)
     }
 
-    /// Sets an option of packet sockets that must not fail.
+    /// Sets an option of packet sockets; a failure is an error.
     pub(super) fn set(&self, option: c_int, value: c_int) -> Result<(), DeviceError> {
         sys::set_option(self.socket(), libc::SOL_PACKET, option, &value)
             .map_err(|e| fault::opening(&self.device, e))
     }
 
-    /// Sets an option that is not needed for correctness, and that older kernels lack.
+    /// Sets an option that is not needed for correctness, and that older kernels lack. A failure is ignored.
     pub(super) fn try_set(&self, option: c_int, value: c_int) {
         let _unsupported_is_fine = sys::set_option(self.socket(), libc::SOL_PACKET, option, &value);
     }
 
-    /// Enlarges a queue of the kernel; without privilege, up to the system's limit.
+    /// Enlarges a queue of the kernel to [`QUEUE_BYTES`]; without privilege, only up to the system's limit.
     pub(super) fn enlarge_queue(&self, forced: c_int, plain: c_int) {
         let (level, bytes) = (libc::SOL_SOCKET, QUEUE_BYTES);
         if sys::set_option(self.socket(), level, forced, &bytes).is_err() {
@@ -59,7 +58,7 @@ impl Opened {
         }
     }
 
-    /// Makes the interface receive frames for every address, until the socket is closed.
+    /// Lets the interface receive frames for all addresses until the socket is closed.
     pub(super) fn be_promiscuous(&self) -> Result<(), DeviceError> {
         let mut request = libc::packet_mreq::zeroed();
         request.mr_ifindex = self.interface.index()?;
@@ -69,7 +68,7 @@ impl Opened {
             .map_err(|e| fault::opening(&self.device, e))
     }
 
-    /// Binds the socket to the interface. From here on, frames of `protocol` (0 for none) arrive.
+    /// Binds the socket to the interface. From here on the socket receives frames of `protocol` (0 for none).
     pub(super) fn bind(&self, protocol: u16) -> Result<(), DeviceError> {
         let mut address = libc::sockaddr_ll::zeroed();
         address.sll_family = libc::AF_PACKET as _;
@@ -83,8 +82,8 @@ impl Opened {
     }
 }
 
-/// What an error on a working socket means; `None` if the link is down, because it comes back on the
-/// same socket.
+/// Converts an error of an open socket to the error for the caller; `None` if the link is down, because it
+/// comes back on the same socket.
 pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Option<DeviceError> {
     if fault::means_gone(&error) || is_deleted(socket) {
         Some(DeviceError::Gone(device.to_owned()))
@@ -95,7 +94,7 @@ pub(super) fn lost(device: &str, socket: BorrowedFd<'_>, error: io::Error) -> Op
     }
 }
 
-/// Whether the interface of the socket was deleted. A new interface of the same name does not count.
+/// Returns `true` if the socket's interface was deleted. A new interface of the same name does not count.
 pub(super) fn is_deleted(socket: BorrowedFd<'_>) -> bool {
     sys::bound_interface(socket).is_ok_and(|index| index <= 0)
 }

@@ -1,4 +1,4 @@
-//! Frames from an interface, through a memory-mapped ring.
+//! Source of a packet socket: frames that arrive on an interface, from a memory-mapped ring.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,19 +20,19 @@ use crate::interface::{Feature, Interface};
 use crate::statistics::Statistics;
 use crate::{fault, sys};
 
-/// How a packet source is set up.
+/// Options of a packet source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOptions {
-    /// Slots in the ring, 1 to 1,048,576, rounded up to a multiple of 64 (of more where pages are
-    /// larger than 4 KiB). At a million frames a second, 8,192
-    /// bridge 8 ms in which nobody reads. More is not better: a ring is written from end to end,
-    /// so one that does not fit the caches costs the kernel more for every frame (measured with
-    /// 1,600 bytes a slot: 4,096 slots 10 ns, 8,192 70 ns, 16,384 200 ns).
+    /// The number of slots in the ring, from 1 to 1,048,576, rounded up to a multiple of 64 (more if pages
+    /// are larger than 4 KiB). At a million frames a second, 8,192 slots bridge 8 ms without a read. More
+    /// slots are not better: the kernel writes the ring from end to end, so a ring that exceeds the caches
+    /// makes every frame more expensive (measured with 1,600 bytes a slot: 4,096 slots 10 ns, 8,192 70 ns,
+    /// 16,384 200 ns).
     pub ring_slots: u32,
-    /// Buffers for frames too large for a slot, at least 1. While all are held, such frames wait in the
-    /// ring.
+    /// The number of buffers for frames too large for a slot, at least 1. While all are in use, such frames
+    /// wait in the ring.
     pub large_buffers: usize,
-    /// Whether to receive frames for other hosts too.
+    /// `true` to receive frames for other hosts too.
     pub promiscuous: bool,
 }
 
@@ -42,10 +42,10 @@ impl Default for PacketOptions {
     }
 }
 
-/// Gives the frames that arrive on an interface, and not those that leave it.
+/// Receives the frames that arrive on an interface, and not those that leave it.
 ///
-/// The host's own stack receives the same frames. Give the interface no addresses, or both answer. A
-/// frame larger than a slot (a GSO frame) is read from a second queue, in order.
+/// The host's own stack receives the same frames. Give the interface no addresses, or both answer. A frame
+/// larger than a slot (a GSO frame) is read from a second queue, in order.
 #[derive(Debug)]
 pub struct PacketSource {
     device: String,
@@ -53,20 +53,21 @@ pub struct PacketSource {
     socket: OwnedFd,
     ring: Arc<RingMap>,
     large: Pools,
-    /// For the newest frame of a batch, where frames are held while the next are waited for.
+    /// Buffers for the newest frame of a batch, if the caller holds frames while it waits for more; otherwise
+    /// `None`.
     spare: Option<Pool>,
     next_slot: u32,
-    /// The ring was empty at this time or soon after, so all frames in it arrived later.
+    /// An instant at which the ring was empty, so all frames in it arrived later.
     empty_at: Instant,
     mtu: u32,
     counters: SourceCounters,
     is_gone: bool,
     is_down: bool,
     statistics: Option<Statistics>,
-    /// How many packets the interface had received when the source was opened. Those that it received right then may
-    /// be counted twice, but none is missed.
+    /// The packets that the interface had received when the source was opened. Packets received at that very
+    /// moment may be counted twice, but none is missed.
     received_before: u64,
-    /// Whether a large frame waits in the ring because no buffer is free.
+    /// `true` if a large frame waits in the ring because no buffer is free.
     lacks_buffer: bool,
 }
 
@@ -74,13 +75,13 @@ impl PacketSource {
     /// Opens a source on the interface `name`, which must be up.
     ///
     /// # Errors
-    /// When there is no such interface, it is down, privilege is missing, or there is no memory
-    /// for the ring.
+    /// If there is no such interface, it is down, privilege is missing, or there is no memory for the ring.
     pub fn open(name: &str, options: PacketOptions) -> Result<Self, DeviceError> {
         check(name, options)?;
         let opened = Opened::new(name)?;
         opened.set(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as _)?;
-        // Any value but zero: a frame that does not fit into its slot is queued whole as well.
+        // Any value but zero: the kernel then also queues a whole copy of each frame that does not fit into
+        // its slot.
         opened.set(libc::PACKET_COPY_THRESH, 1)?;
         opened.try_set(libc::PACKET_IGNORE_OUTGOING, 1);
         opened.enlarge_queue(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
@@ -116,18 +117,18 @@ impl PacketSource {
         })
     }
 
-    /// The interface.
+    /// Returns the interface.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    /// The device as the user wrote it: `packet:eth1`.
+    /// Returns the device's name as the user wrote it: `packet:eth1`.
     pub(super) fn device(&self) -> &str {
         &self.device
     }
 
-    /// The error that explains why nothing is there to read, if there is one.
+    /// Returns the error that explains why there is nothing to read; `None` if there is no error.
     fn fault_when_idle(&mut self) -> Option<DeviceError> {
         if let Some(lost) = sys::pending_error(self.socket.as_fd()).map(|error| self.lost(error)) {
             return lost;
@@ -137,7 +138,7 @@ impl PacketSource {
         self.is_gone.then(|| DeviceError::Gone(self.device.clone()))
     }
 
-    /// What an error means; `None` if the link is down and will come back.
+    /// Converts a socket error to the error for the caller; `None` if the link is down and may come back.
     fn lost(&mut self, error: io::Error) -> Option<DeviceError> {
         let lost = lost(&self.device, self.socket.as_fd(), error);
         self.is_gone |= lost.is_some();
@@ -145,8 +146,9 @@ impl PacketSource {
         lost
     }
 
-    /// Copies the last frame of a batch out of its slot if it is the newest in the ring. While that slot
-    /// is held, the ring counts as readable, and a wait for the next frame would not wait.
+    /// Copies the last frame of a batch out of its slot if that slot is the newest in the ring. While the
+    /// newest slot is lent, the kernel reports the ring as readable, and a wait for the next frame would
+    /// return at once.
     fn free_newest(&self, batch: &mut [Frame<DeviceBuf>]) {
         let Some(spare) = &self.spare else { return };
         let is_newest = self.ring.filled(self.next_slot).is_none();
@@ -162,7 +164,8 @@ impl PacketSource {
         self.counters.bytes += bytes as u64;
     }
 
-    /// Takes a batch. `look` sees every frame where it lies, before it is taken.
+    /// Receives a batch of at most `budget` frames. `look` sees each frame in its slot first, and may consume
+    /// it there.
     #[inline]
     fn take_batch(
         &mut self,
@@ -209,7 +212,7 @@ impl PacketSource {
                 }
                 Taken::Failed(error) => match self.lost(error) {
                     Some(lost) => return Err(lost),
-                    // The kernel reports it once; the next read returns the frame.
+                    // The kernel reports this error once; the next read returns the frame.
                     None => {
                         discards -= 1;
                         continue;
@@ -245,7 +248,7 @@ impl PacketSource {
     }
 }
 
-/// Checks the options.
+/// Checks that the options are within their limits.
 fn check(name: &str, options: PacketOptions) -> Result<(), DeviceError> {
     let PacketOptions { ring_slots, large_buffers, .. } = options;
     if !(1..=MOST_SLOTS).contains(&ring_slots) {
@@ -262,11 +265,11 @@ fn check(name: &str, options: PacketOptions) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// More would be gigabytes.
+/// The most slots; a larger ring would need gigabytes.
 const MOST_SLOTS: u32 = 1 << 20;
 
-/// Each batch that empties the ring takes one buffer for as long as its last frame is held. This is
-/// enough for 10,000 such batches a second, each held for 100 ms.
+/// The number of spare buffers. Each batch that empties the ring uses one for as long as its last frame is
+/// held: enough for 10,000 such batches a second, each held for 100 ms.
 const SPARE_BUFFERS: usize = 1_024;
 
 impl FrameSource for PacketSource {
@@ -324,8 +327,8 @@ impl FrameSource for PacketSource {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        // Reading resets the kernel's count, so the counts are added up here. If the socket is gone,
-        // the total stays.
+        // Reading resets the kernel's count, so the counts are summed here. If the socket is gone, the sum
+        // stays.
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
         if let Ok(new) = sys::option::<libc::tpacket_stats>(self.socket.as_fd(), level, option) {
             self.counters.ring_drops += u64::from(new.tp_drops);
@@ -341,7 +344,7 @@ impl SystemSource for PacketSource {
             && scale.arrival(slot.stamp_ns()) < instant
         {
             discard(slot, self.socket.as_fd());
-            // Left out on purpose.
+            // A discarded frame counts as received before the source was opened.
             self.received_before += 1;
             self.advance();
         }
@@ -410,7 +413,7 @@ mod tests {
         assert_eq!(looked, Looked { given: 1, consumed: 2, in_place: 2 });
         assert_eq!((seen, batch[0].bytes()), (vec![1, 2, 1], &[2; 60][..]));
         assert_eq!((source.counters().frames, source.counters().bytes), (3, 180));
-        // The slot of the frame that was given is lent; the others are the kernel's again.
+        // The slot of the returned frame is lent; the kernel has the other slots again.
         assert!(!ring.is_newest_lent(1) && ring.is_newest_lent(2) && !ring.is_newest_lent(3));
         assert!(ring.filled(0).is_none() && ring.filled(2).is_none() && ring.filled(3).is_some());
     }

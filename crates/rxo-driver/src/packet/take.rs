@@ -1,7 +1,8 @@
-//! Takes a frame out of a filled slot: its bytes, and the metadata from the kernel.
+//! Converts a filled slot to a frame: its bytes, and the metadata from the kernel.
 //!
-//! Contract: afterwards the slot is lent with the frame or given back; a frame that was consumed is never lent. There are two exceptions: if no
-//! buffer is free, or the socket has an error, the slot is unchanged and the caller tries it again.
+//! Contract: afterwards the slot is lent with the frame, or returned to the kernel; a consumed frame is never
+//! lent. There are two exceptions: if no buffer is free, or the socket has an error, the slot is unchanged
+//! and the caller tries again.
 
 use core::num::NonZeroU16;
 use std::io;
@@ -17,28 +18,28 @@ use crate::clock::StampScale;
 use crate::gate;
 use crate::sys;
 
-/// The protocol of a VLAN tag for which the kernel reports none.
+/// The protocol of a VLAN tag (802.1Q) if the kernel reports none.
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
 
-/// The outcome of taking a slot.
+/// The outcome of processing one slot.
 pub(super) enum Taken {
-    /// A frame.
+    /// A frame for the caller.
     Frame(Frame<DeviceBuf>),
-    /// A frame of so many bytes that was consumed where it lay.
+    /// A frame of this many bytes, which was consumed in its slot.
     Consumed(usize),
-    /// A frame that this host sent, which was discarded.
+    /// A frame that this host sent itself; it was discarded.
     Own,
-    /// A frame that the kernel cut short, which was discarded.
+    /// A frame that the kernel truncated; it was discarded.
     CutShort,
-    /// A frame that is not what the kernel says of it, which was discarded.
+    /// A frame that contradicts the kernel's description of it; it was discarded.
     Invalid,
-    /// A large frame, but no buffer to read it into is free.
+    /// A large frame for which no buffer is free; the slot is unchanged.
     NoBuffer,
-    /// The socket failed; the slot is unchanged.
+    /// The socket returned an error; the slot is unchanged.
     Failed(io::Error),
 }
 
-/// Buffers for frames too large for a slot.
+/// Buffers for frames that are too large for a slot.
 #[derive(Debug)]
 pub(super) struct Pools {
     large: Pool,
@@ -61,8 +62,8 @@ impl Pools {
 
 const GIANT_BUFFERS: usize = 4;
 
-/// Takes the frame out of a slot, unless `look` consumes it there. A frame too large for a slot is read from the
-/// socket's queue into a buffer of `pools`, and looked at then.
+/// Converts the slot to a frame, unless `look` consumes the frame there. A frame too large for a slot is
+/// first read from the socket's queue into a buffer of `pools`.
 #[inline]
 pub(super) fn take(
     slot: Slot<'_>,
@@ -94,7 +95,7 @@ pub(super) fn take(
     Taken::Frame(said.frame(DeviceBuf::slot(slot.lend())))
 }
 
-/// The metadata of a frame from the kernel.
+/// The kernel's description of a frame, without its bytes.
 struct Said(Frame<()>);
 
 impl Said {
@@ -112,7 +113,7 @@ impl Said {
         })
     }
 
-    /// This, if `bytes` are such a frame.
+    /// Corrects the description for the frame `bytes`; `None` if the frame contradicts it.
     #[inline]
     fn compared(self, bytes: &[u8]) -> Option<Self> {
         let (checksum, gso) =
@@ -135,8 +136,8 @@ fn vlan(slot: &Slot<'_>) -> Option<VlanTag> {
     Some(VlanTag { tpid: NonZeroU16::new(tpid).unwrap_or(DOT1Q), tci })
 }
 
-/// Reads a frame that is larger than a slot from the socket's queue. The kernel fills the queue and the
-/// ring under one lock, so both have the same order.
+/// Reads a frame that is larger than a slot from the socket's queue. The kernel fills queue and ring under
+/// one lock, so both have the same order.
 #[cold]
 fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: StampScale) -> Taken {
     if !slot.says(libc::TP_STATUS_COPY) {
@@ -160,11 +161,11 @@ fn take_large(slot: Slot<'_>, socket: BorrowedFd<'_>, pools: &Pools, scale: Stam
     said.compared(bytes.as_ref()).map_or(Taken::Invalid, |said| Taken::Frame(said.frame(bytes)))
 }
 
-/// Gives a slot back unused, and discards the queued frame that belongs to it, if there is one.
+/// Returns a slot to the kernel unused, and discards the queued copy of its frame, if there is one.
 #[cold]
 pub(super) fn discard(slot: Slot<'_>, socket: BorrowedFd<'_>) {
     if slot.says(libc::TP_STATUS_COPY) {
-        // Reading fewer bytes discards the rest.
+        // Reading fewer bytes than the frame has discards the rest.
         let _forgotten = sys::receive(socket, &mut [0; VNET_HEADER_BYTES]);
     }
     slot.give_back();
@@ -181,7 +182,7 @@ mod tests {
     use super::super::ring::RingMap;
     use super::*;
 
-    /// The checksum status of a frame whose ring slot has `status` and `checksum`.
+    /// Fills a slot with `status` and `checksum`, and converts it to a frame.
     fn taken(status: u32, checksum: ChecksumStatus) -> Frame<DeviceBuf> {
         let map = RingMap::anonymous(64, 1_600);
         let offload = Offload { checksum, ..Offload::default() };

@@ -1,4 +1,4 @@
-//! Makes a TAP or TUN interface, or takes over a persistent one and restores it at the end.
+//! Creates a TAP or TUN interface, or takes over a persistent one and restores its settings at the end.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,26 +18,26 @@ use crate::statistics::Statistics;
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
-/// The least that the queue before a TAP holds, in packets. The kernel drops what it has no room for, and does not
-/// make the sender wait. A host sends up to a million packets a second, so this is what arrives while rxo does not run
-/// for 4 ms, the longest turn of another process on the same core.
+/// The smallest capacity of the queue before a TAP, in packets. When the queue is full the kernel drops
+/// packets, and does not make the sender wait. A host sends up to a million packets a second, so the queue
+/// bridges 4 ms without a read, the longest time slice of another process on the same core.
 const QUEUE_PACKETS: u32 = 4_096;
 
 /// The largest MTU of a TAP.
 pub(super) const LARGEST_MTU: u32 = 65_521;
 
-/// A TAP or TUN interface that this process serves.
+/// A TAP or TUN interface whose other side is this process.
 ///
-/// If it did not exist before, the kernel removes it when the last of `Tap`, its sources and its sinks
-/// is dropped, and when the process is killed. A persistent interface gets back the MTU, the queue
-/// length and the state (up or down) that it had.
+/// If the interface did not exist before, the kernel removes it when the last of `Tap`, its sources and its
+/// sinks is dropped, and when the process is killed. A persistent interface gets back its former MTU, queue
+/// length and state (up or down).
 #[derive(Debug)]
 pub struct Tap {
     device: Arc<TapDevice>,
 }
 
 impl Tap {
-    /// Makes the interface `name`, or takes over a persistent one that no process serves.
+    /// Creates the interface `name`, or takes over a persistent one that no other process has open.
     ///
     /// # Errors
     /// If the name is taken, or `/dev/net/tun` or privilege is missing.
@@ -45,28 +45,28 @@ impl Tap {
         Ok(Self { device: Arc::new(TapDevice::open(name, kind)?) })
     }
 
-    /// What it carries.
+    /// Returns whether the interface carries Ethernet frames or IP packets.
     #[must_use]
     pub fn kind(&self) -> TapKind {
         self.device.kind
     }
 
-    /// The interface, to bring it up and to read its settings.
+    /// Returns the interface, to bring it up and to read its settings.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.device.interface
     }
 
-    /// The descriptor that keeps the interface.
+    /// Returns the descriptor that keeps the interface alive.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
 
-    /// Sets the MTU, in bytes, at most 65,521. Call it before making sources and sinks, which read the
-    /// MTU once.
+    /// Sets the MTU, in bytes, at most 65,521. Call it before creating sources and sinks, which read the MTU
+    /// only once.
     ///
     /// # Errors
-    /// If it is too large or the system refuses.
+    /// If the MTU is too large or the system refuses.
     pub fn set_mtu(&self, mtu: u32) -> Result<(), DeviceError> {
         if mtu > LARGEST_MTU {
             return Err(DeviceError::Usage(format!(
@@ -77,7 +77,7 @@ impl Tap {
         self.device.interface.set_mtu(mtu)
     }
 
-    /// Makes a source of the packets that the host's stack sends into the interface.
+    /// Creates a source of the packets that the host's stack sends into the interface.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -85,7 +85,7 @@ impl Tap {
         TapSource::new(Arc::clone(&self.device))
     }
 
-    /// Makes a sink for packets that the host's stack receives from the interface. Make it on the thread
+    /// Creates a sink for packets that the host's stack receives from the interface. Create it on the thread
     /// that uses it: it cannot move to another.
     ///
     /// # Errors
@@ -95,19 +95,19 @@ impl Tap {
     }
 }
 
-/// The interface, shared by sources and sinks.
+/// The open interface, shared by sources and sinks.
 #[derive(Debug)]
 pub(super) struct TapDevice {
-    /// As the user wrote it: `tap:rxo0`.
+    /// The device's name as the user wrote it: `tap:rxo0`.
     pub(super) label: String,
     pub(super) kind: TapKind,
     pub(super) interface: Interface,
-    /// What the kernel accepts.
+    /// The offloads that the kernel has accepted.
     pub(super) offloads: Offloads,
     file: File,
     before: Option<Before>,
     statistics: Option<Statistics>,
-    /// What the interface had dropped before it was opened.
+    /// The packets that the interface had dropped before it was opened.
     dropped_before: u64,
 }
 
@@ -136,14 +136,14 @@ impl TapDevice {
         device.offloads = offload::enable(device.file.as_fd(), kind)
             .map_err(|e| fault::opening(&device.label, e))?;
         if device.interface.queue_packets()? < QUEUE_PACKETS {
-            // The owner of a persistent interface may serve it without the privilege to change it.
+            // The owner of a persistent interface may open it without the privilege to change it.
             let _shorter_is_fine = device.interface.set_queue_packets(QUEUE_PACKETS);
         }
         device.dropped_before = device.dropped();
         Ok(device)
     }
 
-    /// A device that reads and writes `descriptor`.
+    /// Creates a device that reads and writes `descriptor`.
     #[cfg(test)]
     pub(super) fn for_tests(descriptor: std::os::fd::OwnedFd) -> Self {
         let file = File::from(descriptor);
@@ -154,14 +154,14 @@ impl TapDevice {
         Self { label, kind, interface, offloads, file, before, statistics, dropped_before }
     }
 
-    /// Packets of the stack that the kernel has dropped since the device was opened, because the queue was full; 0 if
-    /// the kernel does not say.
+    /// Returns how many packets of the host's stack the kernel has dropped since the device was opened,
+    /// because the queue was full; 0 if unknown.
     pub(super) fn dropped(&self) -> u64 {
         let now = self.statistics.as_ref().and_then(Statistics::read);
         now.map_or(0, |now| now.sent_drops.saturating_sub(self.dropped_before))
     }
 
-    /// What an error on the descriptor means.
+    /// Converts an error of the descriptor to the error for the caller.
     pub(super) fn lost(&self, error: io::Error) -> DeviceError {
         if fault::means_gone(&error) {
             DeviceError::Gone(self.label.clone())
@@ -170,7 +170,7 @@ impl TapDevice {
         }
     }
 
-    /// The descriptor, to read and write.
+    /// Returns the file, for reading and writing packets.
     pub(super) const fn file(&self) -> &File {
         &self.file
     }
@@ -198,7 +198,7 @@ impl Before {
         Ok(Self { mtu, up: interface.is_up()?, queue_packets, header_bytes })
     }
 
-    /// Restores each setting on its own: if one fails (the interface may be gone), the others follow.
+    /// Restores each setting on its own: if one fails (the interface may be gone), the next are still tried.
     fn put_back(&self, interface: &Interface, file: &File) {
         let _unless_gone = offload::disable(file.as_fd());
         let _unless_gone = offload::set_header_bytes(file.as_fd(), self.header_bytes);

@@ -1,4 +1,4 @@
-//! The rows of TAP and TUN in the table of device kinds.
+//! Rows of the device kinds `tap` and `tun` in the table of kinds.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,11 +11,11 @@ use crate::device::{
 };
 use crate::interface::Interface;
 
-/// Ethernet frames from and to the host's stack.
+/// The kind that exchanges Ethernet frames with the host's stack.
 pub(crate) const TAP: DeviceKind =
     row(TapKind::Tap, "tap", |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tap)?)));
 
-/// IP packets from and to the host's stack.
+/// The kind that exchanges IP packets with the host's stack.
 pub(crate) const TUN: DeviceKind =
     row(TapKind::Tun, "tun", |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tun)?)));
 
@@ -31,7 +31,7 @@ const fn row(kind: TapKind, prefix: &'static str, attach: Attach) -> DeviceKind 
     }
 }
 
-/// An interface that does not exist yet will be made.
+/// Returns the MTU of an existing interface; `None` if rxo will create it.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     match Interface::find(device.name()) {
         Err(DeviceError::Usage(_)) => Ok(None),
@@ -56,7 +56,7 @@ impl DeviceHandle for Tap {
 }
 
 impl Device {
-    /// Opens both ends of a TAP or TUN.
+    /// Opens source and sink of a TAP or TUN.
     ///
     /// # Errors
     /// If the interface is gone or refuses the options.

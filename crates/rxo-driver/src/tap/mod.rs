@@ -1,8 +1,8 @@
 //! TAP and TUN: an interface whose other side is this process.
 //!
-//! * [`Tap`] makes the interface or takes over a persistent one, and puts it back at the end.
-//! * [`TapSource`] reads what the host's stack sends; GSO frames stay whole.
-//! * [`Tap::sink`] makes a sink that gives the host's stack aggregates, gathered from their pieces
+//! * [`Tap`] creates the interface or takes over a persistent one, and restores that at the end.
+//! * [`TapSource`] reads the packets that the host's stack sends; GSO frames stay whole.
+//! * [`Tap::sink`] creates a sink that passes aggregates to the host's stack, gathered from their pieces
 //!   without a copy.
 //!
 //! All three share one descriptor; the interface lives until the last of them is dropped.
@@ -26,7 +26,7 @@ pub(crate) use probe::{Offered, probe};
 pub use sink::SubmitMode;
 pub use source::TapSource;
 
-/// Shows the host that a TAP has carrier, or has none. `tap` is the descriptor that keeps it.
+/// Sets the carrier of a TAP, which the host sees. `tap` is the descriptor that keeps the TAP alive.
 ///
 /// # Errors
 /// On kernels before Linux 5.0.
@@ -34,7 +34,7 @@ pub(crate) fn set_carrier(tap: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
     offload::set_carrier(tap, is_on)
 }
 
-/// What the interface carries.
+/// The kind of packets that the interface carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TapKind {
     /// Ethernet frames.
@@ -44,7 +44,7 @@ pub enum TapKind {
 }
 
 impl TapKind {
-    /// What a frame begins with.
+    /// Returns the link layer of the interface's frames.
     #[must_use]
     pub const fn link(self) -> LinkKind {
         match self {

@@ -1,4 +1,4 @@
-//! The ioctls of `/dev/net/tun`.
+//! Offloads and other ioctls of `/dev/net/tun`.
 #![allow(unsafe_code, reason = "tun ioctls take pointers or numbers")]
 
 use std::io;
@@ -10,8 +10,8 @@ use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES};
 use super::TapKind;
 use crate::sys;
 
-/// The offloads that the stack may use towards us, and accepts from us: checksums, TCP GSO, and what newer kernels know:
-/// UDP GSO (6.2), tunnels over UDP (6.17). The sets are tried in order until the kernel accepts one.
+/// The sets of offloads for both directions, tried in this order until the kernel accepts one: checksums and
+/// TCP GSO; UDP GSO since Linux 6.2; tunnels over UDP since 6.17.
 const OFFLOADS: [Offloads; 4] = {
     let all = Offloads { tcp: true, ecn: true, udp: true, tunnels: true };
     let none = Offloads { tcp: false, ecn: false, udp: false, tunnels: false };
@@ -19,24 +19,24 @@ const OFFLOADS: [Offloads; 4] = {
     [all, without_tunnels, Offloads { udp: false, ..without_tunnels }, none]
 };
 
-/// What the kernel accepts beside partial checksums.
+/// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offloads {
-    /// GSO frames of TCP.
+    /// `true` for GSO frames of TCP.
     pub(super) tcp: bool,
     ecn: bool,
-    /// GSO frames of UDP.
+    /// `true` for GSO frames of UDP.
     pub(super) udp: bool,
-    /// GSO frames in tunnels over UDP.
+    /// `true` for GSO frames in tunnels over UDP.
     pub(super) tunnels: bool,
 }
 
-/// Of `linux/if_tun.h`, not in `libc` yet.
+/// Flags of `linux/if_tun.h` that `libc` does not define yet.
 const TUN_F_UDP_TUNNEL_GSO: c_uint = 0x80;
 const TUN_F_UDP_TUNNEL_GSO_CSUM: c_uint = 0x100;
 
 impl Offloads {
-    /// The length of the header before every packet, in bytes.
+    /// Returns the length of the header before every packet, in bytes.
     pub(super) const fn header_bytes(self) -> usize {
         if self.tunnels { TUNNEL_HEADER_BYTES } else { VNET_HEADER_BYTES }
     }
@@ -51,7 +51,7 @@ impl Offloads {
     }
 }
 
-/// Makes the interface `name` or takes it over, with a `virtio_net_hdr` before every packet.
+/// Creates the interface `name` or takes it over, with a `virtio_net_hdr` before every packet.
 pub(super) fn attach(tun: BorrowedFd<'_>, kind: TapKind, name: &str) -> io::Result<()> {
     let mut request =
         sys::interface_request(name).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -65,7 +65,7 @@ pub(super) fn attach(tun: BorrowedFd<'_>, kind: TapKind, name: &str) -> io::Resu
     Ok(())
 }
 
-/// The length of the header before every packet, in bytes.
+/// Returns the length of the header before every packet, in bytes.
 pub(super) fn header_bytes(tun: BorrowedFd<'_>) -> io::Result<c_int> {
     let mut bytes: c_int = 0;
     // SAFETY: this request writes an `int`.
@@ -73,14 +73,14 @@ pub(super) fn header_bytes(tun: BorrowedFd<'_>) -> io::Result<c_int> {
     Ok(bytes)
 }
 
-/// Sets that length.
+/// Sets the length of the header before every packet, in bytes.
 pub(super) fn set_header_bytes(tun: BorrowedFd<'_>, mut bytes: c_int) -> io::Result<()> {
     // SAFETY: this request reads an `int`.
     unsafe { sys::ioctl(tun, libc::TUNSETVNETHDRSZ as c_ulong, &mut bytes) }?;
     Ok(())
 }
 
-/// Shows the host that the interface has carrier, or has none: then it sends nothing there.
+/// Sets the interface's carrier. While it is off, the host sends nothing to the interface.
 pub(super) fn set_carrier(tun: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
     let mut is_on = c_int::from(is_on);
     // SAFETY: this request reads an `int`.
@@ -88,8 +88,9 @@ pub(super) fn set_carrier(tun: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Enables as many offloads as the kernel knows, and sets the length of the header that they need. Returns them. Of a TUN
-/// the kernel checks a tunnel's offsets as if there were an Ethernet header, so it gets none.
+/// Enables as many offloads as the kernel supports, sets the header length that they need, and returns them.
+/// A TUN gets no tunnel offload, because the kernel checks tunnel offsets as if there were an Ethernet
+/// header.
 pub(super) fn enable(tun: BorrowedFd<'_>, kind: TapKind) -> io::Result<Offloads> {
     let mut result = Ok(Offloads::default());
     for offloads in OFFLOADS.into_iter().filter(|it| !it.tunnels || kind == TapKind::Tap) {

@@ -1,4 +1,4 @@
-//! Finds what the kernel offers to a TAP, by one that nobody else sees.
+//! Probe: finds which offloads the kernel offers, by a TAP that other programs do not see.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,28 +10,28 @@ use super::device::open_tun;
 use super::{TapKind, offload};
 use crate::{fault, sys};
 
-/// Offloads that the kernel accepts beside partial checksums.
+/// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
-    /// GSO frames of TCP.
+    /// `true` for GSO frames of TCP.
     pub(crate) tcp: bool,
-    /// GSO frames of UDP, from Linux 6.2 on.
+    /// `true` for GSO frames of UDP, since Linux 6.2.
     pub(crate) udp: bool,
-    /// GSO frames in tunnels over UDP, from Linux 6.17 on.
+    /// `true` for GSO frames in tunnels over UDP, since Linux 6.17.
     pub(crate) tunnels: bool,
     /// The length of the header before each packet, in bytes.
     pub(crate) header_bytes: usize,
 }
 
-/// Makes a TAP, asks the kernel, and removes the TAP. All this happens in a network namespace that ends with it, or, without
-/// the privilege for that, in this one.
+/// Creates a TAP, tests its offloads, and removes it. This happens in a temporary network namespace or,
+/// without the privilege for one, in the present namespace.
 ///
 /// # Errors
 /// If `/dev/net/tun` or privilege is missing.
 pub(crate) fn probe() -> Result<Offered, DeviceError> {
     thread::scope(|scope| {
         let probe = || {
-            // Programs that follow interfaces then see none come and go.
+            // In a namespace of its own, the TAP does not appear to programs that watch interfaces.
             _ = sys::own_network();
             probe_here()
         };
@@ -45,7 +45,7 @@ pub(crate) fn probe() -> Result<Offered, DeviceError> {
 
 fn probe_here() -> Result<Offered, DeviceError> {
     let file = open_tun("a TAP")?;
-    // The kernel puts a number for `%d`.
+    // The kernel replaces `%d` by a number.
     offload::attach(file.as_fd(), TapKind::Tap, "rxo-probe%d").map_err(refused)?;
     let offloads = offload::enable(file.as_fd(), TapKind::Tap).map_err(refused)?;
     Ok(Offered {

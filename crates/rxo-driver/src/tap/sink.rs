@@ -1,4 +1,4 @@
-//! Writes packets to the host's stack.
+//! Sink of a TAP or TUN: passes packets to the host's stack.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,19 +17,20 @@ use crate::uring::Uring;
 /// The largest GSO frame that the kernel accepts as an IP packet, in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
-/// How writes are submitted to the kernel.
+/// The way in which writes are submitted to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SubmitMode {
-    /// Many at once through io_uring if the system has it, otherwise one at a time.
+    /// Many writes at once through io_uring if the system has it, otherwise one at a time.
     #[default]
     Auto,
-    /// One system call for each.
+    /// One system call for each packet.
     Writev,
-    /// Many at once through io_uring, or not at all.
+    /// Many writes at once through io_uring; opening fails if the system lacks it.
     Uring,
 }
 
-/// Writes into a TAP or TUN: to the host's stack, as if it had arrived there.
+/// The port of a TAP or TUN. The host's stack receives the written packets as if they had arrived by an
+/// interface.
 #[derive(Debug)]
 pub(super) struct TapPort {
     device: Arc<TapDevice>,
@@ -37,7 +38,7 @@ pub(super) struct TapPort {
     mtu: u32,
 }
 
-/// How it writes.
+/// The writer for the chosen [`SubmitMode`].
 #[derive(Debug)]
 enum TapWriter {
     Writev(Writev<TapDevice>),
@@ -74,7 +75,7 @@ impl Port for TapPort {
         Some(&self.device.interface)
     }
 
-    /// A TAP or TUN that is down refuses packets, and accepts them again when it is up.
+    /// Returns `None` while the interface is down: it refuses packets, and accepts them again when it is up.
     fn lost(&self, error: io::Error) -> Option<DeviceError> {
         (!fault::means_down(&error)).then(|| self.device.lost(error))
     }

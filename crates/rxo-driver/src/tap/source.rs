@@ -1,4 +1,4 @@
-//! Reads the packets that the host's stack sends.
+//! Source of a TAP or TUN: the packets that the host's stack sends.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,16 +14,16 @@ use crate::clock;
 use crate::device::SystemSource;
 use crate::gate;
 
-/// Buffers of 64 KiB: two default budgets.
+/// The number of 64 KiB buffers: enough for two batches of the default budget.
 const BUFFERS: usize = 128;
 
-/// How many packets one call discards at most, so that it ends whatever the stack sends.
+/// The most packets that one call discards, so that it ends regardless of what the stack sends.
 const MOST_DISCARDS: usize = 4_096;
 
-/// Gives the packets that the host's stack sends, one in each read. GSO frames stay whole.
+/// Reads the packets that the host's stack sends, one per system call. GSO frames stay whole.
 ///
-/// The time of arrival is the time of the first read of a batch. The stack does not report when it sent
-/// a packet, only that it did so before.
+/// The arrival time is the time of the first read of a batch, because the stack does not report when it sent
+/// a packet.
 #[derive(Debug)]
 pub struct TapSource {
     device: Arc<TapDevice>,
@@ -39,7 +39,7 @@ impl TapSource {
         Ok(Self { device, pool, mtu, counters: SourceCounters::default() })
     }
 
-    /// Reads one packet.
+    /// Reads one packet. Does not block.
     fn read(&mut self) -> Result<Read, DeviceError> {
         let Some(mut buffer) = self.pool.take() else { return Ok(Read::Nothing) };
         let read = loop {
@@ -49,7 +49,7 @@ impl TapSource {
             }
         };
         match read {
-            // The kernel cut a packet that fills the buffer.
+            // A packet that fills the buffer was truncated by the kernel.
             Ok(bytes) if bytes == buffer.capacity() => Ok(Read::CutShort),
             Ok(bytes) => {
                 buffer.truncate(bytes);
@@ -65,12 +65,12 @@ impl TapSource {
     }
 }
 
-/// The outcome of a read.
+/// The outcome of one read.
 enum Read {
     Packet(VnetHeader, DeviceBuf),
-    /// A packet over 64 KiB, which the stack makes only if `gso_max_size` was raised.
+    /// A packet over 64 KiB, which the stack sends only if `gso_max_size` was raised.
     CutShort,
-    /// There is no packet, or no free buffer for it.
+    /// No packet is waiting, or no buffer is free.
     Nothing,
 }
 
@@ -124,7 +124,8 @@ impl FrameSource for TapSource {
         Some(BUFFERS)
     }
 
-    /// Asks the kernel what it has dropped. An interface that is gone cannot say; what it said before counts.
+    /// Returns the counters, including the kernel's drops. If the interface is gone, the last known value of
+    /// these stays.
     fn counters(&mut self) -> SourceCounters {
         self.counters.ring_drops = self.counters.ring_drops.max(self.device.dropped());
         self.counters

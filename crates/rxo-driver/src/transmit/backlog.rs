@@ -1,22 +1,21 @@
-//! Backlog: copies of packets for which the device had no room, in order.
+//! Backlog: copies of packets that a full device could not take, in order.
 //!
-//! It is separate so that its bounds can be tested alone. Contract: it reserves all memory at the
-//! start, and touches none before the first packet. It refuses a packet that does not fit; the caller
-//! counts that packet.
+//! Separate so that its bounds can be tested alone. Contract: reserves all memory at the start, and touches
+//! none before the first packet. Refuses a packet that does not fit; the caller counts that packet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use rxo_frame::{Frame, Gather, Instant, Offload};
 
-/// Room for one batch of the largest packets, 64 of 64 KiB. More is not needed, because the owner of a
-/// blocked sink stops reading for it.
+/// The capacity in bytes: one batch of the largest packets, 64 of 64 KiB. More is not needed, because the
+/// owner of a blocked sink stops reading frames for it.
 const MOST_BYTES: usize = 64 * (64 << 10);
 
-/// The most packets, whatever their size.
+/// The capacity in packets, whatever their size.
 const MOST_PACKETS: usize = 4_096;
 
-/// The packets that wait for room.
+/// The packets that wait until the device has free space.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     bytes: Vec<u8>,
@@ -39,7 +38,7 @@ impl Backlog {
         self.packets.len()
     }
 
-    /// Appends a copy of `packet`, of all its pieces. Returns `false` and keeps nothing if it does not fit.
+    /// Appends a copy of `packet`. Returns `false` and stores nothing if it does not fit.
     pub(crate) fn push<'a>(&mut self, packet: impl Gather<'a>) -> bool {
         let start = self.bytes.len();
         let end = start + packet.byte_len();
@@ -53,12 +52,12 @@ impl Backlog {
         true
     }
 
-    /// The packets, oldest first.
+    /// Iterates over the packets, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Frame<&[u8]>> {
         self.packets.iter().map(|packet| packet.with_bytes(&self.bytes[packet.bytes.clone()]))
     }
 
-    /// Removes the `count` oldest packets. The memory is free again when all are removed.
+    /// Removes the `count` oldest packets. Their memory is reused only once all packets are removed.
     pub(crate) fn forget(&mut self, count: usize) {
         self.packets.drain(..count);
         if self.packets.is_empty() {

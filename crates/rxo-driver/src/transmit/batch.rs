@@ -1,8 +1,8 @@
-//! Encoded packets: for each a `virtio_net_hdr` and a list of pieces to gather.
+//! Batch of encoded packets: for each packet a `virtio_net_hdr` and a list of pieces to gather.
 //!
-//! Encoding is separate from submitting so that every sink encodes alike. Contract: no payload is
-//! copied, and each packet has a header of its own. A [`Batch`] borrows the pieces for `'a`, and
-//! clears its pointers to them when it is dropped.
+//! Separate from submission so that every sink encodes in the same way. Contract: no payload is copied, and
+//! each packet has a header of its own. A [`Batch`] borrows the pieces for `'a`, and clears its pointers to
+//! them when it is dropped.
 #![allow(unsafe_code, reason = "pieces are handed to the kernel as pointers and lengths")]
 
 use std::marker::PhantomData;
@@ -12,34 +12,36 @@ use libc::iovec;
 use rxo_frame::{Gather, Gso, GsoKind, GsoTunnel, LinkKind, VlanTag};
 use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
-/// The most pieces that the kernel accepts for one packet, its header included.
+/// The most pieces that the kernel accepts for one packet, including its header.
 pub(crate) const MOST_PIECES: usize = libc::UIO_MAXIOV as usize;
 
-/// A VLAN tag follows the two Ethernet addresses.
+/// The length of the two Ethernet addresses, after which a VLAN tag is inserted.
 const ADDRESS_BYTES: usize = 12;
 const TAG_BYTES: usize = 4;
 
-/// Room for the longest `virtio_net_hdr`, followed by the VLAN tag to be inserted into the frame, if there is one.
+/// Space for the longest `virtio_net_hdr`, followed by the VLAN tag to insert into the frame, if there is
+/// one.
 type Head = [u8; TUNNEL_HEADER_BYTES + TAG_BYTES];
 
-/// In which form a device takes packets.
+/// The form in which a device accepts packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
-    /// What a packet begins with.
+    /// The link layer of the packets.
     pub(crate) link: LinkKind,
-    /// Whether the header can name a tunnel over UDP. It is longer then.
+    /// `true` if the header can describe a tunnel over UDP; the header is longer then.
     pub(crate) takes_tunnels: bool,
-    /// Whether the device divides GSO frames of UDP, which are trains of datagrams.
+    /// `true` if the device segments GSO frames of UDP, which are trains of datagrams.
     pub(crate) takes_trains: bool,
 }
 
 impl Form {
-    /// Ethernet frames behind headers that name no tunnel.
+    /// Ethernet frames behind headers without a tunnel.
     #[cfg(test)]
     pub(crate) const ETHERNET: Self =
         Self { link: LinkKind::Ethernet, takes_tunnels: false, takes_trains: false };
 
-    /// Whether a GSO frame must be cut into its segments here, because no header can say what the device is to do.
+    /// Returns `true` if a GSO frame must be segmented here, because the header cannot describe its tunnel to
+    /// the device.
     #[inline]
     pub(crate) fn must_cut(self, gso: Option<Gso>) -> bool {
         let tunnel = gso.and_then(|gso| gso.tunnel);
@@ -51,18 +53,18 @@ impl Form {
     }
 }
 
-/// One packet of a batch.
+/// One encoded packet of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Index of the caller's packet that it is, or is part of.
+    /// The index of the caller's packet that this message contains, in whole or in part.
     pub(crate) item: usize,
-    /// Index of the frame in that packet; `None` for the whole packet.
+    /// The index of the frame within that packet; `None` if the message is the whole packet.
     pub(crate) part: Option<usize>,
-    /// Its length without the header, in bytes.
+    /// The packet's length without the header, in bytes.
     pub(crate) bytes: usize,
-    /// How many original frames are in it.
+    /// The number of original frames in the packet.
     pub(crate) frames: usize,
-    /// Its kind if it is a GSO frame.
+    /// The kind of a GSO frame; `None` for other packets.
     pub(crate) gso: Option<GsoKind>,
     tagged: bool,
     first_piece: usize,
@@ -70,14 +72,14 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// The number of pieces that the packet was given in, without its header and an inserted tag.
+    /// Returns the number of pieces of the caller's packet, without the header and an inserted tag.
     pub(crate) fn pieces(&self) -> usize {
-        // A tag is a piece, and divides another.
+        // An inserted tag is a piece, and splits another piece in two.
         self.pieces - 1 - if self.tagged { 2 } else { 0 }
     }
 }
 
-/// The memory of a batch, reused for the next.
+/// The memory of a batch, reused for the next batch.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     heads: Vec<Head>,
@@ -86,7 +88,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Allocates room for `messages` packets of `pieces` pieces each. It grows for more.
+    /// Allocates memory for `messages` packets of `pieces` pieces each. It grows if a batch needs more.
     pub(crate) fn with_room(messages: usize, pieces: usize) -> Self {
         Self {
             heads: Vec::with_capacity(messages),
@@ -95,7 +97,7 @@ impl Messages {
         }
     }
 
-    /// Begins an empty batch for packets whose pieces live for `'a`.
+    /// Starts an empty batch for packets whose pieces live for `'a`.
     pub(crate) fn begin<'s, 'a>(&'s mut self, form: Form) -> Batch<'s, 'a> {
         self.clear();
         Batch { messages: self, form, pieces_of: PhantomData }
@@ -108,7 +110,7 @@ impl Messages {
     }
 }
 
-/// A batch to which packets are added.
+/// A batch that is being filled with packets.
 pub(crate) struct Batch<'s, 'a> {
     messages: &'s mut Messages,
     form: Form,
@@ -117,8 +119,8 @@ pub(crate) struct Batch<'s, 'a> {
 
 impl<'s, 'a> Batch<'s, 'a> {
     /// Adds a packet. Returns `false` and adds nothing if the packet cannot be encoded: it has too many
-    /// pieces, or a VLAN tag but no Ethernet header, or less than its addresses in the first piece, to insert it
-    /// into.
+    /// pieces, or it has a VLAN tag but no Ethernet header, or its first piece is shorter than the two
+    /// addresses.
     pub(crate) fn push<G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -130,7 +132,7 @@ impl<'s, 'a> Batch<'s, 'a> {
             return false;
         }
         let first_piece = self.messages.pieces.len();
-        // A place for the header. `seal` fills it in, because until then the heads may move.
+        // A placeholder for the header: until `seal`, the heads may move in memory.
         self.messages.pieces.push(piece(&[]));
         let has_place = match vlan {
             None => {
@@ -160,8 +162,8 @@ impl<'s, 'a> Batch<'s, 'a> {
         true
     }
 
-    /// Splits the first slice after the addresses, and leaves a place for the tag between the parts. Returns
-    /// whether the first slice has the addresses.
+    /// Splits the first piece after the addresses, and inserts a placeholder for the tag. Returns `false` if
+    /// the first piece is shorter than the addresses.
     fn push_tagged_pieces<G: Gather<'a>>(&mut self, packet: G) -> bool {
         let pieces = &mut self.messages.pieces;
         let (mut is_first, mut has_place) = (true, false);
@@ -179,12 +181,12 @@ impl<'s, 'a> Batch<'s, 'a> {
         has_place
     }
 
-    /// The form of its packets.
+    /// Returns the form in which the packets are encoded.
     pub(crate) const fn form(&self) -> Form {
         self.form
     }
 
-    /// Whether it has no packets.
+    /// Returns `true` if the batch has no packets.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.list.is_empty()
     }
@@ -204,25 +206,25 @@ impl<'s, 'a> Batch<'s, 'a> {
     }
 }
 
-/// A complete batch.
+/// A complete batch, ready for the kernel.
 pub(crate) struct Sealed<'s, 'a> {
     messages: &'s mut Messages,
     pieces_of: PhantomData<&'a [u8]>,
 }
 
 impl Sealed<'_, '_> {
-    /// The packets in order.
+    /// Returns the packets in order.
     pub(crate) fn list(&self) -> &[Message] {
         &self.messages.list
     }
 
-    /// The header and pieces of the `n`-th packet. They stay valid while this value lives.
+    /// Returns the header and pieces of packet `n`. They stay valid while this value lives.
     pub(crate) fn pieces(&self, n: usize) -> &[iovec] {
         let message = &self.messages.list[n];
         &self.messages.pieces[message.first_piece..message.first_piece + message.pieces]
     }
 
-    /// The header and pieces of the `n`-th packet as bytes.
+    /// Returns the header and pieces of packet `n` as byte slices.
     pub(crate) fn slices(&self, n: usize) -> impl Iterator<Item = &[u8]> {
         self.pieces(n).iter().map(|piece| {
             // SAFETY: `piece` made it of a slice that lives as long as the batch.
@@ -233,12 +235,12 @@ impl Sealed<'_, '_> {
 
 impl Drop for Sealed<'_, '_> {
     fn drop(&mut self) {
-        // The packets may be gone next, so no pointer to them is kept.
+        // The packets may be freed next, so no pointer to them is kept.
         self.messages.clear();
     }
 }
 
-/// A piece to read from. The kernel has one structure for reading and writing.
+/// Wraps bytes as a piece to read from. The kernel uses one structure for reading and writing.
 fn piece(bytes: &[u8]) -> iovec {
     iovec { iov_base: ptr::from_ref(bytes).cast_mut().cast(), iov_len: bytes.len() }
 }

@@ -1,8 +1,8 @@
-//! Cuts GSO frames that no device divides: those of tunnels.
+//! Cutter: segments the GSO frames that no device can segment, which are those of tunnels.
 //!
-//! Separate from the transmitter because it decides nothing. Contract: a batch of segments is in memory at a time, so
-//! that does not grow with their number. It is allocated with the first such frame and stays; a sink that meets none has
-//! none.
+//! Separate from the transmitter because it makes no decisions. Contract: only one batch of segments is in
+//! memory at a time, so memory does not grow with their number. It is allocated for the first such frame and
+//! then kept.
 
 use std::num::NonZeroU16;
 
@@ -15,17 +15,18 @@ use rxo_wire::segmentation::{Checksums, Segments};
 
 use super::batch::Form;
 
-/// Segments that are in memory at the same time: one submission, and what every kernel takes as one train.
+/// The number of segments in memory at the same time: one submission, and the longest train that every kernel
+/// accepts.
 const BATCH: usize = 64;
 
-/// The most bytes of an IP packet.
+/// The largest IP packet, in bytes.
 const MOST_BYTES: usize = 65_535;
 
-/// Where the checksum stands in a UDP header, whose length is 8.
+/// The offset of the checksum in a UDP header, whose length is 8.
 const UDP_CHECKSUM_AT: u16 = 6;
 const UDP_BYTES: usize = 8;
 
-/// Memory for a GSO frame in several pieces, a batch of its segments, and the headers of a train.
+/// Memory for a GSO frame in several pieces, for a batch of its segments, and for the headers of a train.
 #[derive(Debug)]
 pub(super) struct Cutter {
     whole: Vec<u8>,
@@ -34,20 +35,20 @@ pub(super) struct Cutter {
     summer: Summer,
 }
 
-/// The segments of one GSO frame that were not taken yet.
+/// A GSO frame that is being segmented: the segments that remain.
 pub(super) struct Cut<'c> {
     batch: &'c mut Vec<u8>,
     head: &'c mut Vec<u8>,
     segments: Segments<'c>,
-    /// The length of every segment but the last.
+    /// The length of every segment except the last, in bytes.
     segment_bytes: usize,
-    /// Where the UDP header begins, if the segments are sent as the datagrams of a train.
+    /// The offset of the UDP header, if the segments are sent as the datagrams of a train.
     datagrams: Option<usize>,
     checksum: ChecksumStatus,
     vlan: Option<VlanTag>,
 }
 
-/// Segments one behind the other.
+/// Segments stored one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch<'b> {
     bytes: &'b [u8],
@@ -56,8 +57,8 @@ pub(super) struct Batch<'b> {
     vlan: Option<VlanTag>,
 }
 
-/// A batch of segments as one GSO frame: the segments are datagrams with checksums, and a device that knows nothing of
-/// their tunnel can divide it. Its frames are the segments.
+/// A batch of segments as one GSO frame: the segments are UDP datagrams with checksums, so a device that does
+/// not support their tunnel can still segment the frame. Its original frames are the segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train<'b> {
     head: &'b [u8],
@@ -70,8 +71,8 @@ impl Cutter {
         Self { whole, batch, head, summer: Summer::detect() }
     }
 
-    /// Begins to cut a GSO frame for a device of this form. Its segments get partial checksums if it has one, unless
-    /// they form trains. `None` if it cannot be segmented.
+    /// Starts to segment a GSO frame for a device of this form. If the frame has a partial checksum, so do
+    /// its segments, unless they form trains. `None` if the frame cannot be segmented.
     pub(super) fn cut<'c, 'a: 'c>(
         &'c mut self,
         packet: impl Gather<'a>,
@@ -95,12 +96,13 @@ impl Cutter {
     }
 }
 
-/// Whether the segments are datagrams with a checksum, which a device that divides GSO frames of UDP makes.
+/// Returns `true` if the segments are datagrams with a checksum, into which a device can segment GSO frames
+/// of UDP.
 fn forms_trains(gso: Gso) -> bool {
     gso.tunnel.and_then(GsoTunnel::as_udp).is_some_and(|tunnel| tunnel.has_checksum)
 }
 
-/// The bytes of `packet`, which are copied only if they are in several pieces.
+/// Returns the bytes of `packet`; copies them into `whole` only if they are in several pieces.
 fn contiguous<'c, 'a: 'c>(packet: impl Gather<'a>, whole: &'c mut Vec<u8>) -> &'c [u8] {
     let (mut only, mut pieces) = (&[][..], 0);
     packet.for_each_slice(|piece| {
@@ -116,7 +118,8 @@ fn contiguous<'c, 'a: 'c>(packet: impl Gather<'a>, whole: &'c mut Vec<u8>) -> &'
 }
 
 impl Cut<'_> {
-    /// The next segments in order, and if there are several that form a train, that. `None` if there are no more.
+    /// Produces the next segments in order and, if several form a train, also the train. `None` if no
+    /// segments remain.
     pub(super) fn next_batch(&mut self) -> Option<(Batch<'_>, Option<Train<'_>>)> {
         let Self { segment_bytes, datagrams, checksum, vlan, .. } = *self;
         let fit = match datagrams {
@@ -147,7 +150,7 @@ impl Cut<'_> {
 }
 
 impl<'b> Batch<'b> {
-    /// The segments in order.
+    /// Returns the segments in order, as frames.
     pub(super) fn frames(self) -> impl ExactSizeIterator<Item = Frame<&'b [u8]>> {
         let Self { bytes, segment_bytes, checksum, vlan } = self;
         let segments = bytes.chunks(segment_bytes);

@@ -1,23 +1,25 @@
-//! Tells a full queue behind a packet socket from a packet that the kernel refuses for another reason.
+//! Full queue: distinguishes a full queue behind a packet socket from a packet that the kernel refuses for
+//! another reason.
 //!
-//! It is separate because the kernel answers both with the same error, ENOBUFS: the queue of the interface has no
-//! room, or a filter on the way out dropped the packet. Pure. Contract: a packet that would never pass is kept for no
-//! longer than it takes what waits before it to leave.
+//! Separate because the kernel reports both by the same error, ENOBUFS: the interface's queue is full, or an
+//! egress filter dropped the packet. Pure. Contract: a packet that would never pass is retried only until the
+//! bytes queued before it have left.
 
-/// The packet that was refused last, and is to be tried again.
+/// The state of the packet that was refused last and is being retried.
 #[derive(Debug, Default)]
 pub(crate) struct FullQueue {
-    /// How many bytes of ours waited in the kernel when it was first refused.
+    /// The bytes from this socket that were queued in the kernel when the packet was first refused; `None` if
+    /// no packet is being retried.
     waited: Option<u64>,
 }
 
-/// How many times its own bytes must have left before a packet that is still refused is not refused for want of room.
-/// The kernel counts what waits with its overhead: 768 bytes for a frame of 60.
+/// A packet that is still refused after this many times its own length has left is refused for another reason
+/// than a full queue. The kernel counts queued bytes with overhead: 768 bytes for a frame of 60.
 const ROOM_FACTOR: u64 = 16;
 
 impl FullQueue {
-    /// Whether a packet of so many bytes, which was refused while `queued` bytes of ours waited in the kernel, may pass
-    /// once some of those have left.
+    /// Returns `true` if a packet of `packet_bytes` bytes should be retried once queued bytes have left. It
+    /// was refused while `queued` bytes from this socket were in the kernel.
     pub(crate) fn may_pass_later(&mut self, packet_bytes: u64, queued: u64) -> bool {
         let waited = *self.waited.get_or_insert(queued);
         let has_left = waited.saturating_sub(queued);
@@ -28,7 +30,7 @@ impl FullQueue {
         may_pass
     }
 
-    /// A packet was sent, so what is refused next is another.
+    /// Ends the retries of the last packet because a packet was sent; the next refusal is of another packet.
     pub(crate) const fn passed(&mut self) {
         self.waited = None;
     }

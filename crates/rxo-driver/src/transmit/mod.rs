@@ -1,11 +1,11 @@
-//! Sending batches, alike for every sink of this crate.
+//! Transmit: sends batches of packets, in the same way for every sink of this crate.
 //!
-//! From the bottom up: [`batch`] encodes packets, a [`Writer`] submits them, and the [`Transmitter`]
-//! decides what happens when a packet is refused.
+//! The layers from the bottom up: [`batch`] encodes packets, a [`Writer`] submits them, and the
+//! [`Transmitter`] decides what happens when a packet is refused.
 //!
-//! Contract: packets are sent in the order given. If an aggregate is refused, its original frames are
-//! sent in its place. Nothing here waits: packets for which the device has no room are kept in a
-//! bounded [`backlog`], and the caller decides when to go on.
+//! Contract: packets are sent in the order given. If an aggregate is refused, its original frames are sent in
+//! its place. Nothing here blocks: while the device is full, packets are kept in a bounded [`backlog`], and
+//! the caller decides when to resume.
 
 mod backlog;
 pub(crate) mod batch;
@@ -25,10 +25,10 @@ use std::io;
 
 use batch::Sealed;
 
-/// A way to submit encoded packets. It is called once a batch.
+/// A way to submit encoded packets to the kernel, called once per batch.
 pub(crate) trait Writer {
-    /// Submits the packets from index `from` on, in order, and stops at the first that is refused. The
-    /// packets after that one have not been submitted.
+    /// Submits the packets from index `from` on, in order, and stops at the first that is refused. Packets
+    /// after that one are not submitted.
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written;
 }
 
@@ -41,14 +41,14 @@ impl<W: Writer + ?Sized> Writer for Box<W> {
 /// The outcome of a submission: packets were sent, one was refused, or both.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// How many packets were sent.
+    /// The number of packets that were sent.
     pub(crate) sent: usize,
-    /// System calls made.
+    /// The number of system calls made.
     pub(crate) submissions: u64,
-    /// Bytes copied in this process for the packets that were sent; 0 if the system copies.
+    /// The bytes that this process copied for the packets that were sent; 0 if the kernel copies them.
     pub(crate) bytes_copied: u64,
-    /// Pieces that those packets had; 0 if the system copies.
+    /// The number of pieces of the packets that were sent; 0 if the kernel copies them.
     pub(crate) pieces: u64,
-    /// Why the next packet was refused, if it was.
+    /// The error for the packet after those that were sent; `None` if none was refused.
     pub(crate) refused: Option<io::Error>,
 }

@@ -1,26 +1,26 @@
-//! The meaning of the kernel's refusals, and a memory of them.
+//! Refusals: the meaning of a write error, and which kinds of aggregates the kernel has refused.
 
 use std::io;
 
 use rxo_frame::GsoKind;
 
-/// The meaning of a refusal.
+/// The meaning of a write error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No room now. The descriptor becomes writable when there is.
+    /// The device's queue is full. The descriptor becomes writable when there is free space.
     Full,
-    /// A signal interrupted the write: try again.
+    /// A signal interrupted the write, so it must be repeated.
     Interrupted,
-    /// The device is gone or down: no packet can be sent now.
+    /// The device is gone or down, so no packet can be sent now.
     Lost,
-    /// The kernel refuses this packet: a filter on the way out, a lack of memory, or a queue behind the device that others
-    /// fill. The packet is lost, and nothing reports when the next would pass. A queue that is full of our own packets is
-    /// reported as [`Refusal::Full`] ([`FullQueue`](super::full_queue::FullQueue)).
+    /// The kernel refuses this packet because of an egress filter, a lack of memory, or a queue that other
+    /// senders fill. The packet is lost, and nothing reports when the next would pass. A queue full of our
+    /// own packets is reported as [`Refusal::Full`] instead ([`FullQueue`](super::full_queue::FullQueue)).
     Packet,
 }
 
 impl Refusal {
-    /// The meaning of an error of a write.
+    /// Returns the meaning of a write error.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => Self::Full,
@@ -38,14 +38,15 @@ impl Refusal {
     }
 }
 
-/// After so many aggregates that were sent as single frames, the next is tried whole again. A kernel
-/// that does not know a kind refuses all of them, but one odd packet must not cost the gain for good.
+/// The number of aggregates of a refused kind that are sent as single frames before one is tried whole again.
+/// A kernel that does not support a kind refuses all of them, but one odd packet must not cost the gain
+/// forever.
 pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 
-/// Which kinds of aggregate the kernel has refused.
+/// The kinds of aggregates that the kernel has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
-    /// How many more aggregates of each kind are sent as single frames.
+    /// The number of further aggregates of each kind that are sent as single frames.
     not_worth_trying: [u16; KINDS],
     said: [bool; KINDS],
 }
@@ -53,7 +54,8 @@ pub(crate) struct Refused {
 const KINDS: usize = 5;
 
 impl Refused {
-    /// Whether to send the next aggregate of this kind as single frames at once.
+    /// Returns `true` if the next aggregate of this kind must be sent as single frames at once, and counts
+    /// it.
     pub(crate) fn skip(&mut self, kind: GsoKind) -> bool {
         let left = &mut self.not_worth_trying[index(kind)];
         let skip = *left > 0;
@@ -61,7 +63,7 @@ impl Refused {
         skip
     }
 
-    /// Remembers a refusal. Returns whether it is the first of its kind, which the user should see.
+    /// Records a refusal of this kind. Returns `true` if it is the first, which the user should see.
     pub(crate) fn remember(&mut self, kind: GsoKind) -> bool {
         self.not_worth_trying[index(kind)] = TRY_AGAIN_AFTER;
         !std::mem::replace(&mut self.said[index(kind)], true)

@@ -1,4 +1,4 @@
-//! Many packets in one system call, on a socket.
+//! Writer for sockets: sends many packets in one system call.
 #![allow(unsafe_code, reason = "sendmmsg takes pointers")]
 
 use std::io;
@@ -12,7 +12,7 @@ use super::full_queue::FullQueue;
 use super::{Writer, Written};
 use crate::sys;
 
-/// Sends on a socket that is bound to an interface.
+/// Sends packets on a socket that is bound to an interface.
 #[derive(Debug)]
 pub(crate) struct SendMmsg {
     socket: OwnedFd,
@@ -29,7 +29,7 @@ impl SendMmsg {
         self.socket.as_fd()
     }
 
-    /// Sends the packets from index `from` on. Returns how many were sent.
+    /// Sends the packets from index `from` on. Returns the number of packets sent.
     fn send(&mut self, batch: &Sealed<'_, '_>, from: usize) -> io::Result<usize> {
         self.headers.clear();
         self.headers.extend((from..batch.list().len()).map(|n| header(batch, n)));
@@ -42,7 +42,7 @@ impl SendMmsg {
         sent
     }
 
-    /// Whether a packet of so many bytes was refused because ours fill the queue of the interface.
+    /// Returns `true` if the packet was refused because packets from this socket fill the interface's queue.
     fn is_crowded(&mut self, error: &io::Error, packet_bytes: usize) -> bool {
         is_no_buffers(error)
             && sys::unsent_bytes(self.socket())
@@ -55,13 +55,13 @@ impl Writer for SendMmsg {
         let mut submissions = 1;
         let sent = self.send(batch, from).or_else(|error| {
             if self.is_crowded(&error, batch.list()[from].bytes) {
-                // As if there were no room on the socket.
+                // Reported like a full socket, so that the packet is kept and retried.
                 return Err(io::Error::from_raw_os_error(libc::EAGAIN));
             }
             if !is_no_buffers(&error) {
                 return Err(error);
             }
-            // The queue may have made room since.
+            // The queue may have free space by now.
             submissions += 1;
             self.send(batch, from)
         });

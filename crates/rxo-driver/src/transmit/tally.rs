@@ -1,4 +1,4 @@
-//! The totals of a sink, and what it remembers of kinds that were refused.
+//! Tally: the counters of a sink, and its memory of refused kinds of aggregates.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::backlog::Backlog;
 use super::batch::{Batch, Sealed};
 use super::refusal::{Refused, TRY_AGAIN_AFTER};
 
-/// Totals and refusals.
+/// The counters of a sink, refused kinds, and a notice for the user.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) counters: SinkCounters,
@@ -20,7 +20,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds a packet whole, or its original frames if its kind was refused.
+    /// Encodes a packet as a whole, or as its original frames if its kind was refused.
     pub(super) fn encode<'a, G: Gather<'a>>(
         &mut self,
         batch: &mut Batch<'_, 'a>,
@@ -68,7 +68,7 @@ impl Tally {
         }
     }
 
-    /// Remembers the first segments that had to be sent singly, which the user should know of once.
+    /// Sets the notice about segments that are sent one by one; only the first time.
     pub(super) fn note_cut(&mut self) {
         if !self.has_cut {
             self.has_cut = true;
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Counts a GSO frame that was cut into so many segments; without any it is dropped.
+    /// Counts a GSO frame that was cut into `segments` segments; with 0 it counts as dropped.
     pub(super) fn count_segments(&mut self, segments: usize) {
         self.counters.fallbacks += 1;
         match segments.checked_sub(1) {
@@ -85,7 +85,7 @@ impl Tally {
         }
     }
 
-    /// Keeps a copy of a packet, and drops it if there is no room.
+    /// Stores a copy of a packet in the backlog; counts it as dropped if the backlog is full.
     pub(super) fn keep_copy<'a>(&mut self, backlog: &mut Backlog, packet: impl Gather<'a>) {
         if backlog.push(packet) {
             self.counters.bytes_copied_aside += packet.byte_len() as u64;
@@ -94,13 +94,13 @@ impl Tally {
         }
     }
 
-    /// Counts a packet of so many frames as dropped.
+    /// Counts a packet of `frames` frames as dropped.
     pub(super) fn drop_packet(&mut self, frames: usize) {
         self.counters.dropped += 1;
         self.counters.dropped_frames += frames as u64;
     }
 
-    /// Counts an aggregate that was refused. If the kernel does not support its kind, remembers that.
+    /// Counts an aggregate that was refused. If the kernel does not support its kind, records that.
     pub(super) fn count_fallback(&mut self, kind: Option<GsoKind>, error: &io::Error) {
         self.counters.fallbacks += 1;
         let not_supported = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP));
@@ -114,7 +114,8 @@ impl Tally {
 pub(super) const CUT_NOTICE: &str = "the device does not segment the GSO frames of a tunnel that pass; their segments are sent one \
                           by one, which costs more; a tunnel over UDP needs that only without outer checksums";
 
-/// What the user should know of the first refusal of a kind. A receiver without the offload for it is no error.
+/// Returns the notice for the user about the first refusal of a kind. A receiver without the offload for it
+/// is not an error.
 fn refused_notice(kind: GsoKind, error: &io::Error) -> String {
     let what = match kind {
         GsoKind::TcpV4 => "an aggregate of TCP over IPv4",

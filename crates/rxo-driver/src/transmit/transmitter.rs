@@ -1,5 +1,5 @@
-//! Sends packets through a [`Writer`] and accounts for every frame: it was sent, dropped, or kept
-//! because the device has no room.
+//! Transmitter: sends packets by a [`Writer`] and accounts for every frame, which is sent, dropped, or kept
+//! while the device is full.
 
 use std::{io, iter, mem};
 
@@ -16,10 +16,10 @@ use super::tally::Tally;
 /// The most packets in one submission.
 const CHUNK: usize = 64;
 
-/// Pieces for each packet for which room is allocated at the start.
+/// The number of pieces per packet for which memory is allocated at the start.
 const USUAL_PIECES: usize = 48;
 
-/// A writer, the packets that it keeps, and its totals.
+/// A writer, the packets kept for a full device, and the counters.
 #[derive(Debug)]
 pub(crate) struct Transmitter<W> {
     writer: W,
@@ -31,13 +31,13 @@ pub(crate) struct Transmitter<W> {
     tally: Tally,
 }
 
-/// Why submitting a batch stopped.
+/// The reason why the submission of a batch stopped.
 enum Stop {
     /// All packets were sent.
     Done,
-    /// The `n`-th packet was refused.
+    /// The packet with this index was refused.
     Refused(usize, io::Error),
-    /// There is no room for the `n`-th packet.
+    /// The device was full at the packet with this index.
     Full(usize),
 }
 
@@ -58,7 +58,7 @@ impl<W: Writer> Transmitter<W> {
         self.tally.counters
     }
 
-    /// One line that the user should see, once.
+    /// Returns a line that the user should see, each line once; `None` if there is none.
     pub(crate) fn take_notice(&mut self) -> Option<String> {
         self.tally.notice.take()
     }
@@ -71,20 +71,20 @@ impl<W: Writer> Transmitter<W> {
         &mut self.writer
     }
 
-    /// Whether it keeps packets for which there was no room.
+    /// Returns `true` if packets are kept because the device was full.
     pub(crate) fn is_blocked(&self) -> bool {
         !self.backlog.is_empty()
     }
 
-    /// How many packets it keeps.
+    /// Returns the number of packets that are kept.
     pub(crate) fn kept(&self) -> usize {
         self.backlog.len()
     }
 
-    /// Sends the kept packets and then a batch, in order. Does not wait.
+    /// Sends the kept packets and then a batch, in order. Does not block.
     ///
     /// # Errors
-    /// If the device is lost. What was not sent is counted as dropped.
+    /// If the device is lost. Packets that were not sent are counted as dropped.
     pub(crate) fn transmit<'a, G: Gather<'a>>(
         &mut self,
         packets: impl ExactSizeIterator<Item = G>,
@@ -93,7 +93,7 @@ impl<W: Writer> Transmitter<W> {
         self.transmit_after(resumed, packets)
     }
 
-    /// Sends packets; keeps them while the sink is blocked, and drops them once there was an error.
+    /// Sends packets; keeps them while the sink is blocked, and drops them if `result` is an error.
     fn transmit_after<'a, G: Gather<'a>>(
         &mut self,
         mut result: io::Result<()>,
@@ -111,7 +111,7 @@ impl<W: Writer> Transmitter<W> {
         result
     }
 
-    /// Sends the kept packets as far as there is room.
+    /// Sends kept packets until the device is full again.
     ///
     /// # Errors
     /// If the device is lost. The kept packets are counted as dropped.
@@ -119,7 +119,7 @@ impl<W: Writer> Transmitter<W> {
         while self.is_blocked() {
             let mut batch = self.messages.begin(self.form);
             for (n, frame) in self.backlog.iter().take(CHUNK).enumerate() {
-                // `keep_frame` has checked that it can be encoded.
+                // `keep_frame` has already checked that the frame can be encoded.
                 batch.push(frame, n, None);
             }
             let batch = batch.seal();
@@ -138,7 +138,7 @@ impl<W: Writer> Transmitter<W> {
                     self.backlog.forget(sent + 1);
                 }
                 Err(error) => {
-                    // Those of this batch are counted already.
+                    // The packets of this batch are counted already.
                     self.backlog.forget(count);
                     self.abandon();
                     return Err(error);
@@ -148,15 +148,15 @@ impl<W: Writer> Transmitter<W> {
         Ok(())
     }
 
-    /// Drops and counts the kept packets.
+    /// Drops all kept packets and counts them.
     pub(crate) fn abandon(&mut self) {
         let kept = self.backlog.len();
         (0..kept).for_each(|_| self.tally.drop_packet(1));
         self.backlog.forget(kept);
     }
 
-    /// Sends up to [`CHUNK`] packets, and keeps those for which there is no room. Stops behind a GSO frame that must be
-    /// cut.
+    /// Sends up to [`CHUNK`] packets; keeps packets while the device is full. Stops after a GSO frame that
+    /// must be segmented here.
     fn send_chunk<'a, G: Gather<'a>>(
         &mut self,
         packets: &mut impl Iterator<Item = G>,
@@ -184,7 +184,7 @@ impl<W: Writer> Transmitter<W> {
         }
     }
 
-    /// Sends the segments of a GSO frame that the device cannot divide.
+    /// Segments a GSO frame that the device cannot segment, and sends the segments.
     fn send_segments<'a, G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -194,7 +194,7 @@ impl<W: Writer> Transmitter<W> {
             self.tally.drop_packet(packet.frame_count());
             return result;
         }
-        // Apart, because its segments pass through this transmitter.
+        // The cutter is taken out of `self`, because its segments pass through this transmitter.
         let mut cutter = mem::replace(&mut self.cutter, Cutter::new());
         let mut segments = 0;
         if let Some(mut cut) = cutter.cut(packet, self.form) {
@@ -222,7 +222,7 @@ impl<W: Writer> Transmitter<W> {
     }
 }
 
-/// The backlog, and the form of what it keeps.
+/// The backlog, and the form of the packets that it stores.
 struct Keeping<'t> {
     backlog: &'t mut Backlog,
     form: Form,
@@ -230,8 +230,8 @@ struct Keeping<'t> {
 }
 
 impl Keeping<'_> {
-    /// Keeps the original frames of a packet, or only the one with index `part`. Single frames can be
-    /// sent later even if the kernel refuses aggregates. Frames without room in the backlog are dropped.
+    /// Stores the original frames of a packet, or only the frame with index `part`. Single frames can be sent
+    /// later even if the kernel refuses aggregates. Frames that exceed the backlog are dropped.
     fn keep<'a, G: Gather<'a>>(&mut self, packet: G, part: Option<usize>, tally: &mut Tally) {
         if packet.frame_count() == 1 {
             return self.keep_frame(packet, tally);
@@ -250,7 +250,7 @@ impl Keeping<'_> {
         if self.form.must_cut(frame.offload().gso) {
             return self.keep_segments(frame, tally);
         }
-        // A tag needs an Ethernet header to be inserted into.
+        // A VLAN tag can be inserted only into an Ethernet header.
         let can_be_said = frame.vlan().is_none() || self.form.link == LinkKind::Ethernet;
         if can_be_said {
             tally.keep_copy(self.backlog, frame);
@@ -259,7 +259,8 @@ impl Keeping<'_> {
         }
     }
 
-    /// Keeps the segments of a GSO frame that the device cannot divide. Those without room are dropped.
+    /// Stores the segments of a GSO frame that the device cannot segment. Segments that exceed the backlog
+    /// are dropped.
     fn keep_segments<'a>(&mut self, packet: impl Gather<'a>, tally: &mut Tally) {
         tally.note_cut();
         let mut segments = 0;
@@ -273,15 +274,15 @@ impl Keeping<'_> {
     }
 }
 
-/// The parts of a transmitter that one call of it needs.
+/// The parts of a transmitter that a submission needs.
 struct Sending<'t, W> {
     writer: &'t mut W,
     tally: &'t mut Tally,
 }
 
 impl<W: Writer> Sending<'_, W> {
-    /// Sends a batch. Sends the original frames of an aggregate that is refused, in its place. Keeps the
-    /// packets from the first for which there is no room.
+    /// Sends a batch. If an aggregate is refused, sends its original frames in its place. Once the device is
+    /// full, keeps the remaining packets.
     fn send<'a, G: Gather<'a>>(
         &mut self,
         batch: &Sealed<'_, 'a>,
@@ -329,7 +330,7 @@ impl<W: Writer> Sending<'_, W> {
         Ok(())
     }
 
-    /// Sends the original frames of an aggregate, and drops those that are refused.
+    /// Sends the original frames of an aggregate; drops those that are refused.
     fn send_frames<'a, G: Gather<'a>>(
         &mut self,
         packet: G,
@@ -385,7 +386,7 @@ impl<W: Writer> Sending<'_, W> {
         Ok(Stop::Done)
     }
 
-    /// If `result` is an error, counts all packets from index `from` on as dropped.
+    /// Counts all packets from index `from` on as dropped if `result` is an error. Returns `result`.
     fn or_drop_rest<T>(
         &mut self,
         result: io::Result<T>,

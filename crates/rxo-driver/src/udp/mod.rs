@@ -1,20 +1,20 @@
 //! UDP sockets that move many datagrams in one system call.
 //!
-//! Linux hands over a train of equal datagrams as one message, in both directions: `UDP_GRO` on receipt,
-//! `UDP_SEGMENT` on transmission. The cost of a call, of a route lookup and of the queues is then paid once for
-//! up to 64 datagrams. Several messages go in one call (`recvmmsg`, `sendmmsg`).
+//! Linux passes a train of equal datagrams as one message, in both directions: `UDP_GRO` on receipt,
+//! `UDP_SEGMENT` on transmission. The cost of a call, of a route lookup and of the queues is then paid once
+//! for up to 64 datagrams. One call carries several messages (`recvmmsg`, `sendmmsg`).
 //!
-//! * [`UdpSocket`] is a bound socket; it finds out what the kernel can do.
+//! * [`UdpSocket`] is a bound socket; it detects which options the kernel has.
 //! * [`UdpSource`] receives [`Train`]s of datagrams.
-//! * [`Outbox`] is where datagrams are written, one behind the other, and become trains.
-//! * [`UdpSink`] sends an outbox.
+//! * [`Outbox`] is the memory in which datagrams are written one after the other, and become trains.
+//! * [`UdpSink`] sends the datagrams of an outbox.
 //!
 //! # Contract
-//! Nothing here waits or allocates after construction, and datagrams to one address keep their order. A kernel
-//! without the options gets single datagrams. Kernels and devices exist that accept `UDP_SEGMENT` and then
-//! refuse each send (`EIO` without checksum offload, `EINVAL` for a train whose datagrams exceed the MTU of the
-//! route): at the first refusal the sink sends the same datagrams one by one, uses no trains from then on, and
-//! counts it. What it cannot send at all is dropped and counted, as UDP permits.
+//! Nothing here blocks or allocates after construction, and datagrams to one address keep their order. On a
+//! kernel without the options, all datagrams are sent singly. Some kernels and devices accept `UDP_SEGMENT`
+//! and then refuse each send (`EIO` without checksum offload, `EINVAL` for a train whose datagrams exceed the
+//! MTU of the route): at the first refusal the sink sends the same datagrams one by one, uses no trains from
+//! then on, and counts that. A datagram that cannot be sent at all is dropped and counted, as UDP permits.
 
 mod outbox;
 mod sink;
@@ -34,23 +34,23 @@ pub use source::{Train, UdpSource, UdpSourceCounters};
 
 use crate::fault;
 
-/// The most datagrams in one train: what every kernel with `UDP_SEGMENT` takes.
+/// The most datagrams in one train, which every kernel with `UDP_SEGMENT` accepts.
 pub const MOST_IN_TRAIN: usize = 64;
 
-/// The most bytes in one train: what fits into one IP packet of either version.
+/// The most bytes in one train, which fit into one IP packet of either version.
 pub const MOST_TRAIN_BYTES: usize = 65_535 - 40 - 8;
 
-/// How a socket is opened.
+/// Options of a UDP socket.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpOptions {
-    /// Receive trains (`UDP_GRO`) if the kernel can.
+    /// Whether to receive trains (`UDP_GRO`) if the kernel supports it.
     pub receive_trains: bool,
-    /// Send trains (`UDP_SEGMENT`) if the kernel can.
+    /// Whether to send trains (`UDP_SEGMENT`) if the kernel supports it.
     pub send_trains: bool,
-    /// Wanted size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege the
-    /// system may give less. Small ones lose datagrams in bursts.
+    /// The requested size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege
+    /// the system may grant less. Small buffers lose datagrams in bursts.
     pub buffer_bytes: u32,
-    /// The most messages that one call receives, 1 to 32. Each takes 64 KiB of memory.
+    /// The most messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
     pub messages: usize,
 }
 
@@ -60,7 +60,7 @@ impl Default for UdpOptions {
     }
 }
 
-/// A bound UDP socket, from which a source and sinks are made. They share it.
+/// A bound UDP socket, from which a source and sinks are created, which share it.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Arc<net::UdpSocket>,
@@ -69,8 +69,8 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds to `local`. `[::]` takes IPv4 too, where the system is so configured; addresses of IPv4 are then
-    /// given and taken as such.
+    /// Binds to `local`. `[::]` also receives IPv4 if the system is so configured; IPv4 addresses then appear
+    /// as such, not as mapped addresses.
     ///
     /// # Errors
     /// If the address cannot be bound.
@@ -89,7 +89,7 @@ impl UdpSocket {
         Ok(Self { socket: Arc::new(socket), options, local })
     }
 
-    /// Binds to `port` of all addresses, those of IPv6 too where the system has it; 0 is any port.
+    /// Binds to `port` on all addresses, including IPv6 if the system has it; 0 chooses any free port.
     ///
     /// # Errors
     /// If the port cannot be bound.
@@ -99,25 +99,26 @@ impl UdpSocket {
         at(Ipv6Addr::UNSPECIFIED.into()).or_else(alone)
     }
 
-    /// The address it is bound to.
+    /// Returns the address that the socket is bound to.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// What it was opened with; the trains are as the kernel has them.
+    /// Returns the options; those for trains are `false` if the kernel does not support them.
     #[must_use]
     pub const fn options(&self) -> UdpOptions {
         self.options
     }
 
-    /// Makes the source. Allocates the memory for its messages. Of several each gets some of the datagrams.
+    /// Creates a source, and allocates memory for its messages. If there are several sources, each receives
+    /// some of the datagrams.
     #[must_use]
     pub fn source(&self) -> UdpSource {
         UdpSource::new(Arc::clone(&self.socket), self.options.messages)
     }
 
-    /// Makes a sink. Several may send at the same time.
+    /// Creates a sink. Several sinks may send at the same time.
     #[must_use]
     pub fn sink(&self) -> UdpSink {
         UdpSink::new(Arc::clone(&self.socket), self.local.is_ipv6(), self.options.send_trains)

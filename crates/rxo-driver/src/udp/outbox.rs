@@ -1,23 +1,23 @@
-//! Datagrams on their way out, in the form in which they are sent.
+//! Outbox: datagrams to be sent, in the form in which the kernel gets them.
 
 use std::net::SocketAddr;
 
 use super::{MOST_IN_TRAIN, MOST_TRAIN_BYTES};
 
-/// Memory in which datagrams are written one behind the other. Those that follow each other to one address and
-/// have one size become a train; a shorter one ends it.
+/// Memory in which datagrams are written one after the other. Consecutive datagrams of one size to one
+/// address become a train; a shorter one ends it.
 #[derive(Debug)]
 pub struct Outbox {
     bytes: Vec<u8>,
     used: usize,
-    /// How many bytes were sent, or given up.
+    /// The number of bytes that were sent, or dropped.
     sent: usize,
     trains: Vec<Laid>,
-    /// The first train of which not all was sent.
+    /// The index of the first train that is not completely sent.
     first: usize,
 }
 
-/// A train as it lies in the memory.
+/// A train, by its position in the memory.
 #[derive(Clone, Copy, Debug)]
 struct Laid {
     to: SocketAddr,
@@ -26,7 +26,7 @@ struct Laid {
     datagram_bytes: usize,
 }
 
-/// Datagrams that are sent by one message: a train, or a single one.
+/// Datagrams that are sent as one message: a train, or a single datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message<'o> {
     pub(super) to: SocketAddr,
@@ -36,7 +36,7 @@ pub(super) struct Message<'o> {
 
 impl Message<'_> {
     pub(super) const fn datagrams(&self) -> usize {
-        // An empty datagram is one too.
+        // An empty datagram counts as one.
         if self.bytes.len() <= self.datagram_bytes {
             1
         } else {
@@ -46,21 +46,22 @@ impl Message<'_> {
 }
 
 impl Outbox {
-    /// Makes an outbox for `bytes` bytes of datagrams, and allocates them.
+    /// Creates an outbox for `bytes` bytes of datagrams, and allocates that memory.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { bytes: vec![0; bytes], used: 0, sent: 0, trains: Vec::new(), first: 0 }
     }
 
-    /// Memory for a datagram of up to `bytes` bytes, which holds whatever was there before; `None` if there is
-    /// no room.
+    /// Returns memory for a datagram of up to `bytes` bytes, with arbitrary content; `None` if too little is
+    /// free.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.used..)?.get_mut(..bytes)
     }
 
-    /// Adds the first `bytes` bytes of what [`Outbox::room`] gave as a datagram to `to`. The list of trains
-    /// grows at first, and keeps its memory. Datagrams that are empty or longer than the memory are not added.
+    /// Adds the first `bytes` bytes of the memory that [`Outbox::room`] returned as a datagram to `to`. The
+    /// list of trains grows at first, and keeps its memory. An empty datagram, or one longer than the free
+    /// memory, is not added.
     #[inline]
     pub fn push(&mut self, bytes: usize, to: SocketAddr) {
         let (start, end) = (self.used, self.used + bytes);
@@ -74,19 +75,20 @@ impl Outbox {
         }
     }
 
-    /// Whether everything was sent.
+    /// Returns `true` if everything was sent.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.sent == self.used
     }
 
-    /// How many bytes of datagrams wait.
+    /// Returns how many bytes of datagrams wait to be sent.
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.used - self.sent
     }
 
-    /// What is to be sent, in order; `as_trains` says whether trains are whole.
+    /// Returns the messages to be sent, in order: whole trains if `as_trains` is `true`, otherwise single
+    /// datagrams.
     pub(super) fn messages(&self, as_trains: bool) -> impl Iterator<Item = Message<'_>> {
         self.trains[self.first..].iter().flat_map(move |train| {
             let bytes = &self.bytes[train.start.max(self.sent)..train.end];
@@ -97,7 +99,7 @@ impl Outbox {
         })
     }
 
-    /// The next `bytes` bytes need not be sent any more.
+    /// Removes the next `bytes` bytes, because they were sent or dropped.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
         while self.trains.get(self.first).is_some_and(|train| train.end <= self.sent) {
@@ -113,7 +115,7 @@ impl Outbox {
 impl Laid {
     fn takes(&self, bytes: usize, to: SocketAddr) -> bool {
         let has = self.end - self.start;
-        // All before have the same size, so the last was not shorter.
+        // All datagrams of the train have the same size so far, so no shorter one has ended it.
         has.is_multiple_of(self.datagram_bytes)
             && bytes <= self.datagram_bytes
             && has / self.datagram_bytes < MOST_IN_TRAIN

@@ -1,4 +1,4 @@
-//! Sends an outbox.
+//! Sink for datagrams: sends the content of an outbox.
 
 use std::io;
 use std::net;
@@ -11,45 +11,45 @@ use super::Outbox;
 use super::outbox::Message;
 use super::sys::{self, MOST_MESSAGES};
 
-/// Sends datagrams. Made by [`UdpSocket::sink`](super::UdpSocket::sink).
+/// Sends datagrams. Created by [`UdpSocket::sink`](super::UdpSocket::sink).
 #[derive(Debug)]
 pub struct UdpSink {
     socket: Arc<net::UdpSocket>,
-    /// Whether it speaks IPv6, and IPv4 by mapped addresses.
+    /// `true` if the socket uses IPv6; IPv4 addresses are then written as mapped addresses.
     is_ipv6: bool,
     sends_trains: bool,
     counters: UdpSinkCounters,
 }
 
-/// Totals of a sink.
+/// Counters of a sink, since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpSinkCounters {
-    /// Datagrams handed to the system.
+    /// Datagrams that the system accepted.
     pub datagrams: u64,
-    /// Messages in which they went: as many if there are no trains.
+    /// Messages that contained these datagrams: as many as datagrams if there are no trains.
     pub messages: u64,
-    /// Bytes of those datagrams.
+    /// Bytes of these datagrams.
     pub bytes: u64,
-    /// System calls that took something.
+    /// System calls that sent at least one message.
     pub calls: u64,
-    /// Trains that the system refused although it has the option; 1 at most, because none follow.
+    /// Trains that the system refused although it has the option; at most 1, because no trains follow.
     pub refused_trains: u64,
-    /// Datagrams that the system refused by themselves: no route, too long, forbidden.
+    /// Single datagrams that the system refused, for example because of no route, their length, or a filter.
     pub dropped: u64,
-    /// The error number of the last refusal of either kind; 0 if there was none.
+    /// The error number of the last refused train or datagram; 0 if there was none.
     pub last_refusal: i32,
 }
 
-/// What follows from an error that the first message of a call met.
+/// The reaction to an error for the first message of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// The system has no room now.
+    /// The system's queue is full; wait until the socket is writable.
     Wait,
-    /// The same call again.
+    /// Repeat the same call.
     Again,
     /// Send datagrams one by one from now on.
     NoTrains,
-    /// Go on behind this message.
+    /// Drop this message and continue with the next.
     Drop,
 }
 
@@ -71,14 +71,15 @@ impl UdpSink {
         Self { socket, is_ipv6, sends_trains, counters }
     }
 
-    /// Whether it sends trains: the kernel can, it was asked to, and it has not refused one.
+    /// Returns `true` if the sink sends trains: the kernel supports them, the options permit them, and none
+    /// was refused.
     #[must_use]
     pub const fn sends_trains(&self) -> bool {
         self.sends_trains
     }
 
-    /// Sends what is in `outbox`, as far as the system takes it. Returns whether all is gone; if not, wait until
-    /// the socket can be written to. What the system refuses is dropped and counted.
+    /// Sends the content of `outbox` until the system's queue is full. Returns `true` if everything was sent;
+    /// otherwise wait until the socket is writable. Messages that the system refuses are dropped and counted.
     pub fn send(&mut self, outbox: &mut Outbox) -> bool {
         let (socket, is_ipv6) = (Arc::clone(&self.socket), self.is_ipv6);
         self.send_by(outbox, |messages| sys::send(socket.as_fd(), is_ipv6, messages))
@@ -134,7 +135,7 @@ impl UdpSink {
         answer
     }
 
-    /// Totals since it was made.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> UdpSinkCounters {
         self.counters
@@ -145,7 +146,7 @@ const fn answer(code: i32, is_train: bool) -> Answer {
     match code {
         libc::EAGAIN => Answer::Wait,
         libc::EINTR => Answer::Again,
-        // Without checksum offload; longer than the route's MTU; without the option.
+        // No checksum offload; a datagram longer than the route's MTU; no such option.
         libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP | libc::ENOPROTOOPT
             if is_train =>
         {
@@ -191,7 +192,8 @@ mod tests {
         Err(io::Error::from_raw_os_error(code))
     }
 
-    /// Sends five datagrams through a system that refuses trains with `code`; what it took in order.
+    /// Sends five datagrams by a system that refuses trains with `code`. Returns the accepted datagrams in
+    /// order.
     fn by_a_system_that_refuses_trains(code: i32) -> (Vec<u8>, UdpSink) {
         let (mut sink, mut taken) = (sink(), Vec::new());
         let done = sink.send_by(&mut outbox(5), |messages| {

@@ -1,4 +1,4 @@
-//! Receives trains of datagrams.
+//! Source of datagrams: receives them as trains.
 
 use std::net::{self, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,10 +9,10 @@ use rxo_device::{Descriptors, DeviceError};
 use super::sys::{self, MOST_MESSAGES, Received};
 use crate::fault;
 
-/// Room for the largest datagram, and for the largest train.
+/// The size of the largest datagram, and of the largest train, in bytes.
 pub(super) const MESSAGE_BYTES: usize = 1 << 16;
 
-/// Receives datagrams. Made by [`UdpSocket::source`](super::UdpSocket::source).
+/// Receives datagrams. Created by [`UdpSocket::source`](super::UdpSocket::source).
 #[derive(Debug)]
 pub struct UdpSource {
     socket: Arc<net::UdpSocket>,
@@ -20,32 +20,32 @@ pub struct UdpSource {
     counters: UdpSourceCounters,
 }
 
-/// Totals of a source.
+/// Counters of a source, since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpSourceCounters {
     /// Datagrams received.
     pub datagrams: u64,
-    /// Messages in which they came: as many if there are no trains.
+    /// Messages that contained these datagrams: as many as datagrams if there are no trains.
     pub messages: u64,
-    /// Bytes of those datagrams.
+    /// Bytes of these datagrams.
     pub bytes: u64,
-    /// System calls that gave something.
+    /// System calls that received at least one message.
     pub calls: u64,
 }
 
-/// Datagrams of one sender, in the order in which they came; all have one size, and the last may be shorter.
+/// Datagrams from one sender in order of arrival. All have one size, except that the last may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct Train<'s> {
-    /// Who sent them.
+    /// The sender's address.
     pub from: SocketAddr,
-    /// Their bytes, one behind the other.
+    /// The datagrams' bytes, one datagram after the other.
     pub bytes: &'s [u8],
-    /// The size of all but the last, in bytes; at least 1.
+    /// The size of each datagram except the last, in bytes; at least 1.
     pub datagram_bytes: usize,
 }
 
 impl<'s> Train<'s> {
-    /// The datagrams. An empty one is left out.
+    /// Returns the datagrams. An empty datagram is omitted.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &'s [u8]> + use<'s> {
         self.bytes.chunks(self.datagram_bytes)
     }
@@ -58,12 +58,12 @@ impl UdpSource {
         Self { socket, memory, counters: UdpSourceCounters::default() }
     }
 
-    /// Receives what is there, at most one call's worth, and gives it to `each` train by train. Returns the
-    /// number of messages: if it is 0, nothing is there. Does not wait. An error that a router or the peer
-    /// reported for an earlier send (`ECONNREFUSED`) counts as nothing there.
+    /// Receives waiting messages by one system call, and passes them to `each` train by train. Returns the
+    /// number of messages, 0 if none is waiting. Does not block. An error that a router or the peer reported
+    /// for an earlier send (`ECONNREFUSED`) also returns 0.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system refuses the call.
     pub fn receive(&mut self, mut each: impl FnMut(Train<'_>)) -> Result<usize, DeviceError> {
         let mut received = [Received::NOTHING; MOST_MESSAGES];
         let count = sys::receive(self.socket.as_fd(), &mut self.memory, &mut received)
@@ -83,7 +83,7 @@ impl UdpSource {
         Ok(count)
     }
 
-    /// Totals since it was made.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> UdpSourceCounters {
         self.counters

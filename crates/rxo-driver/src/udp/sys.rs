@@ -1,4 +1,4 @@
-//! `recvmmsg` and `sendmmsg` with the control messages of trains.
+//! System calls `recvmmsg` and `sendmmsg`, with the control messages for trains.
 #![allow(unsafe_code, reason = "the calls take structures of pointers")]
 
 use std::io;
@@ -16,7 +16,7 @@ use crate::sys::{self, Plain, set_option};
 /// The most messages of one call.
 pub(super) const MOST_MESSAGES: usize = 32;
 
-/// Room for one control message with a number, and aligned as one.
+/// Space for one control message that contains a number, with the alignment of a control message.
 type Control = [u64; 4];
 
 // SAFETY: integers and bytes.
@@ -26,12 +26,12 @@ unsafe impl Plain for mmsghdr {}
 // SAFETY: an integer and a pointer, likewise.
 unsafe impl Plain for iovec {}
 
-/// One message as it came.
+/// A received message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
     pub(super) from: Option<SocketAddr>,
     pub(super) bytes: usize,
-    /// What the kernel says of the datagrams in it; `None` if it is one.
+    /// The size of the datagrams in the message; `None` if it is a single datagram.
     pub(super) datagram_bytes: Option<usize>,
 }
 
@@ -39,7 +39,7 @@ impl Received {
     pub(super) const NOTHING: Self = Self { from: None, bytes: 0, datagram_bytes: None };
 }
 
-/// Asks for large buffers: with privilege as large as wanted, otherwise as large as permitted.
+/// Requests buffers of `bytes` bytes; without privilege, up to the system's limit.
 pub(super) fn set_buffers(socket: BorrowedFd<'_>, bytes: u32) {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     for (forced, asked) in
@@ -51,17 +51,18 @@ pub(super) fn set_buffers(socket: BorrowedFd<'_>, bytes: u32) {
     }
 }
 
-/// Turns on trains on receipt; whether the kernel has them.
+/// Enables trains on receipt. Returns `false` if the kernel does not support them.
 pub(super) fn receive_trains(socket: BorrowedFd<'_>) -> bool {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &1).is_ok()
 }
 
-/// Whether the kernel knows trains on transmission.
+/// Returns `true` if the kernel supports trains on transmission.
 pub(super) fn can_send_trains(socket: BorrowedFd<'_>) -> bool {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &0).is_ok()
 }
 
-/// Receives into `memory`, [`MESSAGE_BYTES`] for each message. Returns how many came; 0 if none is there.
+/// Receives messages into `memory`, [`MESSAGE_BYTES`] for each. Returns the number received, 0 if none is
+/// waiting.
 pub(super) fn receive(
     socket: BorrowedFd<'_>,
     memory: &mut [u8],
@@ -117,10 +118,10 @@ pub(super) fn receive(
     Ok(count)
 }
 
-/// Sends messages in order. Returns how many the system took.
+/// Sends messages in order. Returns the number that the system accepted.
 ///
 /// # Errors
-/// If it refuses the first.
+/// If the system refuses the first message.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
     is_ipv6: bool,
@@ -149,7 +150,7 @@ pub(super) fn send(
     unsafe { sys::send_messages(socket, &mut headers[..count], libc::MSG_NOSIGNAL) }
 }
 
-/// Writes the control message that makes a train. Returns the length in bytes.
+/// Writes the control message that makes the message a train. Returns its length in bytes.
 fn set_datagram_bytes(control: &mut Control, bytes: usize) -> usize {
     // SAFETY: the control is aligned for a header and has room for it and for a number behind it.
     unsafe {
@@ -162,7 +163,8 @@ fn set_datagram_bytes(control: &mut Control, bytes: usize) -> usize {
     }
 }
 
-/// The size of the datagrams in a message, if the kernel says that it has several.
+/// Reads the size of the datagrams in a message from its control messages; `None` if the message is a single
+/// datagram.
 fn datagram_bytes(message: &libc::msghdr) -> Option<usize> {
     // SAFETY: the kernel has filled in the control messages, which the header still points to.
     unsafe {
@@ -178,7 +180,8 @@ fn datagram_bytes(message: &libc::msghdr) -> Option<usize> {
     None
 }
 
-/// An address as the kernel gave it; an IPv4 address that it mapped into IPv6 is one of IPv4.
+/// Converts an address from the kernel's form; a mapped IPv4 address becomes an IPv4 address. `None` for
+/// other families.
 fn address(name: &sockaddr_storage) -> Option<SocketAddr> {
     let name = ptr::from_ref(name);
     match c_int::from(
@@ -204,7 +207,7 @@ fn address(name: &sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Writes `to` as a socket of IPv6 or of IPv4 wants it. Returns its length in bytes.
+/// Writes `to` in the form for a socket of IPv6 or of IPv4. Returns its length in bytes.
 fn set_address(name: &mut sockaddr_storage, to: SocketAddr, is_ipv6: bool) -> usize {
     let name = ptr::from_mut(name);
     match to {

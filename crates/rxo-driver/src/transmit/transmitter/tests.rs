@@ -1,4 +1,4 @@
-//! Every way a kernel can answer, scripted: order is kept, nothing is lost unsaid.
+//! Tests of the transmitter against scripted kernels: order is kept, and every frame is counted.
 
 mod cutting;
 
@@ -16,8 +16,8 @@ use super::super::tally::CUT_NOTICE;
 use super::*;
 use crate::virtio_net::samples::{VXLAN_BYTES, large_in_vxlan, tcp, vxlan};
 
-/// A kernel that answers by a script: how many packets it takes, and the error after those. With
-/// an empty script it takes everything.
+/// A kernel that answers by a script of pairs: how many packets it accepts, and the error after them. With an
+/// empty script it accepts everything.
 struct Scripted {
     script: VecDeque<(usize, i32)>,
     taken: Vec<u8>,
@@ -29,7 +29,7 @@ impl Writer for Scripted {
         let (takes, code) = self.script.pop_front().unwrap_or((left, 0));
         let sent = takes.min(left);
         for n in from..from + sent {
-            // The length behind the headers stands for the packet.
+            // The payload length identifies the packet.
             self.taken.push((batch.list()[n].bytes - HEADER_BYTES) as u8);
         }
         let refused = (sent < left && code != 0).then(|| io::Error::from_raw_os_error(code));
@@ -39,8 +39,8 @@ impl Writer for Scripted {
 
 const HEADER_BYTES: usize = 54;
 
-/// A packet with `id` bytes behind its headers, whose frames have `id * 10 + 1 …`. A single frame is in two pieces, as a
-/// host's segment, and cannot be visited.
+/// A packet with `id` bytes of payload, whose frames have `id * 10 + 1`, `id * 10 + 2` and so on. A single
+/// frame is in two pieces, like a host's segment, and has no frames to visit.
 #[derive(Clone, Copy)]
 struct Packet {
     id: u8,
@@ -87,7 +87,7 @@ impl Gather<'static> for Packet {
     }
 }
 
-/// Sends packets to a kernel that answers by `script`.
+/// A transmitter that has sent packets to a kernel with a script, and the result.
 struct Run {
     transmitter: Transmitter<Scripted>,
     result: io::Result<()>,
@@ -106,7 +106,7 @@ impl Run {
         &self.transmitter.writer.taken
     }
 
-    /// Packets, frames, fallbacks and drops.
+    /// Returns the counts of packets, frames, fallbacks and drops.
     fn totals(&self) -> (u64, u64, u64, u64) {
         let c = self.transmitter.counters();
         (c.packets, c.frames, c.fallbacks, c.dropped)
@@ -134,7 +134,7 @@ fn a_refused_aggregate_is_replaced_by_its_frames_in_its_place() {
     assert_eq!(run.transmitter.take_notice(), None);
 }
 
-/// A guest that agreed on no offload for TCP is no fault of anybody.
+/// A receiver without an offload for TCP, such as a guest, is not an error.
 #[test]
 fn a_receiver_that_does_not_accept_a_kind_is_no_error() {
     let mut run = run(&[(0, libc::EOPNOTSUPP)], &[packet(1, 2)]);
@@ -158,8 +158,8 @@ fn a_receiver_that_does_not_accept_a_kind_is_no_error() {
 fn a_refused_kind_is_not_tried_again_at_once() {
     let packets = [packet(1, 2); 70];
     let run = run(&[(0, libc::EINVAL)], &packets);
-    // The first is refused; the rest of its chunk was encoded before that was known, and the
-    // script's kernel takes it; the next chunk goes singly at once.
+    // The first aggregate is refused. The rest of its chunk was encoded before, and the scripted kernel
+    // accepts it. The next chunk is sent as single frames at once.
     let mut expected = vec![11, 12];
     expected.extend([1; 63]);
     expected.extend([11, 12].repeat(6));
@@ -210,7 +210,7 @@ fn an_aggregate_is_kept_as_its_frames() {
     assert_eq!(run.totals(), (7, 8, 2, 0));
 }
 
-/// ENOBUFS of a packet socket: an egress filter or a full queue has dropped it already.
+/// A packet socket reports ENOBUFS after an egress filter or a full queue has dropped the packet.
 #[test]
 fn what_a_filter_drops_is_counted_and_not_waited_for() {
     let packets: Vec<_> = (1..=70).map(|id| packet(id, 1)).collect();
@@ -233,14 +233,14 @@ fn what_is_kept_has_a_limit_and_what_is_given_up_is_counted() {
     assert!(!run.transmitter.is_blocked());
 }
 
-/// Frames in = frames out + dropped + kept, whatever the kernel answers and whenever.
+/// Frames in = frames out + dropped + kept, for every error at every packet.
 #[test]
 fn every_frame_is_accounted_for_at_every_refusal() {
     use libc::{EAGAIN, EBADFD, EINTR, EINVAL, EIO, EMSGSIZE, ENETDOWN, ENOBUFS, ENODEV, ENOMEM};
     let codes = [EAGAIN, ENOBUFS, ENOMEM, EINVAL, EMSGSIZE, EINTR, EIO, ENODEV, ENETDOWN, EBADFD];
     let packets: Vec<_> = (1..=20).map(|id| packet(id, 1 + id % 8)).collect();
     let frames: u64 = packets.iter().map(|packet| u64::from(packet.frames)).sum();
-    // Pairs of refusals: of a whole and of one of its frames, or of two packets.
+    // All pairs of errors: for an aggregate and one of its frames, or for two packets.
     for (first, second) in codes.iter().flat_map(|a| codes.iter().map(move |b| (*a, *b))) {
         for (at, then) in (0..20).flat_map(|at| (0..9).map(move |then| (at, then))) {
             let what = format!("{first} after {at}, {second} after {then}");
@@ -263,7 +263,7 @@ fn every_frame_is_accounted_for_at_every_refusal() {
     }
 }
 
-/// The eight frames of an aggregate are not lost with it.
+/// A refused aggregate loses none of its eight frames.
 #[test]
 fn a_refused_aggregate_of_eight_goes_out_as_eight() {
     for code in [libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN, libc::EINVAL, libc::EMSGSIZE] {
@@ -311,7 +311,7 @@ fn a_tag_that_a_link_cannot_carry_is_a_counted_drop() {
     assert_eq!(run.totals(), (1, 1, 0, 1));
 }
 
-/// A packet in pieces of these lengths, with a tag.
+/// A packet in pieces of these lengths, with a VLAN tag.
 #[derive(Clone, Copy)]
 struct Pieces(&'static [usize]);
 
@@ -339,7 +339,7 @@ impl Gather<'static> for Pieces {
     fn for_each_frame(self, _: impl FnMut(Frame<&'static [u8]>)) {}
 }
 
-/// A tag stands behind the addresses, so a packet whose first piece has less has no place for it.
+/// A tag is inserted after the addresses, so a packet whose first piece is shorter cannot be encoded.
 #[test]
 fn a_tag_goes_behind_the_addresses_or_nowhere() {
     let mut messages = Messages::with_room(1, 1);
@@ -371,7 +371,7 @@ fn every_packet_has_its_own_header_and_its_own_tag() {
     assert!(starts[0] != starts[1] && starts[1] != starts[2]);
 }
 
-/// Takes everything, and keeps it.
+/// A writer that accepts everything and stores it.
 #[derive(Debug, Default)]
 struct Keeper(Vec<Vec<u8>>);
 
@@ -384,7 +384,7 @@ impl Writer for Keeper {
     }
 }
 
-/// What is sent of a GSO frame in a VXLAN between two other frames, and the notices.
+/// Sends a GSO frame in a VXLAN tunnel between two other frames. Returns the sent packets and the notices.
 fn sent_around_a_tunnel(takes_tunnels: bool) -> (Vec<Vec<u8>>, Vec<String>) {
     let (whole, small) = (vxlan(2_500), tcp(10));
     let tunnel = GsoTunnel::udp(UdpTunnel {
@@ -420,7 +420,7 @@ fn a_gso_frame_of_a_tunnel_leaves_in_segments_and_in_its_place_elsewhere() {
     let segment = |payload| vxlan(payload).len();
     let parts = [segment(1_000), segment(1_000), segment(500)];
     assert_eq!(lengths, [&[tcp(10).len()], &parts[..], &parts[..], &[tcp(10).len()]].concat());
-    // The inner checksum is left to the device, no segment is a GSO frame, and the user is told once.
+    // The inner checksum is left to the device, no segment is a GSO frame, and there is one notice.
     assert!(sent[1..7].iter().all(|bytes| bytes[..2] == [1, 0]));
     let outer: Vec<_> = sent[1..4].iter().map(|bytes| parse(&bytes[10..]).unwrap()).collect();
     assert!(outer.iter().all(|parsed| parsed.ip.checksum_ok));

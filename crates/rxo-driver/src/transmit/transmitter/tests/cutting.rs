@@ -1,4 +1,4 @@
-//! GSO frames of tunnels, cut for devices that do not divide them.
+//! Tests of segmentation: GSO frames of tunnels, for devices that cannot segment them.
 
 use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader, segments};
 use rxo_wire::checksum::{Summer, complete, verify_transport};
@@ -6,14 +6,14 @@ use rxo_wire::segmentation::Checksums;
 
 use super::*;
 
-/// A datagram of a VXLAN with a checksum, which is another for each of its segments.
+/// Builds a VXLAN packet with an outer UDP checksum, which differs for each of its segments.
 fn with_checksum(payload: usize) -> Vec<u8> {
     let mut whole = vxlan(payload);
     whole[40..42].copy_from_slice(&[1, 1]);
     whole
 }
 
-/// It as a GSO frame.
+/// Returns the packet as a GSO frame with segments of 1,000 bytes.
 fn large(whole: &[u8]) -> Frame<&[u8]> {
     let tunnel = GsoTunnel::udp(UdpTunnel {
         outer_transport: 34,
@@ -24,7 +24,7 @@ fn large(whole: &[u8]) -> Frame<&[u8]> {
     large_in_vxlan(whole, 1_000, Some(tunnel))
 }
 
-/// What an Ethernet device is sent of it.
+/// Returns the packets that an Ethernet device gets for such a GSO frame, and the counters.
 fn sent_of_datagrams(payload: usize, takes_trains: bool) -> (Vec<Vec<u8>>, SinkCounters) {
     let whole = with_checksum(payload);
     let form = Form { takes_trains, ..Form::ETHERNET };
@@ -35,7 +35,7 @@ fn sent_of_datagrams(payload: usize, takes_trains: bool) -> (Vec<Vec<u8>>, SinkC
     (std::mem::take(&mut transmitter.writer.0), transmitter.counters())
 }
 
-/// What a kernel makes of a GSO frame of UDP, header and frame.
+/// Segments a GSO frame of UDP, given with its header, as a kernel does.
 fn divided(train: &[u8]) -> Vec<Vec<u8>> {
     let header = VnetHeader::read(train).unwrap();
     let frame = &train[VNET_HEADER_BYTES..];
@@ -51,8 +51,8 @@ fn divided(train: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Datagrams with a checksum are what a device makes of a train, so it gets one: the same bytes leave it as if each
-/// segment had been sent by itself. More segments than fit into one packet are several trains.
+/// A device segments a train into datagrams with checksums, so it gets a train: the same bytes leave it as if
+/// each segment had been sent alone. Segments that exceed one packet form several trains.
 #[test]
 fn segments_that_are_datagrams_with_a_checksum_leave_as_trains() {
     for (payload, trains) in [(900, 1), (1_001, 1), (2_500, 1), (64_000, 2)] {
@@ -75,7 +75,7 @@ fn segments_that_are_datagrams_with_a_checksum_leave_as_trains() {
     }
 }
 
-/// A frame behind its header, with the checksum completed that the header leaves to the device.
+/// Returns the frame after its header, with the checksum completed that the header leaves to the device.
 fn completed(bytes: &[u8]) -> Vec<u8> {
     let header = VnetHeader::read(bytes).unwrap();
     let mut frame = bytes[VNET_HEADER_BYTES..].to_vec();
@@ -87,7 +87,7 @@ fn completed(bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A kernel without GSO for UDP refuses the train; its segments are sent in its place, and added up.
+/// A kernel without GSO for UDP refuses the train; its segments are sent in its place, and all are counted.
 #[test]
 fn a_refused_train_leaves_as_its_segments() {
     let whole = with_checksum(2_500);
@@ -100,7 +100,7 @@ fn a_refused_train_leaves_as_its_segments() {
     assert_eq!((counters.segments_added, counters.fallbacks), (2, 2));
 }
 
-/// Segments for which there is no room are kept, and every one is accounted for.
+/// Segments are kept while the device is full, and every one is accounted for.
 #[test]
 fn a_gso_frame_that_is_cut_is_accounted_for_at_every_refusal() {
     for takes in 0..=70 {
