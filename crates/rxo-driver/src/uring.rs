@@ -1,12 +1,12 @@
-//! Many writes in one system call, through io_uring.
+//! Writer for TAPs: submits many writes in one system call, through io_uring.
 //!
-//! It does not make a write cheaper. It keeps a reader that a write has woken from taking the processor
+//! Batching does not make a write cheaper. It keeps a reader that a write has woken from taking the processor
 //! between two writes.
 //!
-//! Contract: the writes of a batch are linked, so the kernel executes them in order, and none after one
-//! that failed. When `write` returns, the kernel does not use the pieces any more, even if the queue
-//! itself failed. A queue that failed is not used again; writes then go one by one. The kernel takes nothing but writes to
-//! the one file: io_uring could open files and sockets that a filter of system calls refuses.
+//! Contract: the writes of a batch are linked, so the kernel executes them in order, and none after one that
+//! failed. When `write` returns, the kernel no longer uses the pieces, even if the queue itself failed. A
+//! failed queue is not used again; writes then go one by one. The queue accepts only writes to the one file,
+//! because io_uring could open files and sockets that a system call filter refuses.
 #![allow(unsafe_code, reason = "the submission queue takes pointers")]
 
 use std::io;
@@ -22,16 +22,16 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Writev, Written};
 use crate::wait;
 
-/// The most writes of one submission.
+/// The most writes in one submission.
 const ENTRIES: u32 = 128;
 
-/// Index of the descriptor in the table of registered files.
+/// The index of the file in the ring's table of registered files.
 const FILE: types::Fixed = types::Fixed(0);
 
-/// A submission queue for one file.
+/// An io_uring submission queue for one file.
 pub(crate) struct Uring<F> {
     ring: IoUring,
-    /// To write with once the queue has failed.
+    /// The writer to use once the queue has failed.
     singly: Writev<F>,
     has_failed: bool,
     /// The result of each write in the current submission.
@@ -39,7 +39,7 @@ pub(crate) struct Uring<F> {
 }
 
 impl<F: AsFd> Uring<F> {
-    /// Sets up the queue. Fails if the system has no io_uring or forbids it.
+    /// Sets up the queue. Fails if the system lacks io_uring or forbids it.
     pub(crate) fn new(file: Arc<F>) -> io::Result<Self> {
         let ring = deferred().or_else(|_older_kernel| disabled().build(ENTRIES))?;
         let submitter = ring.submitter();
@@ -54,7 +54,7 @@ impl<F: AsFd> Uring<F> {
         Ok(Self { ring, singly: Writev::new(file), has_failed: false, results })
     }
 
-    /// Queues the writes. Returns for how many there was room.
+    /// Queues the writes from index `from` on. Returns how many fitted into the queue.
     fn queue(&mut self, batch: &Sealed<'_, '_>, from: usize) -> usize {
         let count = (batch.list().len() - from).min(ENTRIES as usize);
         let mut queue = self.ring.submission();
@@ -64,7 +64,7 @@ impl<F: AsFd> Uring<F> {
             // SAFETY: the pieces are live while the batch is, and `write` does not return before
             // the kernel has completed every entry that it has taken.
             if unsafe { queue.push(&entry) }.is_err() {
-                // Waiting for what was not queued would never end.
+                // The caller waits for queued entries only, so later ones are not queued.
                 return n;
             }
         }
@@ -72,31 +72,31 @@ impl<F: AsFd> Uring<F> {
     }
 }
 
-/// Tries to make a queue. Returns whether the kernel runs its entries inside the call that waits (Linux 6.1).
+/// Tries to create a queue. Returns `true` if the kernel runs entries inside the call that waits (Linux 6.1).
 ///
 /// # Errors
-/// If the system has no io_uring or forbids it.
+/// If the system lacks io_uring or forbids it.
 pub(crate) fn probe() -> io::Result<bool> {
     deferred().map(|_| true).or_else(|_older_kernel| IoUring::new(ENTRIES).map(|_| false))
 }
 
-/// The queue as `complete` uses it. It is a trait so that a test can use a queue that fails.
+/// The operations that `complete` needs. A trait, so that a test can use a queue that fails.
 trait Queue {
-    /// Submits what is queued, and waits until `count` entries are done.
+    /// Submits the queued entries, and waits until `count` entries are completed.
     fn submit_and_wait(&mut self, count: usize) -> io::Result<()>;
 
-    /// Waits until `count` entries are done, without submitting.
+    /// Waits until `count` entries are completed, without submitting any.
     fn wait(&mut self, count: usize) -> io::Result<()>;
 
-    /// How many entries the kernel has not taken.
+    /// Returns the number of entries that the kernel has not accepted.
     fn left(&mut self) -> usize;
 
     /// Calls `done` with the number and the result of each completed entry.
     fn completed(&mut self, done: impl FnMut(u64, i32));
 }
 
-/// Submits the queued entries, and waits until the kernel has completed all that it has taken. Returns
-/// the system calls made, and whether the queue has failed.
+/// Submits the queued entries, and waits until the kernel has completed all entries that it accepted. Returns
+/// the number of system calls, and `true` if the queue has failed.
 fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
     let (mut done, mut taken) = (0, results.len());
     let (mut submissions, mut has_failed) = (0, false);
@@ -108,7 +108,7 @@ fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
         };
         let is_refused = waited.is_err_and(|error| !is_passing(&error));
         if is_refused && has_failed {
-            // The kernel completes the entries that it has taken even if nothing waits for them.
+            // The kernel completes accepted entries even if no thread waits for them.
             wait::pause(FAILED_PAUSE);
         }
         if is_refused && !has_failed {
@@ -123,7 +123,7 @@ fn complete(queue: &mut impl Queue, results: &mut [i32]) -> (u64, bool) {
     (submissions, has_failed)
 }
 
-/// Time between two checks of a queue that cannot be waited for.
+/// The time between two checks of a queue on which waiting is impossible.
 const FAILED_PAUSE: Duration = Duration::from_micros(50);
 
 impl Queue for IoUring {
@@ -149,7 +149,7 @@ impl Queue for IoUring {
     }
 }
 
-/// `IORING_ENTER_GETEVENTS`.
+/// The flag `IORING_ENTER_GETEVENTS`.
 const GET_EVENTS: u32 = 1;
 
 impl<F: AsFd> Writer for Uring<F> {
@@ -159,7 +159,7 @@ impl<F: AsFd> Writer for Uring<F> {
         }
         let count = self.queue(batch, from);
         if count == 0 {
-            // Every submission empties the queue, so it can only be full if something is wrong with it.
+            // Every submission empties the queue, so a full queue means that it is broken.
             self.has_failed = true;
             return self.singly.write(batch, from);
         }
@@ -170,7 +170,7 @@ impl<F: AsFd> Writer for Uring<F> {
         let sent = self.results.iter().take_while(|&&result| result >= 0).count();
         let refused = match self.results.get(sent) {
             None => None,
-            // The queue failed, not the packet: the next call writes it.
+            // The queue failed, not the packet: with this error, the packet is written again singly.
             Some(_) if self.has_failed => Some(libc::EINTR),
             Some(code) => Some(-code),
         };
@@ -181,8 +181,8 @@ impl<F: AsFd> Writer for Uring<F> {
 
 impl<F> Drop for Uring<F> {
     fn drop(&mut self) {
-        // The kernel removes a ring later. The file must not be held until then, or the interface
-        // would outlive its last user, and its name would stay taken.
+        // The kernel destroys a ring only later. If it kept the file until then, the interface would outlive
+        // its last user, and its name would stay taken.
         let _ring_gone_anyway = self.ring.submitter().unregister_files();
     }
 }
@@ -199,23 +199,24 @@ fn write_entry(pieces: &[libc::iovec], number: u64, more_follow: bool) -> Entry 
     if more_follow { entry.flags(Flags::IO_LINK) } else { entry }
 }
 
-/// A queue whose linked entries run on the waiting thread, inside the call that waits. Then a link costs
-/// nothing (otherwise about 100 ns). Only the thread that made the queue may submit.
+/// Creates a queue whose linked entries run on the waiting thread, inside the call that waits. A link then
+/// costs nothing (otherwise about 100 ns). Only the thread that created the queue may submit.
 fn deferred() -> io::Result<IoUring> {
     disabled().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
 }
 
-/// A queue that does nothing until it is enabled, and can be restricted before. Linux has this since 5.10.
+/// Prepares a queue that accepts nothing until it is enabled, and can be restricted before. Requires Linux
+/// 5.10.
 fn disabled() -> Builder {
     let mut builder = IoUring::builder();
     builder.setup_r_disabled();
     builder
 }
 
-/// `IORING_UNREGISTER_FILES`.
+/// The operation `IORING_UNREGISTER_FILES`.
 const UNREGISTER_FILES: u8 = 3;
 
-/// Whether the wait can be repeated.
+/// Returns `true` if the wait can be repeated after this error.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
@@ -232,12 +233,12 @@ mod tests {
     use crate::transmit::Transmitter;
     use crate::transmit::batch::Form;
 
-    /// A queue that fails after the kernel has taken some of its entries, which are done later.
+    /// A queue that fails after the kernel has accepted some of its entries, which complete later.
     struct Failing {
         queued: usize,
-        /// Entries that the kernel takes before it fails.
+        /// The number of entries that the kernel accepts before the queue fails.
         takes: usize,
-        /// Looks at it before the first of these is done; each later look shows one more.
+        /// The number of calls before the first entry completes; each later call completes one more.
         slow: usize,
         completed: usize,
         calls: usize,
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// A queue belongs to the thread that made it; on another one it fails. Nothing is lost by that.
+    /// A queue belongs to the thread that created it; on another thread it fails, and no packet may be lost.
     #[test]
     fn what_a_failed_queue_did_not_take_goes_one_by_one() {
         let (file, mut peer) = UnixStream::pair().unwrap();

@@ -1,4 +1,4 @@
-//! The device: a socket, and at most one front end at a time.
+//! Backend: the device as a whole, with its socket and at most one connected front end.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -15,39 +15,39 @@ use crate::vhost_user::Channel;
 use crate::vhost_user::foreign::Discards;
 use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Token, Watched};
 
-/// What both ends share.
+/// The state that the source and the sink of the device share.
 #[derive(Debug)]
 pub(crate) struct Backend {
     listener: Listener,
     _watched: Watched,
     events: Rc<Events>,
     connection: Option<Connection>,
-    /// Whether the guest's start was said.
+    /// Set once the user has been told that the guest has started.
     has_said_start: bool,
-    /// Whether front ends may wait that nothing reports again.
+    /// `true` if front ends may be waiting that no event reports again.
     is_accept_due: bool,
-    /// The reasons for which front ends were not accepted, as far as they were said.
+    /// The obstacles to accepting a front end that the user has been told of.
     said_obstacles: Vec<Obstacle>,
-    /// The MTU that the ends have, in bytes.
+    /// The MTU of source and sink, in bytes.
     mtu: u32,
     options: GuestOptions,
     notices: Notices,
-    /// Descriptors of front ends that are being closed.
+    /// Refused descriptors of front ends, which are being closed.
     discards: Discards,
-    /// Invalid chains of front ends before.
+    /// Invalid chains of previous front ends.
     invalid: u64,
 }
 
-/// Why a front end cannot be accepted now. Each is said once.
+/// An obstacle to accepting a front end. The user is told of each once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Obstacle {
-    /// Files of earlier front ends are open, because closing them blocks.
+    /// Files of earlier front ends are still open, because closing them blocks.
     UnclosedFiles,
-    /// The system refuses.
+    /// The system refuses to accept.
     System,
 }
 
-/// How many front ends one look accepts at most, so that it ends; the rest wait for the next.
+/// The most front ends that one call accepts, so that it ends; others wait for the next call.
 const MOST_ACCEPTS: usize = 8;
 
 impl Side for Backend {
@@ -69,12 +69,12 @@ impl Side for Backend {
         Attended { has_changed, is_notified }
     }
 
-    /// The front end whose guest has started.
+    /// Returns the connection if its guest has started.
     fn link(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().filter(|connection| connection.is_started())
     }
 
-    /// When the guest is to be notified.
+    /// Returns the instant at which the guest must be notified; `None` if no notification is waiting.
     fn next_look(&self) -> Option<Instant> {
         self.connection.as_ref().filter(|connection| connection.is_started())?.notify_at()
     }
@@ -120,7 +120,7 @@ impl Backend {
         })
     }
 
-    /// How packets get into the guest's memory.
+    /// Returns the way in which packets are copied into the guest's memory.
     pub(super) const fn copying(&self) -> Copying {
         let GuestOptions { path, layout, .. } = self.options;
         Copying { path, layout }
@@ -167,8 +167,8 @@ impl Backend {
         }
     }
 
-    /// Accepts a front end if there is none. The one before may have ended unnoticed, and so may one that
-    /// has just come.
+    /// Accepts a front end if none is connected. The previous one may have disconnected without an event, and
+    /// so may one that is waiting.
     fn accept(&mut self) {
         self.is_accept_due = false;
         for _ in 0..MOST_ACCEPTS {
@@ -200,12 +200,12 @@ impl Backend {
         self.is_accept_due = true;
     }
 
-    /// Closes a front end that is not served, and what it has sent.
+    /// Closes a front end that is not accepted, and the descriptors that it has sent.
     fn refuse(&self, stream: UnixStream) {
         drop(Channel::discarding_to(stream, self.discards.clone()));
     }
 
-    /// Nothing reports when descriptors are free again or closed, so each later look tries.
+    /// Retries at each later call, because no event reports that descriptors are free or closed.
     fn accept_later(&mut self, obstacle: Obstacle, why: &str) {
         self.is_accept_due = true;
         if !self.said_obstacles.contains(&obstacle) {
@@ -215,7 +215,8 @@ impl Backend {
     }
 }
 
-/// Those who wait are refused one by one, because closing the listener would close what they have sent.
+/// Refuses waiting front ends one by one, because closing the listener would block on the files that they
+/// have sent.
 impl Drop for Backend {
     fn drop(&mut self) {
         let waiting = std::iter::from_fn(|| self.listener.accept().ok().flatten());

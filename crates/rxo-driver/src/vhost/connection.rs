@@ -1,4 +1,4 @@
-//! One front end: what it told, its memory, and the queues that can be used.
+//! Connection: one front end, with its session, its memory, and its usable queues.
 
 use std::fmt::Display;
 use std::io;
@@ -26,36 +26,36 @@ use crate::virtio_net::{
 };
 use crate::wait::has_hung_up;
 
-/// Pairs of queues that a device can have.
+/// The most pairs of queues that a device has.
 pub(super) const MOST_PAIRS: usize = 8;
 
-/// How many messages are served at once.
+/// The most messages that one call processes.
 const MOST_MESSAGES: usize = 64;
 
-/// A connected front end.
+/// A connected front end and its guest's queues.
 #[derive(Debug)]
 pub(crate) struct Connection {
     channel: Channel,
     session: Session,
     memory: Memory,
-    /// Whether the memory is lost, for each region.
+    /// For each region: the flag that reports the loss of its memory.
     losses: Vec<Loss>,
-    /// By the index of their ring; `None` if it cannot be used.
+    /// The queues by the index of their ring; `None` if a ring cannot be used.
     queues: Vec<Option<Queue>>,
-    /// The receive rings in use.
+    /// The indices of the receive rings in use.
     receivers: Vec<usize>,
-    /// Whether a transmit ring in use has no notifications.
+    /// `true` if a transmit ring in use has no notifications.
     is_polled: bool,
     events: Rc<Events>,
     _watched: Watched,
-    /// The transmit ring that is asked first.
+    /// The transmit ring from which the next frame is taken first.
     next: usize,
-    /// Invalid chains of queues that are no more.
+    /// Invalid chains of queues that no longer exist.
     invalid: u64,
     moderator: Moderator,
-    /// Notifications of packets since they were asked for last.
+    /// The number of notifications sent since it was last read.
     notified: u64,
-    /// Whether packets were put that were not published.
+    /// `true` if packets were written that are not published yet.
     has_put: bool,
     places: Option<&'static PayloadPlaces>,
 }
@@ -64,14 +64,15 @@ pub(crate) struct Connection {
 struct Queue {
     queue: DeviceQueue,
     call: Option<Notifier>,
-    /// `None` if the guest does not notify.
+    /// The guest's notifications; `None` if the guest sends none.
     kick: Option<Watched>,
-    /// Since when the guest has posted too few buffers; it was asked to notify of more.
+    /// The instant since which the guest has posted too few buffers; it was asked to notify when it posts
+    /// more.
     starved_since: Option<Instant>,
 }
 
 impl Connection {
-    /// A connection over `stream`, which counts the descriptors that it refuses.
+    /// Creates a connection over `stream`; refused descriptors are counted in `discards`.
     pub(super) fn new(
         stream: UnixStream,
         discards: &Discards,
@@ -98,38 +99,38 @@ impl Connection {
         })
     }
 
-    /// Whether the guest has started the first pair of queues.
+    /// Returns `true` if the guest has started the first pair of queues.
     pub(super) fn is_started(&self) -> bool {
         self.queues[..2].iter().all(Option::is_some)
     }
 
-    /// Whether the guest does not notify of what it sends, on one ring at least.
+    /// Returns `true` if the guest sends no notifications on at least one transmit ring.
     pub(super) const fn is_polled(&self) -> bool {
         self.is_polled
     }
 
-    /// The MTU that the front end told, in bytes.
+    /// Returns the MTU that the front end has set, in bytes; `None` if it has set none.
     pub(super) const fn mtu(&self) -> Option<u16> {
         self.session.mtu()
     }
 
-    /// Invalid chains so far.
+    /// Returns the number of invalid chains so far.
     pub(super) fn invalid(&self) -> u64 {
         let of = |queue: &Queue| queue.queue.invalid().total();
         self.invalid + self.queues.iter().flatten().map(of).sum::<u64>()
     }
 
-    /// Whether the front end has closed, so that nobody needs its last messages served.
+    /// Returns `true` if the front end has disconnected, so that its last messages need no answer.
     pub(super) fn has_ended(&self) -> bool {
         has_hung_up(self.channel.as_fd())
     }
 
-    /// Serves the messages that have come, and stops after one that changes the memory: mapping takes long, and
-    /// the worker has frames to carry. Returns whether the queues have changed.
+    /// Processes received messages, and stops after one that changes the memory: mapping takes long, and the
+    /// worker has frames to carry. Returns `true` if the queues have changed.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the front end has closed; otherwise what it did wrong. The connection must
-    /// be closed.
+    /// `UnexpectedEof` if the front end has disconnected; otherwise an error that describes its invalid
+    /// message. The caller must close the connection.
     pub(super) fn serve(&mut self) -> io::Result<bool> {
         let mut has_changed = false;
         for _ in 0..MOST_MESSAGES {
@@ -159,7 +160,7 @@ impl Connection {
         Ok(has_changed)
     }
 
-    /// Why nothing comes of the connection any more, if so.
+    /// Returns the reason why the connection can no longer be used; `None` if it can.
     pub(super) fn fault(&self) -> Option<String> {
         if self.losses.iter().any(|loss| loss.is_lost()) {
             return Some("a file of its memory has shrunk, or has no huge pages".to_owned());
@@ -170,12 +171,12 @@ impl Connection {
         Some(format!("its guest broke ring {ring}"))
     }
 
-    /// When a notification is due.
+    /// Returns the instant at which a notification is due; `None` if none is waiting.
     pub(super) const fn notify_at(&self) -> Option<Instant> {
         self.moderator.poll_at()
     }
 
-    /// Notifies the guest of packets if that is due at `now`.
+    /// Notifies the guest of its packets if a notification is due at `now`.
     fn notify_if_due(&mut self, now: Instant) {
         if self.moderator.take_due(now) {
             let notified: u64 = self.receive_queues().map(|queue| u64::from(queue.notify())).sum();
@@ -191,8 +192,8 @@ impl Connection {
         self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
-    /// Makes all queues again that can be used now. A ring stops while its memory is away: a front end that changes a
-    /// region removes it and then adds it.
+    /// Creates all queues again whose memory is present. A ring stops while its memory is absent: a front end
+    /// that changes a region removes it and then adds it.
     fn make_queues(&mut self) -> io::Result<()> {
         for n in 0..self.queues.len() {
             if is_in(&self.memory, &self.session.rings()[n]) {
@@ -205,16 +206,17 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes the queue of this ring again, if it can be used now.
+    /// Creates the queue of ring `n` again, if it can be used now.
     fn make_queue(&mut self, n: usize) -> io::Result<()> {
         self.end_queue(n);
         let usable = self.session.usable(n).filter(|_| !self.memory.regions().is_empty());
         if let Some(ring) = usable {
             let made = make_queue(&self.memory, self.session.features(), ring, &self.events);
             let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
-            // Of frames the guest notifies when the source waits, of buffers when there are none.
+            // Notifications are enabled only when needed: for frames when the source waits, for buffers when
+            // there are too few.
             queue.queue.disable_notifications();
-            // A guest that waited for the queue before may have missed a notification.
+            // A guest that was waiting for the former queue may have missed a notification.
             queue.call.iter().for_each(Notifier::notify);
             self.queues[n] = Some(queue);
         }
@@ -228,7 +230,7 @@ impl Connection {
         }
     }
 
-    /// Notes which queues there are.
+    /// Updates the list of receive rings, and whether a transmit ring must be polled.
     fn note_queues(&mut self) {
         self.receivers.clear();
         let receive_rings = (0..self.queues.len()).step_by(2);
@@ -363,21 +365,21 @@ impl PacketRing for Connection {
     }
 }
 
-/// After this time without enough buffers a GSO frame is segmented. A guest without the event index
-/// does not say whether it has posted all it can.
+/// The time without enough buffers after which a GSO frame is segmented. A guest without the event index does
+/// not report whether it has posted all its buffers.
 const IN_VAIN: Duration = Duration::from_millis(10);
 
-/// How often buffers are looked for. A guest that posts invalid chains has room some time later.
+/// The most attempts to find buffers for a packet; a guest that posts invalid chains must wait.
 const MOST_ATTEMPTS: usize = 8;
 
 impl Queue {
-    /// Publishes. Returns whether the guest was notified.
+    /// Publishes used buffers. Returns `true` if the guest was notified.
     fn finish(&mut self) -> bool {
         self.queue.publish();
         self.notify()
     }
 
-    /// Notifies the guest of what was published. Returns whether the guest wants that.
+    /// Notifies the guest of published buffers. Returns `false` if the guest wants no notification.
     fn notify(&mut self) -> bool {
         let Some(call) = &self.call else { return false };
         let wants = self.queue.needs_notify();
@@ -388,7 +390,7 @@ impl Queue {
     }
 }
 
-/// Whether the memory has the parts of a ring.
+/// Returns `true` if the memory contains all parts of a ring.
 fn is_in(memory: &Memory, ring: &Ring) -> bool {
     ring.addresses.is_some_and(|parts| {
         let parts = [parts.descriptors, parts.driver, parts.device];
@@ -425,13 +427,13 @@ fn make_queue(
     Ok(Queue { queue, call, kick, starved_since: None })
 }
 
-/// Maps all regions of a session.
+/// Maps all regions of a session. Returns the memory, and a flag for each region that reports its loss.
 fn map(session: &Session) -> io::Result<(Memory, Vec<Loss>)> {
     let (mut memory, mut losses) = (Memory::new(), Vec::new());
     for shared in session.regions() {
         let region = shared.region;
         let refused = |why: &dyn Display| invalid(format!("{region:x?} cannot be mapped: {why}"));
-        // The session has checked that this is an address.
+        // The session has checked that this sum is a valid address.
         let end = region.file_offset.saturating_add(region.bytes);
         let mapped = mapping::map(shared.file.as_fd(), end);
         let (mapping, loss) = mapped.map_err(|why| refused(&why))?;

@@ -1,4 +1,4 @@
-//! The row of `vhost:PATH` in the table of device kinds.
+//! Row of the device kind `vhost` in the table of kinds.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::device::{
 use crate::listener::{Access, Listener};
 use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Side as _, check_path};
 
-/// A guest behind a unix socket.
+/// The kind for a guest that connects to a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
     prefix: "vhost",
     placeholder: "PATH",
@@ -25,22 +25,22 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     ends: Ends::Both(|name| Ok(Box::new(Handle::new(name)?))),
 };
 
-/// Buffers of 64 KiB: two default budgets.
+/// The number of 64 KiB buffers: enough for two batches of the default budget.
 const BUFFERS: usize = 128;
 
-/// Nobody else may listen there. The MTU is what the options say.
+/// Checks that no other process listens at the path. The MTU comes from the options, so it is `None`.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     Listener::check(&device.to_string(), Path::new(device.name())).map(|()| None)
 }
 
-/// A bound socket.
+/// A handle that owns the bound socket.
 #[derive(Debug)]
 struct Handle {
     label: String,
     backend: RefCell<State>,
 }
 
-/// The device before and after its first opening.
+/// The state before the first opening, and after it.
 #[derive(Debug)]
 enum State {
     Bound(Option<Listener>),
@@ -56,7 +56,7 @@ impl Handle {
 }
 
 impl DeviceHandle for Handle {
-    /// Opened again, the device has the same front end, the same MTU and offers the same.
+    /// Opens the device. After the first time it keeps the same front end, MTU and offered features.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
         if let State::Bound(listener) = &mut *state {
@@ -74,8 +74,8 @@ impl DeviceHandle for Handle {
         Ok(Device { source, sink })
     }
 
-    /// A machine monitor waits for its replies, and its guest with it. Frames of the guest stay in its rings
-    /// until the device is opened again.
+    /// Answers messages while the device is closed, because a virtual machine monitor, and its guest with it,
+    /// waits for replies. The guest's frames stay in its rings until the device is opened again.
     fn attend(&self) {
         if let State::Open(backend, _) = &*self.backend.borrow() {
             backend.borrow_mut().attend();

@@ -1,19 +1,20 @@
 //! `vhost:PATH`: the device side of a virtio network device, for a guest.
 //!
-//! A machine monitor such as QEMU connects to the socket and gives the memory of its guest. Then the
-//! guest's transmit rings are a source and its receive rings a sink.
+//! A virtual machine monitor such as QEMU connects to the socket and shares the memory of its guest. The
+//! guest's transmit rings are then a source, and its receive rings a sink.
 //!
-//! * `backend` is the device: one front end at a time, which may close and come again.
+//! * `backend` is the device: one front end at a time, which may disconnect and connect again.
 //! * `connection` is one front end: its session, its memory, its queues.
-//! * `options` is what a guest is offered; `moderator` decides when it is notified.
-//! * `places` counts where payload lies in a guest's memory, for experiments.
+//! * `options` lists the features that a guest is offered; `moderator` decides when it is notified.
+//! * `places` counts where payload starts in a guest's memory, for experiments.
 //!
-//! The ends are those of `virtio_net`. They share the backend and belong to one thread.
+//! Source and sink are those of `virtio_net`. They share the backend and belong to one thread.
 //!
-//! Contract: nothing that a front end or a guest does panics, blocks this process, or ends more than
-//! its own connection. One exception is known: a front end that makes its eventfd block again, and fills the
-//! counter just before a notification, delays this process until it reads the counter. A frame is copied out of the guest once, before anything looks at it. While no
-//! guest has started, what is sent to it is dropped and counted.
+//! Contract: a front end or a guest can cause no panic, cannot block this process, and can end only its own
+//! connection. One exception is known: a front end that makes its eventfd blocking again, and fills the
+//! counter just before a notification, delays this process until it reads the counter. A frame is copied out
+//! of the guest once, before any code reads it. While no guest has started, packets for it are dropped and
+//! counted.
 
 mod backend;
 mod connection;

@@ -1,43 +1,42 @@
-//! When the guest is notified of packets: at once, or a while later, of all that came meanwhile.
+//! Moderator: decides when the guest is notified of packets: at once, or later for several packets together.
 //!
-//! Separate from the queue, so that it can be tested on virtual time. It is `rx-usecs` of a network
-//! card: the time from the first packet that nobody was notified of to the notification.
+//! Separate from the queue, so that it can be tested on virtual time. Like `rx-usecs` of a network card, the
+//! interval runs from the first packet without notification to the notification.
 //!
-//! Contract: sans-IO, the caller reads the clock. After [`Moderator::record`] at most the interval
-//! passes until [`Moderator::take_due`] returns `true`, if the owner calls it at
-//! [`Moderator::poll_at`].
+//! Contract: sans-IO; the caller reads the clock. At most the interval passes from [`Moderator::record`]
+//! until [`Moderator::take_due`] returns `true`, if the owner calls that at [`Moderator::poll_at`].
 
 use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The notification that is owed, if any.
+/// The pending notification, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moderator {
     interval: Duration,
     due_at: Option<Instant>,
-    /// Whether the next notification is not delayed.
+    /// `true` if the next notification must not be delayed.
     is_urgent: bool,
 }
 
 impl Moderator {
-    /// Delays notifications by `interval`; zero delays none.
+    /// Creates a moderator that delays notifications by `interval`; zero delays none.
     pub(super) const fn new(interval: Duration) -> Self {
         Self { interval, due_at: None, is_urgent: false }
     }
 
-    /// The guest has got packets at `now`.
+    /// Records that the guest got packets at `now`.
     pub(super) fn record(&mut self, now: Instant) {
         self.due_at.get_or_insert(now + self.interval);
     }
 
-    /// The guest must make room before it can get more: the notification that is owed, or will be next,
-    /// is due at once.
+    /// Makes the pending or next notification due at once, because the guest must post buffers before it can
+    /// get more packets.
     pub(super) const fn hasten(&mut self) {
         self.is_urgent = true;
     }
 
-    /// Whether a notification is due at `now`. It is no longer owed then.
+    /// Returns `true` if a notification is due at `now`, and clears it.
     pub(super) fn take_due(&mut self, now: Instant) -> bool {
         let is_due = self.poll_at().is_some_and(|due_at| due_at <= now);
         if is_due {
@@ -46,7 +45,7 @@ impl Moderator {
         is_due
     }
 
-    /// When the owed notification is due; `None` if none is owed.
+    /// Returns the instant at which the pending notification is due; `None` if none is pending.
     pub(super) const fn poll_at(&self) -> Option<Instant> {
         if self.is_urgent && self.due_at.is_some() { Some(Instant::ZERO) } else { self.due_at }
     }
@@ -95,7 +94,7 @@ mod tests {
         moderator.record(at(100));
         moderator.hasten();
         assert!(moderator.take_due(at(100)));
-        // Packets of the write in which room ended are recorded behind it.
+        // A packet that finds the last buffer is recorded after this call.
         moderator.hasten();
         assert_eq!(moderator.poll_at(), None, "nothing is owed");
         moderator.record(at(200));
@@ -105,8 +104,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with all arrivals written down: no packet waits longer than the interval, and two
-        /// notifications are at least the interval apart.
+        /// Compares with a list of all packets: none waits longer than the interval, and two notifications
+        /// are at least the interval apart.
         #[test]
         fn no_packet_waits_longer_than_the_interval(
             gaps in proptest::collection::vec(0_u64..120, 1..200),

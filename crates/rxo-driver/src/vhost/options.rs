@@ -1,4 +1,4 @@
-//! What a device offers its guest.
+//! Options: the features that a device offers to its guest.
 
 use std::time::Duration;
 
@@ -9,28 +9,29 @@ use crate::vhost_user::features::{
 };
 use crate::virtio_net::{CopyPath, FrameLayout};
 
-/// What `vhost:PATH` offers its guest. The default offers everything that the device can do, and
-/// notifies at once.
+/// Options of `vhost:PATH`. The default offers every feature that the device has, and notifies the guest at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestOptions {
-    /// Whether checksums are left to the device, and the guest accepts its word that one is valid.
-    /// GSO frames need it.
+    /// Whether the guest may leave checksums to the device, and accepts packets that the device declares
+    /// valid. GSO frames require it.
     pub checksums: bool,
     /// Whether the guest may send GSO frames.
     pub segmentation: bool,
-    /// Whether the guest gets GSO frames, if it accepts them, and may send those of UDP. A network card
+    /// Whether the guest gets GSO frames, if it accepts them, and may send GSO frames of UDP. A network card
     /// does neither.
     pub aggregates: bool,
-    /// Whether the guest may hand over ACK templates, for the source's owner to expand. Needs `checksums`.
+    /// Whether the guest may send ACK templates, which the owner of the source expands. Requires `checksums`.
     pub ack_templates: bool,
-    /// The time from a packet for the guest to the notification of it, as `rx-usecs` of a network
-    /// card. A guest whose buffers are all used is notified at once. Zero: always at once.
+    /// The delay from a packet for the guest to its notification, like `rx-usecs` of a network card. A guest
+    /// without free buffers is notified at once. Zero means no delay.
     pub moderation: Duration,
-    /// How packets are copied into the guest's memory.
+    /// The way in which packets are copied into the guest's memory.
     pub path: CopyPath,
-    /// How the frames of those packets lie before.
+    /// The layout of the frames of these packets before they are copied.
     pub layout: FrameLayout,
-    /// Where payload in the guest's memory is counted, if at all. For experiments: each packet is parsed for it.
+    /// Counts the positions of payload in the guest's memory; `None` counts nothing. For experiments, because
+    /// each packet must be parsed.
     pub places: Option<&'static PayloadPlaces>,
 }
 
@@ -52,7 +53,7 @@ impl Default for GuestOptions {
 }
 
 impl GuestOptions {
-    /// The features that are offered.
+    /// Returns the virtio features to offer.
     pub(super) const fn features(&self) -> u64 {
         let mut features = DEVICE_OFFERS;
         if self.ack_templates {
@@ -71,8 +72,8 @@ impl GuestOptions {
     }
 }
 
-/// GSO frames that the guest gets, and those that it sends. The number of their segments needs both: virtio
-/// 1.2, section 5.1.3.1, binds it to those that the guest sends.
+/// Features for GSO frames that the guest gets, and for those that it sends. `RSC_EXT`, the number of
+/// segments, requires both: virtio 1.2, section 5.1.3.1, binds it to frames that the guest sends.
 const TO_GUEST: u64 = GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | GUEST_USO4 | GUEST_USO6 | RSC_EXT;
 const FROM_GUEST: u64 = HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO | RSC_EXT;
 

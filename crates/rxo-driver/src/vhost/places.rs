@@ -1,4 +1,5 @@
-//! Where payload lies in a guest's memory: what a guest pays for copying may depend on it.
+//! Payload positions: counts where payload starts in a guest's memory, because the guest's cost of copying
+//! may depend on it.
 
 use std::array;
 use std::ptr;
@@ -7,35 +8,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rxo_virtqueue::Writer;
 use rxo_wire::parse;
 
-/// Bytes of payload by the address of the first of them in the guest's memory, modulo [`LINE_BYTES`]. Payload that lies in
-/// several buffers counts at each.
+/// A histogram of payload bytes by the guest address of their first byte, modulo [`LINE_BYTES`]. Payload in
+/// several buffers counts once for each buffer.
 ///
-/// It is filled by a device that has it in [`GuestOptions::places`](super::GuestOptions::places).
+/// A device fills it if [`GuestOptions::places`](super::GuestOptions::places) refers to it.
 #[derive(Debug)]
 pub struct PayloadPlaces([AtomicU64; LINE_BYTES]);
 
-/// Bytes of a cache line.
+/// The size of a cache line, in bytes.
 pub const LINE_BYTES: usize = 64;
 
 impl PayloadPlaces {
-    /// Without payload.
+    /// Creates an empty histogram.
     #[must_use]
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; LINE_BYTES])
     }
 
-    /// The bytes at each address modulo [`LINE_BYTES`].
+    /// Returns the payload bytes for each address modulo [`LINE_BYTES`].
     #[must_use]
     pub fn bytes(&self) -> [u64; LINE_BYTES] {
         array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
     }
 
-    /// Counts the payload of a packet that is about to be written to `writer`, behind a virtio-net `header` and up to
-    /// `end`. `first` is its first piece. What has no headers that can be read has no payload.
+    /// Counts the payload of a packet that is about to be written to `writer`, after a virtio-net `header`
+    /// and up to offset `end`. `first` is the packet's first piece. A packet with unreadable headers counts
+    /// as without payload.
     #[cold]
     #[inline(never)]
     pub(super) fn count(&self, writer: &Writer<'_>, (header, end): (&[u8], u32), first: &[u8]) {
-        // A GSO frame's header says where its payload begins, and its first piece may end there.
+        // A GSO frame's header contains the payload's offset, and its first piece may end there.
         let said = header.get(2..4).map_or(0, |bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
         let payload = match said {
             0 => parse(first).map_or(end, |parsed| parsed.at.payload),
@@ -54,7 +56,7 @@ impl Default for PayloadPlaces {
     }
 }
 
-/// Two are the same if they are one: their counts change.
+/// Two histograms are equal only if they are the same object, because their counts change.
 impl PartialEq for PayloadPlaces {
     fn eq(&self, other: &Self) -> bool {
         ptr::eq(self, other)

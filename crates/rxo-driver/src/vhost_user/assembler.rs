@@ -1,22 +1,22 @@
-//! Messages out of a stream of bytes and descriptors.
+//! Assembler: reconstructs messages from a stream of bytes and descriptors.
 
 use std::os::fd::OwnedFd;
 
 use super::{HEADER_BYTES, Header, MOST_DESCRIPTORS, Wrong};
 
-/// A whole message.
+/// A complete message.
 #[derive(Debug)]
 pub struct Message {
-    /// Its header.
+    /// The message's header.
     pub header: Header,
-    /// As many bytes as the header says.
+    /// The payload, whose length the header contains.
     pub payload: Vec<u8>,
-    /// What came with these bytes, in order.
+    /// The descriptors that came with these bytes, in order.
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// Puts messages together. Give it at most as many bytes at a time as it wants, so that the
-/// descriptors of the next message do not come with this one.
+/// Assembles messages. Read at most [`wanted`](Self::wanted) bytes at a time, so that the descriptors of the
+/// next message do not come with this one.
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// How many bytes belong to this header or payload and have not come yet, at least 1.
+    /// Returns the number of bytes that are missing from the header or payload, at least 1.
     ///
     /// # Errors
     /// If the header is invalid.
@@ -32,10 +32,11 @@ impl Assembler {
         Ok(self.whole_bytes()? - self.bytes.len())
     }
 
-    /// Adds what came. Returns the message if it is whole.
+    /// Adds received bytes and descriptors. Returns the message once it is complete.
     ///
     /// # Errors
-    /// If the header is invalid, more bytes came than were wanted, or too many descriptors.
+    /// If the header is invalid, `bytes` is longer than [`wanted`](Self::wanted), or there are too many
+    /// descriptors.
     pub fn push(
         &mut self,
         bytes: &[u8],
@@ -60,7 +61,7 @@ impl Assembler {
         }
     }
 
-    /// The length of the header, or of the whole message once that is known, in bytes.
+    /// Returns the length of the header or, once that is complete, of the whole message, in bytes.
     fn whole_bytes(&self) -> Result<usize, Wrong> {
         let payload_bytes = self.header()?.map_or(0, |header| header.payload_bytes);
         Ok(HEADER_BYTES + payload_bytes)

@@ -1,4 +1,4 @@
-//! A unix socket that carries messages and descriptors.
+//! Channel: a unix socket that carries messages and descriptors.
 
 use std::io;
 use std::net::Shutdown;
@@ -11,7 +11,7 @@ use super::{Assembler, Message, Reply, Request, Wrong};
 use crate::descriptors::{self, Received};
 use crate::sys;
 
-/// One end of a connection. It never waits.
+/// One end of a connection. No call blocks.
 #[derive(Debug)]
 pub struct Channel {
     socket: UnixStream,
@@ -19,11 +19,11 @@ pub struct Channel {
     discards: Discards,
 }
 
-/// Bytes read at once.
+/// The most bytes read by one system call.
 const CHUNK_BYTES: usize = 512;
 
 impl Channel {
-    /// A channel over a connected socket.
+    /// Creates a channel over a connected socket.
     ///
     /// # Errors
     /// If the system refuses.
@@ -31,16 +31,16 @@ impl Channel {
         Self::discarding_to(socket, Discards::default())
     }
 
-    /// A channel that counts the descriptors that it refuses.
+    /// Creates a channel that counts refused descriptors in `discards`.
     pub(crate) fn discarding_to(socket: UnixStream, discards: Discards) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self { socket, assembler: Assembler::default(), discards })
     }
 
-    /// The next message; `None` if it has not come as a whole.
+    /// Receives the next message; `None` if it has not arrived completely.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the other side has closed, `InvalidData` if the message is impossible.
+    /// `UnexpectedEof` if the other side has closed, `InvalidData` if the message is invalid.
     pub fn receive(&mut self) -> io::Result<Option<Message>> {
         loop {
             let mut bytes = [0; CHUNK_BYTES];
@@ -80,11 +80,11 @@ impl Channel {
     }
 }
 
-/// Empties the socket first. Descriptors that nobody has taken from it are closed with it, by this thread, and
-/// closing one may block.
+/// Receives everything from the socket first. Descriptors left in the socket would be closed together with
+/// it, by this thread, and closing one may block.
 impl Drop for Channel {
     fn drop(&mut self) {
-        // Nothing comes afterwards, so this ends.
+        // After the shutdown no more data arrives, so the loop ends.
         _ = self.socket.shutdown(Shutdown::Both);
         let mut bytes = [0; CHUNK_BYTES];
         loop {
@@ -110,10 +110,10 @@ fn invalid(wrong: Wrong) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, wrong)
 }
 
-/// Connects to the socket at `path`, and never waits.
+/// Connects to the socket at `path`. Does not block.
 ///
 /// # Errors
-/// If nobody listens there, or so many have connected already that this would wait.
+/// If no process listens there, or the listener's queue is full.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = sys::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
     sys::connect_unix(socket.as_fd(), path)?;

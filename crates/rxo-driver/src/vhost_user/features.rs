@@ -1,9 +1,9 @@
-//! The bits on which front end and back end agree: virtio features (virtio 1.2, sections 2.2, 5.1.3
-//! and 6) and protocol features of vhost-user. Each constant is a mask.
+//! Features that front end and back end negotiate: virtio features (virtio 1.2, sections 2.2, 5.1.3 and 6)
+//! and protocol features of vhost-user. Each constant is a bit mask.
 //!
-//! Not offered: `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow; `CTRL_VQ`,
-//! `MAC`, `STATUS`, which the front end answers by itself; `LOG_ALL`, without which a guest cannot be
-//! migrated while it runs.
+//! Not offered: `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow; `CTRL_VQ`, `MAC`
+//! and `STATUS`, which the front end implements by itself; `LOG_ALL`, so a guest cannot be migrated while it
+//! runs.
 
 /// The device accepts frames with a partial checksum.
 pub const CSUM: u64 = 1;
@@ -13,17 +13,17 @@ pub const GUEST_CSUM: u64 = 1 << 1;
 pub const GUEST_TSO4: u64 = 1 << 7;
 /// The driver accepts GSO frames of TCP over IPv6.
 pub const GUEST_TSO6: u64 = 1 << 8;
-/// The driver accepts GSO frames whose first segment alone has CWR.
+/// The driver accepts GSO frames in which only the first segment has CWR.
 pub const GUEST_ECN: u64 = 1 << 9;
 /// The device accepts GSO frames of TCP over IPv4.
 pub const HOST_TSO4: u64 = 1 << 11;
 /// The device accepts GSO frames of TCP over IPv6.
 pub const HOST_TSO6: u64 = 1 << 12;
-/// The device accepts GSO frames whose first segment alone has CWR.
+/// The device accepts GSO frames in which only the first segment has CWR.
 pub const HOST_ECN: u64 = 1 << 13;
-/// A frame may fill several of the driver's buffers.
+/// A frame may span several of the driver's buffers.
 pub const MRG_RXBUF: u64 = 1 << 15;
-/// There may be several pairs of queues.
+/// The device may have several pairs of queues.
 pub const MQ: u64 = 1 << 22;
 /// The driver accepts GSO frames of UDP over IPv4.
 pub const GUEST_USO4: u64 = 1 << 54;
@@ -31,25 +31,25 @@ pub const GUEST_USO4: u64 = 1 << 54;
 pub const GUEST_USO6: u64 = 1 << 55;
 /// The device accepts GSO frames of UDP.
 pub const HOST_USO: u64 = 1 << 56;
-/// The device says of how many segments it made an aggregate. Linux guests do not ask for it.
+/// The device reports how many segments it has coalesced into an aggregate. Linux guests do not request it.
 pub const RSC_EXT: u64 = 1 << 61;
 
-/// A descriptor may name a table of descriptors.
+/// A descriptor may refer to a table of descriptors.
 pub const INDIRECT_DESC: u64 = 1 << 28;
-/// Each side says after which buffer it wants a notification.
+/// Each side writes the index of the buffer after which it wants a notification.
 pub const EVENT_IDX: u64 = 1 << 29;
 /// The back end has protocol features. Not a feature of virtio: guests never see it.
 pub const PROTOCOL_FEATURES: u64 = 1 << 30;
 /// The device follows virtio 1.0 or later.
 pub const VERSION_1: u64 = 1 << 32;
-/// Queues have the packed layout.
+/// Queues have the packed layout instead of the split one.
 pub const RING_PACKED: u64 = 1 << 34;
 
-/// The device expands ACK templates. Private, between rxo's driver and rxo's device, in a range that virtio
-/// reserves: machine monitors do not know it, so no guest of theirs sees it.
+/// The device expands ACK templates. Private to rxo's driver and rxo's device, in a range that virtio
+/// reserves: virtual machine monitors do not know it, so their guests never see it.
 pub const ACK_TEMPLATES: u64 = 1 << 49;
 
-/// What `vhost:PATH` offers if its owner chooses nothing else.
+/// The features that `vhost:PATH` offers by default.
 pub const DEVICE_OFFERS: u64 = CSUM
     | GUEST_CSUM
     | GUEST_TSO4
@@ -74,19 +74,19 @@ pub const DEVICE_OFFERS: u64 = CSUM
 pub const PROTOCOL_MQ: u64 = 1;
 /// Protocol feature: the back end announces a guest after a migration.
 pub const PROTOCOL_RARP: u64 = 1 << 2;
-/// Protocol feature: a request may ask for a reply that says whether it succeeded.
+/// Protocol feature: a request may ask for a reply that reports whether it succeeded.
 pub const PROTOCOL_REPLY_ACK: u64 = 1 << 3;
-/// Protocol feature: the front end tells the MTU.
+/// Protocol feature: the front end sends the MTU.
 pub const PROTOCOL_MTU: u64 = 1 << 4;
 /// Protocol feature: the front end can reset the device.
 pub const PROTOCOL_RESET_DEVICE: u64 = 1 << 13;
 /// Protocol feature: memory regions are added and removed one by one.
 pub const PROTOCOL_MEM_SLOTS: u64 = 1 << 15;
-/// Protocol feature: the front end tells the virtio status.
+/// Protocol feature: the front end sends the virtio status.
 pub const PROTOCOL_STATUS: u64 = 1 << 16;
 
-/// The protocol features that `vhost:PATH` offers. `RARP` is not among them: a front end that is not
-/// offered it lets the guest announce itself.
+/// The protocol features that `vhost:PATH` offers. `RARP` is not among them: without it, the front end lets
+/// the guest announce itself.
 pub const DEVICE_OFFERS_PROTOCOL: u64 = PROTOCOL_MQ
     | PROTOCOL_REPLY_ACK
     | PROTOCOL_MTU

@@ -1,8 +1,8 @@
-//! Integers one after the other, in the byte order of this machine.
+//! Fields: integers one after the other, in the byte order of this machine.
 
 use super::Wrong;
 
-/// The payload of a message, read from front to back.
+/// The payload of a message, which is read from front to back.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
         Ok(*field)
     }
 
-    /// Checks that nothing is left.
+    /// Checks that the whole payload was read.
     pub(super) const fn end(&self) -> Result<(), Wrong> {
         if self.rest.is_empty() { Ok(()) } else { Err(Wrong::Size) }
     }

@@ -1,8 +1,8 @@
-//! Which descriptors of another process may be used.
+//! Foreign descriptors: decides which descriptors from another process are safe to use.
 //!
-//! A descriptor can stand for anything, and some things block whoever as much as asks for their length
-//! or closes them: a file on FUSE waits for a process of the sender's choice. So only two kinds are
-//! accepted, recognized by calls that reach no file system: eventfds, and files in memory.
+//! A descriptor can refer to any object, and some objects block a process that queries their length or closes
+//! them: a file on FUSE waits for a process that the sender chooses. So only two kinds are accepted, eventfds
+//! and files in memory, which are recognised by calls that reach no file system.
 #![allow(unsafe_code, reason = "one system call")]
 
 use std::fs;
@@ -14,44 +14,44 @@ use std::thread;
 
 use super::MOST_DESCRIPTORS;
 
-/// Whether a descriptor can be used without the danger that its owner blocks this process.
+/// Returns `true` if this process can use the descriptor without being blocked by its sender.
 pub(super) fn is_harmless(file: BorrowedFd<'_>) -> bool {
     is_memory(file) || is_eventfd(file)
 }
 
-/// Whether it is a file in memory: a memfd, or a file on tmpfs or hugetlbfs. Only these have seals, even if
-/// none can be added.
+/// Returns `true` for a file in memory: a memfd, or a file on tmpfs or hugetlbfs. Only these have seals, even
+/// if none can be added.
 fn is_memory(file: BorrowedFd<'_>) -> bool {
     // SAFETY: takes numbers only.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) >= 0 }
 }
 
-/// Whether it is an eventfd, by the name that the kernel gives it.
+/// Returns `true` for an eventfd, by the name that the kernel shows for it.
 pub(crate) fn is_eventfd(file: BorrowedFd<'_>) -> bool {
     let name = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     name.is_ok_and(|name| name.as_os_str() == "anon_inode:[eventfd]")
 }
 
-/// Descriptors that a thread of its own closes, because closing may block, too: a file on FUSE waits for its
-/// process, a socket for its peer.
+/// Refused descriptors, which a separate thread closes because closing may block: a file on FUSE waits for
+/// its process, a socket for its peer.
 ///
-/// A device has one and makes no connection while [too many](Self::are_too_many) are open. So the other side
-/// cannot use up the descriptors of this process. Clones count together.
+/// A device has one `Discards`, and accepts no connection while [too many](Self::are_too_many) are open, so
+/// the other side cannot use up the descriptors of this process. Clones share one count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Discards {
     open: Arc<AtomicUsize>,
 }
 
-/// The most open descriptors with which a connection is made, plus one: as many as one message carries.
+/// The number of open descriptors from which no connection is accepted: as many as one message may carry.
 const TOO_MANY: usize = MOST_DESCRIPTORS;
 
 impl Discards {
-    /// Whether to wait until more are closed.
+    /// Returns `true` if the caller must wait until more descriptors are closed.
     pub(crate) fn are_too_many(&self) -> bool {
         self.open.load(Ordering::Relaxed) >= TOO_MANY
     }
 
-    /// Closes `files` some time later.
+    /// Passes `files` to the thread that closes them.
     pub(super) fn add(&self, files: Vec<OwnedFd>) {
         type Closer = Mutex<Sender<(Vec<OwnedFd>, Discards)>>;
         static CLOSER: OnceLock<Option<Closer>> = OnceLock::new();
@@ -62,7 +62,7 @@ impl Discards {
             let started = thread::Builder::new().name("rxo-closer".into()).spawn(close);
             started.ok().map(|_| Mutex::new(sender))
         });
-        // Without a thread they stay open until this process ends.
+        // Without that thread, the files stay open until this process ends.
         match closer {
             Some(closer) => {
                 let files = (files, self.clone());

@@ -1,12 +1,11 @@
-//! The twelve bytes before every message.
+//! Header: the twelve bytes before every message.
 
 use super::Wrong;
 
 /// The length of a header, in bytes.
 pub const HEADER_BYTES: usize = 12;
 
-/// The longest payload that is accepted, in bytes. The longest that rxo knows, a table of memory
-/// regions, has 264.
+/// The longest payload that is accepted, in bytes. The longest request, a table of memory regions, has 264.
 pub const MOST_PAYLOAD_BYTES: usize = 4_096;
 
 const VERSION: u32 = 1;
@@ -17,21 +16,21 @@ const NEEDS_REPLY: u32 = 1 << 3;
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Number of the request; a reply has that of its request.
+    /// The number of the request; a reply has the number of its request.
     pub request: u32,
-    /// Whether the message is a reply.
+    /// `true` if the message is a reply.
     pub is_reply: bool,
-    /// Whether the front end waits for a reply also if the request has none.
+    /// `true` if the front end waits for a reply even if the request has none of its own.
     pub needs_reply: bool,
-    /// Length of the payload in bytes, at most [`MOST_PAYLOAD_BYTES`].
+    /// The length of the payload in bytes, at most [`MOST_PAYLOAD_BYTES`].
     pub payload_bytes: usize,
 }
 
 impl Header {
-    /// Reads a header.
+    /// Parses a header.
     ///
     /// # Errors
-    /// If the version is not 1, or the payload too long.
+    /// If the version is not 1, or the payload is too long.
     pub fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Wrong> {
         let word = |at: usize| {
             u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -48,7 +47,7 @@ impl Header {
         Ok(Self { request, is_reply, needs_reply, payload_bytes })
     }
 
-    /// The header as bytes.
+    /// Returns the header as bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let reply = if self.is_reply { REPLY } else { 0 };

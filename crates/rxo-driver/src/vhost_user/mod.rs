@@ -1,18 +1,17 @@
 //! vhost-user: the messages by which two processes share the queues of a virtio device.
 //!
-//! The *front end* (a machine monitor such as QEMU, or [`virtio:PATH`](crate::DeviceName)) owns the
-//! memory and drives the device; the *back end* (`vhost:PATH`) is the device. The front end sends
-//! requests over a unix socket, with descriptors of its memory and of its notifications; some
-//! requests have a reply.
+//! The *front end* (a virtual machine monitor such as QEMU, or [`virtio:PATH`](crate::DeviceName)) owns the
+//! memory and drives the device; the *back end* (`vhost:PATH`) is the device. The front end sends requests
+//! over a unix socket, with descriptors for its memory and its notifications; some requests have a reply.
 //!
-//! * [`features`]: the bits that both sides agree on.
+//! * [`features`]: the features that both sides negotiate.
 //! * [`Header`], [`Request`], [`Reply`]: messages as bytes and as values, for both sides.
-//! * [`Assembler`]: messages out of a stream. [`Channel`]: a socket with an assembler.
-//! * [`Session`]: what a front end has told a back end, and which requests are valid next.
+//! * [`Assembler`]: reconstructs messages from a stream. [`Channel`]: a socket with an assembler.
+//! * [`Session`]: the settings that a front end has sent, and the check of each further request.
 //!
-//! It is apart from the devices so that a fuzzer and tests can use it without a socket. Contract:
-//! nothing but [`Channel`] makes system calls; it accepts descriptors of eventfds and of files in memory
-//! only, and closes others where that cannot block. No bytes and no order of messages panic.
+//! Separate from the devices so that a fuzzer and tests can use it without a socket. Contract: only
+//! [`Channel`] makes system calls; it accepts only descriptors of eventfds and of files in memory, and closes
+//! others where that cannot block this process. No bytes and no order of messages cause a panic.
 //! Source: the vhost-user specification of QEMU, `docs/interop/vhost-user.rst`.
 
 mod assembler;

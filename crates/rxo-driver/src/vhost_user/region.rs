@@ -1,32 +1,32 @@
-//! A region of the front end's memory.
+//! Region: a part of the front end's memory that both sides share.
 
 use super::Wrong;
 use super::fields::Fields;
 
-/// A region of memory, in the two address spaces by which messages and descriptors name it.
+/// A memory region, with its addresses in the two address spaces that messages and descriptors use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Where the guest has it: the addresses in descriptors.
+    /// The region's address in the guest, as used by descriptors.
     pub guest_address: u64,
-    /// Its length in bytes, at least 1.
+    /// The region's length in bytes, at least 1.
     pub bytes: u64,
-    /// Where the front end's process has it: the addresses of rings in messages.
+    /// The region's address in the front end's process, as used for rings in messages.
     pub user_address: u64,
-    /// Where it begins in its file, in bytes.
+    /// The region's offset in its file, in bytes.
     pub file_offset: u64,
 }
 
-/// A region and the descriptor of its file.
+/// A memory region and the descriptor of its file.
 #[derive(Clone, Debug)]
 pub struct SharedRegion<F> {
     /// The region.
     pub region: Region,
-    /// Its file, to be mapped.
+    /// The file to map.
     pub file: F,
 }
 
 impl Region {
-    /// Reads a region, and checks that its ends are addresses.
+    /// Parses a region, and checks that its ends do not overflow.
     pub(super) fn read(fields: &mut Fields<'_>) -> Result<Self, Wrong> {
         let guest_address = fields.u64()?;
         let bytes = fields.u64()?;
@@ -46,14 +46,14 @@ impl Region {
         }
     }
 
-    /// Whether both have an address in common, to the guest or to the front end.
+    /// Returns `true` if the regions share a guest address or an address of the front end.
     #[must_use]
     pub const fn overlaps(&self, other: &Self) -> bool {
         meet(self.guest_address, self.bytes, other.guest_address, other.bytes)
             || meet(self.user_address, self.bytes, other.user_address, other.bytes)
     }
 
-    /// Whether both are at the same addresses and have the same length.
+    /// Returns `true` if both regions have the same addresses and the same length.
     pub(super) const fn is_at(&self, other: &Self) -> bool {
         self.guest_address == other.guest_address
             && self.user_address == other.user_address

@@ -1,9 +1,9 @@
-//! Replies. All that rxo gives and expects have eight bytes.
+//! Reply to a request. All replies that rxo sends or expects have a payload of eight bytes.
 
 use super::fields::Fields;
 use super::{HEADER_BYTES, Header, RingNumber, Wrong};
 
-/// A reply: the number of its request and its value.
+/// A reply: the number of its request, and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     request: u32,
@@ -22,10 +22,10 @@ impl Reply {
         Self { request, value }
     }
 
-    /// Reads the reply to the request with number `request`.
+    /// Parses the reply to the request with number `request`.
     ///
     /// # Errors
-    /// If the message is no reply to it, or has another length.
+    /// If the message is not a reply to that request, or has another length.
     pub fn read(request: u32, header: Header, payload: &[u8]) -> Result<Self, Wrong> {
         if !header.is_reply || header.request != request {
             return Err(Wrong::Direction);
@@ -34,7 +34,7 @@ impl Reply {
         Ok(Self { request, value })
     }
 
-    /// The message as bytes.
+    /// Returns the message as bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES + 8] {
         let header = Header {
@@ -49,13 +49,13 @@ impl Reply {
         bytes
     }
 
-    /// Its value as one number: features, counts, or zero for success.
+    /// Returns the value as one number: features, counts, or zero for success.
     #[must_use]
     pub const fn value(self) -> u64 {
         u64::from_ne_bytes(self.value)
     }
 
-    /// Its value as a ring and the number that was asked for.
+    /// Returns the value as a ring index and the requested number. Never `None`.
     #[must_use]
     pub fn ring_number(self) -> Option<RingNumber> {
         RingNumber::read(&mut Fields::new(&self.value)).ok()

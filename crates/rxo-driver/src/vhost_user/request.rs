@@ -1,103 +1,103 @@
-//! Requests of the front end, as values.
+//! Request: a message from the front end, as a value.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::fields::Fields;
 use super::{Header, MOST_TABLE_REGIONS, Message, Region, SharedRegion, Wrong};
 
-/// A request with its payload. `F` is a descriptor: owned by whoever received it, borrowed by whoever
-/// sends it.
+/// A request with its payload. `F` is the descriptor type: owned when a request is received, borrowed when it
+/// is sent.
 #[derive(Clone, Debug)]
 pub enum Request<F = OwnedFd> {
-    /// Which features does the device offer?
+    /// Asks for the features that the device offers.
     GetFeatures,
-    /// These features are in use.
+    /// Sets the features to use.
     SetFeatures(u64),
-    /// This connection owns the device.
+    /// Makes this connection the owner of the device.
     SetOwner,
-    /// It does not any more. Deprecated; front ends send it at the end.
+    /// Ends the ownership. Deprecated; front ends send it at the end.
     ResetOwner,
-    /// All memory regions, in place of those before.
+    /// Sets all memory regions, in place of the previous ones.
     SetMemTable(Vec<SharedRegion<F>>),
-    /// The number of entries of a ring.
+    /// Sets the number of entries of a ring.
     SetRingSize(RingNumber),
-    /// Where the parts of a ring are.
+    /// Sets the addresses of the parts of a ring.
     SetRingAddresses(RingAddresses),
-    /// At which entry a ring begins.
+    /// Sets the entry at which a ring starts.
     SetRingBase(RingNumber),
-    /// Stop a ring; at which entry does it go on?
+    /// Stops the ring with this index, and asks for the entry at which it can resume.
     GetRingBase(u32),
-    /// The driver's notifications; starts the ring.
+    /// Sets the descriptor for the driver's notifications, and starts the ring.
     SetRingKick(RingDescriptor<F>),
-    /// The device's notifications.
+    /// Sets the descriptor for the device's notifications.
     SetRingCall(RingDescriptor<F>),
-    /// Where the device may report a broken ring.
+    /// Sets the descriptor by which the device may report a broken ring.
     SetRingError(RingDescriptor<F>),
-    /// Which protocol features does the back end offer?
+    /// Asks for the protocol features that the back end offers.
     GetProtocolFeatures,
-    /// These protocol features are in use.
+    /// Sets the protocol features to use.
     SetProtocolFeatures(u64),
-    /// How many pairs of queues can the device have?
+    /// Asks for the largest possible number of queue pairs.
     GetQueueNumber,
-    /// Whether the device may use a ring: 1 or 0.
+    /// Enables (1) or disables (0) a ring.
     SetRingEnable(RingNumber),
-    /// Announce the guest with this Ethernet address after a migration.
+    /// Asks to announce the guest with this Ethernet address after a migration.
     SendRarp([u8; 6]),
-    /// The MTU of the device, in bytes.
+    /// Sets the MTU of the device, in bytes.
     SetMtu(u64),
-    /// Forget the rings, the features in use and the virtio status. Memory and protocol features stay.
+    /// Resets the rings, the features in use and the virtio status. Memory and protocol features stay.
     ResetDevice,
-    /// How many memory regions can there be?
+    /// Asks for the largest possible number of memory regions.
     GetMaxMemSlots,
-    /// One more memory region.
+    /// Adds a memory region.
     AddMemRegion(SharedRegion<F>),
-    /// One less.
+    /// Removes a memory region.
     RemoveMemRegion(Region),
-    /// The virtio status of the device; 0 resets it.
+    /// Sets the virtio status of the device; 0 resets it.
     SetStatus(u64),
-    /// What was the status set to?
+    /// Asks for the status that was set last.
     GetStatus,
 }
 
-/// A ring and a number for it.
+/// A ring index and a number for that ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingNumber {
-    /// Index of the ring. Ring 0 is the first pair's receive ring, 1 its transmit ring, and so on.
+    /// The index of the ring. Ring 0 is the first pair's receive ring, 1 its transmit ring, and so on.
     pub ring: u32,
-    /// A size, a base, or whether it is enabled.
+    /// The number: a size, a base, or 1 for enabled and 0 for disabled.
     pub number: u32,
 }
 
-/// Where the parts of a ring are, as addresses of the front end's process.
+/// The addresses of the parts of a ring, in the address space of the front end's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingAddresses {
-    /// Index of the ring.
+    /// The index of the ring.
     pub ring: u32,
-    /// Bit 0: accesses are to be logged.
+    /// Flags. Bit 0 requests that accesses are logged.
     pub flags: u32,
-    /// The descriptors; of a packed ring all entries.
+    /// The descriptor table; for a packed ring, the whole ring.
     pub descriptors: u64,
-    /// What the device writes: the used ring, or the device event area of a packed ring.
+    /// The part that the device writes: the used ring, or the device event area of a packed ring.
     pub device: u64,
-    /// What the driver writes: the available ring, or the driver event area of a packed ring.
+    /// The part that the driver writes: the available ring, or the driver event area of a packed ring.
     pub driver: u64,
-    /// Where accesses would be logged.
+    /// The address for the log of accesses.
     pub log: u64,
 }
 
-/// A ring and a descriptor for it; `None` if the ring is to be polled.
+/// A ring index and a descriptor for that ring.
 #[derive(Clone, Debug)]
 pub struct RingDescriptor<F> {
-    /// Index of the ring, up to 255.
+    /// The index of the ring, up to 255.
     pub ring: u32,
-    /// An eventfd.
+    /// An eventfd; `None` if the ring must be polled.
     pub file: Option<F>,
 }
 
 const NO_DESCRIPTOR: u64 = 1 << 8;
 const RING_MASK: u64 = 0xff;
 
-/// The numbers of the requests.
+/// Request numbers, by the names of the specification.
 mod number {
     pub(super) const GET_FEATURES: u32 = 1;
     pub(super) const SET_FEATURES: u32 = 2;
@@ -126,11 +126,11 @@ mod number {
 }
 
 impl Request {
-    /// Reads a request and takes its descriptors. A message has exactly the bytes and descriptors of
+    /// Parses a request and takes its descriptors. The message must have exactly the bytes and descriptors of
     /// its request; descriptors of a refused message are closed.
     ///
     /// # Errors
-    /// If the request is unknown, or has other bytes or descriptors.
+    /// If the request is unknown, or the message has other bytes or descriptors.
     pub fn read(message: Message) -> Result<Self, Wrong> {
         let Message { header, payload, descriptors } = message;
         if header.is_reply {
@@ -140,7 +140,7 @@ impl Request {
         let mut files = descriptors.into_iter();
         let request = Self::read_payload(header.request, &mut fields, &mut files)?;
         fields.end()?;
-        // Some front ends send the file of a region that they remove.
+        // Some front ends send the file of the region that they remove.
         let may_have_more = matches!(request, Self::RemoveMemRegion(_));
         if files.len() > usize::from(may_have_more) {
             return Err(Wrong::Descriptors);
@@ -194,7 +194,7 @@ impl Request {
 }
 
 impl<F> Request<F> {
-    /// The number by which messages name the request.
+    /// Returns the number of the request in messages.
     #[must_use]
     pub const fn number(&self) -> u32 {
         match self {
@@ -225,7 +225,7 @@ impl<F> Request<F> {
         }
     }
 
-    /// Whether the request has a reply of its own.
+    /// Returns `true` if the request has a reply of its own.
     #[must_use]
     pub const fn has_reply(&self) -> bool {
         matches!(
@@ -241,7 +241,8 @@ impl<F> Request<F> {
 }
 
 impl<F: AsFd> Request<F> {
-    /// The message as bytes, with `needs_reply` in its header. [`Request::files`] go with them.
+    /// Returns the message as bytes, with `needs_reply` in its header. [`Request::files`] must be sent with
+    /// them.
     #[must_use]
     pub fn to_bytes(&self, needs_reply: bool) -> Vec<u8> {
         let mut payload = Vec::new();
@@ -255,7 +256,7 @@ impl<F: AsFd> Request<F> {
         [&header.to_bytes()[..], &payload].concat()
     }
 
-    /// The descriptors that go with the message, in order.
+    /// Returns the descriptors to send with the message, in order.
     #[must_use]
     pub fn files(&self) -> Vec<BorrowedFd<'_>> {
         match self {

@@ -1,8 +1,8 @@
-//! What a front end has told a back end: features, memory, rings.
+//! Session: the state that a front end has set in a back end: features, memory, rings.
 //!
-//! Any request is accepted at any time if it is possible by itself, because front ends differ in
-//! their order: QEMU enables rings before it sets the features. A ring is usable once everything for
-//! it is there, in whatever order that came.
+//! Each request is accepted at any time if it is valid by itself, because front ends differ in their order:
+//! QEMU enables rings before it sets the features. A ring is usable once all its settings have arrived, in
+//! any order.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -14,7 +14,7 @@ use super::{
     Message, Reply, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion, Wrong,
 };
 
-/// One connection of a front end.
+/// The settings of one connection of a front end.
 #[derive(Debug)]
 pub struct Session {
     offers: u64,
@@ -29,12 +29,12 @@ pub struct Session {
 /// The settings of one ring, as the front end has sent them.
 #[derive(Debug, Default)]
 pub struct Ring {
-    /// Number of descriptors of the ring; 0 until the front end has set it.
+    /// The number of descriptors in the ring; 0 until the front end has set it.
     pub size: u16,
-    /// Where its parts are.
+    /// The addresses of the ring's parts; `None` until the front end has set them.
     pub addresses: Option<RingAddresses>,
-    /// Where it begins, or went on to: the next available entry, and for a packed ring the wrap
-    /// counters and the next used entry.
+    /// The ring's position: the next available entry and, for a packed ring, the wrap counters and the next
+    /// used entry.
     pub base: u32,
     is_enabled: bool,
     is_started: bool,
@@ -42,37 +42,37 @@ pub struct Ring {
     call: Option<OwnedFd>,
 }
 
-/// What a request has changed.
+/// The state that a request has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing that queues depend on.
+    /// No state that queues depend on.
     None,
-    /// This ring: make its queue again.
+    /// One ring: its queue must be created again.
     Ring(usize),
-    /// All rings: make the queues again.
+    /// All rings: all queues must be created again.
     Rings,
-    /// The memory: map it again and make the queues again.
+    /// The memory: it must be mapped again, and all queues created again.
     Memory,
 }
 
-/// A request that was accepted.
+/// The outcome of an accepted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// What to do before the reply is sent.
+    /// The change, to be carried out before the reply is sent.
     pub change: Change,
-    /// The reply, if the front end waits for one.
+    /// The reply; `None` if the front end waits for none.
     pub reply: Option<Reply>,
 }
 
 impl Session {
-    /// A new connection to a device with so many rings, two for each pair of queues. The device offers
+    /// Creates a session for a device with `rings` rings, two for each pair of queues. The device offers
     /// [`DEVICE_OFFERS`].
     #[must_use]
     pub fn new(rings: usize) -> Self {
         Self::offering(DEVICE_OFFERS, rings)
     }
 
-    /// A new connection to a device that offers these features, with so many rings.
+    /// Creates a session for a device that offers these features, with `rings` rings.
     #[must_use]
     pub fn offering(offers: u64, rings: usize) -> Self {
         Self {
@@ -86,11 +86,11 @@ impl Session {
         }
     }
 
-    /// Takes a message. If queues are in use, call [`Session::set_base`] for each of them before.
+    /// Applies a message. If queues are in use, first call [`Session::set_base`] for each of them.
     ///
     /// # Errors
-    /// If the message is impossible. The connection must be closed then: what was set before may be
-    /// half of what the front end means.
+    /// If the message is invalid. The caller must then close the connection, because the settings may be
+    /// incomplete.
     pub fn take(&mut self, message: Message) -> Result<Done, Wrong> {
         let wants_reply = message.header.needs_reply;
         let request = Request::read(message)?;
@@ -102,38 +102,38 @@ impl Session {
         Ok(Done { change, reply })
     }
 
-    /// Remembers how far the queue of a ring has come.
+    /// Stores the present position of a ring's queue.
     pub fn set_base(&mut self, ring: usize, base: u32) {
         if let Some(ring) = self.rings.get_mut(ring) {
             ring.base = base;
         }
     }
 
-    /// The features in use; 0 before they are set.
+    /// Returns the features in use; 0 before they are set.
     #[must_use]
     pub const fn features(&self) -> u64 {
         self.features
     }
 
-    /// The MTU of the device in bytes, if the front end has told it.
+    /// Returns the MTU of the device in bytes; `None` if the front end has not sent it.
     #[must_use]
     pub const fn mtu(&self) -> Option<u16> {
         self.mtu
     }
 
-    /// The memory regions and their files.
+    /// Returns the memory regions with their files.
     #[must_use]
     pub fn regions(&self) -> &[SharedRegion<OwnedFd>] {
         &self.regions
     }
 
-    /// All rings of the device.
+    /// Returns all rings of the device.
     #[must_use]
     pub fn rings(&self) -> &[Ring] {
         &self.rings
     }
 
-    /// The ring with this index if it can be used: it is complete, started and enabled.
+    /// Returns the ring with this index if it is complete, started and enabled; otherwise `None`.
     #[must_use]
     pub fn usable(&self, ring: usize) -> Option<&Ring> {
         let is_enabled = |ring: &&Ring| ring.is_enabled || self.features & PROTOCOL_FEATURES == 0;
@@ -181,7 +181,7 @@ impl Session {
                 self.forget_rings();
                 return Ok(Change::Rings);
             }
-            // The connection goes on, and with it the protocol features and the memory.
+            // The connection stays open, so the protocol features and the memory stay.
             Request::ResetDevice => {
                 (self.features, self.status) = (0, 0);
                 self.forget_rings();
@@ -195,7 +195,8 @@ impl Session {
         Ok(Change::None)
     }
 
-    /// QEMU before 8.2 adds and removes each region once for each pair of queues. What is done already changes nothing.
+    /// Adds, removes or replaces memory regions. QEMU before 8.2 repeats each change for every pair of
+    /// queues; a repetition changes nothing.
     fn apply_to_memory(&mut self, request: Request) -> Result<Change, Wrong> {
         let is_for_pairs = self.features & MQ != 0;
         match request {
@@ -232,7 +233,8 @@ impl Session {
                 addresses.ring
             }
             Request::SetRingBase(RingNumber { ring, number }) => {
-                // Before the features are set, the queue decides.
+                // The limit depends on the layout; before the features are set, only creating the queue
+                // checks it.
                 let is_split = self.features != 0 && self.features & RING_PACKED == 0;
                 if is_split && number > u32::from(u16::MAX) {
                     return Err(Wrong::RingBase(number));
@@ -253,7 +255,7 @@ impl Session {
                 self.ring_mut(ring)?.call = file;
                 ring
             }
-            // A broken ring ends the connection, which says more than an event.
+            // A broken ring ends the connection, so this event is not needed.
             Request::SetRingError(RingDescriptor { ring, .. }) => {
                 self.ring_mut(ring)?;
                 return Ok(Change::None);
@@ -283,7 +285,7 @@ impl Session {
         Ok(())
     }
 
-    /// Checks that the protocol feature that the request needs is in use.
+    /// Checks that the protocol feature that the request requires is in use.
     fn check_agreed(&self, request: &Request) -> Result<(), Wrong> {
         let needed = match request {
             Request::SendRarp(_) => PROTOCOL_RARP,
@@ -312,19 +314,19 @@ impl Session {
 }
 
 impl Ring {
-    /// The driver's notifications; `None` if the ring is to be polled.
+    /// Returns the descriptor for the driver's notifications; `None` if the ring must be polled.
     #[must_use]
     pub fn kick(&self) -> Option<BorrowedFd<'_>> {
         self.kick.as_ref().map(AsFd::as_fd)
     }
 
-    /// The device's notifications; `None` if the driver polls.
+    /// Returns the descriptor for the device's notifications; `None` if the driver polls.
     #[must_use]
     pub fn call(&self) -> Option<BorrowedFd<'_>> {
         self.call.as_ref().map(AsFd::as_fd)
     }
 
-    /// Stops the ring. It keeps its base, and whether it is enabled.
+    /// Stops the ring. Its base stays, and so does its enabled state.
     fn stop(&mut self) {
         *self = Self { base: self.base, is_enabled: self.is_enabled, ..Self::default() };
     }
@@ -340,7 +342,7 @@ fn ring_size(entries: u32) -> Result<u16, Wrong> {
     size.ok_or(Wrong::RingSize(entries))
 }
 
-/// The most entries of a ring, by the specification of virtio.
+/// The most entries of a ring, by the virtio specification.
 const MOST_ENTRIES: u16 = 32_768;
 
 /// The most memory regions of a session.

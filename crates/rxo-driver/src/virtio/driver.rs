@@ -1,4 +1,4 @@
-//! The rings of the driver, and their buffers.
+//! Driver: the rings of the driver's side, and their buffers.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,20 +13,20 @@ use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 use super::layout::{LARGE_BYTES, Places, SEND_BUFFERS, START};
 use crate::virtio_net::{Buffers, Given, PacketRing, mapping};
 
-/// The rings over their memory.
+/// The driver's rings, over memory that the back end shares.
 #[derive(Debug)]
 pub(super) struct Driver {
     memory: Memory,
     places: Places,
-    /// The receive ring of each pair.
+    /// The receive rings, one for each pair.
     receive: Vec<DriverQueue>,
-    /// The receive ring that is asked first.
+    /// The receive ring from which the next frame is taken first.
     next: usize,
-    /// The transmit ring of the first pair. Those of others stay empty.
+    /// The transmit ring of the first pair. The transmit rings of other pairs stay empty.
     send: DriverQueue,
-    /// Numbers of the buffers that nothing is sent from, the last used on top: it is in the cache.
+    /// The numbers of the free send buffers. The last one used is on top, because it is in the cache.
     free: Vec<u32>,
-    /// A frame that fills several buffers of the ring that is asked first. Some of them have come.
+    /// A frame in several buffers of the ring `next`, of which only some have arrived.
     partial: Option<Partial>,
 }
 
@@ -34,16 +34,16 @@ pub(super) struct Driver {
 struct Partial {
     buffer: PoolBuf,
     bytes: usize,
-    /// How many buffers are still to come.
+    /// The number of buffers that have not arrived.
     buffers: u16,
-    /// Whether it does not fit, so that it is discarded when the last buffer has come.
+    /// `true` if the frame is too long or invalid, so that it is discarded once its last buffer has arrived.
     is_bad: bool,
 }
 
 impl Driver {
-    /// Rings over new memory, which `file` has, with all receive buffers posted.
+    /// Creates rings over the memory of the empty file `file`, and posts all receive buffers.
     pub(super) fn new(file: BorrowedFd<'_>, places: Places) -> io::Result<Self> {
-        // The file is our own, and sealed.
+        // The file was created by this process and is sealed, so its memory cannot be lost.
         let (mapping, _) = mapping::map(file, places.bytes)?;
         let mapping = Arc::new(mapping);
         let region = Region::new(START, START, mapping, 0, places.bytes);
@@ -65,7 +65,8 @@ impl Driver {
         Ok(this)
     }
 
-    /// The next frame, copied into one of `buffers`. A buffer of the ring is posted again as soon as it was copied.
+    /// Copies the next frame into one of `buffers`. Each ring buffer is posted again as soon as it was
+    /// copied.
     #[inline]
     pub(super) fn take(&mut self, buffers: &mut Buffers) -> Given {
         for _ in 0..self.receive.len() {
@@ -94,7 +95,8 @@ impl Driver {
         }
     }
 
-    /// The frame that begins with the buffer `used` of the ring, which says how many there are. Nearly always it is one.
+    /// Starts a frame with the ring buffer `used`, whose header contains the number of its buffers, nearly
+    /// always one.
     #[inline]
     fn begin(&mut self, mut buffer: PoolBuf, used: Used) -> Given {
         let bytes = used.written_bytes as usize;
@@ -104,7 +106,7 @@ impl Driver {
             _ => 0,
         };
         let is_bad = !is_read || bytes < VIRTIO_HEADER_BYTES;
-        // Some devices that do not merge say zero.
+        // Some devices that do not merge buffers write zero.
         let buffers = if is_bad { 0 } else { count.saturating_sub(1) };
         if is_bad || buffers > 0 {
             return self.complete(Partial { buffer, bytes, buffers, is_bad });
@@ -113,14 +115,14 @@ impl Driver {
         Given::Frame(buffer)
     }
 
-    /// Adds the buffers of the ring that are still to come.
+    /// Appends the remaining buffers of a frame. If some have not arrived, stores the partial frame.
     #[cold]
     fn complete(&mut self, mut partial: Partial) -> Given {
         while partial.buffers > 0 {
             match self.receive[self.next].take_used() {
                 Ok(Some(used)) => self.append(&mut partial, used),
                 Ok(None) => {
-                    // A whole frame is visible at once, so this is a back end that is not done.
+                    // A correct back end shows a frame as a whole; this one has published only a part so far.
                     self.partial = Some(partial);
                     return Given::Nothing;
                 }
@@ -141,7 +143,7 @@ impl Driver {
         *bytes = if is_read { end } else { *bytes };
     }
 
-    /// Copies a buffer of the ring to `to`, and posts it again. Returns `false` if there is no room for it.
+    /// Copies a ring buffer to `to`, and posts it again. Returns `false` if it does not fit.
     #[inline]
     fn read(&mut self, used: Used, to: Option<&mut [u8]>) -> bool {
         let address = self.places.receive(used.token);
@@ -150,7 +152,7 @@ impl Driver {
         is_read
     }
 
-    /// What a ring gives that has no buffer, or one with more than there is room for.
+    /// Handles a ring that returned no buffer, or a buffer whose length is invalid, which is posted again.
     fn pass_over(&mut self, unused: Result<Option<Used>, InvalidUsed>) -> Given {
         match unused {
             Err(InvalidUsed::TooLong { token, .. }) => {
@@ -161,14 +163,14 @@ impl Driver {
         }
     }
 
-    /// Whether a frame is there, or its first part. The back end then notifies of the next buffers.
+    /// Requests notifications. Returns `true` if a frame, or its first part, has arrived already.
     pub(super) fn ask_for_notifications(&mut self) -> bool {
         let ask = |is_any, ring: &mut DriverQueue| ring.enable_notifications() | is_any;
         self.receive.iter_mut().fold(false, ask)
     }
 
-    /// Shows the back end the buffers that were posted again. Calls `notify` with each pair whose receive
-    /// ring the back end is to be notified of.
+    /// Publishes the receive buffers that were posted again. Calls `notify` with each pair for whose receive
+    /// ring the back end wants a notification.
     pub(super) fn finish_taking(&mut self, mut notify: impl FnMut(usize)) {
         for (pair, ring) in self.receive.iter_mut().enumerate() {
             ring.publish();
@@ -178,29 +180,29 @@ impl Driver {
         }
     }
 
-    /// Shows the back end the packets that were put. Returns whether to notify it.
+    /// Publishes the packets that were written. Returns `true` if the back end must be notified.
     pub(super) fn finish_putting(&mut self) -> bool {
         self.send.publish();
         self.send.needs_notify()
     }
 
-    /// How often the back end broke a rule.
+    /// Returns the number of rules that the back end has broken.
     pub(super) fn invalid(&self) -> u64 {
         self.receive.iter().map(DriverQueue::invalid).sum::<u64>() + self.send.invalid()
     }
 
-    /// Whether a ring cannot be used any more.
+    /// Returns `true` if a ring cannot be used any more.
     pub(super) fn is_broken(&self) -> bool {
         self.receive.iter().any(DriverQueue::is_broken) || self.send.is_broken()
     }
 
-    /// How many packets the back end was given and has not taken.
+    /// Returns the number of sent packets that the back end has not yet read.
     pub(super) fn unread(&mut self) -> u32 {
         self.reclaim();
         SEND_BUFFERS - self.free.len() as u32
     }
 
-    /// Takes back the buffers that were sent.
+    /// Reclaims the buffers of packets that the back end has read.
     fn reclaim(&mut self) {
         loop {
             match self.send.take_used() {
@@ -211,7 +213,7 @@ impl Driver {
         }
     }
 
-    /// A free buffer; if there is none, the back end is asked to notify when it has sent one.
+    /// Returns a free send buffer. If there is none, asks the back end to notify when it has read one.
     fn free(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.reclaim();
@@ -227,7 +229,7 @@ impl Driver {
     #[inline]
     fn post(&mut self, n: u32) {
         let (address, bytes) = (self.places.receive(n), self.places.receive_bytes);
-        // There is a descriptor for each buffer.
+        // The ring has a descriptor for each buffer, so posting cannot fail.
         let ring = &mut self.receive[(n / self.places.receive_buffers) as usize];
         let _posted = ring.post(&[Segment { address, bytes, is_writable: true }], n);
     }

@@ -1,4 +1,4 @@
-//! The device: a connection to a back end, made again when the back end ends.
+//! Front end: the device's connection to a back end, renewed after the back end has ended.
 
 use std::fmt::Display;
 use std::io;
@@ -23,27 +23,27 @@ use crate::virtio_net::{
 };
 use crate::wait::wait_readable;
 
-/// How often a back end that has gone is looked for.
+/// The interval between attempts to connect to a back end that has ended.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
-/// What both ends share.
+/// The state that source and sink share.
 #[derive(Debug)]
 pub(super) struct Frontend {
     path: PathBuf,
     wishes: Wishes,
     events: Rc<Events>,
     link: Option<Link>,
-    /// A connection to a back end with which not everything is agreed, and its watch.
+    /// A connection whose negotiation is not complete, and its watch.
     opening: Option<(Handshake, Watched)>,
     next_attempt: Instant,
     notices: Notices,
-    /// Descriptors of back ends that are being closed.
+    /// Refused descriptors of back ends, which are being closed.
     discards: Discards,
-    /// Broken rules of back ends before.
+    /// Rules that previous back ends have broken.
     invalid: u64,
 }
 
-/// A back end.
+/// The connection to a back end, with its rings.
 #[derive(Debug)]
 pub(super) struct Link {
     channel: Channel,
@@ -91,7 +91,7 @@ impl Side for Frontend {
 }
 
 impl Frontend {
-    /// Connects for the first time, and waits until everything is agreed.
+    /// Connects for the first time, and waits until the negotiation is complete.
     pub(super) fn open(label: &str, path: &Path, wishes: Wishes) -> Result<Self, DeviceError> {
         let events = Rc::new(Events::new().map_err(|error| fault::opening(label, error))?);
         let discards = Discards::default();
@@ -110,7 +110,7 @@ impl Frontend {
         })
     }
 
-    /// A back end says nothing after the handshake, so only its end can be heard.
+    /// Checks whether the back end has ended. After the handshake it sends no messages.
     fn listen(&mut self) {
         let Some(link) = &mut self.link else { return };
         match link.channel.receive() {
@@ -130,13 +130,14 @@ impl Frontend {
         self.notices.add(format!("{why}; waiting for it to come back"));
     }
 
-    /// Goes on with looking for a back end, and never waits for one. Returns whether it is there now.
+    /// Continues to connect to a back end, without blocking. Returns `true` if it is connected now.
     fn connect_when_due(&mut self) -> bool {
         let now = clock::now();
         if self.opening.is_none() && now >= self.next_attempt {
             self.next_attempt = now + BETWEEN_ATTEMPTS;
             if !self.discards.are_too_many() {
-                // Why it fails was said when the connection ended: there is nobody yet.
+                // The user was told when the connection ended; a failure here means that no back end listens
+                // yet.
                 self.opening = self.begin().ok();
             }
         }
@@ -165,7 +166,7 @@ impl Frontend {
 }
 
 impl Link {
-    /// Connects and waits until everything is agreed.
+    /// Connects, and waits until the negotiation is complete.
     fn open(
         path: &Path,
         wishes: Wishes,
@@ -186,7 +187,7 @@ impl Link {
         let watch = |call: &Notifier| events.watch(call.as_fd(), Token::Notification);
         let mut watched = calls.iter().map(watch).collect::<io::Result<Vec<_>>>()?;
         watched.push(events.watch(channel.as_fd(), Token::Channel)?);
-        // Buffers were posted before anybody listened for notifications.
+        // The first buffers were posted before the back end watched for notifications.
         kicks.iter().step_by(2).for_each(Notifier::notify);
         Ok(Self { channel, driver, features, kicks, _watched: watched })
     }
@@ -242,7 +243,7 @@ impl PacketRing for Link {
     }
 }
 
-/// Why the first connection cannot be made, with the remedy.
+/// Describes why the first connection failed, with the remedy.
 fn cannot(label: &str, error: io::Error) -> DeviceError {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {

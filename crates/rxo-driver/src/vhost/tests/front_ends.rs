@@ -1,4 +1,4 @@
-//! Front ends that come, go and come again; some cannot be served.
+//! Tests of front ends that connect, disconnect and connect again; some cannot be accepted.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ fn bytes_that_are_no_messages_end_the_connection() {
         let said = stage.turn();
         assert!(said.last().unwrap().contains("closed the connection"), "{said:?}");
     }
-    // A front end that goes before its guest started is not worth a line.
+    // A front end that disconnects before its guest has started causes no notice.
     drop(stage.connect());
     assert!(stage.turn().is_empty());
 }
@@ -37,7 +37,7 @@ fn there_is_one_front_end_at_a_time() {
     assert!(reply.header.is_reply);
 }
 
-/// One that ended before it was accepted must not keep out the one that came after it.
+/// A front end that disconnected before it was accepted must not block the next one.
 #[test]
 fn a_front_end_that_has_gone_makes_way() {
     let mut stage = Stage::new("dead");
@@ -51,8 +51,8 @@ fn a_front_end_that_has_gone_makes_way() {
     }
 }
 
-/// A front end that cannot be accepted stays where it is: the device says so once, sleeps meanwhile, and
-/// accepts it later. The test runs in a process of its own, whose descriptors it uses up.
+/// A front end that cannot be accepted stays in the queue: the device reports that once, sleeps, and accepts
+/// it later. The test runs in a process of its own, because it uses up all descriptors.
 #[test]
 fn without_descriptors_a_front_end_waits() {
     const IS_CHILD: &str = "RXO_TEST_WITHOUT_DESCRIPTORS";
@@ -82,7 +82,7 @@ fn without_descriptors_a_front_end_waits() {
     drop(files);
     stage.turn();
     assert!(front.receive().unwrap().unwrap().header.is_reply);
-    // Another reason is said, too.
+    // A different obstacle is reported as well.
     drop(front);
     let (blocking, _peer) = socket_that_blocks_its_closing();
     let mut said = give_files(&mut stage, vec![blocking]);
@@ -94,7 +94,8 @@ fn without_descriptors_a_front_end_waits() {
     assert_eq!(refusals.count(), 1, "{said:?}");
 }
 
-/// A front end sends these files, which the device refuses, and goes. Returns what the device says.
+/// Connects a front end that sends these files, which the device refuses, and disconnects. Returns the
+/// device's notices.
 fn give_files(stage: &mut Stage, files: Vec<OwnedFd>) -> Vec<String> {
     let mut front = stage.connect();
     let shared = files.into_iter().map(|file| SharedRegion { region: region(), file });
@@ -105,7 +106,7 @@ fn give_files(stage: &mut Stage, files: Vec<OwnedFd>) -> Vec<String> {
     said
 }
 
-/// A front end may send files that block whoever closes them, again and again.
+/// A front end may repeatedly send files whose closing blocks.
 #[test]
 fn files_that_cannot_be_closed_use_up_no_descriptors() {
     let mut stage = Stage::new("unclosed");
@@ -124,7 +125,8 @@ fn files_that_cannot_be_closed_use_up_no_descriptors() {
         assert!(count() < 16, "{} are open", count());
     }
     drop(peer);
-    // One that waits: a test that connected again and again would fill the queue of the listener and block.
+    // This front end stays connected: repeated connections would fill the listener's queue and block the
+    // test.
     let mut front = stage.connect();
     front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
     let begun = std::time::Instant::now();
@@ -135,8 +137,8 @@ fn files_that_cannot_be_closed_use_up_no_descriptors() {
     }
 }
 
-/// Files come with messages that the device never reads: behind an invalid message, from a second front end, and
-/// from one that still waits when the device is closed. The device would wait for them an hour.
+/// Files in messages that the device never reads: after an invalid message, from a second front end, and from
+/// one that is still waiting when the device is closed. Closing each file directly would block for an hour.
 #[test]
 fn unread_files_that_cannot_be_closed_block_nobody() {
     let mut stage = Stage::new("unread");
@@ -163,7 +165,8 @@ fn unread_files_that_cannot_be_closed_block_nobody() {
     drop(peers);
 }
 
-/// A socket, and what it waits for when it is closed: it has bytes left that its peer does not read.
+/// Creates a socket whose closing blocks, because its peer does not read the remaining bytes. Returns it with
+/// the peer.
 #[allow(unsafe_code, reason = "the standard library does not set the time to linger")]
 fn socket_that_blocks_its_closing() -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,8 +1,8 @@
-//! Front ends that speak to the device by messages of their own, most of them wrong: whatever one does
-//! ends its own connection and nothing else.
+//! Tests of front ends that send messages of their own, most of them invalid. A front end can end only its
+//! own connection.
 //!
-//! Here: what messages may say, and that they are answered. `rings`: rings in the memory of a guest, and who is notified.
-//! `front_ends`: connections that come, go, or cannot be served.
+//! This file tests messages and replies. `rings` tests rings in guest memory and notifications. `front_ends`
+//! tests connections that begin, end, or are refused.
 
 mod front_ends;
 mod rings;
@@ -22,7 +22,7 @@ use crate::vhost_user::{
 };
 use crate::virtio_net::mapping::{self, memory_file};
 
-/// The device, and what it says.
+/// The device under test, in a folder of its own.
 struct Stage {
     folder: PathBuf,
     device: Device,
@@ -44,7 +44,7 @@ impl Stage {
         Channel::new(UnixStream::connect(self.folder.join("s")).unwrap()).unwrap()
     }
 
-    /// Lets the device look. Returns what it says.
+    /// Lets the device run. Returns its notices.
     fn turn(&mut self) -> Vec<String> {
         let mut batch = Vec::new();
         for _ in 0..3 {
@@ -64,7 +64,7 @@ impl Drop for Stage {
 
 const MEMORY_BYTES: u64 = 1 << 16;
 const USER: u64 = 1 << 40;
-/// Longer than any machine takes.
+/// A limit that no machine reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn region() -> Region {
@@ -82,7 +82,7 @@ fn addresses(ring: u32, descriptors: u64) -> Request {
     Request::SetRingAddresses(RingAddresses { ring, flags: 0, descriptors, device, driver, log: 0 })
 }
 
-/// Starts both rings at the beginning of the memory, as a driver would.
+/// Returns the requests that start both rings at the beginning of the memory, as a driver would.
 fn start() -> Vec<Request> {
     let mut requests = vec![Request::SetOwner, Request::SetFeatures(VERSION_1), table(&[region()])];
     for ring in 0..2 {
@@ -112,7 +112,8 @@ fn a_lie_ends_the_connection_in_one_line() {
         ("offset", vec![table(&[Region { file_offset: 1, ..region() }])], "its file is shorter"),
         ("overlap", vec![table(&[region(), far])], "overlaps another region"),
         ("features", vec![Request::SetFeatures(1 << 57)], "were not offered"),
-        // Only a card that expands offers it, so no foreign front end may set it.
+        // ACK templates are offered only if the device expands them, so a front end may not set the feature
+        // by default.
         ("templates", vec![Request::SetFeatures(ACK_TEMPLATES)], "were not offered"),
         ("ring", vec![Request::GetRingBase(99)], "there is no ring 99"),
         ("size", vec![Request::SetRingSize(RingNumber { ring: 0, number: 0 })], "is impossible"),
@@ -160,19 +161,19 @@ fn a_lie_ends_the_connection_in_one_line() {
         assert!(line.contains(part) && !line.contains('\n'), "{name}: {said:?}");
         assert!(front.receive().is_err(), "{name}: closed");
     }
-    // And the next one is served.
+    // The next front end is accepted normally.
     let mut front = stage.connect();
     start().iter().for_each(|request| front.request(request, false).unwrap());
     assert_eq!(stage.turn().last().unwrap(), &format!("{}: a guest has started", stage.label()));
 }
 
-/// A ring that nothing comes of any more would be silent for ever.
+/// A broken ring yields no frames any more, so the connection must not stay open silently.
 #[test]
 fn a_broken_ring_ends_the_connection() {
     let mut stage = Stage::new("broken");
     let mut front = stage.connect();
     let file = memory_file(MEMORY_BYTES).unwrap();
-    // The available index of both rings, further ahead than they are long.
+    // The available index of both rings is further ahead than the rings are long.
     let memory = std::fs::File::from(file.try_clone().unwrap());
     std::os::unix::fs::FileExt::write_all_at(&memory, &1_000_u16.to_le_bytes(), 0x2002).unwrap();
     let mut requests = start();
@@ -183,7 +184,7 @@ fn a_broken_ring_ends_the_connection() {
     assert!(front.receive().is_err(), "closed");
 }
 
-/// An access beyond the end of a file ends a process that is not prepared for it.
+/// Accessing memory beyond the end of its file would kill a process that is not prepared for it.
 #[test]
 fn memory_that_is_taken_away_ends_the_connection() {
     let mut stage = Stage::new("shrink");
@@ -200,7 +201,7 @@ fn memory_that_is_taken_away_ends_the_connection() {
     assert!(front.receive().is_err(), "closed");
 }
 
-/// Waits for the reply, and lets the device do something meanwhile.
+/// Waits for a reply; calls `meanwhile` repeatedly to let the device run.
 fn wait_for_reply(front: &mut Channel, mut meanwhile: impl FnMut()) {
     let begun = std::time::Instant::now();
     front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
@@ -210,7 +211,7 @@ fn wait_for_reply(front: &mut Channel, mut meanwhile: impl FnMut()) {
     }
 }
 
-/// A machine monitor waits for its replies, and its guest with it.
+/// A virtual machine monitor waits for replies, and its guest with it.
 #[test]
 fn messages_are_answered_while_nobody_wants_frames() {
     let mut stage = Stage::new("unread");
@@ -218,7 +219,7 @@ fn messages_are_answered_while_nobody_wants_frames() {
     wait_for_reply(&mut front, || stage.device.source.attend());
 }
 
-/// A run that waits for its nic has dropped both ends.
+/// A run that waits for its nic has dropped source and sink.
 #[test]
 fn messages_are_answered_while_no_end_is_open() {
     let folder = std::env::temp_dir().join(format!("rxo-vhost-closed-{}", std::process::id()));
@@ -229,14 +230,14 @@ fn messages_are_answered_while_no_end_is_open() {
     drop(handle.open(DeviceOptions::default()).unwrap());
     let mut front = Channel::new(UnixStream::connect(&path).unwrap()).unwrap();
     wait_for_reply(&mut front, || handle.attend());
-    // And again by the ends, when they are open.
+    // The source answers too once the device is open again.
     let mut stage = Stage { device: handle.open(DeviceOptions::default()).unwrap(), folder };
     wait_for_reply(&mut front, || stage.device.source.attend());
     start().iter().for_each(|request| front.request(request, false).unwrap());
     assert!(stage.turn().last().unwrap().ends_with("a guest has started"));
 }
 
-/// To map memory takes long, and a front end may change it as often as it likes.
+/// Mapping memory takes long, and a front end may change it as often as it likes.
 #[test]
 fn one_change_of_memory_is_served_at_a_time() {
     let mut stage = Stage::new("changes");
@@ -244,7 +245,7 @@ fn one_change_of_memory_is_served_at_a_time() {
     let protocol = Request::<OwnedFd>::SetProtocolFeatures(PROTOCOL_REPLY_ACK);
     front.request(&protocol, false).unwrap();
     (0..5).for_each(|_| front.request(&table(&[region()]), true).unwrap());
-    // Others that want to connect change nothing.
+    // Other waiting front ends make no difference.
     let _others = [(); 8].map(|()| stage.connect());
     let (begun, mut replies) = (std::time::Instant::now(), 0);
     while replies < 5 {
@@ -256,7 +257,7 @@ fn one_change_of_memory_is_served_at_a_time() {
     }
 }
 
-/// Requests have descriptors, so they are not cloned.
+/// Concatenates lists of requests, which contain descriptors and cannot be cloned.
 trait ConcatRequests {
     fn concat_requests(self) -> Vec<Request>;
 }

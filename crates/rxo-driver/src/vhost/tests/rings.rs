@@ -1,4 +1,4 @@
-//! Rings in the memory of a guest: what they say, how their memory comes and goes, and who is notified.
+//! Tests of rings in guest memory: invalid content, memory that is added and removed, and notifications.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +26,7 @@ impl GuestMemory {
         Self(memory_file(MEMORY_BYTES).unwrap().into())
     }
 
-    /// Descriptor 0 is a buffer of so many bytes.
+    /// Creates memory in which descriptor 0 is a buffer of `bytes` bytes.
     fn with_buffer(bytes: u32) -> Self {
         let memory = Self::new();
         memory.put(&0x8000_u64.to_le_bytes(), 0);
@@ -34,7 +34,7 @@ impl GuestMemory {
         memory
     }
 
-    /// The device writes descriptor 0, which is available twice.
+    /// Creates memory in which descriptor 0 is a writable buffer that is available twice.
     fn with_two_buffers() -> Self {
         let memory = Self::with_buffer(2_048);
         memory.put(&2_u16.to_le_bytes(), 12);
@@ -61,8 +61,8 @@ impl GuestMemory {
     }
 }
 
-/// Memory is plugged and unplugged while a guest runs. QEMU changes a region by removing it and adding it again,
-/// and that may be the one with the rings.
+/// Memory is plugged and unplugged while a guest runs. QEMU changes a region by removing it and adding it
+/// again, and that may be the region with the rings.
 #[test]
 fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
     let mut stage = Stage::new("regions");
@@ -77,7 +77,7 @@ fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
     let (mut available, mut said) = (0_u16, Vec::new());
     let mut frames_after = |change: Option<Request>| {
         change.iter().for_each(|request| front.request(request, false).unwrap());
-        // The device serves the change before it looks for the frame.
+        // The device processes the change before it reads the frame.
         stage.device.source.receive(&mut Vec::new(), 64).unwrap();
         available += 1;
         memory.put(&available.to_le_bytes(), 0x2002);
@@ -90,7 +90,7 @@ fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
     assert_eq!(frames_after(Some(Request::RemoveMemRegion(beside))), 1);
     assert_eq!(frames_after(Some(Request::AddMemRegion(another()))), 1);
     assert_eq!(frames_after(Some(Request::RemoveMemRegion(region()))), 0, "the rings were there");
-    // One frame waited, and comes as soon as the rings are back; the one behind it follows.
+    // One frame was waiting and is received once the rings are back; the next follows.
     front.request(&Request::AddMemRegion(memory.shared()), false).unwrap();
     let mut batch = Vec::new();
     assert_eq!(stage.device.source.receive(&mut batch, 64).unwrap(), 1);
@@ -100,7 +100,7 @@ fn rings_run_while_memory_comes_and_goes_and_stop_while_theirs_is_away() {
     wait_for_reply(&mut front, || stage.device.source.attend());
 }
 
-/// A front end may send as many messages as it likes, so that one must not cost all queues.
+/// A front end may send many messages, so one message must not rebuild all queues.
 #[test]
 fn a_message_for_a_ring_leaves_the_others_alone() {
     let mut stage = Stage::new("alone");
@@ -112,7 +112,7 @@ fn a_message_for_a_ring_leaves_the_others_alone() {
     }));
     requests.for_each(|request| front.request(&request, false).unwrap());
     stage.turn();
-    // Making a queue notifies once.
+    // Creating a queue notifies the guest once.
     let is_notified = |call: &crate::virtio_net::Notifier| {
         let ready = crate::wait::wait_readable(&[call.as_fd()], Some(Duration::ZERO)).unwrap();
         !ready.is_none()
@@ -126,7 +126,7 @@ fn a_message_for_a_ring_leaves_the_others_alone() {
     assert_eq!(calls.each_ref().map(is_notified), [true, false]);
 }
 
-/// The guest makes room for the rest only if it hears of what it got.
+/// The guest posts buffers for the remaining segments only if it is notified of the first ones.
 #[test]
 fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
     let mut stage = Stage::new("segments");
@@ -139,7 +139,7 @@ fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
     requests.insert(3, Request::SetRingCall(RingDescriptor { ring: 0, file }));
     requests.iter().for_each(|request| front.request(request, false).unwrap());
     stage.device.source.receive(&mut Vec::new(), 64).unwrap();
-    // A ring that starts is notified once.
+    // Starting a ring notifies the guest once.
     let mut counter = std::fs::File::from(call.as_fd().try_clone_to_owned().unwrap());
     std::io::Read::read_exact(&mut counter, &mut [0; 8]).unwrap();
     let bytes = tcp(4_000);
@@ -149,7 +149,7 @@ fn a_guest_is_notified_of_segments_whose_frame_has_no_room() {
     assert!(!ready.is_none(), "the guest was not notified");
 }
 
-/// A guest that has read everything and posted no buffers is not idle while packets wait for it.
+/// A guest that has read everything but posted no buffers is not idle while packets wait for it.
 #[test]
 fn packets_that_wait_for_buffers_are_load() {
     let mut stage = Stage::new("load");
@@ -166,7 +166,7 @@ fn packets_that_wait_for_buffers_are_load() {
     let frame = Frame::new(&bytes[..], Instant::ZERO);
     stage.device.sink.transmit([frame; 5].into_iter()).unwrap();
     assert_eq!(unread(&stage), 5, "two in its buffers, and three that wait");
-    // It asks for a notification of the third packet: it has read two.
+    // The guest requests a notification for the third packet, so it has read two.
     memory.put(&2_u16.to_le_bytes(), 0x2000 + 4 + 2 * 16);
     assert_eq!(unread(&stage), 3);
     memory.put(&5_u16.to_le_bytes(), 0x2002);
@@ -178,15 +178,16 @@ fn packets_that_wait_for_buffers_are_load() {
     assert_eq!(copied, (5 * bytes.len() as u64, 3 * bytes.len() as u64), "three waited");
 }
 
-/// A flag of the header before a frame.
+/// A flag in the header before a frame.
 const NEEDS_CSUM: u8 = 1;
 
-/// They are no frames that were cut short: nobody knows what they would have been.
+/// Invalid chains do not count as truncated frames, because their length is unknown.
 #[test]
 fn what_a_guest_does_wrong_has_a_counter_of_its_own() {
     let mut stage = Stage::new("invalid");
     let mut front = stage.connect();
-    // A buffer without a byte; then one with a frame; then one whose checksum is partial, which was not agreed on.
+    // First an empty buffer; then one with a frame; then one with a partial checksum, which was not
+    // negotiated.
     let memory = GuestMemory::with_buffer(0);
     let mut requests = start();
     requests[2] = memory.table();
@@ -202,8 +203,8 @@ fn what_a_guest_does_wrong_has_a_counter_of_its_own() {
     assert_eq!((frames, invalid, truncated), (1, 2, 0));
 }
 
-/// A front end may leave out the descriptor of a ring's notifications: nothing reports its frames then, so
-/// the worker must look for them.
+/// A front end may omit the descriptor for a ring's notifications. No event reports its frames then, so the
+/// worker must poll the ring.
 #[test]
 fn a_ring_without_notifications_is_polled() {
     let mut stage = Stage::new("polled");
@@ -222,14 +223,14 @@ fn a_ring_without_notifications_is_polled() {
         memory.put(&available.to_le_bytes(), 0x2002);
         assert_eq!(stage.device.source.receive(&mut Vec::new(), 64).unwrap(), 1);
     }
-    // With a descriptor the frames report themselves.
+    // With a descriptor, frames are reported again.
     let kick = RingDescriptor { ring: 1, file: Some(memory_event()) };
     front.request(&Request::SetRingKick(kick), false).unwrap();
     stage.turn();
     assert_eq!(stage.device.source.poll_at(), None);
 }
 
-/// A guest notifies once, and then waits until its frames are taken.
+/// A guest notifies once, and then waits until its frames are read.
 #[test]
 fn a_notification_that_comes_while_nobody_wants_frames_is_remembered() {
     let mut stage = Stage::new("notified");
@@ -256,7 +257,7 @@ fn a_notification_that_comes_while_nobody_wants_frames_is_remembered() {
 fn messages_are_answered_while_frames_never_run_out() {
     let mut stage = Stage::new("endless");
     let mut front = stage.connect();
-    // All entries of the available ring name descriptor 0.
+    // All entries of the available ring refer to descriptor 0.
     let memory = GuestMemory::with_buffer(72);
     let mut requests = start();
     requests[2] = memory.table();
@@ -271,7 +272,7 @@ fn messages_are_answered_while_frames_never_run_out() {
     });
 }
 
-/// Both receive rings of a guest with two pairs get packets, each flow from one of them.
+/// Both receive rings of a guest with two pairs get packets; each flow uses one ring.
 #[test]
 fn flows_are_spread_over_the_receive_rings() {
     let mut stage = Stage::new("pairs");
@@ -281,7 +282,7 @@ fn flows_are_spread_over_the_receive_rings() {
     let mut requests = vec![Request::SetFeatures(features), memory.table()];
     for ring in 0..4_u32 {
         let at = u64::from(ring) * 0x4000;
-        // One descriptor that the device writes, made available eight times.
+        // One writable descriptor, which is available eight times.
         memory.put(&(at + 0x3000).to_le_bytes(), at);
         memory.put(&2_048_u32.to_le_bytes(), at + 8);
         memory.put(&2_u16.to_le_bytes(), at + 12);

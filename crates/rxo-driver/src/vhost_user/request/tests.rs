@@ -1,4 +1,4 @@
-//! Every request through bytes and back, and every way in which a message can be wrong.
+//! Tests of requests: each is converted to bytes and back, and each kind of invalid message is refused.
 
 use std::fs::File;
 
@@ -56,7 +56,7 @@ fn message(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Message {
     Message { header, payload: bytes[HEADER_BYTES..].to_vec(), descriptors }
 }
 
-/// A request without what differs by nature: the numbers of its descriptors.
+/// Formats a request without the numbers of its descriptors, which differ after each copy.
 fn shown(request: &Request) -> String {
     let text = format!("{request:?}");
     text.split("OwnedFd").map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect()
@@ -102,7 +102,7 @@ fn a_descriptor_more_or_less_is_refused() {
         if count > 0 {
             assert_eq!(Request::read(with(count - 1)).unwrap_err(), Wrong::Descriptors);
         }
-        // The file of a region that is removed is accepted.
+        // `RemoveMemRegion` may have the file of the region.
         let more = count + 1 + usize::from(matches!(request, Request::RemoveMemRegion(_)));
         assert_eq!(Request::read(with(more)).unwrap_err(), Wrong::Descriptors, "{request:?}");
     }

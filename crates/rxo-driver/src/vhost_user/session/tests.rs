@@ -1,4 +1,4 @@
-//! Stories of front ends, and requests that must end a connection.
+//! Tests of sessions: sequences of requests, and requests that must end the connection.
 
 use std::fs::File;
 
@@ -124,7 +124,7 @@ fn a_reset_stops_every_ring() {
     }
 }
 
-/// A power cycle: the driver agrees anew, over the same connection and in the same memory.
+/// A power cycle: the driver negotiates again, over the same connection and in the same memory.
 #[test]
 fn a_reset_of_the_device_forgets_features_and_status_and_keeps_the_connection() {
     let mut session = agreed();
@@ -175,7 +175,7 @@ fn memory_comes_and_goes_by_regions() {
     assert_eq!(again, Err(Wrong::NoSuchRegion(gone)));
 }
 
-/// QEMU 7.2 says it for each pair of queues. A region that only overlaps is still wrong.
+/// QEMU 7.2 repeats the request for each pair of queues. A region that only overlaps is still refused.
 #[test]
 fn with_several_pairs_a_region_may_be_added_and_removed_again() {
     let mut session = agreed();
