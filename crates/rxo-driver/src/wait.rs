@@ -1,7 +1,7 @@
 //! Waiting: for frames on several descriptors, or for a short time.
 //!
-//! The caller decides when and how long to wait. Contract:
-//! a signal ends a wait early and without an error, so that a loop sees its stop flag at once.
+//! The caller decides when and how long to wait. Contract: a signal ends a wait early and without an error,
+//! so that a loop can check its stop flag at once.
 #![allow(unsafe_code, reason = "ppoll and prctl take pointers or numbers")]
 
 use std::io;
@@ -13,29 +13,29 @@ use std::time::Duration;
 use libc::{c_short, pollfd, timespec};
 use rxo_device::Descriptors;
 
-/// The most descriptors that one wait takes.
+/// The most descriptors in one wait.
 pub const MOST_DESCRIPTORS: usize = 32;
 
-/// The descriptors that are ready: bit `n` is the `n`-th.
+/// The descriptors that are ready: bit `n` stands for descriptor `n`.
 ///
 /// An error or a hang-up counts as ready: the next `receive` returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready(u32);
 
 impl Ready {
-    /// Whether no descriptor is ready: the timeout has passed, or a signal came.
+    /// Returns `true` if no descriptor is ready: the timeout has passed, or a signal arrived.
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the `n`-th descriptor is ready.
+    /// Returns `true` if descriptor `n` is ready.
     #[must_use]
     pub const fn has(self, n: usize) -> bool {
         n < MOST_DESCRIPTORS && self.0 & (1 << n) != 0
     }
 
-    /// Whether a descriptor in `places`, which [`WaitList::add`] returned, is ready.
+    /// Returns `true` if a descriptor in `places`, a range that [`WaitList::add`] returned, is ready.
     #[must_use]
     pub fn has_any(self, mut places: Range<usize>) -> bool {
         places.any(|n| self.has(n))
@@ -51,7 +51,7 @@ pub enum Interest {
     Writable,
 }
 
-/// The descriptors of one wait, each with its event. Allocates nothing.
+/// The descriptors of one wait, each with the event to wait for. Allocates nothing.
 pub struct WaitList<'f> {
     polled: [pollfd; MOST_DESCRIPTORS],
     count: usize,
@@ -59,15 +59,15 @@ pub struct WaitList<'f> {
 }
 
 impl<'f> WaitList<'f> {
-    /// An empty list.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         let unused = pollfd { fd: -1, events: 0, revents: 0 };
         Self { polled: [unused; MOST_DESCRIPTORS], count: 0, descriptors: PhantomData }
     }
 
-    /// Adds all descriptors of `end`, if there is one. Returns their places in the list.
-    /// Descriptors beyond [`MOST_DESCRIPTORS`] are not waited for.
+    /// Adds all descriptors of `end`, if it is not `None`. Returns their positions in the list. Descriptors
+    /// beyond [`MOST_DESCRIPTORS`] are ignored.
     pub fn add<E: Descriptors + ?Sized>(
         &mut self,
         end: Option<&'f E>,
@@ -80,11 +80,11 @@ impl<'f> WaitList<'f> {
         start..self.count
     }
 
-    /// Waits until a descriptor is as wanted, or `timeout` has passed; `None` waits for ever. A
-    /// memory-mapped ring counts as readable also while its newest frame is held.
+    /// Waits until a descriptor is ready, or `timeout` has passed; `None` waits without limit. A
+    /// memory-mapped ring also counts as readable while its newest frame is held.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system refuses. A signal is not an error.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Ready> {
         let time = timeout.map(to_timespec);
         let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -115,18 +115,19 @@ impl Default for WaitList<'_> {
     }
 }
 
-/// Waits until one of `fds` can be read, or `timeout` has passed; `None` waits for ever. Allocates
-/// nothing. Descriptors beyond [`MOST_DESCRIPTORS`] are not waited for.
+/// Waits until one of `fds` is readable, or `timeout` has passed; `None` waits without limit. Allocates
+/// nothing. Descriptors beyond [`MOST_DESCRIPTORS`] are ignored.
 ///
 /// # Errors
-/// If the system refuses.
+/// If the system refuses. A signal is not an error.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Ready> {
     let mut list = WaitList::new();
     fds.iter().for_each(|fd| list.push(*fd, Interest::Readable));
     list.wait(timeout)
 }
 
-/// Whether the other end of a connected unix socket is closed. Bytes that it sent may still be there.
+/// Returns `true` if the other end of a connected unix socket is closed. Bytes that it has sent may still be
+/// unread.
 pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
     let mut polled = pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 };
     // SAFETY: the structure is live, and the only one.
@@ -134,14 +135,14 @@ pub(crate) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
     result > 0 && polled.revents & libc::POLLHUP != 0
 }
 
-/// Gives the processor away for `time`. A signal ends it early.
+/// Suspends this thread for `time`. A signal ends the pause early.
 pub fn pause(time: Duration) {
     // With nothing to wait for, the only outcomes are the timeout and a signal.
     let _ended = WaitList::new().wait(Some(time));
 }
 
-/// Lets this thread's short waits end on time: the kernel otherwise adds up to 50 µs, which is
-/// half of a 100 µs pause.
+/// Makes this thread's short waits end on time: otherwise the kernel adds up to 50 µs, half of a 100 µs
+/// pause.
 pub fn use_precise_timers() {
     // SAFETY: takes numbers only. A refusal leaves waits less precise, nothing else.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
@@ -199,7 +200,7 @@ mod tests {
         assert!(ready.has_any(room) && !ready.has_any(bytes));
     }
 
-    /// An end of a device with three.
+    /// An end of a device with three descriptors.
     struct Queues([UnixStream; 3]);
 
     impl Descriptors for Queues {

@@ -1,7 +1,7 @@
-//! Agrees with a back end on features, and hands it memory and rings, without ever waiting.
+//! Handshake: negotiates features with a back end, and shares memory and rings with it, without blocking.
 //!
-//! Requests are sent in order; one that has a reply is followed by the next when that has come. So a
-//! worker goes on with other work while a back end starts, and a back end that never answers costs it
+//! Requests are sent in order; after a request with a reply, the next is sent once the reply has arrived. So
+//! a worker continues with other work while a back end starts, and a back end that never replies costs it
 //! nothing.
 
 use std::collections::VecDeque;
@@ -29,8 +29,8 @@ use crate::vhost_user::{
 };
 use crate::virtio_net::{Notifier, mapping};
 
-/// The features that the driver uses if the back end offers them. It could read counts of segments (`RSC_EXT`), too, but
-/// the size of segments says as much, and the device would have to complete each aggregate's checksum for them.
+/// The features that the driver uses if the back end offers them. `RSC_EXT` (segment counts) is left out: the
+/// segment size says as much, and the device would have to complete each aggregate's checksum for it.
 pub(super) const WANTED: u64 = CSUM
     | GUEST_CSUM
     | GUEST_TSO4
@@ -49,46 +49,48 @@ pub(super) const WANTED: u64 = CSUM
     | VERSION_1
     | RING_PACKED;
 
-/// What a driver asks of a back end.
+/// The settings that a driver requests from a back end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wishes {
-    /// Features to use if they are offered.
+    /// The features to use if the back end offers them.
     pub(super) features: u64,
-    /// Pairs of queues, if the back end has as many. More than one needs [`MQ`] among the features.
+    /// The number of queue pairs to use, if the back end has as many. More than one requires [`MQ`] among the
+    /// features.
     pub(super) pairs: u16,
     /// The MTU of the device, in bytes.
     pub(super) mtu: u32,
 }
 
-/// The rings of a driver, and what the back end knows of them.
+/// The rings of a driver, with their memory and notifications, which are shared with the back end.
 #[derive(Debug)]
 pub(super) struct Rings {
     pub(super) driver: Driver,
     pub(super) features: u64,
-    /// The driver's notifications, for each ring.
+    /// The driver's notifications, one for each ring.
     pub(super) kicks: Vec<Notifier>,
-    /// The device's notifications, for each ring.
+    /// The device's notifications, one for each ring.
     pub(super) calls: Vec<Notifier>,
     memory: OwnedFd,
     places: Places,
 }
 
-/// A connection on which not everything is agreed.
+/// A connection whose negotiation is not complete.
 #[derive(Debug)]
 pub(super) struct Handshake {
     channel: Channel,
     wishes: Wishes,
     features: u64,
     protocol: u64,
-    /// Requests to send, in order.
+    /// The requests that remain to be sent, in order.
     requests: VecDeque<Request>,
-    /// The request whose reply is to come.
+    /// The number of the request whose reply is outstanding; `None` if none is.
     awaited: Option<u32>,
     rings: Option<Rings>,
     until: Instant,
 }
 
-/// How long a back end may take to answer all requests. It is on this machine, but may be starting.
+/// The time in which a back end must reply to all requests. It runs on this machine, but may still be
+/// starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bits of the virtio status (virtio 1.2, section 2.1).
@@ -96,10 +98,10 @@ const STATUS_FEATURES_OK: u64 = 1 | 2 | 8;
 const STATUS_DRIVER_OK: u64 = STATUS_FEATURES_OK | 4;
 
 impl Handshake {
-    /// Connects.
+    /// Connects to the back end at `path`, and starts the negotiation.
     ///
     /// # Errors
-    /// If nobody listens, or too many have connected whom nobody has accepted.
+    /// If no process listens there, or its queue of connections is full.
     pub(super) fn begin(path: &Path, wishes: Wishes, discards: &Discards) -> io::Result<Self> {
         Ok(Self {
             channel: Channel::discarding_to(connect(path)?, discards.clone())?,
@@ -113,15 +115,15 @@ impl Handshake {
         })
     }
 
-    /// When the back end has taken too long.
+    /// Returns the instant after which the negotiation has failed.
     pub(super) const fn until(&self) -> Instant {
         self.until
     }
 
-    /// Goes on as far as the replies that have come allow. Returns whether everything is agreed.
+    /// Continues as far as received replies allow. Returns `true` once the negotiation is complete.
     ///
     /// # Errors
-    /// If the back end answers wrongly, too late, or offers too little.
+    /// If a reply is invalid or late, or the back end offers too little.
     pub(super) fn advance(&mut self) -> io::Result<bool> {
         loop {
             if let Some(request) = self.awaited {
@@ -138,13 +140,13 @@ impl Handshake {
         }
     }
 
-    /// The channel, on which nothing more comes until the back end ends, and the rings. Call it when
-    /// everything is agreed.
+    /// Returns the channel, on which only the end of the back end will be reported, and the rings. Call it
+    /// once the negotiation is complete; `None` before.
     pub(super) fn finish(self) -> Option<(Channel, Rings)> {
         self.rings.map(|rings| (self.channel, rings))
     }
 
-    /// Sends a request. With `REPLY_ACK` the back end says whether it has accepted it.
+    /// Sends a request. With `REPLY_ACK` the back end reports whether it has accepted the request.
     fn send(&mut self, request: &Request) -> io::Result<()> {
         let is_question = request.has_reply();
         let needs_reply = !is_question && self.protocol & PROTOCOL_REPLY_ACK != 0;
@@ -182,8 +184,8 @@ impl Handshake {
         Ok(())
     }
 
-    /// Features are known, and how many pairs of queues there will be: makes the rings, and hands them
-    /// over.
+    /// Creates the rings and queues the requests that share them. Called once the features and the number of
+    /// queue pairs are known.
     fn agree(&mut self, pairs: u16) -> io::Result<()> {
         let rings = Rings::new(self.features, pairs)?;
         let offered = self.requests.iter().find_map(|request| match request {
@@ -226,14 +228,14 @@ impl Rings {
         Ok(Self { driver, features, kicks: kicks?, calls: calls?, memory, places })
     }
 
-    /// The memory, to be handed over.
+    /// Returns the whole memory as a region to share.
     fn region(&self) -> io::Result<SharedRegion<OwnedFd>> {
         let bytes = self.places.bytes;
         let region = Region { guest_address: START, bytes, user_address: START, file_offset: 0 };
         Ok(SharedRegion { region, file: self.memory.try_clone()? })
     }
 
-    /// What starts the `n`-th ring.
+    /// Returns the requests that start ring `n`.
     fn requests(&self, n: usize) -> io::Result<[Request; 5]> {
         let QueueConfig { layout, size, descriptors, driver, device, .. } = self.places.rings[n];
         let ring = n as u32;
@@ -263,7 +265,7 @@ impl Rings {
     }
 }
 
-/// Both positions at 0 in the first lap (virtio 1.2, section 2.8.1).
+/// The start of a packed ring: both positions at 0 in the first lap (virtio 1.2, section 2.8.1).
 const PACKED_START: u32 = 0x8000_8000;
 
 fn invalid(why: impl Display) -> io::Error {

@@ -1,4 +1,4 @@
-//! The row of `virtio:PATH` in the table of device kinds.
+//! Row of the device kind `virtio` in the table of kinds.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::device::{
 };
 use crate::virtio_net::{Copying, DEFAULT_MTU, RingPort, RingSource, check_path};
 
-/// A back end of vhost-user behind a unix socket.
+/// The kind for a vhost-user back end that listens on a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
     prefix: "virtio",
     placeholder: "PATH",
@@ -25,10 +25,10 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     ends: Ends::Both(|name| Ok(Box::new(Handle(name.clone())))),
 };
 
-/// Buffers of 64 KiB: a default budget of frames, and as many that are held.
+/// The number of 64 KiB buffers: enough for a batch of the default budget, and as many frames that are held.
 const BUFFERS: usize = 512;
 
-/// There must be something at the path. To ask who, one would have to be its front end.
+/// Checks that the path exists. More cannot be checked without becoming the front end.
 fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     if Path::new(device.name()).exists() {
         Ok(None)
@@ -39,7 +39,7 @@ fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     }
 }
 
-/// The socket of a back end.
+/// A handle that keeps only the name of the back end's socket.
 #[derive(Debug)]
 struct Handle(DeviceName);
 
@@ -52,7 +52,7 @@ impl DeviceHandle for Handle {
     }
 }
 
-/// Both ends of the device.
+/// Creates the source and the sink of the device.
 pub(super) fn device(frontend: Frontend, label: &str, mtu: u32) -> Device {
     let frontend = Rc::new(RefCell::new(frontend));
     let source = Box::new(RingSource::new(&frontend, BUFFERS, mtu));

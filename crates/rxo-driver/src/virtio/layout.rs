@@ -1,46 +1,47 @@
-//! Where rings and buffers are in the memory that is shared with the back end.
+//! Layout of rings and buffers in the memory that is shared with the back end.
 
 use rxo_virtqueue::{Layout, QueueConfig};
 
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 
-/// Entries of each ring.
+/// The number of entries of each ring.
 pub(super) const ENTRIES: u16 = 1_024;
 
-/// Buffers that frames are sent from.
+/// The number of send buffers.
 pub(super) const SEND_BUFFERS: u32 = 256;
 
-/// Room for a header and the largest GSO frame with its link-layer header, in whole cache lines.
+/// The size of a buffer for a header and the largest GSO frame with its link-layer header, in whole cache
+/// lines.
 pub(super) const LARGE_BYTES: u32 = 1_027 * 64;
 
-/// A receive buffer, if a frame may fill several.
+/// The size of a receive buffer if a frame may span several buffers, in bytes.
 const MERGED_BYTES: u32 = 4_096;
 
-/// Receive buffers, if a frame must be in one.
+/// The number of receive buffers if each frame must fit into one.
 const LARGE_BUFFERS: u32 = 256;
 
-/// Where the memory begins, as an address in messages and descriptors. Any number that is not 0 does.
+/// The address of the memory in messages and descriptors. Any value except 0 would do.
 pub(super) const START: u64 = 1 << 32;
 
-/// The places in the shared memory, as addresses.
+/// The positions in the shared memory, as addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
-    /// The receive ring and the transmit ring of each pair.
+    /// The receive ring and the transmit ring of each pair, one pair after the other.
     pub(super) rings: Vec<QueueConfig>,
-    /// The first receive buffer.
+    /// The address of the first receive buffer.
     receive: u64,
-    /// The first buffer to send from.
+    /// The address of the first send buffer.
     send: u64,
     /// The length of a receive buffer, in bytes.
     pub(super) receive_bytes: u32,
-    /// How many receive buffers each receive ring has. Those of the first ring come first.
+    /// The number of receive buffers of each receive ring. Those of the first ring come first.
     pub(super) receive_buffers: u32,
-    /// The length of all, in bytes.
+    /// The length of the whole memory, in bytes.
     pub(super) bytes: u64,
 }
 
 impl Places {
-    /// The places for so many pairs of rings with these features.
+    /// Computes the layout for `pairs` pairs of rings with these features.
     pub(super) fn new(features: u64, pairs: u16) -> Self {
         let has = |bits| features & bits != 0;
         let layout = if has(RING_PACKED) { Layout::Packed } else { Layout::Split };
@@ -68,12 +69,12 @@ impl Places {
         Self { rings, receive, send, receive_bytes, receive_buffers, bytes: next - START }
     }
 
-    /// The `n`-th receive buffer.
+    /// Returns the address of receive buffer `n`.
     pub(super) fn receive(&self, n: u32) -> u64 {
         self.receive + u64::from(n) * u64::from(self.receive_bytes)
     }
 
-    /// The `n`-th buffer to send from.
+    /// Returns the address of send buffer `n`.
     pub(super) fn send(&self, n: u32) -> u64 {
         self.send + u64::from(n) * u64::from(LARGE_BYTES)
     }

@@ -1,19 +1,18 @@
 //! `virtio:PATH`: the driver side of a virtio network device, in user space.
 //!
-//! It connects to a back end of vhost-user, such as `vhost:PATH` of another rxo or a port of DPDK's
-//! `testpmd`, and shares memory with it as a guest does. So any rxo program can be a guest, and its
-//! frames cost no system call.
+//! It connects to a vhost-user back end, such as `vhost:PATH` of another rxo or a port of DPDK's `testpmd`,
+//! and shares memory with it as a guest does. So any rxo program can act as a guest, and its frames cost no
+//! system call.
 //!
-//! * `handshake` agrees on features with the back end.
-//! * `layout` says where rings and buffers are in the shared memory.
-//! * `driver` is both rings and their buffers.
-//! * `frontend` is the device: a connection that is made again when the back end ends.
+//! * `handshake` negotiates features with the back end.
+//! * `layout` computes the positions of rings and buffers in the shared memory.
+//! * `driver` owns the rings and their buffers.
+//! * `frontend` is the device: a connection that is renewed after the back end has ended.
 //!
-//! The ends are those of `virtio_net`. They share the front end and belong to one thread.
+//! Source and sink are those of `virtio_net`. They share the front end and belong to one thread.
 //!
-//! Contract: whatever the back end writes into the shared memory, nothing panics, and a frame is
-//! copied out before anything looks at it. While there is no back end, what is sent is dropped and
-//! counted.
+//! Contract: no content of the shared memory causes a panic, and a frame is copied out before any code reads
+//! it. While no back end is connected, packets are dropped and counted.
 
 mod driver;
 mod frontend;

@@ -1,4 +1,4 @@
-//! Which headers the receiving side of a ring accepts.
+//! Accepts: the kinds of packets that the receiving side of a ring accepts, by the negotiated features.
 
 use rxo_frame::{ChecksumStatus, Gso, GsoKind};
 use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
@@ -8,50 +8,51 @@ use crate::vhost_user::features::{
     HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, MRG_RXBUF, RSC_EXT, VERSION_1,
 };
 
-/// An Ethernet header, in bytes. No frame is shorter.
+/// The length of an Ethernet header, in bytes. No frame is shorter.
 const LEAST_FRAME_BYTES: usize = 14;
 
-/// The length of the header in rings with these features, in bytes.
+/// Returns the length of the header in rings with these features, in bytes.
 pub(crate) const fn header_bytes(features: u64) -> usize {
     if features & (VERSION_1 | MRG_RXBUF) != 0 { VIRTIO_HEADER_BYTES } else { VNET_HEADER_BYTES }
 }
 
-/// What the receiving side accepts.
+/// The kinds of packets that the receiving side accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accepts {
-    /// Frames with a partial checksum.
+    /// `true` for frames with a partial checksum.
     partial: bool,
-    /// The word that a checksum is valid.
+    /// `true` if the sender may declare a checksum valid.
     valid: bool,
     tcp_v4: bool,
     tcp_v6: bool,
-    /// GSO frames whose first segment alone has CWR.
+    /// `true` for GSO frames in which only the first segment has CWR.
     ecn: bool,
     udp: bool,
-    /// Aggregates with the number of their segments in place of the offsets of a partial checksum.
+    /// `true` for aggregates that contain the number of their segments in place of the offsets of a partial
+    /// checksum.
     coalesced: bool,
-    /// ACK templates, which only rxo's own device expands.
+    /// `true` for ACK templates, which only rxo's own device expands.
     ack_templates: bool,
 }
 
-/// What to do with a packet for the receiving side.
+/// The way in which a packet must be sent to the receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// Send it behind this header.
+    /// Send the packet with this header.
     Send(VnetHeader),
-    /// Complete its checksum, and send it behind an empty header.
+    /// Complete the packet's checksum, and send it with an empty header.
     Complete {
-        /// Where summing starts.
+        /// The offset at which summing starts.
         start: u16,
-        /// Where the checksum is, from there.
+        /// The offset of the checksum field, from `start`.
         offset: u16,
     },
-    /// The receiving side cannot segment it.
+    /// Segment the packet, because the receiving side cannot.
     Segment(Gso),
 }
 
 impl Accepts {
-    /// What a driver with these features accepts.
+    /// Returns the kinds of packets that a driver with these features accepts.
     pub(crate) fn driver(features: u64) -> Self {
         let has = |bits: u64| features & bits == bits;
         Self {
@@ -60,14 +61,15 @@ impl Accepts {
             tcp_v4: has(GUEST_CSUM | GUEST_TSO4),
             tcp_v6: has(GUEST_CSUM | GUEST_TSO6),
             ecn: has(GUEST_ECN),
-            // The kind of a GSO frame does not say its version.
+            // The kind of a GSO frame of UDP does not contain its IP version.
             udp: has(GUEST_CSUM | GUEST_USO4 | GUEST_USO6),
             coalesced: has(GUEST_CSUM | RSC_EXT),
             ack_templates: false,
         }
     }
 
-    /// What a device with these features accepts. A driver may not say that a checksum is valid.
+    /// Returns the kinds of packets that a device with these features accepts. A driver may not declare a
+    /// checksum valid.
     pub(crate) fn device(features: u64) -> Self {
         let has = |bits: u64| features & bits == bits;
         Self {
@@ -82,23 +84,23 @@ impl Accepts {
         }
     }
 
-    /// Whether ACK templates are accepted.
+    /// Returns `true` if ACK templates are accepted.
     pub(crate) const fn ack_templates(self) -> bool {
         self.ack_templates
     }
 
-    /// Whether GSO frames of UDP are accepted.
+    /// Returns `true` if GSO frames of UDP are accepted.
     pub(crate) const fn udp(self) -> bool {
         self.udp
     }
 
-    /// Whether frames with a partial checksum are accepted.
+    /// Returns `true` if frames with a partial checksum are accepted.
     pub(super) const fn partial(self) -> bool {
         self.partial
     }
 
-    /// Whether an aggregate that is segmented as `gso` says should say how many segments it was made of: only one
-    /// of TCP may (virtio 1.2, section 5.1.6.4).
+    /// Returns `true` if an aggregate with this segmentation must contain the number of its segments. Only
+    /// aggregates of TCP may (virtio 1.2, section 5.1.6.4).
     pub(super) const fn coalesced(self, gso: Gso) -> bool {
         self.coalesced && matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6)
     }
@@ -114,7 +116,7 @@ impl Accepts {
         takes_kind && gso.tunnel.is_none() && (self.ecn || !gso.ecn)
     }
 
-    /// What to do with a packet with this header.
+    /// Returns the way in which a packet with this header must be sent.
     pub(super) fn fit(self, header: VnetHeader) -> Fit {
         if let Some(gso) = header.gso() {
             let is_whole = self.takes(gso) && header.checksum().is_partial();
@@ -129,13 +131,12 @@ impl Accepts {
         }
     }
 
-    /// What the header of a received frame of `frame_bytes` says. `None` if the frame must be
-    /// discarded: it is shorter than an Ethernet header, its header names bytes beyond it or
-    /// something that was not agreed on, or it is a GSO frame whose checksum is not partial (virtio
-    /// 1.2, section 5.1.6.2): its segments would have wrong checksums. A GSO frame has at most
-    /// [`MOST_SEGMENTS`] segments: each costs a frame. An aggregate that says how many
-    /// segments it was made of has a complete and verified checksum (section 5.1.6.4). The counts decide nothing
-    /// else, so wrong ones do no harm: a frame has no place for them.
+    /// Parses the header of a received frame of `frame_bytes` bytes. `None` if the frame must be discarded:
+    /// it is shorter than an Ethernet header, or its header refers to bytes beyond it or uses a feature that
+    /// was not negotiated, or it is a GSO frame without a partial checksum (virtio 1.2, section 5.1.6.2),
+    /// whose segments would have wrong checksums. Frames with more than [`MOST_SEGMENTS`] segments are
+    /// discarded too, because each segment costs a frame. An aggregate with segment counts has a complete and
+    /// verified checksum (section 5.1.6.4); the counts themselves are ignored, so wrong ones do no harm.
     #[inline]
     pub(crate) fn read(
         self,
@@ -169,7 +170,7 @@ impl Accepts {
     }
 }
 
-/// More than 64 KiB have at the least segment size of Linux, which is 48 bytes.
+/// The most segments of a GSO frame: more than 64 KiB have at Linux's smallest segment size, 48 bytes.
 const MOST_SEGMENTS: usize = 2_048;
 
 #[cfg(test)]
@@ -195,7 +196,7 @@ mod tests {
     const ALL_GUEST: u64 = GUEST_CSUM | GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN;
     const ALL_HOST: u64 = CSUM | HOST_TSO4 | HOST_TSO6 | HOST_ECN;
 
-    /// Each feature decides over its own kind of frame, in both directions.
+    /// Each feature affects only its own kind of frame, in both directions.
     #[test]
     fn a_kind_is_accepted_by_its_feature_alone() {
         let rows = [
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(of_device, Some((ChecksumStatus::Verified, None)));
     }
 
-    /// Each segment gets a checksum of its own, so that of a GSO frame must be left to be completed.
+    /// Each segment gets its own checksum, so the checksum of a GSO frame must be partial.
     #[test]
     fn a_gso_frame_has_a_partial_checksum() {
         for checksum in [ChecksumStatus::Unknown, ChecksumStatus::Verified] {
@@ -286,8 +287,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the ten bytes are: a partial checksum is inside the frame and was asked for by its own flag, and
-        /// the flag of the counts says nothing to whoever did not agree on it.
+        /// For any ten bytes: a partial checksum lies inside the frame and has its flag set, and the flag for
+        /// counts is ignored by a side that did not negotiate it.
         #[test]
         fn any_header_is_read(
             mut bytes: [u8; VIRTIO_HEADER_BYTES],

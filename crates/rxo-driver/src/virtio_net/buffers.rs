@@ -1,9 +1,9 @@
-//! The buffers of a source.
+//! Buffers of a source over rings.
 
 use rxo_frame::{Pool, PoolBuf};
 
-/// A pool, and the buffer that the last frame did not keep: a frame that is consumed where it lies, and a look at an
-/// empty ring, leave the pool alone.
+/// A pool, and one spare buffer from the last frame that did not keep it. So neither a frame that is consumed
+/// in place nor a check of an empty ring touches the pool.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     pool: Pool,
@@ -11,25 +11,25 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// As many buffers of so many bytes. Allocates.
+    /// Creates `buffers` buffers of `bytes_each` bytes. Allocates.
     pub(crate) fn new(buffers: usize, bytes_each: usize) -> Self {
         Self { pool: Pool::new(buffers, bytes_each), spare: None }
     }
 
-    /// A buffer with its whole length; `None` if all are in use.
+    /// Returns a buffer with its whole length; `None` if all are in use.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<PoolBuf> {
         self.spare.take().or_else(|| self.pool.take())
     }
 
-    /// Takes back a buffer that is not needed after all.
+    /// Returns a buffer that is not needed after all.
     #[inline]
     pub(crate) fn put_back(&mut self, mut buffer: PoolBuf) {
         buffer.set_len(buffer.capacity());
         self.spare = Some(buffer);
     }
 
-    /// Whether all are in use.
+    /// Returns `true` if all buffers are in use.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.spare.is_none() && self.pool.is_exhausted()
     }

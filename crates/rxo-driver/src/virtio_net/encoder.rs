@@ -1,4 +1,4 @@
-//! Packets of a batch into a ring, in the form that the receiving side accepts.
+//! Encoder: writes packets of a batch into a ring, in the form that the receiving side accepts.
 
 use std::io;
 
@@ -12,14 +12,14 @@ use super::copying::{Copies, CopyPath, Copying};
 use crate::buffer::LARGE_BUFFER_BYTES;
 use crate::transmit::batch::{Message, Sealed};
 
-/// A ring that takes packets.
+/// A ring that packets can be written to.
 pub(crate) trait PacketRing {
-    /// Puts a packet of `bytes`, which `pieces` have together, behind `header`. A ring without a
-    /// buffer count leaves out the last two bytes of the header.
+    /// Writes a packet of `bytes` bytes, which consists of `pieces`, after `header`. A ring without a buffer
+    /// count omits the last two bytes of the header.
     ///
     /// # Errors
-    /// `EAGAIN` if there is no room now, `ENOBUFS` if there is some, but waiting for enough may be in
-    /// vain, `ENETDOWN` if there is no other side, `EMSGSIZE` if the packet can never fit.
+    /// `EAGAIN` if the ring is full; `ENOBUFS` if it has free buffers, but waiting for enough may be in vain;
+    /// `ENETDOWN` if there is no other side; `EMSGSIZE` if the packet can never fit.
     fn put<'p>(
         &mut self,
         header: [u8; VIRTIO_HEADER_BYTES],
@@ -28,16 +28,17 @@ pub(crate) trait PacketRing {
     ) -> io::Result<()>;
 }
 
-/// Memory for packets that must be changed.
+/// Memory for packets that must be modified, and counts of copies.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     whole: Vec<u8>,
     segment: Vec<u8>,
     summer: Summer,
-    /// How many segments of the packet in `whole` have left, if there was no room for the next.
+    /// The number of segments of the packet in `whole` that were written before the ring was full; `None` if
+    /// no packet is incomplete.
     begun: Option<usize>,
     copying: Copying,
-    /// What the packets took that were put since the last [`Encoder::take_copies`].
+    /// The cost of the packets written since the last [`Encoder::take_copies`].
     copies: Copies,
 }
 
@@ -53,21 +54,21 @@ impl Encoder {
         }
     }
 
-    /// What was put since the last call took.
+    /// Returns the cost of the packets written since the last call.
     pub(crate) fn take_copies(&mut self) -> Copies {
         std::mem::take(&mut self.copies)
     }
 
-    /// Puts the `n`-th packet of `batch` into `ring`. A frame with a partial checksum is completed, and
-    /// a GSO frame of one sender segmented, if the other side accepts neither. A GSO frame is also
-    /// segmented if it may never fit as a whole.
+    /// Writes packet `n` of `batch` into `ring`. If the other side does not accept it as it is, completes a
+    /// partial checksum, or segments a GSO frame that is a single frame. A GSO frame is also segmented if it
+    /// may never fit as a whole.
     ///
-    /// If `EAGAIN` is returned, some segments may have left. The same packet given again goes on with
-    /// the next one; the transmitter gives it again before any other.
+    /// If `EAGAIN` is returned, some segments may have been written. A retry with the same packet continues
+    /// with the next segment; the transmitter retries it before any other packet.
     ///
     /// # Errors
-    /// As [`PacketRing::put`]; `EOPNOTSUPP` for an aggregate that the other side does not accept: its
-    /// original frames may be. `ENOBUFS` is returned for aggregates only.
+    /// As for [`PacketRing::put`]; `EOPNOTSUPP` for an aggregate that the other side does not accept,
+    /// although it may accept the original frames. Only aggregates return `ENOBUFS`.
     pub(crate) fn put(
         &mut self,
         ring: &mut impl PacketRing,
@@ -134,7 +135,7 @@ impl Encoder {
         }
     }
 
-    /// Puts a packet as it is, by the path and the layout of this encoder.
+    /// Writes a packet unmodified, by the copy path and the layout of this encoder.
     fn put_pieces<'p>(
         &mut self,
         ring: &mut impl PacketRing,
@@ -178,8 +179,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the checksum into the packet. Offsets beyond the packet change nothing: such a packet is
-    /// its sender's mistake.
+    /// Writes the checksum into the gathered packet. Does nothing if the offsets lie beyond the packet, which
+    /// is a fault of its sender.
     fn complete(&mut self, start: u16, offset: u16) {
         let (start, offset) = (usize::from(start), usize::from(offset));
         let Some(sum) = complete(&self.whole, start, offset, self.summer) else { return };
@@ -188,8 +189,8 @@ impl Encoder {
         }
     }
 
-    /// Puts an aggregate with the number of its segments (virtio 1.2, section 5.1.6.4). That takes the place of
-    /// a partial checksum, so the checksum is completed, which reads the payload once more.
+    /// Writes an aggregate with the number of its segments (virtio 1.2, section 5.1.6.4). The count replaces
+    /// the offsets of a partial checksum, so the checksum is completed, which reads the payload once more.
     fn put_counted<'p, I: Iterator<Item = &'p [u8]>>(
         &mut self,
         ring: &mut impl PacketRing,
@@ -197,7 +198,7 @@ impl Encoder {
         message: &Message,
         slices: impl Fn() -> I,
     ) -> io::Result<()> {
-        // Duplicate ACKs are never part of an aggregate.
+        // An aggregate never contains duplicate ACKs.
         let segments = u16::try_from(message.frames).unwrap_or(u16::MAX);
         let counted = header.with_coalesced(Coalesced { segments, duplicate_acks: 0 });
         match (self.copying.path, header.checksum()) {
@@ -220,7 +221,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Puts the segments of the gathered packet, except the first `left`, which have left.
+    /// Writes the segments of the gathered packet, except the first `left`, which were written before.
     fn put_segments(
         &mut self,
         ring: &mut impl PacketRing,
@@ -257,7 +258,7 @@ impl Encoder {
     }
 }
 
-/// A packet of one frame can be made no smaller, so it waits.
+/// Converts `ENOBUFS` to `EAGAIN` for a packet of one frame, which cannot be made smaller and so must wait.
 fn or_wait(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ENOBUFS) => io::Error::from_raw_os_error(libc::EAGAIN),
@@ -265,7 +266,8 @@ fn or_wait(error: io::Error) -> io::Error {
     }
 }
 
-/// The checksum of all bytes of `slices` from `start` on, with the seed among them.
+/// Returns the checksum of all bytes of `slices` from offset `start` on; the checksum field contains the
+/// seed.
 fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summer: Summer) -> u16 {
     let (mut sum, mut at) = (Sum::ZERO, 0_usize);
     for slice in slices {
@@ -273,15 +275,15 @@ fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summe
         sum += summer.sum(summed).at(at.saturating_sub(start));
         at += slice.len();
     }
-    // Both are zero; this one never means that there is no checksum.
+    // Zero and `u16::MAX` are equivalent; `u16::MAX` cannot be mistaken for "no checksum".
     match sum.checksum() {
         0 => u16::MAX,
         checksum => checksum,
     }
 }
 
-/// `slices` with `field` in place of the bytes at `place`. All of these are in one slice, as a checksum is: the
-/// headers of an aggregate are one, and a VLAN tag is before those of IP.
+/// Replaces the bytes at offset `place` by `field`. They must lie in one slice, as those of a checksum do:
+/// the headers of an aggregate are one slice, and a VLAN tag precedes the IP header.
 fn replacing<'f, 's: 'f>(
     place: usize,
     field: &'f [u8; 2],
@@ -299,7 +301,7 @@ fn replacing<'f, 's: 'f>(
     parts.filter(|part| !part.is_empty())
 }
 
-/// Whether `slices` together are `bytes`.
+/// Returns `true` if the concatenated `slices` equal `bytes`.
 fn is_same<'p>(mut bytes: &[u8], mut slices: impl Iterator<Item = &'p [u8]>) -> bool {
     let is_next = |slice: &[u8]| bytes.strip_prefix(slice).map(|rest| bytes = rest).is_some();
     slices.all(is_next) && bytes.is_empty()

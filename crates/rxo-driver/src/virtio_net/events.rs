@@ -1,8 +1,8 @@
-//! What a side of a virtio device waits for, and how it notifies the other.
+//! Events: the descriptors that a side of a virtio device waits for, and its notifications to the other side.
 //!
-//! One epoll instance has the control socket and the other side's notifications, so that the worker
-//! waits for one descriptor however many queues there are. A notification is an event once, and is
-//! never read: an eventfd of the other side might block.
+//! One epoll instance contains the control socket and the other side's notifications, so the worker waits on
+//! one descriptor for any number of queues. A notification is reported once, and its eventfd is never read,
+//! because an eventfd of the other side might block.
 #![allow(unsafe_code, reason = "epoll takes pointers")]
 
 use std::fs::File;
@@ -13,36 +13,36 @@ use std::rc::Rc;
 use crate::sys::check;
 use crate::vhost_user::foreign::is_eventfd;
 
-/// What is watched.
+/// The kind of a watched descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    /// A socket on which front ends connect. Each is an event once.
+    /// A socket to which front ends connect. Each connection is reported once.
     Listener,
-    /// A connected socket.
+    /// A connected socket, reported until it is read.
     Channel,
-    /// Notifications.
+    /// An eventfd for notifications. Each is reported once.
     Notification,
 }
 
-/// Everything that is watched.
+/// The epoll instance with all watched descriptors.
 #[derive(Debug)]
 pub(crate) struct Events {
     epoll: OwnedFd,
 }
 
-/// A descriptor that is watched until this is dropped.
+/// A descriptor that is watched until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Watched {
     events: Rc<Events>,
     file: OwnedFd,
 }
 
-/// What has happened, once for each time.
+/// The events since the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Happened {
     pub(crate) on_listener: bool,
     pub(crate) on_channel: bool,
-    /// Whether the other side has notified. It is forgotten with this, so whoever takes it must look at the
+    /// `true` if the other side has notified. The notification is consumed, so the caller must check the
     /// rings, or remember to.
     pub(crate) is_notified: bool,
 }
@@ -57,7 +57,7 @@ impl Events {
         Ok(Self { epoll: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
-    /// Watches a duplicate of `file` for being readable. Fails if it is nothing that can be waited for.
+    /// Watches a duplicate of `file` for being readable. Fails if epoll cannot watch it.
     pub(crate) fn watch(
         self: &Rc<Self>,
         file: BorrowedFd<'_>,
@@ -73,19 +73,19 @@ impl Events {
         Ok(Watched { events: Rc::clone(self), file })
     }
 
-    /// What has happened since the last call, without waiting.
+    /// Returns and clears the events since the last call. Does not block.
     pub(crate) fn take(&self) -> Happened {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_EVENTS];
         let (epoll, most) = (self.epoll.as_raw_fd(), MOST_EVENTS as libc::c_int);
         // SAFETY: the kernel writes at most so many events into a live array.
         let count = check(unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), most, 0) });
-        // Interrupted by a signal: the events are still there at the next call.
+        // After an interruption by a signal, the next call returns the events.
         let count = count.unwrap_or_default().unsigned_abs() as usize;
         let has = |token: Token| events[..count].iter().any(|event| event.u64 == token as u64);
         Happened {
             on_listener: has(Token::Listener),
             on_channel: has(Token::Channel),
-            // More events than fit may hide one.
+            // If the array is full, a notification may be missing from it.
             is_notified: has(Token::Notification) || count == MOST_EVENTS,
         }
     }
@@ -100,26 +100,27 @@ impl AsFd for Events {
 impl Drop for Watched {
     fn drop(&mut self) {
         let (epoll, fd) = (self.events.epoll.as_raw_fd(), self.file.as_raw_fd());
-        // Closing alone would not end it: the other side has the same file.
+        // Closing the descriptor alone would not end the watch, because the other side has the same file
+        // open.
         // SAFETY: takes numbers, and for this operation a null event.
         unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
     }
 }
 
-/// The notifications of this side.
+/// An eventfd by which this side notifies the other.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     file: File,
-    /// Whether a write to a full counter would wait.
+    /// `true` if a write to a full counter would block.
     may_block: bool,
 }
 
 impl Notifier {
-    /// A notifier that writes to a duplicate of an eventfd of the other side. It stays as it is: the other
-    /// side may want to wait for it.
+    /// Creates a notifier that writes to a duplicate of the other side's eventfd. Its flags stay unchanged,
+    /// because the other side may want blocking reads.
     ///
     /// # Errors
-    /// If it is no eventfd.
+    /// If the descriptor is not an eventfd.
     pub(crate) fn to(file: BorrowedFd<'_>) -> io::Result<Self> {
         if !is_eventfd(file) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a descriptor is no eventfd"));
@@ -130,7 +131,7 @@ impl Notifier {
         Ok(Self { may_block: flags & libc::O_NONBLOCK == 0, file: file.into() })
     }
 
-    /// A new eventfd.
+    /// Creates a new, non-blocking eventfd.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
         // SAFETY: takes numbers only.
@@ -139,7 +140,7 @@ impl Notifier {
         Ok(Self { file: unsafe { OwnedFd::from_raw_fd(fd) }.into(), may_block: false })
     }
 
-    /// Notifies the other side. A counter that is full is a notification already.
+    /// Notifies the other side. Does nothing if the counter is full, which is a notification already.
     pub(crate) fn notify(&self) {
         if self.may_block && !self.has_room() {
             return;
@@ -210,7 +211,8 @@ mod tests {
         assert!(events.watch(file.as_fd(), Token::Notification).is_err());
     }
 
-    /// A front end may share an eventfd that waits when its counter is full, and wants to wait for it.
+    /// A front end may share an eventfd that blocks when its counter is full, because it wants blocking
+    /// reads.
     #[test]
     fn a_full_counter_never_blocks_whatever_its_flags() {
         for flags in [0, libc::EFD_NONBLOCK] {
@@ -228,7 +230,7 @@ mod tests {
         assert!(Notifier::to(tempfile().as_fd()).is_err());
     }
 
-    /// A regular file, which is never waited for.
+    /// Opens a regular file, which epoll cannot watch.
     fn tempfile() -> File {
         File::open(std::env::current_exe().unwrap()).unwrap()
     }

@@ -1,5 +1,5 @@
-//! What a source and a sink over rings need: a [`Side`], which is a device that may lose its other
-//! side, and a [`Link`], which is the other side while it is there.
+//! Traits for a source and a sink over rings: a [`Side`] is a device that may lose its other side, and a
+//! [`Link`] is the connected other side.
 
 use std::fmt::Debug;
 use std::rc::Rc;
@@ -8,86 +8,86 @@ use rxo_frame::{Instant, Load, PoolBuf};
 
 use super::{Accepts, Buffers, Events, Notices, PacketRing};
 
-/// What a look at the sockets has found.
+/// The result of checking the sockets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attended {
-    /// Whether the rings have changed.
+    /// `true` if the rings have changed.
     pub(crate) has_changed: bool,
-    /// Whether a notification was forgotten, so that frames may wait for which no other comes.
+    /// `true` if a notification was consumed, so frames may be waiting for which no other notification comes.
     pub(crate) is_notified: bool,
 }
 
-/// The device side or the driver side of a device. The source and the sink share it.
+/// The device side or the driver side of a device, which source and sink share.
 pub(crate) trait Side: Debug {
-    /// The other side while it is there.
+    /// The connected other side.
     type Link: Link;
 
-    /// What to wait for.
+    /// Returns the events to wait for.
     fn events(&self) -> Rc<Events>;
 
-    /// Looks at the sockets, and forgets notifications.
+    /// Checks the sockets, and consumes notifications.
     fn attend(&mut self) -> Attended;
 
-    /// The other side, if its rings can be used.
+    /// Returns the other side if its rings can be used; otherwise `None`.
     fn link(&mut self) -> Option<&mut Self::Link>;
 
-    /// When to look again although nothing reports a change: for another side, or to notify this one; `None`
-    /// if there is no need.
+    /// Returns the instant of the next check that no event triggers: for a new connection, or for a delayed
+    /// notification. `None` if none is needed.
     fn next_look(&self) -> Option<Instant> {
         None
     }
 
-    /// Whether the other side does not notify of its frames, so that they must be looked for.
+    /// Returns `true` if the other side does not notify of its frames, so the rings must be polled.
     fn is_polled(&self) -> bool {
         false
     }
 
-    /// How often other sides have broken a rule of the rings.
+    /// Returns the number of rules of the rings that other sides have broken.
     fn invalid(&self) -> u64;
 
-    /// Lines for the user.
+    /// Returns the waiting lines for the user.
     fn notices(&mut self) -> &mut Notices;
 }
 
-/// Rings in use.
+/// The rings of a connected other side.
 pub(crate) trait Link: PacketRing {
-    /// What the other side accepts.
+    /// Returns the kinds of packets that the other side accepts.
     fn accepts(&self) -> Accepts;
 
-    /// What may be in frames of the other side.
+    /// Returns the kinds of packets that the other side may send.
     fn gives(&self) -> Accepts;
 
-    /// The length of the header before each frame, in bytes.
+    /// Returns the length of the header before each frame, in bytes.
     fn header_bytes(&self) -> usize;
 
-    /// Copies the next frame of the other side into one of `buffers`.
+    /// Copies the other side's next frame into one of `buffers`.
     fn take(&mut self, buffers: &mut Buffers) -> Given;
 
-    /// Returns the buffers of the frames taken, and notifies the other side if it wants that.
+    /// Returns the ring buffers of copied frames, and notifies the other side if it wants that.
     fn finish_taking(&mut self);
 
-    /// Asks for a notification of the next frame. Returns whether one is there already.
+    /// Requests a notification for the next frame. Returns `true` if a frame is waiting already.
     fn ask_for_notifications(&mut self) -> bool;
 
-    /// Shows the other side the packets and segments that were put, and notifies it if that is due. Returns how
-    /// often it was notified since the last call.
+    /// Publishes written packets and segments, and notifies the other side if that is due. Returns the number
+    /// of notifications since the last call.
     fn finish_putting(&mut self) -> u64;
 
-    /// Notifies the other side of earlier packets if that has been put off and is due.
+    /// Sends a delayed notification to the other side if it is due.
     fn notify_when_due(&mut self) {}
 
-    /// What the other side was given and has not taken; `None` if that cannot be known.
+    /// Returns the packets that the other side has not yet read; `None` if unknown.
     fn load(&mut self) -> Option<Load> {
         None
     }
 }
 
-/// What a ring gives.
+/// The outcome of reading from a ring.
 pub(crate) enum Given {
-    /// A frame behind its header.
+    /// A frame after its header.
     Frame(PoolBuf),
-    /// A frame was discarded.
+    /// An invalid frame, which was discarded.
     Discarded,
-    /// There is none, or no memory for one.
+    /// No frame is waiting, or no buffer is free.
     Nothing,
 }

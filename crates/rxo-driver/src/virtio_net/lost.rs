@@ -1,11 +1,11 @@
-//! Mapped files that lose their memory: an access beyond the end of a file that has shrunk, or to a
-//! huge page that the system does not have, raises SIGBUS and would end this process.
+//! Lost memory: an access beyond the end of a mapped file that has shrunk, or to a huge page that the system
+//! does not have, raises SIGBUS and would kill this process.
 //!
-//! The handler of this module puts zeros in place of the whole mapping and remembers that, so that the
-//! access goes on and the mapping's owner finds out. Any other SIGBUS goes to whoever handled it before.
+//! The signal handler of this module replaces the whole mapping by zeros and records the loss, so that the
+//! access succeeds and the mapping's owner can detect it. Any other SIGBUS goes to the previous handler.
 //!
-//! Contract: the handler calls only `mmap` and atomics, and allocates nothing. The files of a hostile
-//! front end end its own connection and nothing else.
+//! Contract: the handler calls only `mmap` and atomics, and allocates nothing. Files of a hostile front end
+//! can end only its own connection.
 #![allow(unsafe_code, reason = "a signal handler, which maps memory")]
 
 use std::io;
@@ -16,30 +16,30 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::sys::check;
 
-/// The most mappings of a process: those of 32 guests with as many regions as a session has.
+/// The most mappings in a process: 32 guests with as many regions each as a session may have.
 const MOST: usize = 1_024;
 
-/// One mapping. An end of 0 is no mapping.
+/// The address range of a mapping. An end of 0 means no mapping.
 struct Slot {
     start: AtomicUsize,
     end: AtomicUsize,
-    /// How often the range has changed.
+    /// The number of changes to the range, so that a reader detects a concurrent change.
     changes: AtomicUsize,
     is_lost: AtomicBool,
 }
 
 static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
 
-/// The action before ours. It is set once, before a slot is used.
+/// The previous signal action. It is set once, before a slot is used.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// The start of a slot that is taken and has no mapping yet.
+/// The start of a slot that is reserved but has no mapping yet.
 const TAKEN: usize = 1;
 
-/// A mapping that is guarded until this is dropped. Drop it before the memory is unmapped.
+/// A mapping that is guarded until this value is dropped. Drop it before the memory is unmapped.
 pub(super) struct Guard(&'static Slot);
 
-/// Says whether a guarded mapping has lost its memory. It is of use while the mapping lives.
+/// Reports whether a guarded mapping has lost its memory. Valid while the mapping exists.
 #[derive(Clone, Copy)]
 pub(crate) struct Loss(&'static Slot);
 
@@ -53,8 +53,9 @@ impl Slot {
         }
     }
 
-    /// The range; `None` if there is none, or another thread is changing it. The start of one mapping and the
-    /// end of the next would hold what is between them. A mapping that is being accessed does not change.
+    /// Returns the range; `None` if there is no mapping, or another thread is changing the slot. The start of
+    /// one mapping with the end of the next would include the memory between them. A mapping that is being
+    /// accessed does not change.
     fn range(&self) -> Option<Range<usize>> {
         let changes = self.changes.load(Ordering::Acquire);
         let end = self.end.load(Ordering::Acquire);
@@ -62,14 +63,14 @@ impl Slot {
         (self.changes.load(Ordering::Relaxed) == changes && start < end).then_some(start..end)
     }
 
-    /// Sets the range of a slot that this thread has taken.
+    /// Sets the range of a slot that this thread has reserved.
     fn set(&self, start: usize, end: usize) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.start.store(start, Ordering::Release);
         self.end.store(end, Ordering::Release);
     }
 
-    /// Ends the range. The start is last: from then on another thread may take the slot.
+    /// Clears the range. The start is cleared last, because another thread may then reserve the slot.
     fn clear(&self) {
         self.end.store(0, Ordering::Release);
         self.changes.fetch_add(1, Ordering::AcqRel);
@@ -78,10 +79,10 @@ impl Slot {
 }
 
 impl Guard {
-    /// Guards the `bytes` at `start`, which must be a mapping of its own.
+    /// Guards `bytes` bytes at `start`, which must be a mapping of their own.
     ///
     /// # Errors
-    /// If there are too many, or the system refuses the handler.
+    /// If there are too many mappings, or the system refuses the handler.
     ///
     /// # Safety
     /// The memory must be a mapping that this process may replace by zeros at any time: it is accessed
@@ -101,7 +102,7 @@ impl Guard {
         Ok(Self(slot))
     }
 
-    /// What says whether the memory is lost.
+    /// Returns the flag that reports whether the memory is lost.
     pub(super) const fn loss(&self) -> Loss {
         Loss(self.0)
     }
@@ -114,8 +115,8 @@ impl Drop for Guard {
 }
 
 impl Loss {
-    /// Whether the memory is lost. What is read there are zeros, and what is written there reaches
-    /// nobody.
+    /// Returns `true` if the memory is lost. Reads from it return zeros, and writes to it reach no other
+    /// process.
     pub(crate) fn is_lost(self) -> bool {
         self.0.is_lost.load(Ordering::Relaxed)
     }
@@ -127,7 +128,7 @@ impl std::fmt::Debug for Loss {
     }
 }
 
-/// Handles SIGBUS from here on.
+/// Installs the SIGBUS handler, unless it is installed already.
 fn handle() -> io::Result<()> {
     static HANDLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let done = HANDLED.get_or_init(|| install().map_err(|error| error.raw_os_error().unwrap_or(0)));
@@ -170,21 +171,21 @@ extern "C" fn on_bus_error(
     }
     // SAFETY: these are the kernel's own arguments.
     let goes_on = unsafe { pass_on(signal, info, context) };
-    // Rust's own handler sets the default action. The memory of guests must stay guarded.
+    // Rust's own handler resets the action to the default, but the memory of guests must stay guarded.
     if goes_on && code <= 0 {
-        // There is nobody to report to: without the action the next fault ends the process.
+        // An error cannot be reported here: without the action, the next fault kills the process.
         let _ = act();
     }
 }
 
-/// The mapping whose access raised a signal with this code. One that a process sent has no address but the
-/// sender's number in its place.
+/// Returns the mapping whose access raised a signal with this code. A signal that a process sent has the
+/// sender's number in place of an address.
 fn mapping_at(code: libc::c_int, address: usize) -> Option<(&'static Slot, Range<usize>)> {
     let mut ranges = SLOTS.iter().filter_map(|slot| Some((slot, slot.range()?)));
     ranges.find(|(_, range)| code > 0 && range.contains(&address))
 }
 
-/// Puts zeros in place of a mapping. Leaves `errno` as it was.
+/// Replaces a mapping by zeros. Returns `false` if the system refuses. Preserves `errno`.
 fn put_zeros(start: usize, bytes: usize) -> bool {
     // SAFETY: the location of this thread's `errno` is always valid.
     let errno = unsafe { *libc::__errno_location() };
@@ -198,8 +199,8 @@ fn put_zeros(start: usize, bytes: usize) -> bool {
     mapped != libc::MAP_FAILED
 }
 
-/// Does what was done before, and returns whether the process goes on with a signal that was sent. By default
-/// such a signal, or the access when it is tried again, ends the process.
+/// Calls the previous handler. Returns `false` if the default action follows: the signal, or the repeated
+/// access, then kills the process.
 ///
 /// # Safety
 /// The arguments must be those of a signal handler.
@@ -294,7 +295,7 @@ mod tests {
         assert_eq!(now.sa_sigaction, on_bus_error as *const () as usize);
     }
 
-    /// The start of one mapping and the end of the next would replace what is between them.
+    /// The start of one mapping with the end of the next would replace the memory between them.
     #[test]
     fn a_range_is_never_made_of_two() {
         const ROUNDS: usize = 200_000;

@@ -1,7 +1,8 @@
-//! Shared memory of this process: mapped files, and files made to be mapped.
+//! Mapping: shared memory of this process: mapped files, and memory files to be mapped.
 //!
-//! Contract: a mapping is never longer than its file was, and a file that can be sealed against
-//! shrinking is. Any other may lose its memory; then the mapping has zeros, and [`Loss`] says so.
+//! Contract: a mapping is never longer than its file was, and its file is sealed against shrinking if
+//! possible. Otherwise the file may lose its memory; the mapping then contains zeros, and [`Loss`] reports
+//! it.
 #![allow(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
@@ -15,11 +16,11 @@ use rxo_virtqueue::Mapping;
 use super::lost::{Guard, Loss};
 use crate::sys::check;
 
-/// Maps the first `bytes` of `file`, to read and write. Returns also what says whether the file has
-/// shrunk since.
+/// Maps the first `bytes` bytes of `file` for reading and writing. Also returns the flag that reports whether
+/// the file has shrunk since.
 ///
 /// # Errors
-/// `InvalidInput` if the file is shorter, or as the system refuses.
+/// `InvalidInput` if the file is shorter; otherwise the system's error.
 pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss)> {
     let file = File::from(file.try_clone_to_owned()?);
     seal(&file, libc::F_SEAL_SHRINK);
@@ -46,9 +47,9 @@ pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss
     Ok((unsafe { Mapping::from_raw(start, length, owner) }, loss))
 }
 
-/// How many bytes a mapping of `length` bytes of `file` takes. The system rounds to its own pages, but wants
-/// to be told of whole huge pages. Only hugetlbfs has them: elsewhere the block size is larger than what is
-/// mapped, and unmapping that much would take neighbours along.
+/// Returns the number of bytes that a mapping of `length` bytes of `file` occupies. The system rounds to
+/// normal pages by itself, but requires whole huge pages for unmapping. Only hugetlbfs has these: on other
+/// file systems the block size may exceed the mapping, and unmapping that much would unmap its neighbours.
 fn mapped_bytes(file: &File, length: usize) -> usize {
     let huge = is_on_hugetlbfs(file).then(|| file.metadata().ok()).flatten();
     let page = huge.and_then(|metadata| usize::try_from(metadata.blksize()).ok());
@@ -63,7 +64,7 @@ fn is_on_hugetlbfs(file: &File) -> bool {
     done.is_ok() && unsafe { system.assume_init() }.f_type == libc::HUGETLBFS_MAGIC as _
 }
 
-/// A file of `bytes` zeros in memory, which never changes its length.
+/// Creates a file of `bytes` zeros in memory, whose length is fixed by seals.
 ///
 /// # Errors
 /// If the system refuses.
@@ -78,13 +79,13 @@ pub(crate) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Seals a file if it can be.
+/// Adds seals to a file; does nothing if it cannot be sealed.
 fn seal(file: &File, seals: libc::c_int) {
     // SAFETY: takes numbers only.
     unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_ADD_SEALS, seals) };
 }
 
-/// Unmaps memory when dropped.
+/// A mapping that is unmapped when it is dropped.
 struct Mapped {
     start: NonNull<u8>,
     bytes: usize,
@@ -104,7 +105,7 @@ unsafe impl Send for Mapped {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Mapped {}
 
-/// A file of `bytes` zeros in memory, which can shrink whatever others do.
+/// Creates a file of `bytes` zeros in memory that cannot be sealed, and so may shrink.
 #[cfg(test)]
 pub(crate) fn unsealed_file(bytes: u64) -> OwnedFd {
     // SAFETY: the name is a C string.
@@ -133,7 +134,7 @@ mod tests {
         }
     }
 
-    /// A file system may have blocks larger than pages: a huge `tmpfs` says 2 MiB.
+    /// A file system may have blocks larger than pages: `tmpfs` with huge pages reports 2 MiB.
     #[test]
     fn no_more_is_unmapped_than_was_mapped() {
         let file = File::from(memory_file(12_288).unwrap());
@@ -141,7 +142,8 @@ mod tests {
         assert_eq!(mapped_bytes(&File::open("/proc/self/exe").unwrap(), 5_000), 5_000);
     }
 
-    /// A file that cannot be sealed, such as one on hugetlbfs, or that its owner has sealed against seals.
+    /// A file that cannot be sealed, such as one on hugetlbfs or one that its owner has sealed against
+    /// further seals.
     #[test]
     fn a_file_that_shrinks_ends_nothing() {
         let file = File::from(unsealed_file(12_288));

@@ -1,18 +1,17 @@
-//! What both sides of a virtio network device do alike (virtio 1.2, section 5.1).
+//! Parts that both sides of a virtio network device share (virtio 1.2, section 5.1).
 //!
-//! * [`Accepts`]: which headers the receiving side accepts, by the features agreed on.
-//! * [`Encoder`]: packets of a batch into a ring. What the other side does not accept it completes or
-//!   segments, or refuses, so that the transmitter sends the original frames.
-//! * [`Copying`]: by which path and in which layout packets are put, and the copies that took.
-//! * [`Side`] and [`Link`]: a device and its other side; [`RingSource`] and [`RingPort`] are the ends
-//!   of either.
+//! * [`Accepts`]: the kinds of packets that the receiving side accepts, by the negotiated features.
+//! * [`Encoder`]: writes packets of a batch into a ring. A packet that the other side does not accept is
+//!   completed, segmented, or refused, so that the transmitter sends the original frames.
+//! * [`Copying`]: the path and the layout by which packets are copied, and the cost.
+//! * [`Side`] and [`Link`]: a device and its other side; [`RingSource`] and [`RingPort`] are the source and
+//!   the sink over either.
 //! * [`Buffers`]: the memory of received frames.
-//! * [`queue_of`]: which of several queues a packet goes to.
-//! * [`Events`]: what to wait for: the control socket and notifications.
+//! * [`queue_of`]: chooses one of several queues for a packet.
+//! * [`Events`]: the descriptors to wait for: control socket and notifications.
 //! * [`mapping`]: shared memory of this process.
 //!
-//! Separate from the devices because the device side (`vhost`) and the driver side (`virtio`) are the
-//! same seen from two ends.
+//! Separate from the devices because the device side (`vhost`) and the driver side (`virtio`) both use it.
 
 mod accepts;
 mod buffers;
@@ -42,7 +41,7 @@ pub(crate) use port::RingPort;
 pub(crate) use source::RingSource;
 pub(crate) use steering::queue_of;
 
-/// The MTU of a device whose options say none, in bytes.
+/// The MTU of a device whose options contain none, in bytes.
 pub(crate) const DEFAULT_MTU: u32 = 1_500;
 
 /// Checks the path of a unix socket.
@@ -56,5 +55,5 @@ pub(crate) fn check_path(path: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The longest path that a unix socket can have, with two bytes more while it is being bound.
+/// The longest path of a unix socket; while the socket is being bound, its path is two bytes longer.
 const LONGEST_PATH_BYTES: usize = 105;

@@ -1,22 +1,22 @@
-//! Lines that the user should see once.
+//! Notices: lines that the user should see, each once.
 
 use std::collections::VecDeque;
 
-/// Lines in order, at most a few: a front end that comes and goes cannot fill memory.
+/// Lines in order, at most [`MOST`]: a front end that reconnects again and again cannot fill memory.
 #[derive(Debug, Default)]
 pub(crate) struct Notices(VecDeque<String>);
 
 const MOST: usize = 8;
 
 impl Notices {
-    /// Adds a line, unless there are too many.
+    /// Adds a line; drops it if there are [`MOST`] already.
     pub(crate) fn add(&mut self, line: impl Into<String>) {
         if self.0.len() < MOST {
             self.0.push_back(line.into());
         }
     }
 
-    /// The oldest line.
+    /// Removes and returns the oldest line; `None` if there is none.
     pub(crate) fn take(&mut self) -> Option<String> {
         self.0.pop_front()
     }

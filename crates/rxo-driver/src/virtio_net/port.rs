@@ -1,4 +1,4 @@
-//! Puts packets into a ring that the other side receives from.
+//! Ring port: sends packets by a ring from which the other side receives.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,21 +17,21 @@ use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Written};
 
-/// The largest packet that a ring takes, as an IP packet in bytes.
+/// The largest packet that a ring accepts, as an IP packet in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;
 
-/// The ring on which a side sends.
+/// The sending port over a side's rings.
 #[derive(Debug)]
 pub(crate) struct RingPort<S> {
     side: Rc<RefCell<S>>,
     encoder: Encoder,
     label: String,
     mtu: u32,
-    /// Whether the other side that was there first expands ACK templates. If a later one does not, the
-    /// transmitter sends it the ACKs.
+    /// `true` if the first other side expands ACK templates. If a later one does not, the transmitter sends
+    /// it the expanded ACKs.
     expands_acks: bool,
-    /// Whether the other side accepts GSO frames of UDP, or none was there yet. If it does not, the transmitter
-    /// sends it the frames.
+    /// `true` if the other side accepts GSO frames of UDP, or none was connected yet. If a later one does
+    /// not, the transmitter sends it the original frames.
     segments_udp: bool,
 }
 
@@ -67,7 +67,7 @@ impl<S: Side> Port for RingPort<S> {
         None
     }
 
-    /// Another side that has gone comes back, or another one.
+    /// Always `None`, because the same or another side may connect again.
     fn lost(&self, _: io::Error) -> Option<DeviceError> {
         None
     }
@@ -108,7 +108,8 @@ impl<S: Side> Writer for RingPort<S> {
     }
 }
 
-/// The source's descriptor reports room, too: an eventfd becomes readable, never writable.
+/// Has no descriptors: the source's descriptor reports free space too, because an eventfd becomes readable,
+/// never writable.
 impl<S: Side> Descriptors for RingPort<S> {
     fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
 }

@@ -1,4 +1,4 @@
-//! Frames for tests.
+//! Sample frames for tests.
 
 use std::net::Ipv6Addr;
 use std::num::NonZeroU16;
@@ -10,10 +10,10 @@ use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, UdpHead
 use rxo_wire::checksum::pseudo_header;
 use rxo_wire::parse;
 
-/// Ethernet, IPv4 and TCP.
+/// The length of Ethernet, IPv4 and TCP headers.
 pub(crate) const HEADERS_BYTES: usize = 14 + 20 + 20;
 
-/// A TCP segment with `payload` bytes whose checksum is the pseudo-header's.
+/// Builds a TCP segment with `payload` bytes; its checksum field contains the pseudo-header's sum.
 pub(crate) fn tcp(payload: usize) -> Vec<u8> {
     let mut bytes = vec![0; HEADERS_BYTES + payload];
     let rest = EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() }
@@ -30,10 +30,10 @@ pub(crate) fn tcp(payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// Ethernet, IPv4, UDP and VXLAN.
+/// The length of Ethernet, IPv4, UDP and VXLAN headers.
 pub(crate) const VXLAN_BYTES: usize = 14 + 20 + 8 + 8;
 
-/// A datagram of a VXLAN, without checksum, that carries [`tcp`] with `payload` bytes.
+/// Builds a VXLAN packet without outer UDP checksum that contains [`tcp`] with `payload` bytes.
 pub(crate) fn vxlan(payload: usize) -> Vec<u8> {
     let inner = tcp(payload);
     let mut bytes = vec![0; VXLAN_BYTES];
@@ -48,7 +48,8 @@ pub(crate) fn vxlan(payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// `bytes` of [`vxlan`] as a kernel describes them, by the headers inside, in segments of `size` bytes.
+/// Describes `bytes` of [`vxlan`] as a kernel does, by the inner headers, as a GSO frame with segments of
+/// `size` bytes.
 pub(crate) fn large_in_vxlan(bytes: &[u8], size: u16, tunnel: Option<GsoTunnel>) -> Frame<&[u8]> {
     let start = (VXLAN_BYTES + 14 + 20) as u16;
     let size = NonZeroU16::new(size).unwrap();
@@ -57,10 +58,10 @@ pub(crate) fn large_in_vxlan(bytes: &[u8], size: u16, tunnel: Option<GsoTunnel>)
     Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 
-/// Ethernet, IPv6 and TCP.
+/// The length of Ethernet, IPv6 and TCP headers.
 pub(crate) const HEADERS_V6_BYTES: usize = 14 + 40 + 20;
 
-/// A TCP segment over IPv6 with `payload` bytes whose checksum is the pseudo-header's.
+/// Builds a TCP segment over IPv6 with `payload` bytes; its checksum field contains the pseudo-header's sum.
 pub(crate) fn tcp_v6(payload: usize) -> Vec<u8> {
     let mut bytes = vec![0; HEADERS_V6_BYTES + payload];
     let rest = EthernetHeader { ethertype: 0x86dd, ..EthernetHeader::default() }
@@ -80,19 +81,19 @@ pub(crate) fn tcp_v6(payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// `bytes` as [`large`] gives them, over IPv6.
+/// Describes `bytes` like [`large`], but over IPv6.
 pub(crate) fn large_v6(bytes: &[u8]) -> Frame<&[u8]> {
     let gso = large(bytes).gso.map(|gso| Gso { kind: GsoKind::TcpV6, ..gso });
     Frame { checksum: PARTIAL_V6, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 
-/// The checksum of a TCP segment over IPv6 that its sender left to the device.
+/// The partial checksum of a TCP segment over IPv6.
 pub(crate) const PARTIAL_V6: ChecksumStatus = ChecksumStatus::Partial { start: 54, offset: 16 };
 
-/// Ethernet, IPv4 and UDP.
+/// The length of Ethernet, IPv4 and UDP headers.
 pub(crate) const DATAGRAM_HEADERS_BYTES: usize = 14 + 20 + 8;
 
-/// A UDP datagram with `payload` bytes whose checksum is the pseudo-header's.
+/// Builds a UDP datagram with `payload` bytes; its checksum field contains the pseudo-header's sum.
 pub(crate) fn udp(payload: usize) -> Vec<u8> {
     let mut bytes = vec![0; DATAGRAM_HEADERS_BYTES + payload];
     let rest = EthernetHeader { ethertype: 0x0800, ..EthernetHeader::default() }
@@ -110,14 +111,14 @@ pub(crate) fn udp(payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// `bytes` as a sender gives them that leaves checksum and datagrams of 1,000 bytes to the device.
+/// Describes `bytes` as a GSO frame of UDP with a partial checksum and datagrams of 1,000 bytes.
 pub(crate) fn large_udp(bytes: &[u8]) -> Frame<&[u8]> {
     let checksum = ChecksumStatus::Partial { start: 34, offset: 6 };
     let gso = large(bytes).gso.map(|gso| Gso { kind: GsoKind::Udp, ..gso });
     Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 
-/// `bytes` as a sender gives them that leaves checksum and segments of 1,000 bytes to the device.
+/// Describes `bytes` as a GSO frame of TCP with a partial checksum and segments of 1,000 bytes.
 pub(crate) fn large(bytes: &[u8]) -> Frame<&[u8]> {
     let checksum = ChecksumStatus::Partial { start: 34, offset: 16 };
     let size = NonZeroU16::new(1_000).unwrap();
@@ -125,7 +126,7 @@ pub(crate) fn large(bytes: &[u8]) -> Frame<&[u8]> {
     Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 
-/// A packet that was made of seven frames.
+/// A packet that claims to consist of seven frames.
 #[derive(Clone, Copy)]
 pub(crate) struct OfSeven<'a>(pub(crate) Frame<&'a [u8]>);
 

@@ -1,4 +1,4 @@
-//! Gives the frames that the other side of a ring sends.
+//! Ring source: receives the frames that the other side of a ring sends.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,19 +19,19 @@ use crate::device::SystemSource;
 use crate::gate;
 use crate::virtio_net::Events;
 
-/// How many frames one call discards at most. Each may take thousands of descriptors, and other guests wait.
+/// The most frames that one call discards. Each may have thousands of descriptors, while other guests wait.
 const MOST_DISCARDS: usize = 64;
 
-/// How often a call looks again for frames that came while it prepared to wait.
+/// The most times that one call checks again for frames that arrived while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
-/// Time between two looks at the sockets while frames never run out, or nobody reads them, and at rings without
-/// notifications.
+/// The interval between two checks of the sockets while frames never run out or are not read, and of rings
+/// without notifications.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// The rings on which a side receives. GSO frames stay whole.
+/// The source over a side's receiving rings. GSO frames stay whole.
 ///
-/// The time of arrival is the time of the first frame of a batch.
+/// The arrival time of all frames of a batch is the time at which its first frame was read.
 #[derive(Debug)]
 pub(crate) struct RingSource<S> {
     side: Rc<RefCell<S>>,
@@ -41,14 +41,15 @@ pub(crate) struct RingSource<S> {
     mtu: u32,
     counters: SourceCounters,
     invalid_headers: u64,
-    /// Whether the last call left frames behind. No notification comes for them.
+    /// `true` if the last call left frames in the ring, for which no notification comes.
     has_more: bool,
-    /// When to look at the sockets even if there are frames, and at rings without notifications.
+    /// The instant of the next check of the sockets while there are frames, and of rings without
+    /// notifications.
     next_look: Instant,
 }
 
 impl<S: Side> RingSource<S> {
-    /// A source with memory for so many frames of 64 KiB.
+    /// Creates a source with memory for `buffers` frames of 64 KiB.
     pub(crate) fn new(side: &Rc<RefCell<S>>, buffers: usize, mtu: u32) -> Self {
         Self {
             side: Rc::clone(side),
@@ -63,8 +64,8 @@ impl<S: Side> RingSource<S> {
         }
     }
 
-    /// Takes frames until there are `budget`, or none is left. A frame that `look` consumes leaves its buffer to
-    /// the next: its place in the ring was given back when it was copied out of the shared memory.
+    /// Receives frames until there are `budget`, or the ring is empty. A frame that `look` consumes leaves
+    /// its buffer to the next frame; its ring buffer was returned when the frame was copied.
     fn take(
         &mut self,
         batch: &mut Vec<Frame<DeviceBuf>>,
@@ -109,7 +110,7 @@ impl<S: Side> RingSource<S> {
         looked
     }
 
-    /// Takes frames until there are `budget`, or none comes while it prepares to wait.
+    /// Receives frames until there are `budget`, or none arrives while it prepares to wait.
     fn take_batch(
         &mut self,
         batch: &mut Vec<Frame<DeviceBuf>>,
@@ -134,8 +135,8 @@ impl<S: Side> RingSource<S> {
         all
     }
 
-    /// Prepares to wait: looks at the sockets, and asks for notifications. Returns whether there may be
-    /// something to take after all.
+    /// Checks the sockets and requests notifications. Returns `true` if frames may have arrived in the
+    /// meantime.
     fn prepare_to_wait(&mut self) -> bool {
         let mut side = self.side.borrow_mut();
         let Attended { has_changed, .. } = side.attend();
@@ -144,7 +145,8 @@ impl<S: Side> RingSource<S> {
     }
 }
 
-/// What is true of what was said of a frame. An ACK template is judged by whoever expands it.
+/// Corrects the description of a frame; `None` if the frame must be discarded. The description of an ACK
+/// template is left to the code that expands it.
 #[inline]
 fn compared(
     frame: &[u8],
@@ -193,9 +195,9 @@ impl<S: Side> FrameSource for RingSource<S> {
         self.buffers.is_exhausted()
     }
 
-    /// At once, if frames were left behind: the other side notifies of later ones only. Otherwise when it
-    /// must be notified, or be looked at because it does not notify. While there is no other side, nothing may
-    /// wake the worker, so it looks for one.
+    /// Returns [`Instant::ZERO`] if frames were left in the ring, because the other side notifies only of
+    /// later ones. Otherwise returns the time of the next delayed notification or poll. While no other side
+    /// is connected, that is the time of the next attempt to connect, because no event may wake the worker.
     fn poll_at(&self) -> Option<Instant> {
         if self.has_more && !self.is_starved() {
             return Some(Instant::ZERO);
@@ -205,8 +207,8 @@ impl<S: Side> FrameSource for RingSource<S> {
         side.next_look().into_iter().chain(polled).min()
     }
 
-    /// The other side waits for answers to its messages, and for notifications, whether its frames are wanted
-    /// or not. The sink is not called while it has nothing to send.
+    /// Answers the other side's messages and sends due notifications, even while its frames are not being
+    /// read. The sink is not called while it has nothing to send.
     fn attend(&mut self) {
         let (now, mut side) = (clock::now(), self.side.borrow_mut());
         if now >= self.next_look {

@@ -1,10 +1,10 @@
-//! Which of several queues of a guest a packet goes to.
+//! Steering: chooses one of several queues of a guest for a packet.
 //!
-//! All packets of a flow go to the same queue, so that none overtakes another, and flows are spread
-//! over the queues, so that a guest can use several processors (virtio 1.2, section 5.1.6.5.5 leaves
-//! the choice to the device).
+//! All packets of a flow use the same queue, so that none overtakes another. Flows are spread over the
+//! queues, so that a guest can use several processors. Virtio 1.2, section 5.1.6.5.5, leaves the choice to
+//! the device.
 
-/// Where the type of what follows stands in an Ethernet header, in bytes.
+/// The offset of the EtherType in an Ethernet header, in bytes.
 const TYPE_AT: usize = 12;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -13,22 +13,24 @@ const TAGS: [u16; 2] = [0x8100, 0x88a8];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// The queue of the packet that begins with the bytes `first`, from 0 to `queues - 1`. Packets without
-/// readable addresses go to the first. Fragments go by their addresses alone, because only the first has
-/// ports.
+/// Returns the queue for the packet that begins with the bytes `first`, from 0 to `queues - 1`. Packets
+/// without readable addresses use queue 0. Fragments are assigned by their addresses alone, because only the
+/// first fragment has ports.
 pub(crate) fn queue_of(first: &[u8], queues: usize) -> usize {
     if queues < 2 {
         return 0;
     }
     let Some((addresses, ports)) = ends(first) else { return 0 };
-    // FNV-1a. Its last bytes change too few bits, so it is mixed once more (the finalizer of SplitMix64).
+    // FNV-1a. Its last bytes change too few bits, so the hash is mixed once more (the finalizer of
+    // SplitMix64).
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = addresses.iter().chain(ports).fold(0xcbf2_9ce4_8422_2325, mix);
     let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     ((mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 32) as usize % queues
 }
 
-/// The addresses and the ports of a packet.
+/// Returns the addresses and the ports of a packet; the ports are empty for fragments and for protocols other
+/// than TCP and UDP.
 fn ends(frame: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut at = TYPE_AT;
     let mut kind = half(frame, at)?;
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
     use crate::virtio_net::samples::tcp;
 
-    /// A segment of the flow with this source port.
+    /// Builds a segment of the flow with this source port.
     fn of_flow(port: u16, payload: usize) -> Vec<u8> {
         let mut bytes = tcp(payload);
         bytes[34..36].copy_from_slice(&port.to_be_bytes());
@@ -81,7 +83,7 @@ mod tests {
             for port in 0..1_000 {
                 let queue = queue_of(&of_flow(port, 10), queues);
                 assert_eq!(queue, queue_of(&of_flow(port, 1_400), queues));
-                // An aggregate's headers come as a piece of their own.
+                // The headers of an aggregate are a piece of their own.
                 assert_eq!(queue, queue_of(&of_flow(port, 10)[..54], queues));
                 counts[queue] += 1;
             }

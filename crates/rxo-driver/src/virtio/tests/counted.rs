@@ -1,5 +1,5 @@
-//! Aggregates that say how many segments the device made them of (`VIRTIO_NET_F_RSC_EXT`): the counts stand where
-//! the place of a partial checksum does, so neither may be taken for the other.
+//! Tests of aggregates that contain the number of their segments (`VIRTIO_NET_F_RSC_EXT`). The counts replace
+//! the offsets of a partial checksum in the header, so neither may be mistaken for the other.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::vhost_user::features::{GUEST_CSUM, RSC_EXT};
 use crate::virtio_net::samples::{OfSeven, large, large_udp, tcp, udp};
 use crate::virtio_net::{Copying, Link, PacketRing, RingPort, Side};
 
-/// A device side that calls `give` once, when its guest has started.
+/// Starts a device side that calls `give` once, after its guest has started.
 fn giving(path: &Path, give: fn(&Rc<RefCell<Backend>>)) -> Echo {
     let socket = path.to_owned();
     Echo::running(path, move |stop| {
@@ -39,7 +39,7 @@ fn giving(path: &Path, give: fn(&Rc<RefCell<Backend>>)) -> Echo {
     })
 }
 
-/// An aggregate of each version of IP, and one of datagrams.
+/// Sends an aggregate of TCP for each version of IP, and one of UDP datagrams.
 fn give_aggregates(backend: &Rc<RefCell<Backend>>) {
     let mut sink = DeviceSink::new(RingPort::new(backend, "vhost:test", 1_500, Copying::default()));
     for (bytes, large, _) in families() {
@@ -65,7 +65,7 @@ fn an_aggregate_with_counts_comes_whole_with_a_complete_checksum() {
     }
 }
 
-/// As by default: the device leaves the payload alone.
+/// Without counts, which is the default, the device leaves the payload unchanged.
 #[test]
 fn without_counts_aggregates_keep_their_partial_checksum() {
     let socket = Socket::new("uncounted");
@@ -77,7 +77,7 @@ fn without_counts_aggregates_keep_their_partial_checksum() {
     }
 }
 
-/// What comes from a device with counts may leave by another: each segment has a complete checksum.
+/// An aggregate from a device with counts may leave by another device: each segment has a complete checksum.
 #[test]
 fn an_aggregate_with_counts_can_be_sent_on() {
     let (first, second) = (Socket::new("first"), Socket::new("second"));
@@ -94,7 +94,7 @@ fn an_aggregate_with_counts_can_be_sent_on() {
     }
 }
 
-/// Puts each of these headers before the same frame, then a plain frame.
+/// Sends the same frame once with each of these headers, then once with an empty header.
 fn give_headers(backend: &Rc<RefCell<Backend>>, headers: &[VnetHeader]) {
     let (bytes, mut backend) = (tcp(2_500), backend.borrow_mut());
     let link = backend.link().unwrap();
@@ -105,7 +105,7 @@ fn give_headers(backend: &Rc<RefCell<Backend>>, headers: &[VnetHeader]) {
     link.finish_putting();
 }
 
-/// Headers that say of an aggregate that it was made of so many segments and duplicate ACKs.
+/// Builds aggregate headers with the given counts of segments and duplicate ACKs.
 fn counted(counts: [(u16, u16); 5]) -> [VnetHeader; 5] {
     let bytes = tcp(2_500);
     let offload = Offload { header_bytes: 54, ..rxo_frame::Gather::offload(large(&bytes)) };
@@ -115,10 +115,10 @@ fn counted(counts: [(u16, u16); 5]) -> [VnetHeader; 5] {
     })
 }
 
-/// Counts that no aggregate has, and such that would be the place of a checksum.
+/// Counts that no aggregate has, and counts that would be valid checksum offsets.
 const COUNTS: [(u16, u16); 5] = [(0, 0), (34, 16), (1, 2), (u16::MAX, u16::MAX), (2, u16::MAX)];
 
-/// Nothing depends on them.
+/// No decision depends on the counts.
 #[test]
 fn wrong_counts_do_no_harm() {
     let socket = Socket::new("wrong");
@@ -134,7 +134,8 @@ fn wrong_counts_do_no_harm() {
     }
 }
 
-/// A device that gives counts to a driver that did not agree is wrong: its GSO frames have no partial checksum.
+/// A device that sends counts to a driver without that feature is wrong: its GSO frames have no partial
+/// checksum.
 #[test]
 fn counts_that_were_not_agreed_on_are_discarded_and_counted() {
     let socket = Socket::new("unasked");

@@ -1,6 +1,5 @@
-//! The driver side against the device side, which sends back what it gets, over real sockets and
-//! shared memory in one process. `offloads`: GSO frames and checksums. `counted`: aggregates that say how many
-//! segments they were made of.
+//! Tests of the driver side against a device side that echoes frames, over real sockets and shared memory in
+//! one process. `offloads` tests GSO frames and checksums, `counted` tests aggregates with segment counts.
 
 mod counted;
 mod offloads;
@@ -23,11 +22,11 @@ use crate::vhost_user::features::{ACK_TEMPLATES, EVENT_IDX, MQ, MRG_RXBUF, RING_
 use crate::virtio_net::samples::tcp;
 use crate::wait::{Interest, WaitList};
 
-/// Longer than any machine takes.
+/// A limit that no machine reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// A path in a folder of its own, which is removed at the end.
+/// A path in a folder of its own, which is removed when it is dropped.
 struct Socket(PathBuf);
 
 impl Socket {
@@ -44,7 +43,7 @@ impl Drop for Socket {
     }
 }
 
-/// The device side, on a thread, until it is dropped.
+/// A device side that runs on a thread until it is dropped.
 struct Echo {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -60,7 +59,7 @@ impl Echo {
         Self::running(path, move |stop| echo(&name, options, stop))
     }
 
-    /// A device side that does this until it is told to stop.
+    /// Starts a device side that runs `work` until it is dropped.
     fn running(path: &Path, work: impl FnOnce(&AtomicBool) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
@@ -96,7 +95,7 @@ fn echo(name: &DeviceName, options: DeviceOptions, stop: &AtomicBool) {
     }
 }
 
-/// As the worker waits. Returns whether something woke it.
+/// Waits like a worker. Returns `true` if the source may have frames.
 fn wait(source: &DeviceSource, time: Duration) -> bool {
     if source.poll_at().is_some_and(|at| at == rxo_frame::Instant::ZERO) {
         return true;
@@ -126,7 +125,7 @@ fn receive(source: &mut DeviceSource, count: usize) -> Vec<Frame<crate::DeviceBu
     frames
 }
 
-/// Rings of both layouts, buffers of both kinds, notifications of both kinds.
+/// Feature sets for all combinations of ring layout, buffer kind and notification kind.
 fn rings() -> impl Iterator<Item = u64> {
     [RING_PACKED, MRG_RXBUF, EVENT_IDX]
         .into_iter()
@@ -150,7 +149,7 @@ fn templates_are_for_a_device_that_expands_them() {
     }
 }
 
-/// A back end that is there takes everything; what one that has ended was given stays.
+/// A running back end reads all packets; packets for one that has ended remain.
 #[test]
 fn load_is_what_the_back_end_has_not_taken() {
     let socket = Socket::new("load");
@@ -176,7 +175,7 @@ fn load_is_what_the_back_end_has_not_taken() {
     }
 }
 
-/// A moderated device notifies of every frame all the same.
+/// A device that delays notifications still notifies of every frame.
 #[test]
 fn moderated_frames_arrive() {
     let socket = Socket::new("moderated");
@@ -214,7 +213,7 @@ fn every_kind_of_ring_carries_frames_of_every_size() {
     }
 }
 
-/// With several pairs of queues all frames come, and those of a flow in order.
+/// With several pairs of queues all frames arrive, and those of each flow in order.
 #[test]
 fn several_pairs_of_queues_carry_every_flow_in_order() {
     let socket = Socket::new("pairs");
@@ -239,15 +238,15 @@ fn several_pairs_of_queues_carry_every_flow_in_order() {
     }
 }
 
-/// A back end that starts slowly must not hold up the worker, which has other devices. Here both are
-/// served by one thread: if one waited for the other, neither would go on.
+/// A back end that starts slowly must not block the worker, which has other devices. Here one thread runs
+/// both sides, so the test hangs if one waits for the other.
 #[test]
 fn a_back_end_is_agreed_with_while_other_work_goes_on() {
     let socket = Socket::new("turns");
     let echo = Echo::start(&socket.0);
     let mut guest = guest(&socket.0, WANTED);
     drop(echo);
-    // Somebody accepts nothing and answers nothing.
+    // This listener accepts no connection and sends no reply.
     let silent = std::os::unix::net::UnixListener::bind(&socket.0).unwrap();
     let (bytes, mut came, begun) = (tcp(100), Vec::new(), Instant::now());
     silent.set_nonblocking(true).unwrap();
@@ -272,7 +271,7 @@ fn a_back_end_is_agreed_with_while_other_work_goes_on() {
     assert_eq!(came[0].bytes(), bytes);
 }
 
-/// What a call leaves behind was notified of already: nothing else wakes the worker for it.
+/// The notification for the remaining frames was consumed already, so no event wakes the worker for them.
 #[test]
 fn frames_left_behind_are_worth_a_look_at_once() {
     let socket = Socket::new("left");
@@ -295,7 +294,7 @@ fn frames_left_behind_are_worth_a_look_at_once() {
     }
 }
 
-/// Sends until something comes back.
+/// Sends frames until one comes back.
 fn echoes(guest: &mut Device) {
     let (bytes, begun) = (tcp(100), Instant::now());
     let mut came = Vec::new();
@@ -338,8 +337,8 @@ fn nobody_there_is_one_line() {
     assert!(line.starts_with("cannot open virtio:x; nobody listens there; start"), "{line}");
 }
 
-/// A device that does not read: the sink keeps a bounded number of packets, drops the rest, and goes on
-/// when there is room.
+/// A device that does not read: the sink keeps a bounded number of packets, drops the others, and continues
+/// once there is free space.
 #[test]
 fn a_stalled_ring_is_bounded_and_counted() {
     let socket = Socket::new("stalled");
@@ -376,7 +375,7 @@ fn a_stalled_ring_is_bounded_and_counted() {
             .unwrap();
         given += 1;
     }
-    // Those before the guest started were dropped; then the ring took as many as it has buffers.
+    // Packets before the guest's start were dropped; then the ring accepted as many as it has buffers.
     assert_eq!(stalled.sink.counters().frames, u64::from(super::layout::ENTRIES));
     for _ in 0..10_000 {
         stalled

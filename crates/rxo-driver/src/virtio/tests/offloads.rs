@@ -1,4 +1,5 @@
-//! GSO frames and checksums, both ways: whole or partial as far as that was agreed, else done by the side that sends.
+//! Tests of GSO frames and checksums in both directions: passed on as far as negotiated, otherwise completed
+//! or segmented by the sender.
 
 use rxo_device::FrameSink;
 use rxo_frame::{ChecksumStatus, Frame};
@@ -16,11 +17,11 @@ use crate::virtio_net::samples::{
     tcp_v6, udp,
 };
 
-/// A segment, the frame that a sender makes of it that leaves checksum and segmentation to the device, and the
-/// bytes of its headers.
+/// A segment, the function that describes it as a GSO frame with a partial checksum, and the length of its
+/// headers.
 pub(super) type Family = (Vec<u8>, fn(&[u8]) -> Frame<&[u8]>, usize);
 
-/// One for each version of IP.
+/// Returns one for each version of IP.
 pub(super) fn families() -> [Family; 2] {
     [(tcp(2_500), large, HEADERS_BYTES), (tcp_v6(2_500), large_v6, HEADERS_V6_BYTES)]
 }
@@ -38,14 +39,14 @@ fn offloads_go_both_ways_as_far_as_agreed() {
     for (ring, (bytes, large, headers_bytes)) in
         rings().flat_map(|ring| families().map(|family| (ring, family)))
     {
-        // Whole there and back.
+        // GSO frames stay whole in both directions.
         let mut whole = guest(&socket.0, ring);
         whole.sink.transmit([large(&bytes)].into_iter()).unwrap();
         let came = receive(&mut whole.source, 1);
         assert_eq!((came[0].bytes(), came[0].gso), (&bytes[..], large(&bytes).gso));
         assert_eq!(came[0].checksum, large(&bytes).checksum);
         drop(whole);
-        // Segmented here, or by the device for a driver that takes no large frames.
+        // Segmented here or, for a driver that accepts no GSO frames, by the device.
         for without in [to_device, to_driver, to_device | to_driver] {
             let mut guest = guest(&socket.0, ring & !without);
             guest.sink.transmit([large(&bytes)].into_iter()).unwrap();
@@ -61,7 +62,7 @@ fn offloads_go_both_ways_as_far_as_agreed() {
     }
 }
 
-/// Each version of IP has a feature of its own, which decides nothing for the other.
+/// Each version of IP has its own feature, which must not affect the other.
 #[test]
 fn a_driver_without_one_version_gets_the_segments_of_that_alone() {
     let socket = Socket::new("versions");
@@ -80,7 +81,7 @@ fn a_driver_without_one_version_gets_the_segments_of_that_alone() {
     }
 }
 
-/// A partial checksum stays partial where that was agreed, and is completed elsewhere; a complete one stays.
+/// A partial checksum stays partial if that was negotiated, and is otherwise completed; a complete one stays.
 #[test]
 fn single_frames_keep_their_checksum_as_far_as_agreed() {
     let socket = Socket::new("singles");
@@ -111,7 +112,7 @@ fn single_frames_keep_their_checksum_as_far_as_agreed() {
     }
 }
 
-/// GSO frames of UDP there and back: whole where that was agreed, and otherwise datagram by datagram.
+/// GSO frames of UDP in both directions: whole if that was negotiated, otherwise one datagram at a time.
 #[test]
 fn udp_goes_both_ways_as_far_as_agreed() {
     let socket = Socket::new("udp");

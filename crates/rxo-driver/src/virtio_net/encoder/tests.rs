@@ -1,4 +1,4 @@
-//! Packets for sides that accept more or less, against what a network would carry.
+//! Tests of the encoder, for sides that accept different features.
 
 use rxo_frame::{Frame, Gather, VlanTag};
 use rxo_wire::checksum::verify_transport;
@@ -16,14 +16,14 @@ use crate::virtio_net::samples::{
     DATAGRAM_HEADERS_BYTES, HEADERS_BYTES, OfSeven, large, large_udp, tcp, udp,
 };
 
-/// A ring with so many places.
+/// A ring that accepts `room` packets.
 #[derive(Default)]
 struct Places {
     room: usize,
-    /// Longer packets are refused with this error.
+    /// The largest packet that is accepted, and the error for larger ones.
     largest: Option<(usize, i32)>,
     packets: Vec<([u8; VIRTIO_HEADER_BYTES], Vec<u8>)>,
-    /// Pieces of each of those packets, as they came.
+    /// The number of pieces of each packet, as it was written.
     pieces: Vec<u64>,
 }
 
@@ -50,14 +50,14 @@ impl PacketRing for Places {
 }
 
 impl Places {
-    /// The payloads of all packets.
+    /// Returns the payloads of all packets, concatenated.
     fn payload(&self) -> Vec<u8> {
         self.packets.iter().flat_map(|(_, packet)| packet[HEADERS_BYTES..].to_vec()).collect()
     }
 }
 
 impl Encoder {
-    /// Puts one packet for a driver with these features.
+    /// Writes one packet for a driver with these features.
     fn put_frame(
         &mut self,
         ring: &mut Places,
@@ -101,7 +101,7 @@ fn a_large_send_stays_whole_where_it_can() {
 fn datagrams_stay_whole_where_they_can_and_are_segmented_elsewhere() {
     let bytes = udp(2_500);
     let uso = GUEST_CSUM | GUEST_USO4 | GUEST_USO6;
-    // The number of datagrams has no place in the header, whatever was agreed.
+    // The header has no field for the number of datagrams, whatever was negotiated.
     for features in [uso, uso | RSC_EXT] {
         let (put, places) = put(large_udp(&bytes), features, 8);
         put.unwrap();
@@ -134,7 +134,7 @@ fn an_aggregate_of_datagrams_that_is_not_accepted_is_sent_as_its_frames() {
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
 }
 
-/// The counts take the place of the checksum's offsets, so nobody else could complete it.
+/// The counts replace the checksum's offsets, so a later side could not complete the checksum.
 #[test]
 fn an_aggregate_says_its_segments_to_a_guest_that_asks() {
     let bytes = tcp(2_500);
@@ -192,7 +192,7 @@ fn a_partial_checksum_is_completed_for_a_guest_that_cannot() {
     assert!(verify_transport(&parse(packet).unwrap(), packet, Summer::detect()));
 }
 
-/// What has left is not sent twice, and nothing is lost: the same packet given again goes on.
+/// Written segments are not repeated, and none is lost: a retry with the same packet continues.
 #[test]
 fn a_ring_that_fills_up_gets_the_rest_when_there_is_room() {
     let (bytes, other) = (tcp(2_500), tcp(1_500));
@@ -211,7 +211,7 @@ fn a_ring_that_fills_up_gets_the_rest_when_there_is_room() {
     encoder.put_frame(&mut places, large(&bytes), 0).unwrap();
     assert_eq!(places.payload(), bytes[HEADERS_BYTES..]);
     assert_eq!(places.packets.len(), 3);
-    // The same bytes again are another packet now, and so is one that comes instead.
+    // After it was completed, the same bytes are a new packet, and so is a different packet.
     encoder.put_frame(&mut places, large(&bytes), 0).unwrap();
     assert_eq!(places.packets.len(), 6);
     places = Places { room: 1, ..Places::default() };
@@ -221,7 +221,7 @@ fn a_ring_that_fills_up_gets_the_rest_when_there_is_room() {
     assert_eq!(places.payload(), other[HEADERS_BYTES..]);
 }
 
-/// A driver with fewer buffers than a GSO frame needs would wait for ever.
+/// A driver with fewer buffers than a GSO frame needs would otherwise wait forever.
 #[test]
 fn a_gso_frame_larger_than_the_ring_is_segmented() {
     let bytes = tcp(2_500);
@@ -232,14 +232,14 @@ fn a_gso_frame_larger_than_the_ring_is_segmented() {
         assert_eq!(places.payload(), bytes[HEADERS_BYTES..]);
         assert_eq!(places.packets.len(), 3);
     }
-    // A single frame waits: a driver may have posted only some of its buffers yet.
+    // A single frame waits, because the driver may not have posted all its buffers yet.
     let mut places = Places { room: 8, largest: Some((1_100, libc::ENOBUFS)), ..Places::default() };
     let single = Frame { gso: None, ..large(&bytes) };
     let put = Encoder::new(Copying::default()).put_frame(&mut places, single, GUEST_CSUM);
     assert_eq!(put.unwrap_err().raw_os_error(), Some(libc::EAGAIN));
 }
 
-/// An aggregate as the engine gives it: a merged header, and the payload of each frame.
+/// An aggregate as the engine delivers it: a merged header, and the payload of each frame.
 #[derive(Clone, Copy, Debug)]
 struct Chain<'a> {
     whole: Frame<&'a [u8]>,
@@ -278,8 +278,8 @@ impl<'a> Gather<'a> for Chain<'a> {
     }
 }
 
-/// Puts packets, each made of so many frames, for a guest that may ask for more features. Returns the ring and
-/// what it took.
+/// Writes packets, each with the given payload lengths of its frames, for a guest with additional features.
+/// Returns the ring and the cost.
 fn put_all(
     packets: &[Vec<usize>],
     (tag, asked): (Option<VlanTag>, u64),
@@ -304,14 +304,15 @@ fn put_all(
 const PATHS: [(CopyPath, u64); 2] = [(CopyPath::Gather, 1), (CopyPath::Linear, 2)];
 
 fn packets() -> impl Strategy<Value = Vec<Vec<usize>>> {
-    // A single frame may be a pure ACK.
+    // A single frame without payload is a pure ACK.
     let single = (0..1_461_usize).prop_map(|bytes| vec![bytes]);
     let aggregate = prop::collection::vec(1..1_461_usize, 2..45);
     prop::collection::vec(prop_oneof![single, aggregate], 1..12)
 }
 
 proptest! {
-    /// The naive account: every byte once or twice, and pieces counted by hand. The guest sees no difference.
+    /// Compares with simple counting: every byte is copied once or twice, and the guest gets the same
+    /// packets.
     #[test]
     fn paths_and_layouts_differ_in_copies_and_pieces_alone(
         packets in packets(),
@@ -341,7 +342,7 @@ proptest! {
     }
 }
 
-/// Completing and segmenting a packet in memory of this process are copies, too.
+/// Completing or segmenting a packet in this process's memory counts as a copy.
 #[test]
 fn packets_that_are_changed_are_copied_once_more() {
     let bytes = tcp(2_500);
@@ -357,7 +358,7 @@ fn packets_that_are_changed_are_copied_once_more() {
     assert_eq!(segmented, Copies { bytes: (bytes.len() + segments) as u64, pieces: 3 });
 }
 
-/// A packet for which there is no room comes again, and counts then.
+/// A packet that a full ring refuses is retried, and counts only then.
 #[test]
 fn a_refused_packet_does_not_count() {
     let bytes = tcp(500);

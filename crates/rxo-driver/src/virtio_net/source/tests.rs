@@ -1,4 +1,4 @@
-//! What `receive_past` does with a frame that is consumed, on a ring whose other side is a list.
+//! Tests of `receive_past` with consumed frames, on a ring whose other side is a list.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +8,7 @@ use rxo_vnet::VIRTIO_HEADER_BYTES;
 use super::*;
 use crate::virtio_net::{Accepts, Notices, PacketRing};
 
-/// A side whose other side has sent so many frames.
+/// A side whose other side has sent a list of frames.
 #[derive(Debug)]
 struct Sent {
     events: Rc<Events>,
@@ -19,7 +19,7 @@ struct Sent {
 #[derive(Debug)]
 struct List {
     frames: VecDeque<Vec<u8>>,
-    /// How often places of the ring were given back.
+    /// The number of calls that returned ring buffers.
     given_back: usize,
 }
 
@@ -97,7 +97,8 @@ impl Link for List {
     }
 }
 
-/// A source with so many buffers, and its side, whose frames are of 60 bytes each.
+/// Creates a source with `buffers` buffers, and its side with frames of 60 bytes each, filled with the bytes
+/// `frames`.
 fn source(buffers: usize, frames: &[u8]) -> (RingSource<Sent>, Rc<RefCell<Sent>>) {
     let frames = frames.iter().map(|byte| vec![*byte; 60]).collect();
     let side = Rc::new(RefCell::new(Sent {
@@ -121,7 +122,7 @@ fn a_consumed_frame_gives_its_buffer_back_at_once_and_is_not_lent() {
     assert_eq!((looked.given, looked.consumed), (1, 2));
     assert_eq!((seen, batch[0].bytes()), (vec![1, 2, 1], &[2; 60][..]));
     assert_eq!((source.counters().frames, source.counters().bytes), (3, 180));
-    // The buffer of the frame that was given is lent; the other is the source's again.
+    // The buffer of the returned frame is lent; the source has the other one again.
     assert!(!source.is_starved());
     let side = side.borrow();
     assert_eq!((side.link.frames.len(), side.link.given_back), (1, 1));
