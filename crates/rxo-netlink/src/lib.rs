@@ -7,20 +7,19 @@
 //! ```
 //!
 //! * [`Request`] builds a message: a fixed header, such as `ifinfomsg`, and attributes.
-//! * [`Netlink`] is a socket. It sends requests and reads their answers.
-//! * [`Notices`] is a socket that only listens: the kernel reports changes there, whoever made them.
-//! * [`attributes`], [`attribute`], [`u32_at`] and [`u64_at`] read the objects in an answer.
+//! * [`Netlink`] is a socket that sends requests and reads their answers.
+//! * [`Notices`] is a socket that only receives: the kernel reports every change there, whoever made it.
+//! * [`attributes`], [`attribute`], [`u32_at`] and [`u64_at`] parse the objects in an answer.
 //!
-//! Attributes stay opaque: their types are the constants of `libc` and of the kernel's headers, and their
-//! values are bytes. A caller that copies an object therefore copies every attribute, also those that it does
-//! not know.
+//! Attributes are not interpreted: their types are the constants of `libc` and of the kernel's headers, and
+//! their values are bytes. So a caller that copies an object copies every attribute, even unknown ones.
 //!
 //! # Contract
-//! A request is sent whole, and its answer is read to the end before the next request. An incomplete answer is
-//! an error. Reading never panics, whatever the bytes are; it ends at an invalid length.
+//! A request is sent as a whole, and its answer is read to the end before the next request. An incomplete
+//! answer is an error. No bytes cause a panic; parsing stops at an invalid length.
 //!
 //! # Examples
-//! The names of all interfaces:
+//! Prints the names of all interfaces:
 //! ```
 //! use rxo_netlink::{Netlink, Request, attribute};
 //!

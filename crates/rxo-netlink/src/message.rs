@@ -1,10 +1,11 @@
-//! Netlink messages: writes requests, reads answers and attributes.
+//! Netlink messages: writes requests, parses answers and attributes.
 //!
-//! Pure. Contract: nothing panics on any bytes; reading ends at an invalid length.
+//! Pure. Contract: no bytes cause a panic; parsing stops at an invalid length.
 
 use std::io;
 
-/// A request to the kernel: its kind, its flags beside those of every request, a fixed header and attributes.
+/// A request to the kernel: its message type, its flags in addition to those of every request, a fixed
+/// header, and attributes.
 #[derive(Clone, Debug)]
 pub struct Request {
     kind: u16,
@@ -12,13 +13,13 @@ pub struct Request {
     body: Vec<u8>,
 }
 
-/// One message of an answer.
+/// A message within the kernel's answer.
 pub(crate) enum Answer<'a> {
-    /// An object of a dump, without the netlink header.
+    /// An object of the answer, without the netlink header.
     Object(&'a [u8]),
-    /// The request with this sequence number is done.
+    /// The kernel has completed the request with this sequence number.
     Done(u32),
-    /// Something changed while a dump was taken.
+    /// A change interrupted the dump, so its objects may be inconsistent.
     Overtaken,
     /// The kernel refuses the request with this sequence number.
     Refused(u32, io::Error),
@@ -26,20 +27,20 @@ pub(crate) enum Answer<'a> {
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
-/// Flag bits in the type of an attribute: nested, or in network order.
+/// The bits of an attribute's type without its flags: nested, or in network byte order.
 const TYPE_MASK: u16 = 0x3fff;
 const NESTED: u16 = 0x8000;
 const DUMP_INTERRUPTED: u16 = 0x10;
 
 impl Request {
-    /// Makes a request without flags and attributes. `kind` is the message type, such as `libc::RTM_NEWADDR`, and
-    /// `header` the structure that this type begins with.
+    /// Creates a request without flags and attributes. `kind` is the message type, such as
+    /// `libc::RTM_NEWADDR`, and `header` the structure with which messages of this type begin.
     #[must_use]
     pub fn new(kind: u16, header: &[u8]) -> Self {
         Self { kind, flags: 0, body: header.to_vec() }
     }
 
-    /// Makes a request of another kind with the same header and attributes, without flags.
+    /// Returns a request of another type with the same header and attributes, but without flags.
     #[must_use]
     pub fn with_kind(self, kind: u16) -> Self {
         Self { kind, flags: 0, ..self }
@@ -51,14 +52,14 @@ impl Request {
         Self { flags: self.flags | flags as u16, ..self }
     }
 
-    /// Adds an attribute. Its value has at most 65,531 bytes.
+    /// Adds an attribute, whose value may have at most 65,531 bytes.
     #[must_use]
     pub fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         push(&mut self.body, kind, value);
         self
     }
 
-    /// Adds a string attribute, with its terminating zero.
+    /// Adds a string attribute with a terminating zero byte.
     #[must_use]
     pub fn string(self, kind: u16, text: &str) -> Self {
         self.attribute(kind, &[text.as_bytes(), &[0]].concat())
@@ -70,14 +71,14 @@ impl Request {
         self.attribute(kind | NESTED, &nested(inside))
     }
 
-    /// Adds attributes in their order.
+    /// Adds several attributes in this order.
     #[must_use]
     pub fn attributes(self, all: &[(u16, Vec<u8>)]) -> Self {
         all.iter().fold(self, |request, (kind, value)| request.attribute(*kind, value))
     }
 
-    /// Returns true if the kernel answers with an acknowledgement or the end of a dump; `flags` are added to the
-    /// request's own.
+    /// Returns `true` if the kernel answers the request with an acknowledgement or the end of a dump. `flags`
+    /// are added to the request's own.
     pub(crate) const fn is_answered(&self, flags: u16) -> bool {
         (self.flags | flags) & (libc::NLM_F_ACK | libc::NLM_F_DUMP) as u16 != 0
     }
@@ -94,7 +95,7 @@ impl Request {
     }
 }
 
-/// Writes attributes as the value of an attribute that contains them.
+/// Encodes attributes, as the value of an attribute that contains them.
 #[must_use]
 pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -102,7 +103,8 @@ pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Reads the attributes in `bytes`: their types, without flag bits, and values. Ends at an invalid length.
+/// Parses the attributes in `bytes`. Returns their types, without flag bits, and their values. Stops at an
+/// invalid length.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -114,34 +116,35 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Reads the value of the first attribute of this type. `None` if there is none. Looks through all before it.
+/// Returns the value of the first attribute of this type; `None` if there is none. O(n) in the number of
+/// attributes.
 #[must_use]
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
-/// Reads the 32-bit number at offset `at`, in the machine's byte order. `None` if `bytes` is too short.
+/// Reads the 32-bit number at offset `at`, in host byte order. `None` if `bytes` is too short.
 #[must_use]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Reads the 64-bit number at offset `at`, in the machine's byte order. `None` if `bytes` is too short.
+/// Reads the 64-bit number at offset `at`, in host byte order. `None` if `bytes` is too short.
 #[must_use]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// A change that the kernel reports without being asked.
+/// A change that the kernel reports without a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The message type, such as `libc::RTM_DELADDR`.
     pub kind: u16,
-    /// The object, without its netlink header.
+    /// The object that was added, changed or removed, without its netlink header.
     pub object: Vec<u8>,
 }
 
-/// Reads the notices in a datagram. Ends at an invalid length.
+/// Parses the notices in a datagram. Stops at an invalid length.
 pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
@@ -152,7 +155,7 @@ pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
     })
 }
 
-/// Reads the messages in a datagram. Ends at an invalid length.
+/// Parses the messages in a datagram. Returns an error for an invalid length, and then stops.
 pub(crate) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Notices: changes that the kernel reports, whoever made them.
+//! Notices: changes of the network configuration that the kernel reports, whoever made them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,17 +9,17 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv,
 
 use crate::message::{Notice, notices};
 
-/// A netlink socket that listens to changes of interfaces, addresses, routes and neighbours in the network
+/// A netlink socket that receives notices about interfaces, addresses, routes and neighbours in the network
 /// namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Notices {
     socket: OwnedFd,
 }
 
-/// Receive buffer, in bytes. The kernel's largest notice is far smaller.
+/// The size of the receive buffer, in bytes. The kernel's largest notice is far smaller.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Multicast groups that the socket joins, as bits of `linux/rtnetlink.h`.
+/// The multicast groups that the socket joins, numbered as in `linux/rtnetlink.h`.
 const GROUPS: [u32; 6] = [LINK, NEIGHBOUR, IPV4_ADDRESS, IPV4_ROUTE, IPV6_ADDRESS, IPV6_ROUTE];
 const LINK: u32 = 1;
 const NEIGHBOUR: u32 = 3;
@@ -29,7 +29,7 @@ const IPV6_ADDRESS: u32 = 9;
 const IPV6_ROUTE: u32 = 11;
 
 impl Notices {
-    /// Opens the socket. Every change from now on is reported.
+    /// Opens the socket. The kernel reports every change from now on.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -42,8 +42,8 @@ impl Notices {
         Ok(Self { socket })
     }
 
-    /// Takes the notices that have come, oldest first, without waiting; at most those of one datagram. Empty if none
-    /// has come. `None` if some were lost, because they came faster than they were taken.
+    /// Returns the notices of one received datagram, oldest first, without blocking. Empty if none is
+    /// waiting. `None` if notices were lost because they came faster than they were read.
     ///
     /// # Errors
     /// If the system refuses to read.
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn without_a_change_there_is_nothing_to_take() {
         let notices = Notices::open().unwrap();
-        // Other tests may change something meanwhile, but never without end.
+        // Other tests may cause changes in the meantime, but only a limited number.
         while notices.take().unwrap().is_none_or(|some| !some.is_empty()) {}
     }
 }

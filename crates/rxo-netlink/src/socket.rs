@@ -1,4 +1,4 @@
-//! The socket: sends requests, and reads until the last one is answered.
+//! Socket: sends requests, and reads messages until the last request is answered.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,34 +15,35 @@ use rustix::net::{
 use crate::message::{Answer, Request, answers};
 
 /// A netlink socket. It acts on the network namespace of the thread that opened it, whichever thread uses it.
-/// Threads that share it wait for each other's answers.
+/// A thread that uses it while another is waiting for an answer blocks.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
-    /// Number of the next request. Locked until its answer is read, so that no thread reads another's.
+    /// The sequence number of the next request. Locked until the answer is read, so that no thread reads
+    /// another's answer.
     sequence: Mutex<u32>,
 }
 
-/// Receive buffer, in bytes: the kernel's largest datagram of a dump.
+/// The size of the receive buffer, in bytes: the kernel's largest datagram of a dump.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Most attempts at a dump that changes interrupt.
+/// The most attempts at a dump that changes keep interrupting.
 const ATTEMPTS: usize = 8;
 
-/// Time to wait for an answer. The kernel answers at once; this bounds a mistake of ours.
+/// The longest wait for an answer. The kernel answers at once; the limit bounds the effect of a bug here.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Netlink {
-    /// Opens a socket for interfaces, addresses, routes, neighbours and queues.
+    /// Opens a socket for interfaces, addresses, routes, neighbours and queueing disciplines.
     ///
     /// # Errors
     /// If the system has no descriptors left.
     pub fn route() -> io::Result<Self> {
-        // Without a protocol: NETLINK_ROUTE is zero.
+        // No protocol is given, because NETLINK_ROUTE is zero.
         Self::open(None)
     }
 
-    /// Opens a socket for packet filters.
+    /// Opens a socket for netfilter, which includes nftables.
     ///
     /// # Errors
     /// If the kernel has no netfilter, or the system has no descriptors left.
@@ -50,10 +51,10 @@ impl Netlink {
         Self::open(Some(netlink::NETFILTER))
     }
 
-    /// Opens a socket that lists sockets.
+    /// Opens a socket that can list the system's sockets (sock_diag).
     ///
     /// # Errors
-    /// If the kernel lists none, or the system has no descriptors left.
+    /// If the kernel has no sock_diag, or the system has no descriptors left.
     pub fn sockets() -> io::Result<Self> {
         Self::open(Some(netlink::SOCK_DIAG))
     }
@@ -73,18 +74,18 @@ impl Netlink {
         self.ask(request).map(drop)
     }
 
-    /// Asks for an object, such as the interface with a name. Returns the objects in the answer, each without its
-    /// netlink header.
+    /// Requests an object, such as the interface with a certain name. Returns the objects in the answer, each
+    /// without its netlink header.
     ///
     /// # Errors
-    /// If the kernel refuses, such as when there is no such object, or its answer is incomplete.
+    /// If the kernel refuses, for example because there is no such object, or its answer is incomplete.
     pub fn ask(&self, request: &Request) -> io::Result<Vec<Vec<u8>>> {
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         self.exchange(&[request], flags).map(Option::unwrap_or_default)
     }
 
-    /// Makes all changes of a packet filter, or none. The requests must include those that begin and end
-    /// a batch, and each change must have the flag `NLM_F_ACK`.
+    /// Makes all changes of a netfilter batch, or none. The requests must include those that begin and end
+    /// the batch, and each change must have the flag `NLM_F_ACK`.
     ///
     /// # Errors
     /// If the kernel refuses one of the changes, or its answer is incomplete.
@@ -92,8 +93,8 @@ impl Netlink {
         self.exchange(requests, libc::NLM_F_REQUEST as u16).map(|_| ())
     }
 
-    /// Dumps all objects of a kind, each without its netlink header. Begins again if a change interrupts the
-    /// dump, a few times at most.
+    /// Lists all objects of a kind, each without its netlink header. If a change interrupts the dump, starts
+    /// again, up to eight times in all.
     ///
     /// # Errors
     /// If the kernel refuses, its answer is incomplete, or changes interrupt every attempt.
@@ -107,10 +108,10 @@ impl Netlink {
         Err(io::Error::other("the kernel's tables change too fast to be read"))
     }
 
-    /// Sends requests and reads until the last is acknowledged or the dump ends. `None` if a change
+    /// Sends requests, and reads until the last is acknowledged or the dump ends. `None` if a change
     /// interrupted the dump.
     fn exchange(&self, requests: &[&Request], flags: u16) -> io::Result<Option<Vec<Vec<u8>>>> {
-        // A panic in another thread cannot have left half a request, because requests are sent whole.
+        // A panic in another thread cannot have left half a request, because requests are sent as a whole.
         let mut next = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = Vec::new();
         let (first, mut last) = (*next, 0);
@@ -134,7 +135,7 @@ impl Netlink {
                         return Ok(is_whole.then_some(found));
                     }
                     Answer::Refused(sequence, error) if sequence >= first => return Err(error),
-                    // The acknowledgement of an earlier request.
+                    // An acknowledgement of an earlier request.
                     Answer::Done(_) | Answer::Refused(..) => {}
                 }
             }
@@ -142,7 +143,7 @@ impl Netlink {
     }
 
     fn receive(&self, datagram: &mut [u8]) -> io::Result<usize> {
-        // With TRUNC the system returns the length of the whole datagram.
+        // With the flag TRUNC the system returns the length of the whole datagram, even if it was truncated.
         match retry_on_intr(|| recv(&self.socket, &mut *datagram, RecvFlags::TRUNC)) {
             Ok((_, bytes)) if bytes > datagram.len() => {
                 Err(io::Error::other("an answer of the kernel was cut short"))

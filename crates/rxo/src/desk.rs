@@ -1,8 +1,9 @@
-//! Asks a thread that works in turns: a question goes in, is answered between two turns, and the answer comes back.
+//! Desk: lets any thread ask a question of a thread that works in turns, which answers between two turns.
 //!
-//! Separate from what is asked, because workers and hosts are asked alike. Contract: the working thread never waits
-//! here and, as long as nobody asks, reads one flag a turn. A question that is not answered in time is taken back,
-//! so that nothing is changed later that nobody waits for. Whoever asks waits for the others who ask.
+//! Separate from the questions, because workers and hosts answer in the same way. Contract: the working
+//! thread never blocks here and, while no question is waiting, reads one flag per turn. A question that is
+//! not answered in time is withdrawn, so that it has no effect later. Only one thread asks at a time; others
+//! block until it has its answer.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,39 +11,39 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Where questions `Q` are asked and answered. A clone is another end of the same desk.
+/// The place at which questions `Q` are asked and answered. Clones refer to the same desk.
 pub struct Desk<Q> {
     shared: Arc<Shared<Q>>,
 }
 
 struct Shared<Q> {
-    /// Held by whoever asks, until the answer is there.
+    /// Locked by the thread that asks, until it has the answer.
     asks: Mutex<()>,
     is_asked: AtomicBool,
     question: Mutex<Option<Q>>,
 }
 
-/// Takes the answer to a question, which has it.
+/// The receiver of one answer. The question contains it.
 #[derive(Debug)]
 pub struct Reply<A>(SyncSender<A>);
 
 impl<A> Reply<A> {
-    /// A place for an answer, and where it comes out.
+    /// Creates a reply, and the channel on which its answer arrives.
     pub(crate) fn new() -> (Self, Receiver<A>) {
-        // Room for one, so that giving it never waits.
+        // With a capacity of one, giving the answer never blocks.
         let (reply, answer) = sync_channel(1);
         (Self(reply), answer)
     }
 
-    /// Gives the answer. Never waits.
+    /// Sends the answer. Never blocks.
     pub fn give(self, answer: A) {
-        // Whoever asked may be gone.
+        // The thread that asked may have given up.
         _ = self.0.try_send(answer);
     }
 }
 
 impl<Q> Desk<Q> {
-    /// A desk at which nobody answers yet.
+    /// Creates a desk without questions.
     #[must_use]
     pub fn new() -> Self {
         let shared = Shared {
@@ -53,9 +54,8 @@ impl<Q> Desk<Q> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Asks the question that `question` makes with a place for the answer, calls `wake`, and waits at most
-    /// `patience` until the working thread has begun to answer. `None` if it has not; then the question is taken
-    /// back.
+    /// Asks the question that `question` builds with a reply, calls `wake`, and waits at most `patience`
+    /// until the working thread has begun to answer. `None` if it has not; the question is then withdrawn.
     pub fn ask<A>(
         &self,
         question: impl FnOnce(Reply<A>) -> Q,
@@ -76,13 +76,13 @@ impl<Q> Desk<Q> {
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => {
                 let taken_back = lock(&self.shared.question).take();
-                // If it is not there, it is being answered.
+                // If the question is no longer there, the working thread is answering it.
                 if taken_back.is_some() { None } else { answer.recv().ok() }
             }
         }
     }
 
-    /// The question that waits, for the working thread. Costs a load if there is none.
+    /// Returns the waiting question, for the working thread. Costs one load if there is none.
     #[inline]
     #[must_use]
     pub fn take(&self) -> Option<Q> {
@@ -94,7 +94,7 @@ impl<Q> Desk<Q> {
         let mut question = match self.shared.question.try_lock() {
             Ok(question) => question,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Whoever asks is just there. The flag stays, so the next turn looks again.
+            // A thread is just asking. The flag stays set, so the next turn checks again.
             Err(TryLockError::WouldBlock) => return None,
         };
         self.shared.is_asked.store(false, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl<Q> Desk<Q> {
     }
 }
 
-/// Whatever panicked left the value whole.
+/// Locks, even if another thread has panicked: it left the value complete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -140,7 +140,7 @@ mod tests {
     fn answer_one(desk: &Desk<Question>) {
         loop {
             match desk.take() {
-                // Zero is not answered.
+                // The question zero is dropped without an answer.
                 Some(Question::Double(0, _)) => return,
                 Some(Question::Double(number, reply)) => return reply.give(2 * number),
                 None => thread::yield_now(),

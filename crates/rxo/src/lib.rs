@@ -5,34 +5,34 @@
 //!              ◀── sink ◀──── as it is, or with ACKs split ◀──── source ◀──
 //! ```
 //!
-//! Each crate below is re-exported whole. They are listed in the order in which a frame meets them:
+//! Each crate below is re-exported as a whole, in the order in which a frame passes them:
 //!
 //! * [`frame`]: packet memory, the metadata of a frame, and time. No sockets.
 //! * [`wire`]: reads and writes headers; checksums, sequence numbers. No allocation.
 //! * [`coalesce`]: the [`Engine`]: frames in, fewer deliveries out. No input or output, no clock.
-//! * [`ack`]: expands one ACK of the host into those that its peer should see. No input or output,
-//!   no clock.
+//! * [`ack`]: expands one ACK of the host into the ACKs that its peer should receive. No input or output, no
+//!   clock.
 //! * [`device`]: the traits of a frame source and a frame sink, and links in memory. No system calls.
 //! * [`tcp`]: one connection as a state machine that counts segments, not packets. No input or output.
-//! * `host` (feature `host`): connections over a device, and sockets like those of the standard
-//!   library; for tasks as well with the feature `tokio`.
+//! * `host` (feature `host`): connections over a device, and sockets like those of the standard library; the
+//!   feature `tokio` adds asynchronous ones.
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! This crate adds six modules. [`desk`] asks a running worker or host. [`worker`] is the loop between two devices: it coalesces the
-//! frames for the host and passes on the frames from the host. [`switch`] decides which of several
-//! guests a frame is for. `live` (feature `driver`) runs that
-//! loop between devices of the system, opened by name; `live::host` runs a host with its own TCP on
-//! one of them. `tracer` (feature `capture`) writes what passes a device to a capture file. `figures`
-//! (feature `figures`) turns counters into rates, ratios and losses, to be printed or serialized.
+//! This crate adds six modules. [`desk`] sends questions to a running worker or host. [`worker`] is the loop
+//! between two devices: it coalesces the frames for the host and passes on the frames from the host.
+//! [`switch`] chooses the guest for each frame if there are several. `live` (feature `driver`) runs that loop
+//! between devices of the system, opened by name; `live::host` runs a host with its own TCP on one of them.
+//! `tracer` (feature `capture`) writes the packets of a device to a capture file. `figures` (feature
+//! `figures`) turns counters into rates, ratios and losses, to be printed or serialized.
 //!
-//! An embedder that has packets in hand needs only the engine: `examples/vpn.rs` shows all of it.
-//! An embedder that has two devices needs only the worker. This crate owns no rule of coalescing:
-//! the rules are data, in a [`Policy`].
+//! A program that already has packets needs only the engine: `examples/vpn.rs` shows all of it. A program
+//! that has two devices needs only the worker. This crate contains no rule of coalescing: the rules are data,
+//! in a [`Policy`].
 //!
 //! # Features
-//! All but `tokio` are on by default. `default-features = false` leaves the engine, the endpoint's state machine
-//! and the worker, without a decompressor and without the operating system.
+//! All except `tokio` are on by default. `default-features = false` leaves the engine, the endpoint's state
+//! machine and the worker, without decompression and without the operating system.
 //!
 //! # Examples
 //! ```
@@ -79,8 +79,8 @@ pub use rxo_device::{DeviceError, FrameSink, FrameSource, MemoryLink, MemoryOpti
 pub use rxo_frame::{ChecksumStatus, Frame, Gather, Instant, LinkKind, Load};
 pub use worker::{Duplex, Misfit, Reading, Worker, WorkerConfig};
 
-/// Returns a seed that nobody outside can know, for [`Config::new`]: the standard library's hash maps have theirs from
-/// the system, too. Another one each time. Does not allocate.
+/// Returns a seed that nobody outside this process can predict, for [`Config::new`]. Its source is the same
+/// as that of the standard library's hash maps. Each call returns a different seed. Does not allocate.
 #[must_use]
 pub fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()

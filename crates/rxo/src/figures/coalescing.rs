@@ -1,31 +1,31 @@
-//! Whether coalescing is on, as numbers and as text.
+//! State of `--coalesce`, as numbers and as text.
 
 use rxo_console::numbers::grouped;
 use serde::Serialize;
 
 use crate::worker::{Coalesce, Coalescing};
 
-/// The state of `--coalesce`, and what it did in an interval or in a whole run.
+/// The state of `--coalesce`, and its effects in an interval or in a whole run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Switched {
-    /// `auto`, `on` or `off`, as it was asked for.
+    /// The requested mode: `auto`, `on` or `off`.
     pub asked: &'static str,
-    /// Whether frames are coalesced now.
+    /// `true` if frames are being coalesced now.
     pub on: bool,
-    /// Whether that is a probe, whose end decides.
+    /// `true` if coalescing is on only as a probe, whose result decides whether it stays on.
     pub probe: bool,
-    /// Number of times that coalescing was switched off, because it cost more than it saved.
+    /// The number of times that coalescing was switched off, because it cost more than it saved.
     pub switched_off: u64,
-    /// Number of times that coalescing was switched on again, because it saved more than it cost.
+    /// The number of times that coalescing was switched on again, because it saved more than it cost.
     pub switched_on: u64,
-    /// Number of times that coalescing was tried while it was off.
+    /// The number of times that coalescing was probed while it was off.
     pub probes: u64,
-    /// Frames that passed as they were while it was off.
+    /// Frames that passed unchanged while coalescing was off.
     pub passed: u64,
 }
 
 impl Switched {
-    /// `None` if it is always on, and was.
+    /// Creates the figures; `None` if coalescing is always on and was never off.
     pub(super) fn new(of: &Coalescing) -> Option<Self> {
         let Coalescing { asked, is_on: on, is_probe: probe, .. } = *of;
         let Coalescing { switched_off, switched_on, probes, passed, .. } = *of;
@@ -35,7 +35,7 @@ impl Switched {
         (!is_plain).then_some(this)
     }
 
-    /// The text in the totals.
+    /// Returns the text for the totals.
     pub(super) fn totals(&self) -> String {
         let Self { asked, on, switched_off, switched_on, probes, passed, .. } = *self;
         let state = if on { "on" } else { "off" };

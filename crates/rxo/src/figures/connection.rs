@@ -1,4 +1,5 @@
-//! A connection of a host, as data that can be serialized: what `ss -ti` shows of one of the system.
+//! One connection of a host, as data that can be serialized, like the output of `ss -ti` for a connection of
+//! the system.
 
 use std::time::Duration;
 
@@ -7,83 +8,84 @@ use rxo_host::ConnectionView;
 use rxo_tcp::{Algorithm, RecoveryPhase, State, Statistics};
 use serde::Serialize;
 
-/// A connection. Times are in microseconds, sizes in bytes, rates in bytes a second.
+/// The figures of a connection. Times are in microseconds, sizes in bytes, rates in bytes per second.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConnectionFigures {
-    /// Its state, as `ss` names it: `ESTAB`, `SYN-SENT`, `CLOSE-WAIT` and so on.
+    /// The connection's state, as `ss` names it: `ESTAB`, `SYN-SENT`, `CLOSE-WAIT` and so on.
     pub state: &'static str,
-    /// This side, as address and port.
+    /// The local address and port.
     pub local: String,
-    /// The other side.
+    /// The peer's address and port.
     pub peer: String,
-    /// Whether its application is gone.
+    /// `true` if the application has closed the connection and the host finishes it alone.
     pub orphan: bool,
-    /// Bytes that have arrived and are not read.
+    /// Bytes that have arrived but are not read.
     pub recv_q: usize,
-    /// Bytes that are not acknowledged, sent or not.
+    /// Bytes that are not acknowledged, whether sent or not.
     pub send_q: u64,
-    /// The congestion control.
+    /// The congestion control algorithm: `cubic`, `reno` or `bbr`.
     pub congestion: &'static str,
-    /// By how many bits the windows are shifted, the peer's and ours; left out when not agreed on.
+    /// The window scales in bits, the peer's and ours; left out if the option was not negotiated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wscale: Option<(u8, u8)>,
-    /// Which options are in use: `ts`, `sack`, `ecn`.
+    /// The TCP options in use: `ts`, `sack`, `ecn`.
     pub options: Vec<&'static str>,
-    /// The smoothed round-trip time; left out before the first sample, as the next two.
+    /// The smoothed round-trip time (SRTT); left out before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<f64>,
-    /// RTTVAR.
+    /// The variation of the round-trip time (RTTVAR); left out before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rttvar_us: Option<f64>,
-    /// The least round-trip time.
+    /// The smallest round-trip time; left out before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rtt_us: Option<f64>,
     /// The retransmission timeout.
     pub rto_us: f64,
-    /// How often it was doubled since the last progress.
+    /// The number of times that the retransmission timeout was doubled since the last progress.
     pub backoff: u32,
-    /// The payload of a full segment to the peer.
+    /// The payload of a full segment to the peer (MSS).
     pub mss: u32,
-    /// The largest payload of a segment from the peer.
+    /// The largest payload of a segment received from the peer.
     pub received_mss: u32,
-    /// The maximum segment size that the peer was offered.
+    /// The maximum segment size that was offered to the peer.
     pub advertised_mss: u32,
     /// The congestion window.
     pub cwnd: u32,
     /// The slow-start threshold; left out before the first loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssthresh: Option<u32>,
-    /// Where loss recovery is: `open`, `disorder`, `cwr`, `recovery` or `loss`.
+    /// The phase of loss recovery: `open`, `disorder`, `cwr`, `recovery` or `loss`.
     pub recovery: &'static str,
     /// Bytes that count as in flight.
     pub in_flight: u32,
     /// Bytes that wait to be sent for the first time.
     pub unsent: u32,
-    /// Bytes that the peer holds out of order.
+    /// Bytes that the peer has received out of order, by its SACK blocks.
     pub sacked: u32,
-    /// Bytes that count as lost, and wait to be sent again.
+    /// Bytes that are considered lost, and wait to be sent again.
     pub lost: u32,
     /// Bytes in flight that were sent more than once.
     pub retransmitted: u32,
-    /// Segments that were sent again so far.
+    /// Segments that were retransmitted so far.
     pub segments_retransmitted: u32,
     /// Bytes that the peer has acknowledged so far.
     pub bytes_acked: u64,
     /// Bytes that have arrived in order so far.
     pub bytes_received: u64,
-    /// What the peer reported as received twice.
+    /// Acknowledgements that reported a segment received twice (D-SACK, RFC 2883).
     pub duplicates_reported: u32,
-    /// Ranges that arrived after later ones, although they were sent once.
+    /// Ranges that arrived after later ones, although they were sent only once.
     pub reordered: u32,
-    /// The rate at which data arrives at the peer; left out if it is not measured. BBR measures it.
+    /// The rate at which data arrives at the peer; left out if it is not measured, as by all algorithms
+    /// except BBR.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_rate: Option<u64>,
-    /// The rate at which segments are paced; left out if the windows alone decide.
+    /// The pacing rate of segments; left out if only the windows limit sending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing_rate: Option<u64>,
-    /// The window that the peer offers.
+    /// The window that the peer advertises.
     pub snd_wnd: u32,
-    /// The window that the peer is offered.
+    /// The window that is advertised to the peer.
     pub rcv_wnd: u32,
     /// The size of the send buffer.
     pub send_buffer: u32,
@@ -92,7 +94,7 @@ pub struct ConnectionFigures {
 }
 
 impl ConnectionFigures {
-    /// The figures of `of`. Allocates.
+    /// Creates the figures of `of`. Allocates.
     #[must_use]
     pub fn new(of: &ConnectionView) -> Self {
         let statistics = &of.statistics;
@@ -183,5 +185,5 @@ fn micros(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1e6, 1)
 }
 
-/// The threshold before the first loss.
+/// The slow-start threshold before the first loss.
 const NO_LOSS_YET: u32 = 1 << 30;

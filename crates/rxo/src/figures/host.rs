@@ -1,4 +1,4 @@
-//! The counters of a host with its own TCP, as data that can be serialized.
+//! Counters of a host with its own TCP, as data that can be serialized.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use serde::Serialize;
 
 use super::{Outgoing, PureAcks, acks, occurred, outgoing};
 
-/// Everything that a host has counted since it was made, and what it has now.
+/// All counters of a host since its start, and its present state.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostFigures {
-    /// From the device: frames, and what was lost before the host.
+    /// Frames from the device, and losses before the host.
     pub nic_in: BTreeMap<&'static str, u64>,
-    /// To the device.
+    /// Frames to the device.
     pub nic_out: Outgoing,
-    /// Deliveries of the engine to connections.
+    /// Deliveries from the engine to connections.
     pub deliveries: u64,
-    /// Frames for each delivery.
+    /// Frames per delivery.
     pub frames_per_delivery: f64,
     /// Pure ACKs among the frames from the device.
     pub acks: PureAcks,
-    /// Connections and memory now. `resident_bytes` is what this whole process takes of the system,
-    /// `pooled_bytes` what of that was freed and waits for the next allocations.
+    /// The present connections and memory. `resident_bytes` is the resident memory of this process;
+    /// `pooled_bytes` is the part of it that was freed and is kept for later allocations.
     pub now: BTreeMap<&'static str, u64>,
-    /// What happened to segments and connections.
+    /// Events of segments and connections, by name.
     pub tcp: BTreeMap<&'static str, u64>,
-    /// What is not TCP.
+    /// Packets that are not TCP, and refused frames, by kind.
     pub link: BTreeMap<&'static str, u64>,
     /// Frames not coalesced, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<&'static str, u64>,
-    /// Deliveries of what was held, by reason; reasons that did not occur are left out.
+    /// Deliveries of held packets, by reason; reasons that did not occur are left out.
     pub flush: BTreeMap<&'static str, u64>,
 }
 
 impl HostFigures {
-    /// The figures of `of`. Allocates.
+    /// Creates the figures of `of`. Allocates.
     #[must_use]
     pub fn new(of: &HostCounters) -> Self {
         let HostCounters { source, sink, engine, link, deliveries, .. } = of;

@@ -1,8 +1,8 @@
-//! The figures of an interval or of a whole run, as data that can be serialized and as text.
+//! Figures of an interval or of a whole run, as data that can be serialized and as text.
 //!
-//! [`Readings`] are counters of a worker or of several guests' workers. [`Figures`] say what happened between two
-//! of them: rates, ratios, losses, reasons. `HostFigures` and `ConnectionFigures` (feature `host`) are those of a host
-//! with its own TCP, and of one of its connections. Separate from the worker, which only counts.
+//! [`Readings`] are counters of a worker or of several guests' workers. [`Figures`] are computed from two of
+//! them: rates, ratios, losses, reasons. `HostFigures` and `ConnectionFigures` (feature `host`) describe a
+//! host with its own TCP, and one of its connections. Separate from the worker, which only counts.
 //!
 //! # Examples
 //! ```
@@ -42,106 +42,108 @@ pub use switching::Switching;
 use crate::Reading;
 pub use crate::worker::Readings;
 
-/// One interval, or everything since the start.
+/// The figures of one interval, or of the whole run so far.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// "interval" or "totals".
+    /// The kind of figures: "interval" or "totals".
     pub kind: &'static str,
     /// Seconds from the start to the end of the interval.
     pub elapsed_s: f64,
-    /// Seconds the interval lasted.
+    /// The length of the interval, in seconds.
     pub interval_s: f64,
-    /// From the device to rxo.
+    /// Frames that rxo received from the device.
     pub nic_in: Incoming,
     /// Frames from the device that were dropped because more arrived than could be processed.
     pub overload: u64,
-    /// Frames among the ring drops of `nic_in` that were lost while rxo was not scheduled: others used its core.
+    /// The part of the ring drops of `nic_in` that occurred while rxo was not scheduled, because other
+    /// processes used its core.
     pub not_scheduled: u64,
-    /// Frames that arrived at the device, as the system counts, and are neither among those of `nic_in` nor counted as lost.
+    /// Frames that arrived at the device by the system's count, but appear neither in `nic_in` nor as lost.
     pub unaccounted: u64,
-    /// Packets that were written to the device, and that the system counts neither as sent nor as dropped.
+    /// Packets that were written to the device, but that the system counts neither as sent nor as dropped.
     pub unsent: u64,
-    /// Frames on which the counters of rxo's own stages do not agree, by stage: all zeros unless rxo is at fault.
+    /// Frames by which the counters of rxo's own stages disagree, by stage; all zero unless rxo has a bug.
     pub imbalance: BTreeMap<&'static str, u64>,
-    /// From rxo to the host.
+    /// Packets that rxo sent to the host.
     pub host_out: Outgoing,
-    /// Whether coalescing is on; left out unless it may be off (`--coalesce`).
+    /// The state of coalescing; left out unless it may be off (`--coalesce`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coalescing: Option<Switched>,
     /// Coalescable segments per delivery.
     pub packets_per_aggregate: f64,
     /// Pure ACKs among the frames from the device.
     pub acks: PureAcks,
-    /// Results of --ack-split; left out without it.
+    /// The results of `--ack-split`; left out without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_split: Option<Split>,
-    /// From the host to rxo.
+    /// Packets that rxo received from the host.
     pub host_in: Incoming,
-    /// From rxo to the device.
+    /// Packets that rxo sent to the device.
     pub nic_out: Outgoing,
-    /// Counts of what --impair did, by kind; left out without it.
+    /// Impairments by `--impair`, by kind; left out without it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub impaired: BTreeMap<&'static str, u64>,
-    /// Counts of what --impair-back did.
+    /// Impairments by `--impair-back`, by kind; left out without it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub impaired_back: BTreeMap<&'static str, u64>,
-    /// What a network card did to frames for the host; left out by `rxo run`.
+    /// Changes that a simulated network card made to frames for the host, by kind; left out by `rxo run`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub wire: BTreeMap<&'static str, u64>,
-    /// What it did to frames of the host.
+    /// Changes that a simulated network card made to frames from the host, by kind; left out by `rxo run`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub wire_back: BTreeMap<&'static str, u64>,
-    /// Processor time of the worker's thread, user and system together.
+    /// The processor time of the worker's thread in seconds, user and system together.
     pub cpu_s: f64,
-    /// The worker's share of one core.
+    /// The worker's share of one core, in percent.
     pub cpu_percent: f64,
     /// Frames not coalesced, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<&'static str, u64>,
-    /// Deliveries of what was held, by reason; reasons that did not occur are left out.
+    /// Deliveries of held packets, by reason; reasons that did not occur are left out.
     pub flush: BTreeMap<&'static str, u64>,
-    /// What the switch between the nic and the guests did; left out without one.
+    /// The figures of the switch between the nic and the guests; left out without a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switching>,
-    /// The figures of each guest; left out without any.
+    /// The figures of each guest; left out without guests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestFigures>,
 }
 
-/// The figures of a guest.
+/// The figures of one guest.
 #[derive(Clone, Debug, Serialize)]
 pub struct GuestFigures {
-    /// Its name.
+    /// The guest's name.
     pub name: String,
-    /// Frames for it.
+    /// Frames for the guest, including those that were lost.
     pub frames: u64,
-    /// Packets that it got; an aggregate counts as one.
+    /// Packets that the guest got; an aggregate counts as one.
     pub deliveries: u64,
-    /// Bytes of those packets.
+    /// Bytes of the packets that the guest got.
     pub bytes: u64,
-    /// Bytes copied into its memory, and on the way there if `--path` says so.
+    /// Bytes copied into the guest's memory, including an intermediate copy if `--path` requires one.
     pub bytes_copied: u64,
-    /// How often each byte was copied.
+    /// The average number of times that each byte was copied.
     pub copies: f64,
-    /// Bytes copied besides those: of frames that go between guests or to several of them, lose a tag, or wait for
-    /// room.
+    /// Other copied bytes: of frames that go between guests or to several guests, lose a VLAN tag, or wait
+    /// for free buffers.
     pub bytes_copied_aside: u64,
     /// Pieces per packet, by `--layout`.
     pub pieces: f64,
     /// Coalescable segments per delivery.
     pub packets_per_aggregate: f64,
-    /// How long the first segment of a delivery was held, in microseconds: the median.
+    /// The time for which the first segment of a delivery was held, in microseconds: the median.
     pub hold_p50_us: f64,
-    /// As above: 99 of 100 were held for no longer.
+    /// The 99th percentile of the hold time of a delivery's first segment, in microseconds.
     pub hold_p99_us: f64,
-    /// Frames for it that were lost because it did not take them.
+    /// Frames for the guest that were lost because it did not read them.
     pub dropped: u64,
-    /// Packets that it sent.
+    /// Packets that the guest sent.
     pub sent: u64,
-    /// Frames of those that the switch dropped.
+    /// Frames from the guest that the switch dropped.
     pub refused: u64,
-    /// How often the guest broke a rule of its rings, with a chain of buffers or with the header of a frame.
+    /// The number of times that the guest broke a rule of its rings, by a chain of buffers or by a frame's
+    /// header.
     pub invalid: u64,
-    /// As [`Figures::coalescing`].
+    /// The state of coalescing for the guest; left out unless it may be off (`--coalesce`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coalescing: Option<Switched>,
 }
@@ -172,21 +174,21 @@ impl GuestFigures {
     }
 }
 
-/// The figures of a source.
+/// The figures of one source.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Incoming {
     /// Packets received.
     pub packets: u64,
-    /// Bytes of those packets.
+    /// Bytes of the received packets.
     pub bytes: u64,
-    /// The rate of those bytes, in units of 10^9 bits a second.
+    /// The receive rate, in Gbit/s (10^9 bits per second).
     pub gbit_per_s: f64,
-    /// Lost because the ring was full.
+    /// Packets lost because the ring was full.
     pub ring_drops: u64,
-    /// Dropped because they were truncated.
+    /// Packets dropped because they were truncated.
     pub truncated: u64,
-    /// Frames that are not what was said of them, and how often the other side of a ring broke a rule, with a chain of
-    /// buffers or with the header of a frame.
+    /// Frames that contradict their description, and violations of the rings' rules by the other side, by a
+    /// chain of buffers or by a frame's header.
     pub invalid: u64,
 }
 
@@ -195,7 +197,7 @@ pub struct Incoming {
 pub struct PureAcks {
     /// Pure ACKs that arrived.
     pub packets: u64,
-    /// Their deliveries; equal to the packets if they are not aggregated.
+    /// Deliveries of pure ACKs; equal to `packets` if they are not aggregated.
     pub deliveries: u64,
     /// Pure ACKs per delivery.
     pub per_delivery: f64,
@@ -203,33 +205,35 @@ pub struct PureAcks {
     pub aggregated: u64,
 }
 
-/// The figures of a sink.
+/// The figures of one sink.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Outgoing {
     /// Packets sent; an aggregate counts as one.
     pub deliveries: u64,
-    /// The frames in those packets. With those dropped and those kept they add up to what the sink was given and
-    /// `segments_added`.
+    /// Frames in the packets that were sent. Together with dropped and kept frames they equal the frames
+    /// passed to the sink plus `segments_added`.
     pub frames: u64,
-    /// Bytes of those packets.
+    /// Bytes of the packets that were sent.
     pub bytes: u64,
-    /// Bytes copied into the memory of a guest, each as often as it was; 0 if the sink is no guest.
+    /// Bytes copied into the memory of a guest; a byte copied twice counts twice. 0 if the sink is not a
+    /// guest.
     pub bytes_copied: u64,
-    /// How often each byte was copied.
+    /// The average number of times that each byte was copied.
     pub copies: f64,
-    /// Bytes copied aside besides, because the sink had no room.
+    /// Bytes of copies that were kept because the sink was full.
     pub bytes_copied_aside: u64,
-    /// Pieces per packet, by `--layout`; 0 if the sink is no guest.
+    /// Pieces per packet, by `--layout`; 0 if the sink is not a guest.
     pub pieces: f64,
-    /// System calls made for them.
+    /// System calls made for the packets that were sent.
     pub submissions: u64,
-    /// Aggregates that the system refused, sent as single frames instead.
+    /// Aggregates that the system refused, and that were sent as single frames instead.
     pub fallbacks: u64,
     /// Packets that could not be sent.
     pub dropped: u64,
-    /// The frames in those packets.
+    /// Frames in the packets that could not be sent.
     pub dropped_frames: u64,
-    /// Segments, without the first of each, that GSO frames were cut into because the device does not divide them.
+    /// Additional segments from GSO frames that were cut because the device cannot segment them; the first
+    /// segment of each is not counted.
     pub segments_added: u64,
 }
 
@@ -240,7 +244,7 @@ impl Figures {
         Self::new("totals", now, guests)
     }
 
-    /// The figures of the interval between two readings of a run. Otherwise as [`totals`](Self::totals).
+    /// Computes the figures of the interval between two readings of a run. Allocates.
     #[must_use]
     pub fn between(then: &Readings, now: &Readings, guests: &[String]) -> Self {
         let elapsed_s = rounded(now.all.elapsed.as_secs_f64(), 3);
@@ -283,7 +287,7 @@ impl Figures {
         }
     }
 
-    /// Frames that were lost anywhere: frames in = frames out + frames held + these.
+    /// Returns the frames that were lost anywhere: frames in = frames out + frames held + lost frames.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         let incoming = self.nic_in.ring_drops + self.host_in.ring_drops;
@@ -292,13 +296,13 @@ impl Figures {
         incoming + cut + self.overload + self.unaccounted + refused
     }
 
-    /// Frames on which the counters of rxo's own stages do not agree.
+    /// Returns the frames by which the counters of rxo's own stages disagree; 0 unless rxo has a bug.
     #[must_use]
     pub fn unbalanced(&self) -> u64 {
         self.imbalance.values().sum()
     }
 
-    /// How often the other side of a ring broke a rule. It need not have been with a frame.
+    /// Returns how often the other side of a ring broke a rule, which need not involve a frame.
     #[must_use]
     pub const fn invalid(&self) -> u64 {
         self.nic_in.invalid + self.host_in.invalid
@@ -316,7 +320,7 @@ fn incoming(from: &SourceCounters, time: Duration) -> Incoming {
     Incoming { packets, bytes, gbit_per_s, ring_drops, truncated, invalid }
 }
 
-/// What was done to frames; those that merely passed are not among it.
+/// Returns the impairments by kind, without the counts of frames that merely passed.
 fn impaired(counters: &ImpairmentCounters) -> BTreeMap<&'static str, u64> {
     occurred(counters.named().filter(|(name, _)| !["taken", "given"].contains(name)))
 }
@@ -359,7 +363,7 @@ fn acks(engine: &Counters) -> PureAcks {
     PureAcks { packets, deliveries, per_delivery, aggregated: engine.aggregated_acks }
 }
 
-/// The counts that are not zero.
+/// Returns the counts that are not zero.
 fn occurred(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
     counts.filter(|(_, count)| *count > 0).collect()
 }

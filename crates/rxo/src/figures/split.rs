@@ -1,4 +1,4 @@
-//! The results of `--ack-split`, as numbers and as text.
+//! Results of `--ack-split`, as numbers and as text.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use serde::Serialize;
 
 use super::occurred;
 
-/// ACK splitting in an interval, or in a whole run.
+/// The figures of ACK splitting in an interval, or in a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Split {
-    /// Pure ACKs that came from the host.
+    /// Pure ACKs that arrived from the host.
     pub acks_in: u64,
-    /// Pure ACKs that went to the device, the inserted ones included.
+    /// Pure ACKs that were sent to the device, including the inserted ones.
     pub acks_out: u64,
-    /// Stretch ACKs among those from the host: they cover more segments than one ACK should.
+    /// Stretch ACKs from the host: ACKs that cover more segments than one ACK should.
     pub stretch_acks: u64,
     /// Stretch ACKs that were split; each became a template.
     pub templates: u64,
-    /// ACKs that were sent for those, the host's own included.
+    /// ACKs that were sent for these templates, including the host's own.
     pub expanded: u64,
-    /// Data segments delivered to the host, whose boundaries the splitter knows.
+    /// Data segments delivered to the host, whose boundaries the splitter has recorded.
     pub segments: u64,
-    /// Flows forgotten because there were too many.
+    /// Flows that were evicted because there were too many.
     pub evicted: u64,
     /// Frames from the host that were not split, by reason; reasons that did not occur are left out.
     pub passed: BTreeMap<&'static str, u64>,
@@ -44,14 +44,14 @@ impl Split {
         }
     }
 
-    /// The text in the line of an interval.
+    /// Returns the text for the line of an interval.
     pub(super) fn line(&self) -> String {
         let Self { acks_in, acks_out, templates, .. } = self;
         let (acks_in, acks_out) = (grouped(*acks_in), grouped(*acks_out));
         format!("acks back {acks_in} -> {acks_out} ({} split)", grouped(*templates))
     }
 
-    /// The text in the totals; `passed` is the list of reasons.
+    /// Returns the text for the totals; `passed` is the list of reasons.
     pub(super) fn totals(&self, passed: String) -> String {
         let Self { acks_in, acks_out, stretch_acks, templates, expanded, segments, .. } = self;
         format!(

@@ -1,4 +1,4 @@
-//! What the switch between a nic and guests did, as numbers and as text.
+//! Figures of the switch between a nic and guests, as numbers and as text.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use serde::Serialize;
 use super::occurred;
 use crate::switch::{DropReason, SwitchCounters};
 
-/// Switching in an interval, or in a whole run.
+/// The figures of switching in an interval, or in a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Switching {
     /// Frames for one known port.
     pub forwarded: u64,
-    /// Frames for a group or an unknown address, each counted once.
+    /// Frames for a group or an unknown address; each frame counts once.
     pub flooded: u64,
-    /// Addresses learned, again after they were forgotten.
+    /// Addresses that were learned, including those learned again after they had expired.
     pub learned: u64,
-    /// Addresses that were seen at another port than before.
+    /// Addresses that appeared at another port than before.
     pub moved: u64,
-    /// Frames whose source was not learned because their port had too many.
+    /// Frames whose source address was not learned because their port had too many.
     pub not_learned: u64,
     /// Frames dropped, by reason; reasons that did not occur are left out.
     pub dropped: BTreeMap<&'static str, u64>,
@@ -32,7 +32,7 @@ impl Switching {
         Self { forwarded, flooded, learned, moved, not_learned, dropped: occurred(dropped) }
     }
 
-    /// The text in the totals; `dropped` is the list of reasons.
+    /// Returns the text for the totals; `dropped` is the list of reasons.
     pub(super) fn totals(&self, dropped: &str) -> String {
         let Self { forwarded, flooded, learned, moved, not_learned, .. } = self;
         format!(
@@ -54,7 +54,7 @@ mod tests {
     use crate::figures::{Figures, Readings};
     use crate::switch::{MacAddress, Port, PortSettings, Switch, SwitchOptions, Vlans};
 
-    /// A guest whose `mac=` is wrong.
+    /// A guest whose option `mac=` is wrong.
     #[test]
     fn a_guest_with_another_address_is_counted_by_reason() {
         let port = |fixed| PortSettings { vlans: Vlans::Only(0), fixed };

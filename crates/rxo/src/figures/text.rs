@@ -6,25 +6,26 @@ use rxo_console::numbers::grouped;
 
 use super::{Figures, GuestFigures, Incoming, Outgoing, PureAcks};
 
-/// Most reasons shown of each kind in one line.
+/// The most reasons of one kind that a line shows.
 const TOP: usize = 3;
 
 impl Figures {
-    /// The figures as text: a line for an interval, several for totals. A line for each guest follows.
+    /// Formats the figures: one line for an interval, several for totals, followed by one line for each
+    /// guest.
     #[must_use]
     pub fn text(&self) -> String {
         let of_all = if self.kind == "totals" { totals(self) } else { line(self) };
         of_all + &guests(&self.guests)
     }
 
-    /// The figures of a network card as text: a line for an interval, several for totals.
+    /// Formats the figures of a network card: one line for an interval, several for totals.
     #[must_use]
     pub fn card_text(&self) -> String {
         if self.kind == "totals" { card_totals(self) } else { card_line(self) }
     }
 }
 
-/// One line for one interval.
+/// Formats the line of an interval.
 fn line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
     let mut line = format!(
@@ -56,7 +57,7 @@ fn line(figures: &Figures) -> String {
     line + &trouble(figures)
 }
 
-/// What was lost, and what another side of a ring did wrong; nothing if there was neither.
+/// Lists losses and violations of a ring's rules; empty if there were none.
 fn trouble(figures: &Figures) -> String {
     let counts = [
         ("LOST", figures.lost()),
@@ -68,7 +69,7 @@ fn trouble(figures: &Figures) -> String {
     shown.map(|(what, count)| format!("  {what} {}", grouped(count))).collect()
 }
 
-/// A line for each guest, each behind the end of the line before.
+/// Formats one line for each guest; each begins with a line break.
 fn guests(guests: &[GuestFigures]) -> String {
     let width = guests.iter().map(|guest| guest.name.len()).max().unwrap_or(0);
     let lines = guests.iter().map(|guest| {
@@ -93,7 +94,7 @@ fn guests(guests: &[GuestFigures]) -> String {
     lines.collect()
 }
 
-/// The totals: a line for each direction and each kind of reason.
+/// Formats the totals: a line for each direction and each kind of reason.
 fn totals(figures: &Figures) -> String {
     let mut text = format!(
         "totals after {:.1} s, cpu {:.0} %\n\
@@ -135,7 +136,7 @@ fn totals(figures: &Figures) -> String {
     text + &violated(figures)
 }
 
-/// A line for each invariant that does not hold.
+/// Formats a line for each invariant that does not hold.
 fn violated(figures: &Figures) -> String {
     let mut text = String::new();
     if figures.unsent > 0 {
@@ -152,7 +153,7 @@ fn violated(figures: &Figures) -> String {
     text
 }
 
-/// One line for one interval of a network card.
+/// Formats the line of an interval of a network card.
 fn card_line(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, .. } = figures;
     let line = format!(
@@ -169,7 +170,7 @@ fn card_line(figures: &Figures) -> String {
     line + &trouble(figures)
 }
 
-/// The totals of a network card: two lines for each direction.
+/// Formats the totals of a network card: two lines for each direction.
 fn card_totals(figures: &Figures) -> String {
     let Figures { nic_in, host_out, host_in, nic_out, .. } = figures;
     let notified = format!(
@@ -194,13 +195,13 @@ fn card_totals(figures: &Figures) -> String {
     ) + &violated(figures)
 }
 
-/// Packets per aggregate, if anything could be coalesced.
+/// Formats the packets per aggregate, or "none coalesced".
 fn per_aggregate(figures: &Figures, unit: &str) -> String {
     let packets = figures.packets_per_aggregate;
     if packets > 0.0 { format!("{packets:.1} {unit}") } else { "none coalesced".to_owned() }
 }
 
-/// Pure ACKs, their deliveries, and pure ACKs per delivery.
+/// Formats pure ACKs, their deliveries, and pure ACKs per delivery.
 fn acks(acks: PureAcks) -> String {
     let PureAcks { packets, deliveries, per_delivery, .. } = acks;
     if packets == 0 {
@@ -209,7 +210,7 @@ fn acks(acks: PureAcks) -> String {
     format!("{} in {} deliveries ({per_delivery:.1} each)", grouped(packets), grouped(deliveries))
 }
 
-/// Why rxo lost frames from the nic.
+/// The frames from the nic that rxo lost, by cause.
 #[derive(Clone, Copy, Default)]
 struct Causes {
     overload: u64,
@@ -249,12 +250,12 @@ fn went(to: &Outgoing) -> String {
     )
 }
 
-/// A count that is shown only if it is not zero.
+/// Formats a count, or nothing if it is zero.
 fn extra(count: u64, what: &str) -> String {
     if count > 0 { format!(", {} {what}", grouped(count)) } else { String::new() }
 }
 
-/// The `most` most frequent reasons with their counts, the most frequent first.
+/// Lists the `most` most frequent reasons with their counts, in descending order.
 fn listed(reasons: &BTreeMap<&'static str, u64>, most: usize) -> String {
     let mut sorted: Vec<_> = reasons.iter().collect();
     sorted.sort_by(|a, b| b.1.cmp(a.1));
@@ -305,7 +306,7 @@ mod tests {
         assert!(totals(&figures).contains("\npure ACKs    90,123 in 2,001 deliveries (45.0 each)"));
     }
 
-    /// A guest with a wrong address or VLAN is seen by the reason for which its frames are dropped.
+    /// A guest with a wrong address or VLAN is recognised by the reason for which its frames are dropped.
     #[test]
     fn totals_say_what_the_switch_did_and_why_it_dropped() {
         assert!(!totals(&figures()).contains("\nswitch"), "there is none");

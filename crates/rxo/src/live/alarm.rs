@@ -1,13 +1,14 @@
-//! Alarm: the lines that tell the user of an invariant that does not hold.
+//! Alarm: the lines that tell the user about an invariant that does not hold.
 //!
-//! It is separate so that its bound can be tested: a line for the first violation of each kind, another only when more was
-//! found and [`REST`] has passed, so that a fault which repeats every second does not fill a disk.
+//! Separate so that its rate can be tested: one line for the first violation of each kind, and a further line
+//! only if there are more violations and [`REST`] has passed, so that a fault that repeats every second does
+//! not fill a disk.
 
 use std::time::Duration;
 
 use crate::worker::{Imbalance, Reading};
 
-/// What was found to be wrong, since the start.
+/// The violations of invariants since the start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Violations {
     unaccounted: u64,
@@ -21,7 +22,7 @@ impl Violations {
         Self { unaccounted, unsent, imbalance }
     }
 
-    /// The number of each kind, and its line.
+    /// Returns the count of each kind of violation, with its line.
     fn rows(&self) -> [(u64, String); 3] {
         let Self { unaccounted, unsent, imbalance } = self;
         [
@@ -32,7 +33,7 @@ impl Violations {
     }
 }
 
-/// What has been said.
+/// The violations that have been reported.
 #[derive(Debug, Default)]
 pub(super) struct Alarm([Said; 3]);
 
@@ -43,13 +44,13 @@ struct Said {
 }
 
 impl Alarm {
-    /// The lines that are due at `now`.
+    /// Returns the lines that are due at `now`.
     pub(super) fn lines(&mut self, now: Duration, of: Violations) -> impl Iterator<Item = String> {
         let rows = self.0.iter_mut().zip(of.rows());
         rows.filter_map(move |(said, (count, line))| said.is_due(now, count).then_some(line))
     }
 
-    /// The lines of what has not been said, at the end.
+    /// Returns the lines for violations that have not been reported, at the end.
     pub(super) fn last(&mut self, of: Violations) -> impl Iterator<Item = String> {
         self.lines(Duration::MAX, of)
     }
@@ -91,7 +92,7 @@ fn imbalance_line(of: &Imbalance) -> String {
     )
 }
 
-/// The least time between two lines of a kind.
+/// The shortest time between two lines of one kind.
 const REST: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -117,7 +118,7 @@ mod tests {
         assert!(other.len() == 1 && other[0].contains("on 2 frames (engine 2)"), "{other:?}");
         let said = (4..=600).map(|second| lines(&mut alarm, second, second * 10, 2).len());
         assert_eq!(said.sum::<usize>(), 9);
-        // Nothing new, nothing said, also at the end.
+        // Without new violations there is no line, not even at the end.
         assert!(lines(&mut alarm, 700, 5_420, 2).is_empty());
         let of = Violations { unsent: 6_001, ..Violations::default() };
         assert_eq!(alarm.last(of).count(), 1);

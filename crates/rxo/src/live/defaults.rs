@@ -1,15 +1,15 @@
-//! The policy of a live path unless the user says otherwise, each value with its reason.
+//! Defaults of a live path: the policy, unless the user chooses another, and its limits.
 
 use rxo_coalesce::Policy;
 
-/// See [`Policy::LIVE_MAX_SEGMENTS`].
+/// The limit of segments per aggregate; see [`Policy::LIVE_MAX_SEGMENTS`].
 pub const LIVE_MAX_SEGMENTS: u16 = Policy::LIVE_MAX_SEGMENTS;
 
-/// The name of the default profile, towards a kernel or a guest: its aggregates can be cut into the original packets
-/// again exactly.
+/// The name of the default policy for a kernel or a guest: its aggregates can be segmented into exactly the
+/// original packets.
 pub const POLICY: &str = "linux-gro";
 
-/// See [`Policy::live`].
+/// Adapts `policy` to a live path; see [`Policy::live`].
 pub fn live(policy: Policy) -> Policy {
     policy.live()
 }

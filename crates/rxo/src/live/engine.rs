@@ -1,11 +1,11 @@
-//! The engine of a worker between devices, without the devices.
+//! Engine of a worker between devices, without the devices.
 
 use rxo_coalesce::{Config, ConfigError, Engine};
 use rxo_driver::DeviceBuf;
 use rxo_frame::{Frame, Instant};
 
-/// An engine for the frames of devices, to measure what coalescing itself costs. It has no type parameter: the engine
-/// that a worker runs is measured, and not compiled again for the measurement.
+/// An engine for frames of devices, to measure the cost of coalescing alone. It has no type parameter, so
+/// that the measurement uses the same compiled code as a worker.
 #[derive(Debug)]
 pub struct DeviceEngine {
     engine: Engine<DeviceBuf>,
@@ -13,10 +13,10 @@ pub struct DeviceEngine {
 }
 
 impl DeviceEngine {
-    /// Makes an engine. Allocates all its memory.
+    /// Creates an engine. Allocates all its memory.
     ///
     /// # Errors
-    /// If a number of the configuration is out of range.
+    /// If a number in the configuration is out of range.
     ///
     /// # Examples
     /// ```
@@ -32,7 +32,7 @@ impl DeviceEngine {
         Ok(Self { engine: Engine::new(config)?, delivered: Vec::new() })
     }
 
-    /// Coalesces `batch` at `now`, and puts the frames that were delivered back into it. Returns the number of
+    /// Coalesces `batch` at time `now`, and puts the delivered frames back into it. Returns the number of
     /// deliveries.
     pub fn poll(&mut self, batch: &mut Vec<Frame<DeviceBuf>>, now: Instant) -> usize {
         let (delivered, mut deliveries) = (&mut self.delivered, 0);

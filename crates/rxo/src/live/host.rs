@@ -1,20 +1,20 @@
-//! A host with its own TCP on a device of the system, opened by name.
+//! Host with its own TCP on a device of the system, opened by name.
 //!
-//! [`start`] opens the device on a new thread and runs a [`Host`] there. [`RunningHost`] gives its
-//! [`Handle`] and stops it. The device belongs to the network namespace of the thread that calls
-//! [`start`].
+//! [`start`] opens the device on a new thread and runs a [`Host`] there. [`RunningHost`] returns its
+//! [`Handle`] and stops it. The device belongs to the network namespace of the thread that calls [`start`].
 //!
-//! On `packet:IF` the interface must have no addresses of the system, not even the link-local one of
-//! IPv6, or both stacks answer. [`start`] keeps the kernel off frames for the host's addresses (up to 16) while the
-//! host runs, and off no others, which saves a fifth of
-//! the processor time of receiving. On `tap:NAME` and `tun:NAME` the peers are the system and the networks
-//! behind it.
+//! On `packet:IF` the interface must have no addresses of the system, not even the link-local address of
+//! IPv6, or both stacks answer. While the host runs, [`start`] keeps frames for the host's addresses (up to
+//! 16) from the kernel, and only those, which saves a fifth of the processor time of receiving. On `tap:NAME`
+//! and `tun:NAME` the peers are the system and the networks behind it.
 //!
-//! [`start`] probes the addresses before the host uses them, for 400 ms ([`rxo_host::link::Probe`]), and refuses one that another
-//! station, or another host of this system on the same interface, has. [`HostConfig::probe`] changes that.
+//! [`start`] probes the addresses for 400 ms before the host uses them ([`rxo_host::link::Probe`]), and
+//! refuses an address that another station, or another host of this system on the same interface, already
+//! has. [`HostConfig::probe`] changes that.
 //!
-//! [`Listeners`] are listeners on several addresses as one; [`settle()`] waits until a peer has everything, [`linger()`]
-//! until no peer needs the last acknowledgement again. [`cast_sender`] and [`cast_receiver`] are the settings of a cast's hosts.
+//! [`Listeners`] combines listeners on several addresses; [`settle()`] waits until a peer has received
+//! everything, [`linger()`] until no peer needs the last acknowledgement again. [`cast_sender`] and
+//! [`cast_receiver`] configure the hosts of a cast.
 //!
 //! # Examples
 //! ```no_run
@@ -74,7 +74,8 @@ use crate::desk::Desk;
 use crate::random_seed;
 use crate::worker::Duplex;
 
-/// A configuration with `addresses`, which are probed, a secret chosen at random, and defaults for the rest.
+/// Creates a configuration with `addresses`, which will be probed, a random secret, and defaults for
+/// everything else.
 ///
 /// # Examples
 /// ```
@@ -93,10 +94,10 @@ pub fn config(addresses: Vec<IpCidr>) -> HostConfig {
 /// Opens the device `name` and runs a host on it, on a new thread.
 ///
 /// # Errors
-/// If the device cannot be opened, the configuration does not fit it, or somebody else has an address.
+/// If the device cannot be opened, the configuration does not fit it, or another station has an address.
 ///
 /// # Examples
-/// Needs the privilege to make a TAP device:
+/// Requires the privilege to create a TAP device:
 /// ```no_run
 /// use rxo::driver::DeviceOptions;
 /// use rxo::live::host;
@@ -116,11 +117,11 @@ pub fn start(
     start_opened(label, open, None, config)
 }
 
-/// Opens the device `name` and runs a host on it, on a new thread. Every packet that comes or leaves goes to `log`, also
-/// those that the fast path consumes.
+/// Opens the device `name` and runs a host on it, on a new thread. Logs every received and sent packet to
+/// `log`, including those that the fast path consumes.
 ///
 /// # Errors
-/// As [`start`].
+/// As for [`start`].
 #[cfg(feature = "capture")]
 pub fn start_logged(
     name: &DeviceName,
@@ -131,12 +132,13 @@ pub fn start_logged(
     start_confined(name, options, config, Some(log), Box::new(|| Ok(())))
 }
 
-/// Opens the device `name` and runs a host on it, on a new thread; with a `log` as [`start_logged`]. `confine` is called on
-/// that thread when the device is open, before a byte of the network is looked at: to give up what the host's thread needs
-/// no more. The caller does so for its own thread.
+/// Opens the device `name` and runs a host on it, on a new thread; with a `log`, logs packets like
+/// [`start_logged`]. `confine` runs on that thread once the device is open, before any received byte is read:
+/// it should give up privileges that the host's thread no longer needs. The caller must confine its own
+/// thread itself.
 ///
 /// # Errors
-/// As [`start`], and the error of `confine`.
+/// As for [`start`], and if `confine` returns an error.
 #[cfg(feature = "capture")]
 pub fn start_confined(
     name: &DeviceName,
@@ -149,11 +151,11 @@ pub fn start_confined(
     start_opened(label, open, log, config)
 }
 
-/// What gives up privileges on the host's thread. Boxed, so that the host is not compiled for each caller's
-/// closure.
+/// The function that gives up privileges on the host's thread. Boxed, so that the host is not compiled again
+/// for each caller's closure.
 pub type Confine = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
-/// The name of the host's thread, and what opens the device there.
+/// Returns the label of the host's thread, and the function that opens the device there.
 fn opening(
     name: &DeviceName,
     options: DeviceOptions,
@@ -169,7 +171,8 @@ fn opening(
     (label, Box::new(open))
 }
 
-/// Opens the device `name`; if it is an interface of the system, keeps the kernel off frames for `addresses`.
+/// Opens the device `name`. If it is an interface of the system, keeps frames for `addresses` from the
+/// kernel.
 fn open_isolated(
     name: &DeviceName,
     options: DeviceOptions,
@@ -182,11 +185,11 @@ fn open_isolated(
     Ok(Opened { device, _isolation: isolation, _claims: claims })
 }
 
-/// Runs a host on the device that `open` returns. `open` runs on the host's thread, which is named after
+/// Runs a host on the device that `open` returns. `open` runs on the host's thread, whose name contains
 /// `label`.
 ///
 /// # Errors
-/// As [`start`].
+/// As for [`start`].
 pub fn start_with(
     label: String,
     open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,
@@ -196,11 +199,11 @@ pub fn start_with(
     start_opened(label, Box::new(open), None, config)
 }
 
-/// Opens the device of a host, on the host's thread. Boxed, so that the host is compiled here, once, and not for each
-/// caller's closure.
+/// The function that opens a host's device, on the host's thread. Boxed, so that the host is compiled only
+/// once, here, and not for each caller's closure.
 type Open = Box<dyn FnOnce() -> Result<Opened, StartError> + Send>;
 
-/// A device, and what keeps the kernel off it as long as the host runs.
+/// An open device, with the isolation and the address locks that last as long as the host runs.
 struct Opened {
     device: Device,
     _isolation: Option<Isolation>,
@@ -222,12 +225,12 @@ fn start_opened(
     match starting.recv() {
         Ok(Ok(handle)) => Ok(RunningHost { handle, stop, desk, thread: Some(thread) }),
         Ok(Err(error)) => Err(error),
-        // The thread has panicked, which printed the reason.
+        // The thread has panicked and printed the reason.
         Err(_) => Err(StartError::Thread(io::ErrorKind::Other.into())),
     }
 }
 
-/// Why a host does not run.
+/// The reason why a host could not be started.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The device cannot be opened.
@@ -244,15 +247,15 @@ pub enum StartError {
         "address {address} is in use: another rxo of this system has it on {interface}; wait until that has ended, or choose another address"
     )]
     Taken {
-        /// The address.
+        /// The address that is in use.
         address: IpAddr,
-        /// The interface.
+        /// The name of the interface.
         interface: String,
     },
-    /// Its thread cannot give up what it should.
+    /// The host's thread could not give up its privileges.
     #[error("{0}")]
     Confine(io::Error),
-    /// Its thread cannot be started.
+    /// The host's thread could not be started.
     #[error("cannot start the host's thread: {0}")]
     Thread(#[from] io::Error),
 }
@@ -266,50 +269,50 @@ pub struct RunningHost {
     thread: Option<JoinHandle<Outcome>>,
 }
 
-/// The host's ends of its flags and channels.
+/// The host thread's side: the stop flag, its desk, and the channel that reports the start.
 struct Orders {
     stop: Arc<AtomicBool>,
     desk: Desk<Question>,
     started: Sender<Result<Handle, StartError>>,
 }
 
-/// How a host ended.
+/// The result of a host that has ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// All counters at the end.
+    /// The host's counters at the end.
     pub counters: HostCounters,
-    /// Processor time of its thread.
+    /// The processor time of the host's thread.
     pub cpu: Duration,
-    /// The failure of the device that ended it; `Ok` if it was stopped.
+    /// The failure of the device that ended the host; `Ok` if it was stopped.
     pub result: Result<(), DeviceError>,
 }
 
 impl RunningHost {
-    /// A handle for applications.
+    /// Returns a handle for applications.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Its counters after the current turn, within a tenth of a second; `None` if it has ended.
+    /// Returns the counters after the current turn, within a tenth of a second; `None` if the host has ended.
     #[must_use]
     pub fn counters(&self) -> Option<HostCounters> {
         self.asker().counters()
     }
 
-    /// Who asks the host while it runs, from any thread, also after its end.
+    /// Returns an asker for the running host. It works on any thread, also after the host's end.
     #[must_use]
     pub fn asker(&self) -> HostAsker {
         HostAsker::new(self.desk.clone(), self.handle.clone())
     }
 
-    /// Whether it still runs. It ends by itself if its device fails.
+    /// Returns `true` if the host is still running. It ends by itself if its device fails.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Stops it and waits for its end. It resets connections and wakes all waiting threads.
+    /// Stops the host and waits for its end. It resets connections and wakes all waiting threads.
     #[must_use]
     pub fn stop(mut self) -> Outcome {
         self.end().unwrap_or_else(|| Outcome {
@@ -351,7 +354,7 @@ fn run(Duplex { source, sink }: Ends, config: HostConfig, orders: &Orders) -> Ou
         Ok(Some(conflict)) => return failed(conflict, &orders.started),
         Err(error) => return failed(error, &orders.started),
     }
-    // `start_with` waits for this.
+    // `start_opened` waits for this message.
     let _told = orders.started.send(Ok(host.handle()));
     let result = host.run(&mut waiter, &orders.stop, |host, _| {
         if let Some(question) = orders.desk.take() {
@@ -363,7 +366,7 @@ fn run(Duplex { source, sink }: Ends, config: HostConfig, orders: &Orders) -> Ou
 }
 
 fn failed(error: impl Into<StartError>, started: &Sender<Result<Handle, StartError>>) -> Outcome {
-    // `start_with` waits for this.
+    // `start_opened` waits for this message.
     let _told = started.send(Err(error.into()));
     Outcome { counters: HostCounters::default(), cpu: Duration::ZERO, result: Ok(()) }
 }
@@ -390,7 +393,7 @@ impl<I: Descriptors> Waiter<I> for SystemWaiter {
         let mut list = WaitList::new();
         list.add(source, Interest::Readable);
         list.add(Some(&alarm), Interest::Readable);
-        // A source that is ready shows it when it is read.
+        // A source that is ready shows that when it is read.
         list.wait(Some(timeout)).map(|_| ()).map_err(cannot_wait)
     }
 }

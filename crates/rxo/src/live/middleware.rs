@@ -6,32 +6,33 @@ use rxo_frame::Instant;
 
 use crate::worker::Duplex;
 
-/// Writes the frames that pass one point into a capture file.
+/// Logs the frames that pass one point to a capture file.
 #[cfg(feature = "capture")]
 pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
 
-/// The log of a trace. Without the feature `capture` there is none.
+/// The log of a trace. Without the feature `capture` it does nothing.
 #[cfg(not(feature = "capture"))]
 pub type FileLog = rxo_device::middleware::NoLog;
 
-/// What wraps the devices of a run. The default impairs nothing and writes nothing.
+/// The middleware around the devices of a run. The default impairs and logs nothing.
 #[derive(Debug, Default)]
 pub struct Middleware {
-    /// Log what the nic gives, after its impairment, and what it takes; then each host's device. Those beyond the last log
-    /// have none.
+    /// Logs, in order: for the nic, frames from it after impairment and packets to it; then the same for each
+    /// host's device. Devices beyond the last log have none.
     pub logs: Vec<FileLog>,
-    /// A worse network before frames from the nic reach the engine.
+    /// Impairs frames from the nic before they reach the engine.
     pub impair_nic: Option<Impairment>,
-    /// A worse network before frames from a host reach the worker.
+    /// Impairs frames from a host before they reach the worker.
     pub impair_host: Option<Impairment>,
 }
 
-/// The sink of a live device. One type whether it has a log or not, so that the worker and the host are compiled once.
+/// The sink of a live device. The type is the same with and without a log, so that worker and host are
+/// compiled once.
 pub(super) type LiveSink = TracedSink<DeviceSink, FileLog, Clock>;
 pub(super) type Ends = Duplex<DeviceSource, LiveSink>;
 type Clock = fn() -> Instant;
 
-/// The ends of a device, with a log of what it gives and takes.
+/// Returns source and sink of a device, with an optional log of the packets in both directions.
 pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> Ends {
     let sink = TracedSink::new(sink, log.clone(), clock::now as Clock);
     let source = match log {
@@ -41,7 +42,7 @@ pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> End
     Duplex { source, sink }
 }
 
-/// Puts a worse network and a log around a device that has neither.
+/// Adds an impairment and a log to a device that has neither.
 pub(super) fn wrap(device: Ends, impairment: Option<Impairment>, log: Option<FileLog>) -> Ends {
     let impairment = impairment.unwrap_or_else(Impairment::transparent);
     let impaired = ImpairedSource::new(device.source, impairment, clock::now as Clock);
@@ -49,7 +50,7 @@ pub(super) fn wrap(device: Ends, impairment: Option<Impairment>, log: Option<Fil
     Duplex { source: Box::new(traced), sink: device.sink.with_log(log) }
 }
 
-/// A line for the user from the log or the device, at most once each.
+/// Returns a line for the user from the log or the device, each line once; `None` if there is none.
 pub(super) fn notice(sink: &mut LiveSink) -> Option<String> {
     let own = sink.log().and_then(PacketLog::take_notice);
     own.or_else(|| sink.inner_mut().take_notice())

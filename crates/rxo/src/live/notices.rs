@@ -1,4 +1,4 @@
-//! The lines that the user should see: alarms, changes of coalescing, and what devices have to say.
+//! Notices: the lines that the user should see: alarms, changes of coalescing, and messages of devices.
 
 use std::iter::from_fn;
 
@@ -8,16 +8,16 @@ use super::station::{Event, Observer};
 use super::switched::Switched;
 use crate::worker::{Readings, Report};
 
-/// What has been said.
+/// The lines that were already reported.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     alarm: Alarm,
-    /// For the host, or for each guest.
+    /// The state of coalescing that was reported, for the host or for each guest.
     switched: Vec<Switched>,
 }
 
 impl Notices {
-    /// Gives `observe` the lines that are due, and the reading if it is due.
+    /// Passes the lines that are due to `observe`, and the reading if it is due.
     pub(super) fn report(
         &mut self,
         Report { reading: readings, is_due, nic_sink, host_sinks }: Report<'_, LiveSink, LiveSink>,
@@ -32,7 +32,7 @@ impl Notices {
         }
     }
 
-    /// Gives `observe` the lines that have not been said, at the end.
+    /// Passes lines that were not reported yet to `observe`, at the end.
     pub(super) fn last<'k>(
         &mut self,
         totals: &Readings,

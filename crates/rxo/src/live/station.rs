@@ -1,4 +1,4 @@
-//! A station: the devices of a run, what is around them, and the workers between them.
+//! Station: the devices of a run, the middleware around them, and the workers between them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -16,28 +16,28 @@ use crate::desk::Desk;
 use crate::switch::Switch;
 use crate::worker::{Guests, Misfit, Pause, Question, Readings, Report, Worker, WorkerConfig};
 
-/// The argument of an observer of a run.
+/// An event of a run, for its observer.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The counters, once in an interval.
+    /// The counters, once per interval.
     Reading(&'a Readings),
-    /// One line that the user should see once.
+    /// A line that the user should see, each line once.
     Notice(String),
 }
 
-/// How a run ended.
+/// The result of a run that has ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// All counters at the end.
+    /// The counters at the end.
     pub totals: Readings,
-    /// The failure that ended it; `Ok` if it was stopped.
+    /// The failure that ended the run; `Ok` if it was stopped.
     pub result: Result<(), DeviceError>,
 }
 
 /// The devices of a run and the configuration of its workers.
 ///
 /// # Examples
-/// Until another thread sets `stop`:
+/// Runs until another thread sets `stop`:
 /// ```no_run
 /// use std::sync::atomic::AtomicBool;
 ///
@@ -59,39 +59,39 @@ pub struct Station {
     config: WorkerConfig,
 }
 
-/// What a card does beside moving frames.
+/// The settings of a network card, beyond moving frames.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// Whether it validates the checksums of frames for the guest.
+    /// Whether the card validates the checksums of frames for the guest.
     pub validates: bool,
-    /// Whether it expands ACK templates of the guest. Its device must offer that.
+    /// Whether the card expands ACK templates of the guest. Its device must offer that.
     pub expands: bool,
-    /// Time between two calls of the observer with readings, at least 1 ms; `None` for no calls.
+    /// The interval between two readings for the observer, at least 1 ms; `None` for no readings.
     pub report_every: Option<Duration>,
-    /// Where it is asked while it runs.
+    /// The desk at which other threads ask the card questions while it runs.
     pub desk: Option<Desk<Question>>,
-    /// Where it counts its turns, as in [`WorkerConfig::turns`].
+    /// The counter of the card's turns, as in [`WorkerConfig::turns`].
     pub turns: Option<&'static AtomicU64>,
 }
 
 #[derive(Debug)]
 enum Hosts {
     One(Box<Ends>),
-    /// Those behind a switch.
+    /// The guests behind a switch.
     Guests(Box<Switch>, Vec<Ends>),
 }
 
 impl Station {
-    /// Makes a station between a nic and a host.
+    /// Creates a station between a nic and a host.
     #[must_use]
     pub fn new(nic: Device, host: Device, config: WorkerConfig) -> Self {
         Self { nic: ends(nic, None), hosts: Hosts::One(Box::new(ends(host, None))), config }
     }
 
-    /// Makes a station that plays a network card between a wire and a guest. What the peers leave to their devices is done
-    /// here: in both directions GSO frames of TCP are segmented and partial checksums completed; ACK templates of the
-    /// guest are expanded. Nothing is coalesced, and nothing is dropped but what a ring cannot hold and what says that it
-    /// is a template and is none.
+    /// Creates a station that acts as a network card between a wire and a guest. It does the work that the
+    /// peers leave to their devices: in both directions it segments GSO frames of TCP and completes partial
+    /// checksums; it expands ACK templates of the guest. It coalesces nothing. It drops only packets that
+    /// exceed a ring, and invalid ACK templates.
     #[must_use]
     pub fn card(wire: Device, guest: Device, card: Card) -> Self {
         let config = WorkerConfig {
@@ -103,13 +103,13 @@ impl Station {
             ..WorkerConfig::new(Policy::none())
         };
         let from_wire = on_wire(wire.source, card.validates, None);
-        // The peer's own card validates what it gets.
+        // The peer's own card validates the frames that it receives.
         let expand = card.expands.then_some(expand_packed as Expand);
         let guest = Device { source: on_wire(guest.source, false, expand), ..guest };
         Self::new(Device { source: from_wire, ..wire }, guest, config)
     }
 
-    /// Makes a station with a switch between a nic and guests. Its port 0 is the nic's.
+    /// Creates a station with a switch between a nic and guests. Port 0 of the switch is the nic's.
     ///
     /// # Examples
     /// ```no_run
@@ -140,7 +140,7 @@ impl Station {
         Self { nic: ends(nic, None), hosts: Hosts::Guests(Box::new(switch), guests), config }
     }
 
-    /// Puts middleware around the devices. It copies every frame once, even if it impairs nothing.
+    /// Adds middleware around the devices. Each frame is then copied once, even if nothing is impaired.
     #[must_use]
     pub fn through(self, middleware: Middleware) -> Self {
         let Middleware { logs, impair_nic, impair_host } = middleware;
@@ -159,7 +159,8 @@ impl Station {
     /// Runs the workers on this thread until `stop` is set or a device fails.
     ///
     /// # Errors
-    /// [`Misfit`] before the first frame is taken; a device's later failure is in the [`Outcome`], beside the totals.
+    /// [`Misfit`] before the first frame is received; a later failure of a device is in the [`Outcome`],
+    /// together with the totals.
     pub fn run(
         self,
         stop: &AtomicBool,
@@ -168,11 +169,11 @@ impl Station {
         self.run_observed(stop, &mut observe)
     }
 
-    /// Runs as [`Station::run`] says. It is compiled here, once, and not again for each caller's closure, which would bring
-    /// the worker and the engine along.
+    /// Does the work of [`Station::run`]. Compiled once, here, and not again for each caller's closure, which
+    /// would include the worker and the engine.
     fn run_observed(self, stop: &AtomicBool, observe: Observer<'_>) -> Result<Outcome, Misfit> {
         let Self { nic, hosts, config } = self;
-        // Notices are asked for even if no readings are wanted, or few.
+        // Notices are collected even if no readings are wanted, or only few.
         let config = WorkerConfig { look_every: Some(NOTICES_EVERY), ..config };
         let (mut waiter, mut notices) = (SystemWaiter::new(), Notices::default());
         match hosts {
@@ -199,8 +200,8 @@ impl Station {
     }
 }
 
-/// An observer of a run.
+/// A closure that observes the events of a run.
 pub(super) type Observer<'o> = &'o mut dyn FnMut(Event<'_>);
 
-/// How often the devices are asked for notices, at least.
+/// The longest interval between two checks of the devices for notices.
 const NOTICES_EVERY: Duration = Duration::from_secs(1);

@@ -1,11 +1,11 @@
-//! The lines that tell the user that coalescing has switched itself off or on.
+//! Switched: the lines that tell the user that coalescing has switched itself off or on.
 //!
-//! It is separate so that its contract can be tested: a line for each change, and none for a probe that changes nothing.
-//! The worker bounds how often it changes.
+//! Separate so that its contract can be tested: one line for each change, and none for a probe that changes
+//! nothing. The worker limits how often coalescing changes.
 
 use crate::worker::Coalescing;
 
-/// What has been said.
+/// The numbers of changes that were reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switched {
     off: u64,
@@ -13,7 +13,7 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    /// The line that is due, if there is one.
+    /// Returns the line that is due; `None` if there is none.
     pub(super) fn line(&mut self, now: &Coalescing) -> Option<&'static str> {
         let before = *self;
         *self = Self { off: now.switched_off, on: now.switched_on };

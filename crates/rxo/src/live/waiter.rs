@@ -1,4 +1,4 @@
-//! Real time.
+//! Waiter for real time: waits on descriptors.
 
 use std::io;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use rxo_frame::Instant;
 use crate::switch::MAX_PORTS;
 use crate::worker::{Awake, Waiter, Wanted};
 
-/// Waits on descriptors and reads the system's clocks, for the thread that made it.
+/// Waits on descriptors and reads the system's clocks, for the thread that created it.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemWaiter {
-    /// How long each wait takes; `None` waits on the descriptors.
+    /// The length of each wait; `None` waits on the descriptors.
     pub(super) rest: Option<Duration>,
 }
 
 impl SystemWaiter {
-    /// Makes a waiter. From then on short waits of this thread end on time.
+    /// Creates a waiter. From then on, short waits of this thread end on time.
     #[must_use]
     pub fn new() -> Self {
         wait::use_precise_timers();
         Self { rest: None }
     }
 
-    /// Makes a waiter that waits on nothing: it lets frames gather for `time` whenever there are none. For
-    /// measurements of what frames cost, in which turns that find none must be rare.
+    /// Creates a waiter that waits on no descriptor: whenever there are no frames, it lets frames accumulate
+    /// for `time`. For measurements of the cost of frames, in which turns without frames must be rare.
     #[must_use]
     pub fn resting(time: Duration) -> Self {
         let mut waiter = Self::new();

@@ -1,4 +1,4 @@
-//! What a switch reads of a frame: both addresses and the outer VLAN tag.
+//! Header of a frame, as far as a switch reads it: both addresses and the outer VLAN tag.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,21 +6,21 @@ use std::str::FromStr;
 use rxo_frame::Frame;
 use rxo_wire::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES};
 
-/// A link-layer address.
+/// An Ethernet address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// No address.
+    /// The address of all zeros, which no device has.
     pub const ZERO: Self = Self([0; 6]);
 
-    /// Whether it names several devices: broadcast or multicast.
+    /// Returns `true` for a group address: broadcast or multicast.
     #[must_use]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether frames to it stay on their link (IEEE 802.1Q, table 8-1).
+    /// Returns `true` if frames to this address must stay on their link (IEEE 802.1Q, table 8-1).
     #[must_use]
     pub const fn is_link_local(self) -> bool {
         matches!(self.0, [0x01, 0x80, 0xc2, 0, 0, 0..=0x0f])
@@ -34,7 +34,7 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// Not an address such as `52:54:00:00:00:02`.
+/// The error for text that is not an address such as `52:54:00:00:00:02`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadMacAddress;
 
@@ -54,14 +54,14 @@ impl FromStr for MacAddress {
     }
 }
 
-/// The part of a frame that decides where it goes.
+/// The fields of a frame that decide its destination ports.
 pub(super) struct Header {
     pub(super) destination: MacAddress,
     pub(super) source: MacAddress,
-    /// The identifier in its outer tag; 0 without a tag.
+    /// The VLAN identifier in the outer tag; 0 without a tag.
     pub(super) vlan: u16,
-    /// Whether a tag follows behind an outer tag with a priority only. Whoever removes that one, as Linux
-    /// does, takes the frame for one of the inner tag's VLAN.
+    /// `true` if a second tag follows an outer tag that contains only a priority. A receiver that removes the
+    /// outer tag, as Linux does, assigns the frame to the inner tag's VLAN.
     pub(super) hides_tag: bool,
 }
 
@@ -69,7 +69,7 @@ const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 const IDENTIFIER: u16 = 0x0fff;
 
 impl Header {
-    /// `None` for a frame that is too short.
+    /// Parses the header; `None` if the frame is too short.
     pub(super) fn read<B: AsRef<[u8]>>(frame: &Frame<B>) -> Option<Self> {
         let bytes = frame.bytes();
         let (destination, rest) = bytes.split_first_chunk()?;
@@ -87,7 +87,8 @@ impl Header {
     }
 }
 
-/// The identifier of a tag at the front of `rest`, and what is behind it; 0 and nothing if there is no tag.
+/// Returns the VLAN identifier of a tag at the start of `rest`, and the bytes after the tag; 0 and an empty
+/// slice without a tag. `None` if the frame is too short.
 fn tag_in(rest: &[u8], frame_bytes: usize) -> Option<(u16, &[u8])> {
     if !begins_with_tag(rest) {
         return (rest.len() >= 2).then_some((0, &[]));
@@ -101,7 +102,8 @@ fn begins_with_tag(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|ethertype| TAG_TYPES.contains(&u16::from_be_bytes(*ethertype)))
 }
 
-/// The contents of the outer tag in a frame's bytes: priority, drop eligibility, identifier.
+/// Returns the contents of the outer tag in a frame's bytes: priority, drop eligibility, identifier. `None`
+/// without a tag.
 pub(super) fn tag_in_bytes(bytes: &[u8]) -> Option<u16> {
     let (ethertype, rest) = bytes.get(ADDRESSES_BYTES..)?.split_first_chunk()?;
     let tci = u16::from_be_bytes(*rest.first_chunk()?);

@@ -1,16 +1,14 @@
-//! A learning switch: which ports a frame leaves by.
+//! Learning switch: decides by which ports a frame leaves.
 //!
-//! It stands between a nic and several guests, before the engines: each guest has an engine of its own
-//! behind its port, so that one guest's polls decide nothing for another. It is separate from the worker
-//! because it is a decision without input or output: the addresses of a frame and the time go in, ports
-//! come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no
-//! spanning tree.
+//! The switch is between a nic and several guests, before the engines: each guest has its own engine behind
+//! its port, so that one guest's polls do not affect another. Separate from the worker because it decides
+//! without input or output: the addresses of a frame and the time go in, ports come out. It learns source
+//! addresses and supports VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no spanning tree.
 //!
 //! # Contract
-//! No input or output, no clock: time is an argument. The table of addresses is bounded for each
-//! port: one that has sent from too many learns no new ones, and leaves the room of other ports alone. Frames
-//! for an unknown address go to all ports of their VLAN. Nothing panics,
-//! whatever the bytes.
+//! No input or output, no clock: time is an argument. The address table is bounded for each port: a port that
+//! has sent from too many addresses learns no more, and takes no space from other ports. Frames for an
+//! unknown address go to all ports of their VLAN. No bytes cause a panic.
 
 mod header;
 mod port;
@@ -32,9 +30,10 @@ use table::{Learned, Table};
 /// The settings of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
-    /// The most addresses that it learns at a port that is not fixed to one.
+    /// The most addresses that the switch learns at a port without a fixed address.
     pub most_addresses: usize,
-    /// How long an address is remembered after its last frame. IEEE 802.1Q, table 8-6, recommends 300 s.
+    /// The time for which an address is remembered after its last frame. IEEE 802.1Q, table 8-6, recommends
+    /// 300 s.
     pub ageing: Duration,
 }
 
@@ -44,44 +43,46 @@ impl Default for SwitchOptions {
     }
 }
 
-/// Where a frame goes.
+/// The decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
-    /// To these ports, never back to its own; empty if no other port carries its VLAN.
+    /// Forward the frame to these ports, never to the one it came from. Empty if no other port carries its
+    /// VLAN.
     To(PortSet),
-    /// Nowhere.
+    /// Drop the frame, for this reason.
     Drop(DropReason),
 }
 
 reasons! {
-    /// Why a switch drops a frame.
+    /// The reason why a switch drops a frame.
     DropReason {
-        /// It is too short to have addresses and a type, or a tag and a type.
+        /// The frame is too short for addresses and a type, or for a tag and a type.
         Truncated => "truncated",
-        /// Its source is a group address, or zero.
+        /// The source is a group address, or zero.
         BadSource => "bad_source",
-        /// Its source is not the address that its port is fixed to, or is that of another fixed port.
+        /// The source differs from the fixed address of its port, or equals the fixed address of another
+        /// port.
         ForeignSource => "foreign_source",
-        /// Its port does not carry its VLAN.
+        /// The port does not carry the frame's VLAN.
         ForeignVlan => "foreign_vlan",
-        /// Its destination is reserved for the link itself (pause frames, spanning tree, LLDP).
+        /// The destination is reserved for the link itself (pause frames, spanning tree, LLDP).
         LinkLocal => "link_local",
-        /// Its destination is behind the port that it came from.
+        /// The destination is behind the port that the frame came from.
         SamePort => "same_port",
     }
 }
 
 rxo_frame::counters! {
-    /// What a switch did since it was made.
+    /// Counters of a switch since it was created.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SwitchCounters {
         /// Frames for one known port.
         pub forwarded: u64,
-        /// Frames for a group or an unknown address, each counted once.
+        /// Frames for a group or an unknown address; each frame counts once.
         pub flooded: u64,
-        /// Addresses learned, again after they were forgotten.
+        /// Addresses that were learned, including those learned again after they had expired.
         pub learned: u64,
-        /// Addresses that were seen at another port than before.
+        /// Addresses that appeared at another port than before.
         pub moved: u64,
         /// Frames whose source was not learned because their port had too many.
         pub not_learned: u64,
@@ -90,32 +91,32 @@ rxo_frame::counters! {
 }
 
 impl SwitchCounters {
-    /// Frames dropped for this reason.
+    /// Returns the number of frames dropped for this reason.
     #[must_use]
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
-    /// All frames: forwarded, flooded or dropped.
+    /// Returns the number of all frames: forwarded, flooded or dropped.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.forwarded + self.flooded + self.dropped.iter().sum::<u64>()
     }
 
-    /// The counts since `earlier`, of the same switch.
+    /// Returns the difference from `earlier` counters of the same switch.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         self.zip_with(earlier, u64::sub)
     }
 
-    /// The sum of the counts of two switches that ran one after the other.
+    /// Returns the sum of the counters of two switches that ran one after the other.
     #[must_use]
     pub fn plus(&self, later: &Self) -> Self {
         self.zip_with(later, u64::add)
     }
 }
 
-/// The switch.
+/// A learning switch with VLANs.
 #[derive(Debug)]
 pub struct Switch {
     ports: Vec<PortSettings>,
@@ -124,12 +125,11 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Makes a switch; the first of `ports` is [`Port`] 0. Allocates the
-    /// table.
+    /// Creates a switch; the first of `ports` is [`Port`] 0. Allocates the table.
     ///
     /// # Errors
-    /// [`SwitchError`] if there are too many ports, a VLAN is out of range, or two ports of a VLAN are
-    /// fixed to one address.
+    /// [`SwitchError`] if there are too many ports, a VLAN is out of range, an address is invalid, or two
+    /// ports of a VLAN are fixed to the same address.
     ///
     /// # Examples
     /// ```
@@ -145,9 +145,9 @@ impl Switch {
         Ok(Self { ports, table, counters: SwitchCounters::default() })
     }
 
-    /// Decides where a frame that came in at `from` at the time `now` goes, and learns its source.
-    /// O(1), except that the table is searched for aged addresses, at most once a second, for a
-    /// port that has too many.
+    /// Decides about a frame that arrived by port `from` at time `now`, and learns its source address. O(1),
+    /// except that for a port with too many addresses the table is searched for expired ones, at most once
+    /// per second.
     ///
     /// # Panics
     /// If the switch has no port `from`.
@@ -166,8 +166,8 @@ impl Switch {
         }
     }
 
-    /// The VLAN of a frame that came in at `from`, 0 for none. It leaves an access port without a tag,
-    /// and a trunk with this one.
+    /// Returns the VLAN of a frame that arrived by port `from`, 0 for none. The frame leaves by an access
+    /// port without a tag, and by a trunk with the tag of this VLAN.
     ///
     /// # Errors
     /// If the frame is too short, or the port does not carry its VLAN.
@@ -179,25 +179,25 @@ impl Switch {
         self.settings(from).vlan_in(&header).ok_or(DropReason::ForeignVlan)
     }
 
-    /// What it did so far.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &SwitchCounters {
         &self.counters
     }
 
-    /// How many addresses it has learned. Aged ones count until they are looked up or replaced.
+    /// Returns the number of learned addresses. An expired address counts until it is looked up or replaced.
     #[must_use]
     pub fn address_count(&self) -> usize {
         self.table.len()
     }
 
-    /// Number of ports.
+    /// Returns the number of ports.
     #[must_use]
     pub const fn port_count(&self) -> usize {
         self.ports.len()
     }
 
-    /// Forgets what it learned at `port`, because its device is gone or another one is there.
+    /// Forgets the addresses learned at `port`, because its device is gone or was replaced.
     pub fn forget(&mut self, port: Port) {
         self.table.forget(port);
     }
@@ -258,13 +258,13 @@ impl Switch {
         self.find_fixed(address.0, address.1).or_else(|| self.table.find(address, now))
     }
 
-    /// The port of this VLAN that is fixed to an address.
+    /// Returns the port of this VLAN that is fixed to `address`.
     fn find_fixed(&self, vlan: u16, address: MacAddress) -> Option<Port> {
         let is_it = |port: &PortSettings| port.fixed == Some(address) && port.vlans.carry(vlan);
         self.ports.iter().position(is_it).map(Port::nth)
     }
 
-    /// The ports of a VLAN for which `is_meant` is true.
+    /// Returns the ports of a VLAN for which `is_meant` is true.
     fn members(&self, vlan: u16, is_meant: impl Fn(&PortSettings) -> bool) -> PortSet {
         let ports = self.ports.iter().enumerate();
         ports

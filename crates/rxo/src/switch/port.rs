@@ -1,21 +1,21 @@
-//! Ports: their settings, and sets of them.
+//! Ports of a switch, their settings, and sets of ports.
 
 use std::fmt;
 
 use super::MacAddress;
 use super::header::Header;
 
-/// The most ports of a switch.
+/// The largest number of ports of a switch.
 pub const MAX_PORTS: usize = 64;
 /// The largest VLAN identifier (IEEE 802.1Q, table 9-2).
 const MAX_VLAN: u16 = 4_094;
 
-/// A port, by its number from 0 on.
+/// A port of a switch, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(u8);
 
 impl Port {
-    /// The port with this number.
+    /// Creates the port with this number.
     ///
     /// # Panics
     /// If `number` is not below [`MAX_PORTS`].
@@ -25,39 +25,40 @@ impl Port {
         Self(number as u8)
     }
 
-    /// Its number.
+    /// Returns the port's number.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The port with a number that is known to be below [`MAX_PORTS`].
+    /// Creates the port with a number that is known to be below [`MAX_PORTS`].
     pub(super) const fn nth(index: usize) -> Self {
         Self(index as u8)
     }
 }
 
-/// What a port carries.
+/// The settings of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSettings {
-    /// Its VLANs.
+    /// The VLANs that the port carries.
     pub vlans: Vlans,
-    /// The only address behind it. Frames from another are dropped, and frames for an unknown address do
-    /// not leave by it. `None` for a port that learns.
+    /// The only address behind the port: frames from another address are dropped, and frames for an unknown
+    /// address do not leave by this port. `None` for a port that learns addresses.
     pub fixed: Option<MacAddress>,
 }
 
 /// The VLANs that a port carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vlans {
-    /// All, each frame with its tag; frames without a tag too.
+    /// All VLANs; each frame keeps its tag, and frames without a tag pass too (a trunk).
     All,
-    /// One, whose frames have no tag on this port; 0 for the frames that have none anywhere.
+    /// One VLAN, whose frames have no tag on this port (an access port); 0 means frames that have no tag on
+    /// any port.
     Only(u16),
 }
 
 impl Vlans {
-    /// Whether frames of this VLAN leave by the port.
+    /// Returns `true` if frames of this VLAN may leave by the port.
     #[must_use]
     pub fn carry(self, vlan: u16) -> bool {
         match self {
@@ -68,8 +69,8 @@ impl Vlans {
 }
 
 impl PortSettings {
-    /// The VLAN of a frame that comes in with this header; `None` if the port does not carry it. A tag of
-    /// VLAN 0 has a priority only (IEEE 802.1Q, table 9-2).
+    /// Returns the VLAN of a frame that arrives with this header; `None` if the port does not carry it. A tag
+    /// with VLAN 0 contains only a priority (IEEE 802.1Q, table 9-2).
     pub(super) fn vlan_in(&self, header: &Header) -> Option<u16> {
         match self.vlans {
             Vlans::All => Some(header.vlan),
@@ -83,37 +84,37 @@ impl PortSettings {
 pub struct PortSet(u64);
 
 impl PortSet {
-    /// The set of this port.
+    /// Returns the set that contains only this port.
     #[must_use]
     pub const fn only(port: Port) -> Self {
         Self(1 << port.0)
     }
 
-    /// The set without this port.
+    /// Returns the set without this port.
     #[must_use]
     pub const fn without(self, port: Port) -> Self {
         Self(self.0 & !(1 << port.0))
     }
 
-    /// Whether the port is in it.
+    /// Returns `true` if the set contains the port.
     #[must_use]
     pub const fn contains(self, port: Port) -> bool {
         self.0 & 1 << port.0 != 0
     }
 
-    /// Number of ports in it.
+    /// Returns the number of ports in the set.
     #[must_use]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// The port with the largest number; `None` if the set is empty.
+    /// Returns the port with the largest number; `None` if the set is empty.
     #[must_use]
     pub const fn last(self) -> Option<Port> {
         if self.is_empty() { None } else { Some(Port(63 - self.0.leading_zeros() as u8)) }
     }
 
-    /// Whether no port is in it.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -136,14 +137,14 @@ impl Iterator for PortSet {
     }
 }
 
-/// Why a switch cannot be made.
+/// The reason why a switch cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchError {
-    /// It would have more than [`MAX_PORTS`].
+    /// There are more than [`MAX_PORTS`] ports.
     TooManyPorts(usize),
-    /// No VLAN has this number.
+    /// The VLAN number is out of range.
     Vlan(u16),
-    /// The address of a port cannot be that of a device.
+    /// The fixed address of a port is not an address of a single device.
     Address(MacAddress),
     /// Two ports of one VLAN are fixed to this address.
     SameAddress(MacAddress),
@@ -171,7 +172,7 @@ impl std::error::Error for SwitchError {}
 /// Checks that a switch can have these ports.
 ///
 /// # Errors
-/// [`SwitchError`] names the first thing that is wrong.
+/// [`SwitchError`] with the first fault.
 pub(super) fn check(ports: &[PortSettings]) -> Result<(), SwitchError> {
     if ports.len() > MAX_PORTS {
         return Err(SwitchError::TooManyPorts(ports.len()));

@@ -1,8 +1,8 @@
-//! The addresses that were learned: bounded for each port, and forgotten with time.
+//! Table of learned addresses, bounded for each port, whose entries expire.
 //!
-//! A port with as many addresses as it may have learns no more, and takes no room from other ports. An aged
-//! address is not found, but keeps its place until the port needs it: then the table is searched for aged
-//! addresses, at most once a second, so that a sender of many addresses costs little.
+//! A port with its maximum of addresses learns no more, and takes no space from other ports. An expired
+//! address is not found, but keeps its entry until the port needs it: then the table is searched for expired
+//! addresses, at most once per second, so that a sender with many addresses costs little.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use rxo_frame::Instant;
 
 use super::{MacAddress, Port, SwitchOptions};
 
-/// Between two searches for aged addresses.
+/// The shortest time between two searches for expired addresses.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Table {
-    /// By VLAN and address. The hash is keyed at random, so senders cannot make collisions.
+    /// The entries by VLAN and address. The hash is keyed at random, so senders cannot cause collisions.
     places: HashMap<(u16, MacAddress), Place>,
-    /// How many addresses each port has, and may have.
+    /// The number of addresses of each port.
     counts: Vec<usize>,
     most: usize,
     ageing: Duration,
@@ -31,16 +31,17 @@ struct Place {
     seen_at: Instant,
 }
 
-/// What became of an address.
+/// The outcome of learning an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
-    /// It was known at this port.
+    /// The address was known at this port.
     Known,
-    /// It was not known.
+    /// The address was not known.
     New,
-    /// It was known at another port.
+    /// The address was known at another port.
     Moved,
-    /// It was not known at this port, which has no room for it. It is forgotten if it was known elsewhere.
+    /// The address was not known at this port, which has its maximum. If another port had it, that entry is
+    /// removed.
     Full,
 }
 
@@ -59,7 +60,7 @@ impl Table {
         self.places.len()
     }
 
-    /// A frame from this address came in at `port`.
+    /// Records that a frame from this address arrived by `port` at time `now`.
     pub(super) fn learn(
         &mut self,
         address: (u16, MacAddress),
@@ -86,7 +87,7 @@ impl Table {
         }
     }
 
-    /// The port behind which an address is.
+    /// Returns the port behind which an address is; `None` if it is unknown or expired.
     pub(super) fn find(&mut self, address: (u16, MacAddress), now: Instant) -> Option<Port> {
         let place = *self.places.get(&address)?;
         if is_aged(place.seen_at, self.ageing, now) {

@@ -1,4 +1,4 @@
-//! How a frame's VLAN tag changes between two ports (IEEE 802.1Q, clause 8.6).
+//! Tagging: changes a frame's VLAN tag between two ports (IEEE 802.1Q, clause 8.6).
 
 use std::num::NonZeroU16;
 
@@ -8,23 +8,23 @@ use rxo_wire::VLAN_TAG_BYTES;
 use super::header::tag_in_bytes;
 use super::{Port, Switch, Vlans};
 
-/// The tag that a frame leaves with.
+/// The change to a frame's tag before it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagging {
-    /// Whether the tag in the bytes goes.
+    /// `true` if the tag in the frame's bytes must be removed.
     pub strips: bool,
-    /// The tag beside the bytes.
+    /// The tag in the frame's metadata; `None` for no tag.
     pub tag: Option<VlanTag>,
 }
 
-/// Where the tag begins: behind both addresses.
+/// The offset of a tag in the bytes, after both addresses.
 const TAG_AT: usize = 12;
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).unwrap();
 const PRIORITY: u16 = 0xf000;
 
 impl Switch {
-    /// The tag with which a frame that came in at `from` leaves by `to`. An access port sends no tag, and a
-    /// trunk sends that of the frame's VLAN. Priority and drop eligibility stay.
+    /// Returns the tag with which a frame that arrived by `from` leaves by `to`. An access port sends no tag;
+    /// a trunk sends the tag of the frame's VLAN. Priority and drop eligibility are preserved.
     ///
     /// # Panics
     /// If the switch has no port `from` or `to`.
@@ -45,7 +45,7 @@ impl Switch {
 }
 
 impl Tagging {
-    /// A copy of `frame`, with the tag that it leaves with.
+    /// Copies `frame`, with the tag that it leaves with.
     pub(crate) fn copy<B: AsRef<[u8]>>(self, frame: &Frame<B>) -> Frame<Vec<u8>> {
         let (bytes, vlan) = (frame.bytes(), self.tag);
         if !self.strips {
@@ -62,7 +62,7 @@ impl Tagging {
     }
 }
 
-/// The GSO of a frame that is stripped: a tunnel around it begins earlier.
+/// Adapts the GSO description to a frame without its tag: the offsets of a tunnel become smaller.
 fn stripped_gso(gso: Gso) -> Gso {
     let earlier = |at: u8| at.saturating_sub(VLAN_TAG_BYTES as u8);
     let tunnel = gso.tunnel.map(|tunnel| {
@@ -77,7 +77,7 @@ fn stripped_gso(gso: Gso) -> Gso {
     Gso { tunnel, ..gso }
 }
 
-/// A partial checksum of a frame that is stripped.
+/// Adapts a partial checksum to a frame without its tag.
 const fn stripped_checksum(checksum: ChecksumStatus) -> ChecksumStatus {
     match checksum {
         ChecksumStatus::Partial { start, offset } => {

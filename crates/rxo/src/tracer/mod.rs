@@ -1,8 +1,8 @@
-//! Tracer: writes packets to one capture file, from any number of places that they pass.
+//! Tracer: logs packets to one capture file, from any number of points.
 //!
-//! It is the [`PacketLog`] of traced sources and sinks. Contract: it cannot fail the traffic. It counts
-//! packets that it could not write and reports the first of them. After an error of the system it writes
-//! nothing more.
+//! A trace point is the [`PacketLog`] of traced sources and sinks. Contract: tracing cannot disturb the
+//! traffic. Packets that could not be written are counted, and the first is reported. After a system error
+//! nothing more is written.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,27 +12,27 @@ use rxo_capture::{CaptureWriter, Interface, LinkType, Packet, WriteError};
 use rxo_device::middleware::{Direction, PacketLog};
 use rxo_frame::{Gather, Instant, LinkKind, VlanTag};
 
-/// A capture that is being written. A clone is another handle on the same file, for any thread.
+/// A capture file that is being written. Clones write to the same file, from any thread.
 ///
-/// Packets are written as they pass: an aggregate is one packet, and a partial checksum is partial in the
-/// file. A VLAN tag beside the bytes is inserted into them.
+/// Packets are written as they pass: an aggregate is one packet, and a partial checksum stays partial in the
+/// file. A VLAN tag in the metadata is inserted into the bytes.
 #[derive(Debug)]
 pub struct Tracer<W: Write> {
     shared: Arc<Mutex<Shared<W>>>,
-    /// Time of the frames' clock at zero, since 1970 UTC.
+    /// The time since 1970 UTC at which the frames' clock was zero.
     epoch: Duration,
 }
 
-/// Totals of a tracer.
+/// Counters of a tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerCounters {
-    /// Packets written, to the file or to its buffer.
+    /// Packets written to the file or to its buffer.
     pub written: u64,
     /// Packets that could not be written.
     pub unwritten: u64,
 }
 
-/// One of the places that a tracer writes for. It is an interface in the capture.
+/// A point whose packets a tracer logs. It appears as an interface in the capture file.
 #[derive(Debug)]
 pub struct TracePoint<W: Write> {
     tracer: Tracer<W>,
@@ -43,7 +43,7 @@ pub struct TracePoint<W: Write> {
 struct Shared<W: Write> {
     file: File<W>,
     counters: TracerCounters,
-    /// The line for the user about the first packet that was not written.
+    /// The line for the user about the first packet that could not be written.
     notice: Option<String>,
 }
 
@@ -55,7 +55,7 @@ enum File<W: Write> {
 }
 
 impl<W: Write> Tracer<W> {
-    /// Begins a pcapng file that names `application` as its writer. `epoch` is the time since 1970 UTC at
+    /// Starts a pcapng file that names `application` as its writer. `epoch` is the time since 1970 UTC at
     /// which the frames' clock was zero.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl<W: Write> Tracer<W> {
         Ok(Self { shared: Arc::new(Mutex::new(shared)), epoch })
     }
 
-    /// Adds a place to the file, with a name, for packets that begin with `link`.
+    /// Adds a trace point with a name, for packets with the link layer `link`.
     ///
     /// # Errors
     /// If the output cannot be written, or the file is finished.
@@ -101,22 +101,22 @@ impl<W: Write> Tracer<W> {
         Ok(TracePoint { tracer: self.clone(), interface })
     }
 
-    /// Totals so far.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> TracerCounters {
         self.lock().counters
     }
 
-    /// One line that the user should see, once; `None` if there is nothing new to say.
+    /// Returns a line that the user should see, each line once; `None` if there is none.
     #[must_use]
     pub fn take_notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
 
-    /// Writes the rest and returns the output. Packets that pass later count as not written.
+    /// Writes the remaining data and returns the output. Packets that pass later count as not written.
     ///
     /// # Errors
-    /// The error of the system that ended the file, or `UnknownInterface` if it was finished before.
+    /// The system error that ended the file, or `UnknownInterface` if the file was finished before.
     pub fn finish(&self) -> Result<W, WriteError> {
         match std::mem::replace(&mut self.lock().file, File::Finished) {
             File::Open(file) => file.finish(),
@@ -126,7 +126,7 @@ impl<W: Write> Tracer<W> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared<W>> {
-        // No operation leaves the state half changed when it panics.
+        // No operation leaves the state half changed if it panics.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,7 +144,7 @@ impl<W: Write> Clone for TracePoint<W> {
 }
 
 impl<W: Write> TracePoint<W> {
-    /// The tracer that it is a point of.
+    /// Returns the tracer to which this point belongs.
     #[must_use]
     pub const fn tracer(&self) -> &Tracer<W> {
         &self.tracer
@@ -152,7 +152,7 @@ impl<W: Write> TracePoint<W> {
 }
 
 impl<W: Write> PacketLog for TracePoint<W> {
-    /// Allocates.
+    /// Writes the packet to the capture file. Allocates.
     fn log<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant) {
         let mut pieces = Vec::new();
         packet.for_each_slice(|slice| pieces.push(slice));
@@ -199,7 +199,8 @@ impl<W: Write> Shared<W> {
             self.notice = Some(format!("packets are missing in the capture: {error}"));
         }
         self.counters.unwritten += 1;
-        // Only this packet is too long; but after an error of the system the file is cut.
+        // An error for a packet that is too long concerns only that packet; after a system error the file is
+        // truncated.
         if matches!(error, WriteError::Io(_)) {
             self.file = File::Failed(error);
         }
@@ -211,7 +212,7 @@ fn tag_bytes(tag: VlanTag) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Inserts a tag where it was on the wire: after the two MAC addresses.
+/// Inserts a tag at its position on the wire: after the two Ethernet addresses.
 fn insert_tag<'a>(pieces: &mut Vec<&'a [u8]>, tag: &'a [u8; 4]) {
     let split = pieces.first().and_then(|first| first.split_at_checked(MAC_ADDRESSES_BYTES));
     if let Some((addresses, rest)) = split {

@@ -1,4 +1,4 @@
-//! What passes is in the file, and the traffic does not notice.
+//! Tests of tracing: packets that pass are in the file, and the traffic is not disturbed.
 
 use std::io::{self, Cursor, Write};
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn frame(bytes: &[u8], nanos: u64) -> Frame<Vec<u8>> {
     Frame::new(bytes.to_vec(), Instant::from_nanos(nanos))
 }
 
-/// Interfaces and records of a finished file.
+/// Returns the interfaces and records of a finished file.
 fn read(file: Vec<u8>) -> (Capture, Vec<Record>) {
     let mut capture = Capture::from_reader("traced", Box::new(Cursor::new(file))).unwrap();
     let mut all = Vec::new();
@@ -68,7 +68,7 @@ fn both_directions_are_written_with_names_and_times() {
     assert_eq!(seen, expected);
 }
 
-/// Takes so many bytes.
+/// A disk with this many bytes of free space.
 struct Disk(usize);
 
 impl Write for Disk {

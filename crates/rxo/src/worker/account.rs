@@ -1,10 +1,12 @@
-//! Account: whether all that arrived at the nic's device was given or counted, and all that was written to it has left.
+//! Account: compares the frames that arrived at the nic's device with those received or counted as lost, and
+//! the packets written to it with those sent.
 //!
-//! It is separate because the two numbers cannot be read at one instant: what has arrived may still wait in the ring. So
-//! what had arrived is asked first, and compared once the ring was found empty after that. Pure but for the devices.
-//! Contract: frames that arrive meanwhile hide a loss, and a later comparison finds it. A frame that a device has counted may
-//! wait in the kernel, where nobody sees it, while the ring is empty; so a loss is what several comparisons in a row find. What
-//! others send by the nic, and GSO frames that the system counts by their segments, hide losses of what leaves.
+//! Separate because the numbers cannot be read at one instant: frames that have arrived may still wait in the
+//! ring. So the count of arrivals is read first, and compared once the ring was found empty after that. Pure
+//! except for the devices. Contract: frames that arrive in between hide a loss, which a later comparison
+//! finds. A frame that a device has counted may wait invisibly in the kernel while the ring is empty; so a
+//! shortage counts as a loss only if several comparisons in a row find it. Packets that other programs send
+//! by the nic, and GSO frames that the system counts as segments, hide losses of sent packets.
 
 use std::time::Duration;
 
@@ -13,21 +15,21 @@ use rxo_frame::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// What had arrived, until it is compared.
+    /// The count of arrivals that waits for its comparison; `None` after it.
     arrived: Option<u64>,
-    /// What the last comparisons found missing.
+    /// The shortages that the last comparisons found, in frames.
     missed: [u64; COMPARISONS - 1],
-    /// Most frames ever found missing.
+    /// The largest loss found so far, in frames.
     pub(super) unaccounted: u64,
 }
 
 impl Account {
-    /// Asks what has arrived.
+    /// Reads the count of arrivals.
     pub(super) fn open(&mut self, source: &mut impl FrameSource) {
         self.arrived = source.arrived();
     }
 
-    /// Compares, after the source was found empty. Costs nothing if nothing was asked since.
+    /// Compares the counts, after the source was found empty. Costs nothing if no count is waiting.
     pub(super) fn settle(&mut self, source: &mut impl FrameSource) {
         let Some(arrived) = self.arrived.take() else { return };
         let SourceCounters { frames, ring_drops, truncated, invalid, .. } = source.counters();
@@ -35,31 +37,31 @@ impl Account {
         let certain = self.missed.iter().fold(missing, |least, &missed| least.min(missed));
         self.missed.rotate_right(1);
         self.missed[0] = missing;
-        // The source is asked last, because that may take long.
+        // `gives_fewer` is called last, because it may take long.
         if certain > self.unaccounted && !source.gives_fewer() {
             self.unaccounted = certain;
         }
     }
 }
 
-/// Comparisons in a row that must find a loss.
+/// The number of comparisons in a row that must find a loss.
 const COMPARISONS: usize = 3;
-/// The account of what leaves by the nic.
+/// The account of packets that leave by the nic.
 #[derive(Debug, Default)]
 pub(super) struct Sendings {
-    /// When it was looked at last.
+    /// The time of the last check.
     looked_at: Option<Instant>,
-    /// What had left when that was first known, less what was written then.
+    /// The difference between packets sent and packets written when both were first known.
     before: Option<u64>,
-    /// What was written at the last looks at which it had grown, the oldest first.
+    /// The counts of written packets at the last checks at which they had grown, oldest first.
     written: [u64; LAG],
-    /// Most packets ever found missing.
+    /// The largest shortage found so far, in packets.
     pub(super) unsent: u64,
 }
 
 impl Sendings {
-    /// Compares what had been written a few looks ago with what has left by now. Looks once a second at most, because it
-    /// asks the system.
+    /// Compares the packets written a few checks ago with those sent by now. Checks at most once per second,
+    /// because that needs a system call.
     pub(super) fn look(&mut self, now: Instant, sink: &mut impl FrameSink) {
         if self.looked_at.is_some_and(|at| now.since(at) < BETWEEN_LOOKS) {
             return;
@@ -76,7 +78,7 @@ impl Sendings {
             self.written = [written; LAG];
             return;
         };
-        // Some drivers count a packet when they send the next.
+        // Some drivers count a packet only when they send the next one.
         if self.written.last() == Some(&written) {
             return;
         }
@@ -87,7 +89,8 @@ impl Sendings {
     }
 }
 
-/// So many looks later at the latest, drivers that read their counters from the card now and then have done so.
+/// The number of checks after which even drivers that read their counters from the card only now and then
+/// have done so.
 const LAG: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(900);
 
@@ -98,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// A device that says what arrived, and what it gave of that.
+    /// A device with given counts of arrivals and of received frames.
     struct Said {
         arrived: Option<u64>,
         counters: SourceCounters,
@@ -138,7 +141,8 @@ mod tests {
         }
     }
 
-    /// What is missing if so many arrived, and the ring was empty when so many had been given.
+    /// Returns the loss found if `arrived` frames have arrived, and `frames` had been received when the ring
+    /// was empty.
     fn missing(arrived: Option<u64>, frames: u64) -> u64 {
         let counters = SourceCounters {
             frames,
@@ -214,14 +218,15 @@ mod tests {
         assert_eq!(account.unaccounted, 0);
     }
 
-    /// What is missing after looks at what was written and what has left.
+    /// Returns the packets found missing after these checks: pairs of packets written and packets sent.
     fn unsent(looks: &[(u64, Option<u64>)]) -> u64 {
         let mut sendings = Sendings::default();
         looks.iter().for_each(|(written, departed)| sendings.compare(*written, *departed));
         sendings.unsent
     }
 
-    /// Looks at which so much was written, and all but `missing` had left; 5,000 had left before.
+    /// Builds checks with these counts written, of which all but `missing` were sent; 5,000 packets had been
+    /// sent before.
     fn looks(written: &[u64], missing: u64) -> Vec<(u64, Option<u64>)> {
         let left = |written: u64| 5_000 + (written - written.min(missing));
         written.iter().map(|&written| (written, Some(left(written)))).collect()
@@ -231,7 +236,7 @@ mod tests {
     fn what_was_written_and_has_not_left_is_missing() {
         let written = [0, 20, 40, 60, 80, 100];
         assert_eq!(unsent(&looks(&written, 0)), 0);
-        // Of the 40 that were written three looks before the last.
+        // Six of the 40 packets that were written three checks before the last are missing.
         let lost = |left| [&looks(&written[..5], 0)[..], &[(100, Some(left))]].concat();
         assert_eq!(unsent(&lost(5_034)), 6);
         assert_eq!(unsent(&lost(5_040)), 0, "the others may be counted later");
@@ -244,7 +249,7 @@ mod tests {
         assert_eq!(unsent(&some_wait), 0);
         let late = [(0, Some(5_000)), (30, Some(5_000)), (30, Some(5_000)), (30, Some(5_000))];
         assert_eq!(unsent(&late), 0, "nothing more was written");
-        // A card whose counters are read every two seconds.
+        // A card whose counters are read only every two seconds.
         let seldom = (0..20).map(|look| (50 * look, Some(5_000 + 50 * (look - look % 2))));
         assert_eq!(unsent(&seldom.collect::<Vec<_>>()), 0);
     }

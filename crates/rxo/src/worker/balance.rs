@@ -1,39 +1,42 @@
-//! Balance: whether each frame that a worker took has left, was dropped for a reason, or is held.
+//! Balance: checks that each frame that a worker received has left, was dropped for a reason, or is held.
 //!
-//! It is separate from the counting, because it must find what the counting misses. Each stage of a worker has counters of
-//! its own: what one stage gave must be what the next one took. Pure: a comparison of two snapshots, each of one instant
-//! between two turns. Contract: of consistent counters nothing is ever found, whatever the traffic.
+//! Separate from the counting, because it must find errors of the counting. Each stage of a worker has its
+//! own counters: frames that leave one stage must enter the next. Pure: compares two snapshots, each taken at
+//! one instant between two turns. Contract: with consistent counters it finds nothing, whatever the traffic.
 
 use rxo_coalesce::Counters;
 use rxo_device::SinkCounters;
 
 rxo_frame::counters! {
-    /// Frames that the counters of a stage do not agree on, missing or too many, by stage.
+    /// Frames by which the counters of two stages disagree, missing or too many, by stage.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Imbalance {
-        /// Between the nic and the engine: frames from the nic are dropped as overload, or taken by the engine.
+        /// Between the nic and the engine: frames from the nic are dropped as overload, or passed to the
+        /// engine.
         pub nic_in: u64,
-        /// In the engine: frames taken are delivered, or held.
+        /// In the engine: frames passed to it are delivered, or held.
         pub engine: u64,
-        /// Between the engine and the host: frames delivered are sent, dropped, or kept until there is room.
+        /// Between the engine and the host: delivered frames are sent, dropped, or kept while the sink is
+        /// full.
         pub host_out: u64,
-        /// Between the host and the nic: likewise; inserted ACKs are added.
+        /// Between the host and the nic: frames are sent, dropped or kept, and inserted ACKs are added.
         pub nic_out: u64,
-        /// In the switch of several guests: frames taken from all ports are forwarded, flooded, or dropped.
+        /// In the switch of several guests: frames from all ports are forwarded, flooded, or dropped.
         pub switch: u64,
     }
 }
 
-/// What went into a stage and what came out of it, at one instant. A direction that does not run has zeros.
+/// The frames that entered a stage, and those that it accounts for, at one instant. Both are zero for a
+/// direction that does not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
-    /// Frames that the stage before gave, and those that were added here.
+    /// Frames that entered from the previous stage, and frames that were added here.
     pub(super) entered: u64,
-    /// Frames that left, were dropped and counted, or wait here.
+    /// Frames that left, were dropped and counted, or are waiting here.
     pub(super) accounted: u64,
 }
 
-/// All stages at one instant.
+/// The counts of all stages at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
     pub(super) nic_in: Stage,
@@ -43,7 +46,7 @@ pub(super) struct Snapshot {
     pub(super) switch: Stage,
 }
 
-/// The last snapshot, and all that was found so far.
+/// The last snapshot, and the sum of all imbalances.
 #[derive(Debug, Default)]
 pub(super) struct Balance {
     last: Snapshot,
@@ -51,17 +54,17 @@ pub(super) struct Balance {
 }
 
 impl Stage {
-    /// A stage before the engine, which drops `dropped` and gives the rest to one that took `taken`.
+    /// Creates the stage before the engine, which drops `dropped` frames and passes on `taken`.
     pub(super) const fn before(entered: u64, dropped: u64, taken: u64) -> Self {
         Self { entered, accounted: dropped + taken }
     }
 
-    /// An engine that holds `held` frames.
+    /// Creates the stage of an engine that holds `held` frames.
     pub(super) fn of_engine(engine: &Counters, held: usize) -> Self {
         Self { entered: engine.frames, accounted: engine.delivered_frames() + held as u64 }
     }
 
-    /// A sink that was given `given` frames and keeps `kept`.
+    /// Creates the stage of a sink that got `given` frames and keeps `kept`.
     pub(super) const fn of_sink(given: u64, sink: &SinkCounters, kept: u64) -> Self {
         Self {
             entered: given + sink.segments_added,
@@ -69,13 +72,13 @@ impl Stage {
         }
     }
 
-    /// Frames missing; negative if there are too many.
+    /// Returns the number of missing frames; negative if there are too many.
     const fn missing(self) -> i64 {
         self.entered.wrapping_sub(self.accounted).cast_signed()
     }
 }
 
-/// The frames on which the stages do not agree, of those that came between two snapshots.
+/// Returns the frames by which the stages disagree, among those that passed between two snapshots.
 fn imbalance(then: &Snapshot, now: &Snapshot) -> Imbalance {
     let between = |of: fn(&Snapshot) -> Stage| {
         of(now).missing().wrapping_sub(of(then).missing()).unsigned_abs()
@@ -90,20 +93,20 @@ fn imbalance(then: &Snapshot, now: &Snapshot) -> Imbalance {
 }
 
 impl Balance {
-    /// Compares `now` with the snapshot before.
+    /// Compares `now` with the previous snapshot.
     pub(super) fn check(&mut self, now: Snapshot) {
         self.found = self.found.zip_with(&imbalance(&self.last, &now), u64::saturating_add);
         self.last = now;
     }
 
-    /// All frames that were found so far.
+    /// Returns the sum of all imbalances found so far.
     pub(super) const fn found(&self) -> Imbalance {
         self.found
     }
 }
 
 impl Imbalance {
-    /// Frames of all stages together.
+    /// Returns the frames of all stages together.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.named().map(|(_, frames)| frames).sum()
@@ -116,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Counters of a worker that counts everything.
+    /// Correct counts of a worker.
     #[derive(Clone, Copy, Debug)]
     struct Books {
         overload: u64,
@@ -126,7 +129,7 @@ mod tests {
         forwarded: [u64; 3],
     }
 
-    /// A number of the books that can be wrong, and the stages that must notice it.
+    /// The number of counts that a test can falsify.
     const NUMBERS: usize = 16;
 
     fn snapshot(books: &Books, wrong: Option<(usize, i64)>) -> Snapshot {
@@ -137,7 +140,7 @@ mod tests {
             right.wrapping_add_signed(off)
         };
         let Books { overload, held, host: [whole, dropped, kept, added], back, forwarded } = *books;
-        // These follow from the others.
+        // These counts follow from the others.
         let delivered = whole + dropped + kept;
         let (sent, taken) = (whole + added, delivered + held);
         let mut sink = SinkCounters::default();
@@ -185,7 +188,7 @@ mod tests {
             let (then, wrong) = (snapshot(&then, None), snapshot(&now, Some((number, by))));
             let found = imbalance(&then, &wrong);
             prop_assert_eq!(found.total(), by.unsigned_abs(), "number {}: {:?}", number, found);
-            // It is noticed once, and a number that is put right is a second mistake.
+            // An error is found once, and correcting the count is a second error.
             let mut balance = Balance::default();
             balance.check(then);
             let before = balance.found().total();

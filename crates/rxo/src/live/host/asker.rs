@@ -1,4 +1,4 @@
-//! Asking a host while it runs: counters, connections, its policy.
+//! Asker: reads counters, connections and the policy of a host while it runs.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use rxo_host::{ConnectionPage, FastSwitches, Handle, Host, HostCounters, HostErr
 
 use crate::desk::{Desk, Reply};
 
-/// Asks a running host. Its answers come between two turns.
+/// Sends questions to a running host, which answers between two turns.
 #[derive(Clone, Debug)]
 pub struct HostAsker {
     desk: Desk<Question>,
     handle: Handle,
 }
 
-/// What a host is asked.
+/// A question to a host.
 #[derive(Debug)]
 pub(super) enum Question {
     Counters(Reply<HostCounters>),
@@ -25,7 +25,7 @@ pub(super) enum Question {
 }
 
 impl Question {
-    /// Answers from `host`, between two turns.
+    /// Answers the question from the state of `host`, between two turns.
     pub(super) fn answer<I, O>(self, host: &mut Host<I, O>)
     where
         I: FrameSource,
@@ -42,36 +42,36 @@ impl Question {
 }
 
 impl HostAsker {
-    /// Asks at `desk`, where the host of `handle` answers.
+    /// Creates an asker for the host of `handle`, which answers at `desk`.
     pub(super) const fn new(desk: Desk<Question>, handle: Handle) -> Self {
         Self { desk, handle }
     }
 
-    /// Its counters; `None` if it has ended, as in the functions below.
+    /// Returns the host's counters; `None` if it has ended.
     #[must_use]
     pub fn counters(&self) -> Option<HostCounters> {
         self.ask(Question::Counters)
     }
 
-    /// A page of its connections: see [`Host::connections`].
+    /// Returns a page of the host's connections; `None` if it has ended. See [`Host::connections`].
     #[must_use]
     pub fn connections(&self, from: u32, most: usize) -> Option<ConnectionPage> {
         self.ask(|reply| Question::Connections { from, most, reply })
     }
 
-    /// The switches of its fast path. They switch at once, also without this.
+    /// Returns the switches of the host's fast path. They take effect at once, without a question.
     #[must_use]
     pub fn fast_path(&self) -> FastSwitches {
         self.handle.fast_path()
     }
 
-    /// The policy of its engine.
+    /// Returns the policy of the host's engine; `None` if the host has ended.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
         self.ask(Question::Policy)
     }
 
-    /// Changes the policy of its engine: see [`Host::set_policy`].
+    /// Changes the policy of the host's engine; `None` if the host has ended. See [`Host::set_policy`].
     #[must_use]
     pub fn set_policy(&self, policy: Policy) -> Option<Result<(), HostError>> {
         self.ask(|reply| Question::SetPolicy(policy, reply))
@@ -82,5 +82,5 @@ impl HostAsker {
     }
 }
 
-/// A worker turns at least ten times a second.
+/// The longest wait for an answer; a host makes at least ten turns per second.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);

@@ -1,13 +1,13 @@
-//! The settings of hosts that send or receive a cast: those of `rxo cast`, and of what measures it.
+//! Settings of hosts that send or receive a cast, for `rxo cast` and for programs that measure it.
 
 use std::time::Duration;
 
 use rxo_host::HostConfig;
 use rxo_tcp::{AckPolicy, KeepAlive};
 
-/// Changes `config` for the sender of a cast. Its connections have small buffers of their own, because their text is the
-/// group's; timers are for a local network; the SYN of a receiver that is gone is forgotten soon. Marks of ECN cannot
-/// be answered to a group.
+/// Changes `config` for the sender of a cast. Its connections have small buffers of their own, because their
+/// text is the group's. Timers suit a local network, and the handshake with a receiver that has gone is soon
+/// abandoned. ECN is off, because its marks cannot be answered to a group.
 pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.ecn = false;
     config.tcp.nagle = false;
@@ -18,10 +18,11 @@ pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.handshake_timeout = HANDSHAKE;
 }
 
-/// Changes `config` for a receiver of a cast: few acknowledgements, at other segments than those of most other receivers; a
-/// window that does not limit the group; a sender that is gone is noticed. Marks of ECN cannot be answered to a group.
+/// Changes `config` for a receiver of a cast. It sends few ACKs, at other segments than most other receivers;
+/// its window does not limit the group; and it detects a sender that has gone. ECN is off, because its marks
+/// cannot be answered to a group.
 pub fn cast_receiver(config: &mut HostConfig) {
-    // The secret is random.
+    // The secret is random, so receivers have different offsets.
     let offset = (config.secret[0] % u64::from(CAST_SEGMENTS_FOR_AN_ACK)) as u16;
     config.tcp.acks = AckPolicy::Spread { segments: CAST_SEGMENTS_FOR_AN_ACK, offset };
     config.tcp.quick_acks = CAST_QUICK_ACKS;
@@ -33,25 +34,25 @@ pub fn cast_receiver(config: &mut HostConfig) {
     config.tcp.keep_alive = Some(KEEP_ALIVE);
 }
 
-/// A receiver acknowledges one of so many segments. Chan and Cheriton's 168 receivers must have sent one for ten
-/// segments or more: their return link takes no more.
+/// The number of segments per acknowledgement of a receiver. Chan and Cheriton's 168 receivers needed one per
+/// ten segments or fewer, because their return link has no more capacity.
 pub const CAST_SEGMENTS_FOR_AN_ACK: u16 = 16;
-/// The first so many segments are acknowledged one by one, until the sender's window is larger than what waits for an
-/// acknowledgement.
+/// The number of first segments that are acknowledged one by one, until the sender's window exceeds the data
+/// that waits for an acknowledgement.
 pub const CAST_QUICK_ACKS: u16 = 32;
-/// A sender whose window is smaller waits for this.
+/// The time after which a receiver acknowledges anyway, for a sender with a smaller window.
 pub const CAST_DELAYED_ACK: Duration = Duration::from_millis(5);
-/// The least window of all receivers limits the group, in bytes: 16 ms at 1 Gbit/s.
+/// The receive window in bytes, 16 ms at 1 Gbit/s. The smallest window of all receivers limits the group.
 pub const CAST_WINDOW_BYTES: u32 = 2 << 20;
-/// Text that not all receivers have, in bytes: more than the window of any.
+/// The sender's memory for text that not all receivers have, in bytes: more than the window of any receiver.
 pub const CAST_BUFFER_BYTES: u32 = 4 << 20;
 
-/// Each connection's own memory for text, in each direction.
+/// The memory of each connection for its own text, in each direction, in bytes.
 const OWN_BYTES: u32 = 32 << 10;
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Segments of 1,448 bytes in such a window, and some that are smaller.
+/// The number of segments of 1,448 bytes in a receive window, and some for smaller segments.
 const PIECES: usize = 2_048;
-/// A sender that is gone is noticed within 20 s.
+/// With these probes, a sender that has gone is detected within 20 s.
 const KEEP_ALIVE: KeepAlive =
     KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 5 };

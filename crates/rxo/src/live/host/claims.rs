@@ -1,8 +1,9 @@
-//! Whether another rxo of this system has an address on the same interface.
+//! Claims: locks that show whether another rxo of this system has an address on the same interface.
 //!
-//! Probes on the link do not show that: both have the interface's Ethernet address, and no packet socket hears what another
-//! one on its interface sends. Such a host would reset the connections of the new one while it stays for late ACKs. So each
-//! address on an interface is a [`Lock`], which no other user of the system can take.
+//! Probes on the link cannot show that: both hosts have the interface's Ethernet address, and a packet socket
+//! does not receive what another one on its interface sends. Such a host would reset the connections of the
+//! new one while it lingers for late ACKs. So each address on an interface is a [`Lock`], which no other user
+//! of the system can take.
 
 use std::net::IpAddr;
 
@@ -10,17 +11,18 @@ use rxo_driver::Lock;
 
 use super::StartError;
 
-/// The addresses of a host on an interface of the system, until dropped.
+/// The addresses of a host on an interface of the system. Dropping it releases them.
 #[derive(Debug)]
 pub(super) struct Claims {
     _locks: Vec<Lock>,
 }
 
 impl Claims {
-    /// Claims `addresses` on `interface`. An address that cannot be claimed for another reason counts as free.
+    /// Claims `addresses` on `interface`. If a lock fails for another reason than a holder, the address
+    /// counts as free.
     ///
     /// # Errors
-    /// [`StartError::Taken`] if another host has one of them.
+    /// [`StartError::Taken`] if another host has claimed one of the addresses.
     pub(super) fn new(interface: &str, addresses: &[IpAddr]) -> Result<Self, StartError> {
         let claim = |address: &IpAddr| {
             let taken = Lock::try_take(&format!("host-{interface}-{address}")).ok()?;
@@ -38,7 +40,7 @@ mod tests {
 
     #[test]
     fn an_address_is_claimed_once_and_free_again_afterwards() {
-        // No interface has so long a name, so no host of this system is in the way.
+        // No interface has such a long name, so no running host of this system interferes.
         let interface = format!("of-a-test-of-claims-{}", std::process::id());
         let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
         let first = Claims::new(&interface, &[one]).unwrap();

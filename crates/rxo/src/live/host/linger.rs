@@ -1,7 +1,7 @@
-//! The end of a host: stays while a peer may need its last acknowledgement again.
+//! Linger: keeps a host running while a peer may need its last acknowledgement again.
 //!
-//! With the host ends what it knows of connections in TIME-WAIT (RFC 9293, section 3.6.1). A peer that has missed the
-//! acknowledgement of its FIN would repeat it in vain.
+//! Connections in TIME-WAIT (RFC 9293, section 3.6.1) vanish when their host ends. A peer that has missed the
+//! acknowledgement of its FIN would then repeat the FIN in vain.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,17 @@ use rxo_host::HostCounters;
 
 use super::HostAsker;
 
-/// Why a host still stays.
+/// The reason why a host must stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lingering {
-    /// Connections that no application has any more and that are not closed.
+    /// Connections that no application uses any more, but that are not closed yet.
     pub closing: usize,
-    /// For how long a peer may repeat its FIN.
+    /// The time during which a peer may still repeat its FIN.
     pub last_acks_left: Duration,
 }
 
 impl Lingering {
-    /// `None` if nothing keeps the host.
+    /// Derives the reason from `counters`; `None` if the host may end.
     fn of(counters: &HostCounters) -> Option<Self> {
         let HostCounters { orphans: closing, last_acks_left, .. } = *counters;
         let is_needed = closing > 0 || !last_acks_left.is_zero();
@@ -28,10 +28,10 @@ impl Lingering {
     }
 }
 
-/// Waits while connections without an application are closing, and as long as a peer may repeat its FIN: usually 400 ms
-/// from the last acknowledgement of one, three seconds at most. Returns at once if this side has closed no connection
-/// first. Ends early when `is_over` returns true, which is asked at least every 20 ms. Calls `still` once if it takes
-/// more than half a second.
+/// Waits while connections without an application are closing, and as long as a peer may repeat its FIN:
+/// usually 400 ms from the last acknowledgement of a FIN, at most three seconds. Returns at once if this side
+/// has closed no connection first. Ends early once `is_over` returns `true`, which is called at least every
+/// 20 ms. Calls `still` once if waiting takes more than half a second.
 pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(Lingering)) {
     let begun = Instant::now();
     let mut still = Some(still);
@@ -44,7 +44,7 @@ pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(L
     }
 }
 
-/// Three or four retransmissions of a peer, not the minute of TIME-WAIT.
+/// The longest wait: three or four retransmissions of a peer, not the minute of TIME-WAIT.
 const LONGEST: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);

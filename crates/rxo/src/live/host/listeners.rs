@@ -1,4 +1,4 @@
-//! Listeners on several addresses of a host, as one.
+//! Listeners on several addresses of a host, combined into one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use rxo_driver::wait::wait_readable;
 use rxo_host::{Handle, Readiness, TcpListener, TcpStream};
 
-/// Listeners on several addresses of a host, as one.
+/// Listeners on several addresses of a host, which accept connections like a single one.
 #[derive(Debug)]
 pub struct Listeners {
     all: Vec<TcpListener>,
-    /// Counts calls, which ask the listeners in turn.
+    /// The number of calls so far, so that each call starts with the next listener.
     calls: AtomicUsize,
 }
 
 impl Listeners {
-    /// Listens on all `addresses`, each with `backlog` connections that may wait.
+    /// Listens on all `addresses`. On each, `backlog` connections may wait to be accepted.
     ///
     /// # Errors
     /// If a port is taken, or the host has ended; the text names the address.
@@ -38,7 +38,7 @@ impl Listeners {
         Ok(Self { all, calls: AtomicUsize::new(0) })
     }
 
-    /// Accepts the next connection; `None` if none came within `time`, or a signal came.
+    /// Accepts the next connection; `None` if none arrives within `time`, or a signal interrupts the wait.
     ///
     /// # Errors
     /// If the host has ended.
@@ -51,15 +51,16 @@ impl Listeners {
         self.accept()
     }
 
-    /// Lets `readiness` tell `token` when [`Listeners::accept`] should be called again.
+    /// Registers the listeners with `readiness`, which reports `token` when [`Listeners::accept`] should be
+    /// called again.
     ///
     /// # Errors
-    /// If they are watched already.
+    /// If the listeners are already registered.
     pub fn watch(&self, readiness: &Readiness, token: u64) -> io::Result<()> {
         self.all.iter().try_for_each(|listener| readiness.watch_listener(listener, token))
     }
 
-    /// Accepts the next connection; `None` if there is none.
+    /// Accepts the next connection; `None` if none is waiting. Does not block.
     ///
     /// # Errors
     /// If the host has ended.

@@ -1,4 +1,4 @@
-//! The end of a connection: waits until the peer has everything.
+//! Settle: waits at the end of a connection until the peer has received everything.
 
 use std::io::{self, ErrorKind, Read};
 use std::time::{Duration, Instant};
@@ -7,38 +7,38 @@ use rxo_driver::wait;
 use rxo_host::TcpStream;
 use thiserror::Error;
 
-/// Why a peer may not have everything that was sent.
+/// The reason why a peer may not have received everything that was sent.
 #[derive(Debug, Error)]
 pub enum Unsettled {
     /// The connection has failed.
     #[error("the peer did not get all that was sent: {0}")]
     Failed(io::Error),
-    /// The connection is closed, and the peer has not acknowledged so many bytes.
+    /// The connection was closed before the peer had acknowledged the last bytes; the number of these.
     #[error("the connection has ended before the peer had the last {0} bytes")]
     Ended(u32),
-    /// The caller gave up, and the peer has not acknowledged so many bytes.
+    /// The caller stopped waiting before the peer had acknowledged the last bytes; the number of these.
     #[error("interrupted before the peer had the last {0} bytes")]
     Interrupted(u32),
-    /// The peer acknowledged nothing for a minute, and lacks so many bytes.
+    /// The peer has acknowledged nothing for a minute; the number of bytes that it lacks.
     #[error("the peer has not acknowledged the last {0} bytes for {seconds} s", seconds = TIMEOUT.as_secs())]
     Silent(u32),
 }
 
-/// Waits until the peer has acknowledged everything, the FIN included; only then may the host end. The stream
-/// must be shut down for writing. Drops what the peer still sends, and sets a timeout for reads. Ends early when
-/// `is_over` returns true, which is asked at least every 50 ms.
+/// Waits until the peer has acknowledged everything, including the FIN; only then may the host end. The
+/// stream must be shut down for writing. Discards data that the peer still sends, and sets a read timeout.
+/// Ends early once `is_over` returns `true`, which is called at least every 50 ms.
 ///
 /// # Errors
-/// If the peer did not get everything.
+/// If the peer has not received everything.
 pub fn settle(stream: &TcpStream, is_over: impl Fn() -> bool) -> Result<(), Unsettled> {
     stream.set_read_timeout(Some(SHORT)).map_err(Unsettled::Failed)?;
     let (mut left, mut since) = (unacknowledged(stream), Instant::now());
     let mut is_peer_done = false;
     loop {
-        // A failed connection has nothing left to send, so failure is checked before and after.
+        // A failed connection has no unacknowledged bytes left, so failure is checked before and after.
         refuse_failed(stream)?;
         let (is_closed, now_left) = (stream.is_connected().is_err(), unacknowledged(stream));
-        // A reset after all data leaves the FIN unacknowledged.
+        // A reset after all data leaves only the FIN unacknowledged.
         if now_left == 0 || is_closed && now_left == 1 {
             return refuse_failed(stream);
         }
@@ -56,24 +56,25 @@ pub fn settle(stream: &TcpStream, is_over: impl Fn() -> bool) -> Result<(), Unse
         }
         is_peer_done = is_peer_done || drop_some(stream);
         if is_peer_done {
-            // The peer has closed: a read would return at once.
+            // The peer has closed, so a read would return at once.
             wait::pause(TINY);
         }
     }
 }
 
-/// Bytes that were written and not acknowledged; the FIN counts as one.
+/// Returns the number of bytes that were written but are not acknowledged; the FIN counts as one.
 fn unacknowledged(stream: &TcpStream) -> u32 {
     let seen = stream.statistics();
     (seen.snd_nxt - seen.snd_una).unsigned_abs() + seen.unsent
 }
 
-/// An error if the connection has failed: what it still had to send is lost.
+/// Returns an error if the connection has failed, because unsent data is then lost.
 fn refuse_failed(stream: &TcpStream) -> Result<(), Unsettled> {
     stream.take_error().and_then(|failed| failed.map_or(Ok(()), Err)).map_err(Unsettled::Failed)
 }
 
-/// Drops what the peer sends, for a moment. Returns whether the peer or the connection has closed.
+/// Reads and discards data from the peer for a moment. Returns `true` if the peer or the connection has
+/// closed.
 fn drop_some(mut stream: &TcpStream) -> bool {
     match stream.read(&mut [0; 4_096]) {
         Ok(read) => read == 0,
@@ -81,7 +82,8 @@ fn drop_some(mut stream: &TcpStream) -> bool {
     }
 }
 
-/// A peer may pause. Long enough for several retransmissions of the same segment.
+/// The time without progress after which the peer counts as silent: long enough for several retransmissions
+/// of one segment.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
 const TINY: Duration = Duration::from_millis(1);
