@@ -11,16 +11,16 @@ pub enum CopyPath {
     /// Copies each piece directly into the guest's memory: one copy of each byte.
     #[default]
     Gather,
-    /// First into one region, then from there into the guest's memory: two copies of each byte, of
-    /// packets in one piece, too. A bridge of Xen did so with aggregates (Fig. 2b).
+    /// Copies all pieces into one region first, and from there into the guest's memory: two copies of each
+    /// byte, even for packets in one piece. A bridge of Xen did this with aggregates (Fig. 2b).
     Linear,
 }
 
 /// The division of a packet into pieces in memory. The packets are the same for each layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrameLayout {
-    /// Frames linked whole: as many pieces as frames. The header of an aggregate takes the place of the
-    /// first frame's and counts as part of it.
+    /// Whole frames: as many pieces as frames. The header of an aggregate replaces that of the first frame,
+    /// and counts as part of it.
     #[default]
     Frames,
     /// All headers in one piece, and the payload of each frame in its own: one piece more. The header of a

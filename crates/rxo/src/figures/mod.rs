@@ -238,7 +238,8 @@ pub struct Outgoing {
 }
 
 impl Figures {
-    /// The figures of a whole run up to `now`, with those of each guest by these names. Allocates.
+    /// Computes the figures of a whole run up to `now`, with those of each guest under these names.
+    /// Allocates.
     #[must_use]
     pub fn totals(now: &Readings, guests: &[String]) -> Self {
         Self::new("totals", now, guests)

@@ -1,15 +1,16 @@
-//! Coalescing that switches itself off and on: a judge of whether it pays.
+//! Coalescing that switches itself off and on: a judge decides whether it pays.
 //!
-//! It is separate from what it switches, because it is a decision over a time series. Pure: samples of intervals go in, and
-//! whether the engine is used comes out.
+//! Separate from what it switches, because it is a decision over a time series. Pure: samples of intervals go
+//! in, and the decision whether to use the engine comes out.
 //!
-//! The engine costs a fixed time for each frame, and saves what a delivery costs, here and in the host. So what counts is
-//! frames per delivery. While the engine is off that cannot be seen: it is tried again (a probe) after a pause that
-//! doubles each time, or as soon as much more arrives. There is hysteresis in three places: two limits, the number of
-//! intervals in a row, and the pause, which becomes short again only when coalescing has paid for long.
+//! The engine costs a fixed time per frame, and saves the cost of a delivery, here and in the host. So the
+//! criterion is frames per delivery. While the engine is off that cannot be measured: it is tried again (a
+//! probe) after a pause that doubles each time, or as soon as much more traffic arrives. Hysteresis comes
+//! from three sources: two limits, the number of intervals in a row, and the pause, which becomes short again
+//! only after coalescing has paid for long.
 //!
-//! Contract: the number of switches is bounded whatever arrives. Intervals with little traffic, and such in which the
-//! worker does next to nothing, decide nothing, because nothing could be gained.
+//! Contract: the number of switches is bounded whatever arrives. Intervals with little traffic, or with a
+//! nearly idle worker, decide nothing, because nothing could be gained.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,19 +18,19 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// When frames go through the engine.
+/// The mode of coalescing: when frames go through the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coalesce {
     /// Always.
     #[default]
     On,
-    /// Never: frames pass as they are.
+    /// Never; frames pass unchanged.
     Off,
-    /// While it pays.
+    /// Automatically, while it pays.
     Auto,
 }
 
-/// A text that is none of `auto`, `on` and `off`.
+/// The error for a text other than `auto`, `on` and `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("give auto, on or off")]
 pub struct BadCoalesce;
@@ -44,7 +45,7 @@ impl FromStr for Coalesce {
 }
 
 impl Coalesce {
-    /// `on`, `off` or `auto`.
+    /// Returns the mode's name: `on`, `off` or `auto`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,22 +62,22 @@ impl fmt::Display for Coalesce {
     }
 }
 
-/// What was decided, and how often.
+/// The state of coalescing, and how often it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coalescing {
-    /// What was asked for.
+    /// The requested mode.
     pub asked: Coalesce,
-    /// Whether frames go through the engine now, or as soon as the host's device takes packets.
+    /// `true` if frames go through the engine now, or will once the host's device accepts packets again.
     pub is_on: bool,
-    /// Whether that is a probe, whose end decides.
+    /// `true` if the engine is on only as a probe, whose result decides whether it stays on.
     pub is_probe: bool,
-    /// How often it was switched off because it did not pay, and stayed so or was tried again.
+    /// The number of times that coalescing was switched off because it did not pay, without failed probes.
     pub switched_off: u64,
-    /// How often it was switched on again because it paid.
+    /// The number of times that coalescing was switched on again because it paid.
     pub switched_on: u64,
-    /// How often it was tried while it was off.
+    /// The number of probes while coalescing was off.
     pub probes: u64,
-    /// Frames that passed by the engine.
+    /// Frames that bypassed the engine.
     pub passed: u64,
 }
 
@@ -89,7 +90,7 @@ impl Default for Coalescing {
 }
 
 impl Coalescing {
-    /// Applies `apply` to each pair of counts. The state is that of `self`.
+    /// Applies `apply` to each pair of counts. The state is taken from `self`.
     #[must_use]
     pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
@@ -102,26 +103,26 @@ impl Coalescing {
     }
 }
 
-/// Totals of a worker, to be compared with those of the interval before.
+/// The totals of a worker at one instant, to be compared with those of the previous interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sample {
     /// Frames from the nic that were not dropped.
     pub(super) frames: u64,
-    /// The deliveries that they made, one for each frame while the engine is off.
+    /// The deliveries of these frames; while the engine is off, one for each frame.
     pub(super) deliveries: u64,
-    /// Processor time.
+    /// The processor time of the worker's thread.
     pub(super) cpu: Duration,
 }
 
-/// Decides once in an interval.
+/// Decides once per interval whether coalescing pays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judge {
     state: State,
-    /// The last sample; `None` after a change, which makes the interval a mixed one.
+    /// The last sample; `None` after a change, because the next interval contains both states.
     last: Option<(Instant, Sample)>,
-    /// The time that it is off before the next probe.
+    /// The time that the engine stays off before the next probe.
     pause: Duration,
-    /// The most frames in an interval in which it did not pay.
+    /// The most frames in an interval in which coalescing did not pay.
     most_frames: u64,
     pub(super) switched_off: u64,
     pub(super) switched_on: u64,
@@ -130,22 +131,23 @@ pub(super) struct Judge {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It pays, or that is not known. So many intervals in a row it did not, or did.
+    /// On. Counts the intervals in a row in which coalescing did not pay (`poor`), and in which it did
+    /// (`good`).
     On { poor: u32, good: u32 },
-    /// Off since then.
+    /// Off since this instant.
     Off { since: Instant },
-    /// On to see whether it pays: the intervals so far, their frames and deliveries.
+    /// On as a probe. Counts its intervals so far, with their frames and deliveries.
     Probe { intervals: u32, frames: u64, deliveries: u64 },
 }
 
-/// How an interval went.
+/// The result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Yield {
-    /// Too little traffic to tell.
+    /// Too little traffic to decide.
     Unknown,
-    /// So few frames a delivery that the engine costs more than it saves.
+    /// Too few frames per delivery: the engine costs more than it saves.
     Poor,
-    /// Between the limits.
+    /// Between the two limits.
     Middling,
     Good,
 }
@@ -163,13 +165,13 @@ impl Judge {
         }
     }
 
-    /// One that has seen nothing, with these counts.
+    /// Returns a judge in its initial state, but with the counts of this one.
     pub(super) const fn anew(self) -> Self {
         let Self { switched_off, switched_on, probes, .. } = self;
         Self { switched_off, switched_on, probes, ..Self::new() }
     }
 
-    /// Whether frames go through the engine, by what was seen so far.
+    /// Returns `true` if frames should go through the engine.
     pub(super) const fn is_on(&self) -> bool {
         !matches!(self.state, State::Off { .. })
     }
@@ -178,14 +180,14 @@ impl Judge {
         matches!(self.state, State::Probe { .. })
     }
 
-    /// Takes the totals at `now`. [`Judge::is_on`] says what follows.
+    /// Processes the totals at time `now`. Afterwards [`Judge::is_on`] returns the decision.
     pub(super) fn observe(&mut self, now: Instant, totals: Sample) {
         let Some((then, before)) = self.last else {
             self.last = Some((now, totals));
             return;
         };
         let time = now.since(then);
-        // Reports may come more often than that.
+        // Reports may come more often than once per interval.
         if time < INTERVAL {
             return;
         }
@@ -265,7 +267,7 @@ impl Sample {
         if self.is_enough(time) { yielded(self.frames, self.deliveries) } else { Yield::Unknown }
     }
 
-    /// Whether so much was done in `time` that something could be gained.
+    /// Returns `true` if enough was done in `time` that something could be gained.
     fn is_enough(self, time: Duration) -> bool {
         self.frames >= LEAST_FRAMES && self.cpu * LEAST_SHARE >= time
     }
@@ -280,26 +282,27 @@ fn yielded(frames: u64, deliveries: u64) -> Yield {
     }
 }
 
-/// The engine takes 20 to 40 ns for a frame that it cannot coalesce, and up to 130 ns if it sums the bytes of one that is
-/// not in the cache. A delivery costs 1 us or more here, and as much in the host's stack. So one frame of 50 to 20 that
-/// shares a delivery pays for all.
+/// Limits of frames per delivery, in thousandths. The engine takes 20 to 40 ns for a frame that it cannot
+/// coalesce, and up to 130 ns to sum one that is not in the cache. A delivery costs at least 1 µs here, and
+/// as much in the host's stack. So it pays if one frame in 50 to 20 shares a delivery.
 const POOR_THOUSANDTHS: u64 = 1_020;
 const GOOD_THOUSANDTHS: u64 = 1_050;
-/// The shortest interval after which it is decided if coalescing pays: a second, and a tenth less for a check that comes early.
+/// The shortest interval for a decision: one second, less a tenth for a check that comes early.
 const INTERVAL: Duration = Duration::from_millis(900);
-/// The intervals in a row in which it must not pay.
+/// The number of intervals in a row without gain after which coalescing is switched off.
 const POOR_INTERVALS: u32 = 10;
-/// The intervals of a probe.
+/// The number of intervals of a probe.
 const PROBE_INTERVALS: u32 = 2;
-/// The intervals in a row in which it must pay until the next pause is a short one again.
+/// The number of intervals in a row with gain after which the next pause is short again.
 const LONG: u32 = 30;
 const SHORTEST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// So many times more frames than when it did not pay are another traffic.
+/// The factor by which traffic must grow, compared with traffic that did not pay, to count as different
+/// traffic.
 const MUCH_MORE: u64 = 4;
-/// The least frames in an interval that decides something.
+/// The fewest frames in an interval that can decide something.
 const LEAST_FRAMES: u64 = 1_000;
-/// The worker must have run for one part of so many.
+/// The worker must have run for at least 1/20 of the interval.
 const LEAST_SHARE: u32 = 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The configuration of a worker.
+//! Configuration of a worker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,42 +14,43 @@ use crate::random_seed;
 pub struct WorkerConfig {
     /// The configuration of the engine. The worker sets its link kind and batch size.
     pub engine: Config,
-    /// When to let frames gather before the next batch.
+    /// The rule for pausing so that frames accumulate before the next batch.
     pub pause: Pause,
-    /// The most frames in a batch from the nic, 1 to 32,768. An aggregate of a work-conserving policy
-    /// cannot be larger than a batch, and many flows share one. It must be well below the number of
-    /// slots in the ring, which are lent out meanwhile.
+    /// The most frames in a batch from the nic, 1 to 32,768. An aggregate of a work-conserving policy cannot
+    /// be larger than a batch, which many flows share. Must be well below the number of slots in the ring,
+    /// because those of a batch are lent meanwhile.
     pub budget_frames: usize,
-    /// The most frames in a batch from the host. They may be GSO frames of 64 KiB, and the nic is not
-    /// read while they are sent.
+    /// The most frames in a batch from the host, 1 to 32,768. They may be GSO frames of 64 KiB, and the nic
+    /// is not read while they are sent.
     pub host_budget_frames: usize,
-    /// When the queue before the worker counts as too long, so that frames are dropped. `None` drops
+    /// The limits from which frames are dropped because the queue before the worker is too long. `None` drops
     /// none; then only the ring limits the queue.
     pub overload: Option<Overload>,
-    /// Inserts ACKs before an ACK of the host that covers many segments: one for every so many
-    /// full-sized segments, 1 to 64. `None`, the default, inserts nothing. For peers that count ACKs.
-    /// It needs both directions.
+    /// The number of full-sized segments per ACK, 1 to 64: if an ACK of the host covers more, ACKs are
+    /// inserted before it. `None`, the default, inserts nothing. For peers that count ACKs. Requires both
+    /// directions.
     pub ack_split: Option<u16>,
-    /// Which directions the worker serves.
+    /// The directions that the worker serves.
     pub directions: Directions,
-    /// Time between two reports to the observer, at least 1 ms; `None` for none.
+    /// The interval between two reports to the observer, at least 1 ms; `None` for no reports.
     pub report_every: Option<Duration>,
-    /// The longest time between two calls of the observer, at least 1 ms: it is also called between reports, so that
-    /// it can ask the sinks for notices. `None` calls it for reports only.
+    /// The longest time between two calls of the observer, at least 1 ms: it is also called between reports,
+    /// so that it can check the sinks for notices. `None` calls it for reports only.
     pub look_every: Option<Duration>,
-    /// When frames go through the engine. [`Coalesce::Auto`] decides once in [`WorkerConfig::look_every`], so it needs that.
+    /// The mode of coalescing. [`Coalesce::Auto`] decides once per [`WorkerConfig::look_every`], so it
+    /// requires that.
     pub coalesce: Coalesce,
-    /// Where the worker is asked while it runs. `None`: it is not.
+    /// The desk at which other threads ask the running worker questions; `None` for no questions.
     pub desk: Option<Desk<Question>>,
-    /// Where the worker counts its turns, at least ten a second, so that another process sees that it works. `None`
-    /// counts none.
+    /// The counter of the worker's turns, at least ten per second, by which another process sees that the
+    /// worker runs. `None` counts nothing.
     pub turns: Option<&'static AtomicU64>,
 }
 
 impl WorkerConfig {
-    /// The defaults: both directions, 256 frames a batch from the nic and 64 from the host, the default
-    /// pause, the target and interval of RFC 8289, no ACKs inserted, no reports. The seed of the engine is drawn at
-    /// random.
+    /// Creates the default configuration: both directions, 256 frames per batch from the nic and 64 from the
+    /// host, the default pause, target and interval of RFC 8289, no inserted ACKs, no reports. The engine's
+    /// seed is random.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -68,24 +69,24 @@ impl WorkerConfig {
         }
     }
 
-    /// Counts a turn.
+    /// Increments the counter of turns, if there is one.
     pub(super) fn count_turn(&self) {
         if let Some(turns) = self.turns {
-            // Nobody else writes it, so that no operation of both at once is needed.
+            // Only this thread writes the counter, so no atomic increment is needed.
             turns.store(turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }
 }
 
-/// Which directions a worker serves.
+/// The directions that a worker serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directions {
-    /// Both.
+    /// Both directions.
     #[default]
     Both,
-    /// Only to the host. Another worker serves the other direction.
+    /// Only from the nic to the host; another worker serves the other direction.
     ToHost,
-    /// Only from the host.
+    /// Only from the host to the nic.
     ToNic,
 }
 

@@ -1,7 +1,7 @@
-//! Whether two devices and a configuration fit together.
+//! Fit: checks that two devices and a configuration work together.
 //!
-//! This is decided before the first frame, so that a policy is never partly in force, and no frame is
-//! taken that cannot be delivered.
+//! The check precedes the first frame, so that a policy is never partly in force, and no frame is received
+//! that cannot be delivered.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::{Directions, Duplex, WorkerConfig};
 
-/// Why a worker cannot run between two devices. The message is one line, with the remedy.
+/// The reason why a worker cannot run between two devices. The message is one line, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Misfit {
     /// One device has Ethernet headers and the other does not.
@@ -22,9 +22,9 @@ pub enum Misfit {
          packet:IFNAME with tap:NAME", carries(.nic), carries(.host)
     )]
     Link {
-        /// What the nic's frames begin with.
+        /// The link layer of the nic's frames.
         nic: LinkKind,
-        /// What the host's frames begin with.
+        /// The link layer of the frames of the host's device.
         host: LinkKind,
     },
     /// The MTUs differ.
@@ -33,111 +33,114 @@ pub enum Misfit {
          `ip link set NAME mtu {nic}`"
     )]
     Mtu {
-        /// MTU of the nic, in bytes.
+        /// The nic's MTU, in bytes.
         nic: u32,
-        /// MTU of the host's device, in bytes.
+        /// The MTU of the host's device, in bytes.
         host: u32,
     },
-    /// The host's device takes no aggregates.
+    /// The host's device accepts no aggregates.
     #[error(
         "policy {policy} does not fit the host's device, which takes no packet larger than its MTU \
          of {mtu}; choose policy none"
     )]
     NoSegmentation {
-        /// The policy's name.
+        /// The name of the policy.
         policy: &'static str,
-        /// MTU of the host's device, in bytes.
+        /// The MTU of the host's device, in bytes.
         mtu: u32,
     },
-    /// The receiver needs records of each segment; the merged header alone would mislead it.
+    /// The policy requires a receiver that reads records of each segment, because the merged header alone
+    /// would mislead it.
     #[error(
         "policy {policy} does not fit the host's device: the merged header hides windows and \
          timestamps, and the stack behind the device cannot read them from a record; choose policy \
          linux-gro"
     )]
     NeedsRecords {
-        /// The policy's name.
+        /// The name of the policy.
         policy: &'static str,
     },
-    /// The receiver needs records of each ACK; one ACK alone would hide the others.
+    /// The policy requires a receiver that reads records of each ACK, because one ACK alone would hide the
+    /// others.
     #[error(
         "pure_acks=record of policy {policy} does not fit the host's device: the stack behind the \
          device cannot read the records of aggregated ACKs; choose pure_acks=single"
     )]
     NeedsAckRecords {
-        /// The policy's name.
+        /// The name of the policy.
         policy: &'static str,
     },
-    /// The host's device cannot segment UDP.
+    /// The host's device cannot segment UDP aggregates.
     #[error(
         "udp=equal of policy {policy} does not fit the host's device, which does not segment UDP (a TAP \
          or TUN does from Linux 6.2 on); choose udp=off, or udp=auto to coalesce UDP where the device can"
     )]
     NoUdpSegmentation {
-        /// The policy's name.
+        /// The name of the policy.
         policy: &'static str,
     },
-    /// The host's device cannot segment TCP inside tunnels.
+    /// The host's device cannot segment TCP aggregates inside tunnels.
     #[error(
         "tunnels=on of policy {policy} does not fit the host's device, which does not segment TCP inside \
          tunnels (a TAP does from Linux 6.17 on); choose tunnels=off, or tunnels=auto to coalesce it where \
          the device can"
     )]
     NoTunnelSegmentation {
-        /// The policy's name.
+        /// The name of the policy.
         policy: &'static str,
     },
-    /// One device gives GSO frames that the other cannot take.
+    /// One device receives GSO frames that the other cannot send.
     #[error(
         "the {from} gives GSO frames, and the {to} cannot segment them; switch them off with \
          `ethtool -K NAME gro off gso off tso off` or choose another device"
     )]
     Gso {
-        /// The device that gives them.
+        /// The device that receives GSO frames.
         from: &'static str,
-        /// The device that cannot take them.
+        /// The device that cannot send them.
         to: &'static str,
     },
-    /// A switch has not exactly one port for each device.
+    /// The number of a switch's ports differs from the number of devices.
     #[error("the switch has {ports} ports for {devices} devices; make one for each")]
     Ports {
-        /// Ports of the switch.
+        /// The number of ports of the switch.
         ports: usize,
-        /// The nic and the guests.
+        /// The number of devices: the nic and the guests.
         devices: usize,
     },
-    /// A number of the worker's configuration is out of range.
+    /// A number in the worker's configuration is out of range.
     #[error("{name} is {value}; it must be from 1 to 32768")]
     Budget {
-        /// The field.
+        /// The name of the field.
         name: &'static str,
-        /// Its value.
+        /// The value of the field.
         value: usize,
     },
-    /// The time between reports is too short.
+    /// The interval between reports is too short.
     #[error("report_every is {0:?}; it must be at least 1ms, or none")]
     ReportEvery(Duration),
-    /// ACK splitting needs both directions in one worker.
+    /// ACK splitting requires both directions in one worker.
     #[error(
         "ack_split needs to see what the host is given and what it sends; serve both directions in \
          one worker, or set it to none"
     )]
     SplitNeedsBoth,
-    /// A number of the configuration of ACK splitting is out of range.
+    /// A number in the configuration of ACK splitting is out of range.
     #[error("ack_split: {0}")]
     Split(#[from] SplitConfigError),
-    /// A number of the engine's configuration is out of range.
+    /// A number in the engine's configuration is out of range.
     #[error(transparent)]
     Engine(#[from] ConfigError),
 }
 
-/// The least time between two reports.
+/// The shortest interval between two reports.
 const SHORTEST_REPORT: Duration = Duration::from_millis(1);
 
 /// The most frames in a batch.
 const MOST_BUDGET_FRAMES: usize = 32_768;
 
-/// Checks devices and configuration, and limits the engine to what the host's sink accepts.
+/// Checks the devices and the configuration, and limits the engine to the aggregates that the host's sink
+/// accepts.
 ///
 /// # Errors
 /// The first misfit found.
@@ -175,10 +178,10 @@ where
     Ok(())
 }
 
-/// Checks the time between two reports.
+/// Checks the interval between two reports.
 ///
 /// # Errors
-/// If it is too short.
+/// If the interval is too short.
 pub(super) fn check_report(every: Option<Duration>) -> Result<(), Misfit> {
     every.filter(|every| *every < SHORTEST_REPORT).map_or(Ok(()), |it| Err(Misfit::ReportEvery(it)))
 }
@@ -204,9 +207,9 @@ fn check_gso(
     Ok(())
 }
 
-/// Limits `policy` to the aggregates that a sink takes, and decides whether UDP and TCP inside tunnels are coalesced if
-/// the policy leaves it open. A sink is known before it is open by the
-/// capabilities of its kind, so a misfit can be reported before anything is changed.
+/// Limits `policy` to the aggregates that a sink accepts. If the policy leaves it open, decides whether UDP
+/// and TCP inside tunnels are coalesced. The capabilities of a kind of sink are known before it is open, so a
+/// misfit can be reported before anything is changed.
 ///
 /// # Errors
 /// If the sink cannot carry the aggregates of `policy` at all.

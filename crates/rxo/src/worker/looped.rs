@@ -1,4 +1,4 @@
-//! The loop of a worker, and of the workers of several guests: a turn, what is due, an answer, a rest.
+//! Loop of a worker, or of the workers of several guests: a turn, due reports, an answer, a wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,23 +14,24 @@ use super::{
 };
 use crate::desk::Desk;
 
-/// What runs in the loop. The parameters are those of [`Worker`](super::Worker).
+/// The part that runs in the loop. The parameters are those of [`Worker`](super::Worker).
 pub(super) trait Looped<NI, NO, HI, HO> {
     fn config(&self) -> &WorkerConfig;
 
     fn times(&mut self) -> &mut Times;
 
-    /// Takes a batch in each direction whose source may have one. If one fails, the others are served.
+    /// Processes a batch in each direction whose source may have frames. If one direction fails, the others
+    /// are still served.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
     ) -> Result<Turn, DeviceError>;
 
-    /// When a turn is due even if nothing arrives.
+    /// Returns the instant at which a turn is due even if nothing arrives; `None` if there is none.
     fn deadline(&self) -> Option<Instant>;
 
-    /// Waits for what is needed next: frames, or room in a sink.
+    /// Waits for the next event: frames in a source, or free space in a sink.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
         waiter: &mut W,
@@ -40,7 +41,7 @@ pub(super) trait Looped<NI, NO, HI, HO> {
     /// Decides whether coalescing pays, and switches it. `cpu` is the processor time so far.
     fn judge(&mut self, now: Instant, cpu: Duration);
 
-    /// Gives the hosts what is queued for them, at the end.
+    /// Delivers the frames queued for the hosts, at the end.
     fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         _waiter: &mut W,
@@ -48,7 +49,7 @@ pub(super) trait Looped<NI, NO, HI, HO> {
         Ok(())
     }
 
-    /// Sends everything that is held, and what the sinks keep.
+    /// Sends everything that the engines hold and the sinks keep.
     fn flush(&mut self, now: Instant) -> Result<(), DeviceError>;
 
     /// Compares the counters of all stages, between two turns.
@@ -56,25 +57,25 @@ pub(super) trait Looped<NI, NO, HI, HO> {
 
     fn readings(&mut self) -> Readings;
 
-    /// The policy of each engine.
+    /// Returns the policy of each engine.
     fn policies(&self) -> Vec<PolicyInForce>;
 
     /// Changes the policy of all engines, or of none.
     fn change_policy(&mut self, policy: Policy) -> Result<Moment, Misfit>;
 
-    /// Changes when frames go through the engines, if `when` says so. Returns when a change takes effect.
+    /// Sets the mode of coalescing, unless `when` is `None`. Returns when a change takes effect.
     fn coalesce(&mut self, when: Option<Coalesce>) -> Moment;
 }
 
-/// The most turns after a stop, in which the worker carries over what the devices still have. It is
-/// enough for a full ring, and bounded so that a busy link cannot keep the worker from stopping.
+/// The most turns after a stop, in which the worker forwards the frames that the devices still have. Enough
+/// for a full ring, and bounded so that a busy link cannot keep the worker from stopping.
 const LAST_ROUNDS: usize = 64;
 
-/// Runs `it` until `stop` is set or a device fails. `report` is called when a report or a look for notices is due, and told
-/// which of them.
+/// Runs `it` until `stop` is set or a device fails. Calls `report` when a report or a check for notices is
+/// due, with the one that is.
 ///
 /// # Errors
-/// The first failure of a device, after everything held was sent.
+/// The first failure of a device, after all held packets were sent.
 pub(super) fn run<NI, NO, HI, HO, L: Looped<NI, NO, HI, HO>, W: Waiter<NI, NO, HI, HO>>(
     it: &mut L,
     waiter: &mut W,

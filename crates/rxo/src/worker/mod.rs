@@ -1,25 +1,24 @@
-//! One worker between two devices.
+//! Worker between two devices.
 //!
 //! ```text
 //!  nic.source --frames--> engine --deliveries--> host.sink      (ToHost)
 //!  nic.sink   <--frames, as they are-----------  host.source    (ToNic)
 //! ```
 //!
-//! In a turn, the worker takes a batch from the nic, the engine coalesces it, and the host's sink gets
-//! the deliveries. Then the worker passes on the frames of the host. Last, `next` decides whether to go
-//! on at once, to pause so that the next batch is full, or to wait until something arrives or is due.
+//! In a turn, the worker receives a batch from the nic, the engine coalesces it, and the host's sink gets the
+//! deliveries. Then the worker forwards the frames from the host. Last, `next` decides whether to continue at
+//! once, to pause so that the next batch is full, or to wait until frames arrive or something is due.
 //!
-//! The worker is generic over the devices and over [`Waiter`], which has the clock. Tests run the same
+//! The worker is generic over the devices and over [`Waiter`], which provides the clock. Tests run the same
 //! loop on links in memory and virtual time.
 //!
 //! # Contract
-//! A direction reorders nothing, and drops nothing that its sink takes, with one exception: if more
-//! arrives than the worker can take, it drops frames as [`Overload`] says. A direction does not wait
-//! for the other's sink: a blocked sink stops the reading of its own source and nothing else. A source
-//! that is not read is attended in each turn, because its device may have to answer someone. A buffer
-//! is dropped when the delivery of its frame was sent. When the loop ends, by a stop or by a failed
-//! device, the host's sink has been given every held segment. After construction a turn allocates
-//! nothing of its own.
+//! A direction reorders nothing, and drops nothing that its sink accepts, with one exception: if more frames
+//! arrive than the worker can process, it drops frames by the rules of [`Overload`]. A direction does not
+//! wait for the other's sink: a blocked sink only stops reading from its own source. A source that is not
+//! read is attended in each turn, because its device may have to answer messages. A buffer is dropped once
+//! the delivery of its frame was sent. When the loop ends, by a stop or by a failed device, the host's sink
+//! has got every held segment. After construction a turn allocates nothing of its own.
 
 mod account;
 mod balance;
@@ -72,16 +71,17 @@ use to_nic::ToNic;
 use waiter::{timed, wait};
 use work_clock::WorkClock;
 
-/// Both ends of a device.
+/// The source and the sink of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Duplex<I, O> {
-    /// Gives what arrives on it.
+    /// Receives the frames that arrive on the device.
     pub source: I,
-    /// Takes what leaves by it.
+    /// Sends frames by the device.
     pub sink: O,
 }
 
-/// The worker. `NI` and `NO` are the source and sink of the nic, `HI` and `HO` those of the host.
+/// A worker between two devices. `NI` and `NO` are source and sink of the nic, `HI` and `HO` those of the
+/// host.
 pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     to_host: ToHost<NI, HO>,
     to_nic: ToNic<HI, NO>,
@@ -93,16 +93,17 @@ pub struct Worker<NI: FrameSource, NO, HI: FrameSource, HO> {
     judge: Judge,
 }
 
-/// The argument of an observer, once in an interval.
+/// A report to an observer, once per interval.
 #[derive(Debug)]
 pub struct Report<'a, NO, HO> {
-    /// All counters.
+    /// The counters so far.
     pub reading: &'a Readings,
-    /// Whether the time between two reports has passed; otherwise [`WorkerConfig::look_every`] has.
+    /// `true` if the interval between two reports has passed; `false` if only [`WorkerConfig::look_every`]
+    /// has.
     pub is_due: bool,
-    /// The nic's sink, to ask it for notices.
+    /// The nic's sink, to check it for notices.
     pub nic_sink: &'a mut NO,
-    /// The host's sink, or those of all guests.
+    /// The host's sink, or the sinks of all guests, to check them for notices.
     pub host_sinks: Vec<&'a mut HO>,
 }
 
@@ -113,11 +114,11 @@ where
     HI: FrameSource,
     HO: FrameSink,
 {
-    /// Puts a worker between two devices. Allocates all memory of the worker.
+    /// Creates a worker between two devices. Allocates all its memory.
     ///
     /// # Errors
-    /// [`Misfit`] if the devices do not fit together, the host's device cannot carry what the policy
-    /// makes, or a number of the configuration is out of range.
+    /// [`Misfit`] if the devices do not work together, the host's device cannot carry the policy's
+    /// aggregates, or a number in the configuration is out of range.
     ///
     /// # Examples
     /// ```
@@ -157,21 +158,20 @@ where
         })
     }
 
-    /// The configuration in force, or from the next turn on: with the link kind of the devices, and limited to what the host's
-    /// sink accepts.
+    /// Returns the configuration in force, or from the next turn on, with the link layer of the devices, and
+    /// limited to the aggregates that the host's sink accepts.
     #[must_use]
     pub const fn config(&self) -> &WorkerConfig {
         &self.config
     }
 
-    /// Runs until `stop` is set or a device fails. Calls `observe` once in every
-    /// [`WorkerConfig::report_every`], and for [`WorkerConfig::look_every`], but not at the end:
-    /// [`Worker::reading`] has the totals.
+    /// Runs until `stop` is set or a device fails. Calls `observe` once per [`WorkerConfig::report_every`]
+    /// and per [`WorkerConfig::look_every`], but not at the end: [`Worker::reading`] returns the totals.
     ///
     /// The worker reads `stop` in every turn, and at least ten times a second.
     ///
     /// # Errors
-    /// The first failure of a device, after everything held was sent.
+    /// The first failure of a device, after all held packets were sent.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -181,7 +181,8 @@ where
         looped::run(self, waiter, stop, |worker, due| worker.report(due, &mut observe))
     }
 
-    /// All counters since the worker was made. The times are those of the last report or of the end.
+    /// Returns all counters since the worker was created. The times are those of the last report or of the
+    /// end.
     pub fn reading(&mut self) -> Reading {
         let ToHost { ring, source, .. } = &mut self.to_host;
         let (nic_in, not_scheduled) = ring.counters(source);
@@ -203,7 +204,7 @@ where
         }
     }
 
-    /// Whether frames go through the engine, and why.
+    /// Returns the state of coalescing.
     fn coalescing(&self) -> Coalescing {
         let Judge { switched_off, switched_on, probes, .. } = self.judge;
         let (asked, is_on) = (self.config.coalesce, !self.to_host.will_pass);
@@ -212,7 +213,7 @@ where
         Coalescing { asked, is_on, is_probe, switched_off, switched_on, probes, passed }
     }
 
-    /// Lets frames go through the engine from the next turn on, or pass by it.
+    /// Makes frames go through the engine from the next turn on, or bypass it.
     fn use_engine(&mut self, is_on: bool) -> Moment {
         if self.to_host.will_pass == is_on {
             self.to_host.will_pass = !is_on;
@@ -222,7 +223,7 @@ where
         self.moment()
     }
 
-    /// When a change takes effect.
+    /// Returns when a change takes effect.
     fn moment(&self) -> Moment {
         match self.to_host.outlet.is_blocked() {
             true => Moment::WhenThereIsRoom(1),
@@ -230,7 +231,7 @@ where
         }
     }
 
-    /// What each stage has counted, between two turns.
+    /// Returns the counts of each stage, between two turns.
     fn snapshot(&mut self) -> Snapshot {
         let Self { to_host, to_nic, splitting, .. } = self;
         let (engine, counters) = (&to_host.engine, to_host.engine.counters());
@@ -250,14 +251,15 @@ where
         }
     }
 
-    /// Gives the devices back.
+    /// Returns the devices.
     #[must_use]
     pub fn into_devices(self) -> (Duplex<NI, NO>, Duplex<HI, HO>) {
         let nic = Duplex { source: self.to_host.source, sink: self.to_nic.outlet.sink };
         (nic, Duplex { source: self.to_nic.source, sink: self.to_host.outlet.sink })
     }
 
-    /// Takes a batch in each direction whose source may have one. If one fails, the other is served.
+    /// Processes a batch in each direction whose source may have frames. If one direction fails, the other is
+    /// still served.
     fn turn(
         &mut self,
         mut clock: impl FnMut(&mut WorkClock) -> Instant,
@@ -295,24 +297,24 @@ where
         });
     }
 
-    /// The policy of the engine.
+    /// Returns the policy of the engine.
     fn policy(&self) -> PolicyInForce {
         let ToHost { engine, next_policy, .. } = &self.to_host;
         let (policy, coalescing) = (engine.config().policy, self.coalescing());
         PolicyInForce { policy, next: next_policy.filter(|next| *next != policy), coalescing }
     }
 
-    /// `policy`, limited to what the host's sink takes.
+    /// Returns `policy`, limited to the aggregates that the host's sink accepts.
     ///
     /// # Errors
-    /// If that takes nothing of it, or a number is out of range.
+    /// If the sink cannot carry the policy's aggregates, or a number is out of range.
     fn carried(&self, policy: Policy) -> Result<Policy, Misfit> {
         let policy = carried(policy, self.to_host.outlet.sink.capabilities())?;
         rxo_coalesce::Config { policy, ..self.config.engine.clone() }.check()?;
         Ok(policy)
     }
 
-    /// What it waits for at the host.
+    /// Returns the events at the host for which the worker waits.
     fn wanted_host(&self) -> WantedHost<'_, HI, HO> {
         let Self { to_host, to_nic, config, .. } = self;
         let reads = config.directions.to_nic()
@@ -321,18 +323,19 @@ where
         WantedHost { source: reads.then_some(&to_nic.source), sink: to_host.outlet.wanted() }
     }
 
-    /// Whether a sink may have room, or the host's source memory, before the system says so.
+    /// Returns `true` if a sink may have free space, or the host's source free memory, before the system
+    /// reports it.
     fn waits_for_time(&self) -> bool {
         let Self { to_host, to_nic, .. } = self;
         to_host.outlet.is_blocked() || to_nic.outlet.is_blocked() || to_nic.source.is_starved()
     }
 
-    /// Changes to a policy that is [carried](Self::carried).
+    /// Changes to a policy that [`carried`](Self::carried) has returned.
     fn follow(&mut self, policy: Policy) -> Moment {
         self.config.engine.policy = policy;
         self.to_host.next_policy = Some(policy);
         if self.config.coalesce == Coalesce::Auto {
-            // Whether another policy pays is not known.
+            // Coalescing may pay under the new policy.
             self.judge = self.judge.anew();
             self.to_host.will_pass = false;
         }
@@ -363,7 +366,8 @@ where
         self.turn(|work| timed(waiter, work), awake)
     }
 
-    /// Frames that a source delays do not count while their sink is blocked, because a turn could not take them.
+    /// Frames that a source delays do not count while their sink is blocked, because a turn could not forward
+    /// them.
     fn deadline(&self) -> Option<Instant> {
         let Self { to_host, to_nic, config, .. } = self;
         let gives_host = config.directions.to_host() && !to_host.outlet.is_blocked();

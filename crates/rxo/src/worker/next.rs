@@ -1,4 +1,4 @@
-//! What a worker does between two turns. Pure, and tested as a table.
+//! Next: decides what a worker does between two turns. Pure, and tested as a table.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use super::WorkerConfig;
 /// The outcome of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Frames taken from the nic; 0 if the host's sink is blocked.
+    /// Frames received from the nic; 0 if the host's sink is blocked.
     pub(super) from_nic: usize,
-    /// Frames taken from the host; 0 if the nic's sink is blocked.
+    /// Frames received from the host; 0 if the nic's sink is blocked.
     pub(super) from_host: usize,
-    /// When the nic's batch was taken.
+    /// The instant at which the nic's batch was received.
     pub(super) now: Instant,
 }
 
-/// What comes next.
+/// The decision after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Another turn at once.
+    /// Have another turn at once.
     Again,
-    /// A turn after this time, whatever arrives.
+    /// Have a turn after this time, whatever arrives.
     Pause(Duration),
-    /// A turn when something arrives, and at the latest after this time.
+    /// Have a turn when frames arrive, and after this time at the latest.
     Wait(Duration),
 }
 
-/// The longest wait, so that a stop from another thread is noticed.
+/// The longest wait, so that a stop flag set by another thread is noticed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Decides what comes after `turn`. `deadline` is when a turn is due even if nothing arrives.
+/// Decides what follows `turn`. At `deadline` a turn is due even if nothing arrives.
 pub(super) fn next(config: &WorkerConfig, turn: Turn, deadline: Option<Instant>) -> Next {
-    // After a full batch there is probably more.
+    // After a full batch there are probably more frames.
     let has_more =
         turn.from_nic >= config.budget_frames || turn.from_host >= config.host_budget_frames;
     let left = deadline.map_or(LONGEST_WAIT, |deadline| deadline.since(turn.now));
@@ -67,18 +67,18 @@ mod tests {
     #[test]
     fn what_comes_next() {
         let rows = [
-            // Nothing there: wait, but not longer than until the deadline.
+            // No frames: wait, but not beyond the deadline.
             (after(0, 0, None), Next::Wait(LONGEST_WAIT)),
             (after(0, 0, Some(40)), Next::Wait(micros(40))),
             (after(0, 0, Some(900_000)), Next::Wait(LONGEST_WAIT)),
-            // A few frames are no bulk transfer; the host's frames never say that there is one.
+            // A few frames are not a bulk transfer, and the host's frames never indicate one.
             (after(7, 0, None), Next::Wait(LONGEST_WAIT)),
             (after(7, 63, None), Next::Wait(LONGEST_WAIT)),
-            // Bulk: pause, but not longer than until the deadline.
+            // A bulk transfer: pause, but not beyond the deadline.
             (after(8, 0, None), Next::Pause(micros(100))),
             (after(255, 63, None), Next::Pause(micros(100))),
             (after(8, 0, Some(30)), Next::Pause(micros(30))),
-            // There is more, or something is due.
+            // More frames are there, or something is due.
             (after(256, 0, None), Next::Again),
             (after(0, 64, None), Next::Again),
             (after(0, 0, Some(0)), Next::Again),

@@ -1,21 +1,22 @@
-//! The sink of a direction: whether it takes packets now, and when to try again.
+//! Outlet: the sink of a direction, whether it accepts packets now, and when to try again.
 //!
-//! It is separate because both directions have one, and neither may wait for it: the other direction
-//! would wait too. A direction whose sink is blocked does not read its source. Frames then queue before
-//! the source, in the ring or in a queue of the system, which is bounded and counts what it drops.
+//! Separate because both directions have one, and neither may wait for its sink, because the other would wait
+//! too. A direction whose sink is blocked does not read its source. Frames then queue before the source, in
+//! the ring or in a queue of the system, which is bounded and counts its drops.
 
 use rxo_device::{DeviceError, FrameSink};
 
 use super::balance::Stage;
 
-/// A sink, and how well it makes room.
+/// A sink, and the count of attempts to resume it in vain.
 pub(super) struct Outlet<K> {
     pub(super) sink: K,
-    /// How often in a row the sink was resumed and sent nothing.
+    /// The number of times in a row that the sink was resumed but sent nothing.
     futile: u32,
 }
 
-/// After so many, the descriptor may be wrong about room: then wait for time, not for it.
+/// The number of futile attempts after which the descriptor may be wrong about free space: the worker then
+/// waits for time instead.
 const MOST_FUTILE: u32 = 2;
 
 impl<K: FrameSink> Outlet<K> {
@@ -38,22 +39,22 @@ impl<K: FrameSink> Outlet<K> {
         resumed
     }
 
-    /// Whether the source of this direction must not be read.
+    /// Returns `true` if the source of this direction must not be read.
     pub(super) fn is_blocked(&self) -> bool {
         self.sink.is_blocked()
     }
 
-    /// What became of `given` frames that the sink was given.
+    /// Accounts for `given` frames that were passed to the sink.
     pub(super) fn stage(&self, given: u64) -> Stage {
         Stage::of_sink(given, &self.sink.counters(), self.sink.kept_frames())
     }
 
-    /// The sink, if the worker should wait for its descriptor.
+    /// Returns the sink if the worker should wait for its descriptor; otherwise `None`.
     pub(super) fn wanted(&self) -> Option<&K> {
         (self.sink.is_blocked() && self.futile < MOST_FUTILE).then_some(&self.sink)
     }
 
-    /// Tries once more to send the packets that the sink keeps, and drops the rest.
+    /// Tries once more to send the packets that the sink keeps, and drops the others.
     ///
     /// # Errors
     /// If the device failed.

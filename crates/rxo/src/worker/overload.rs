@@ -1,21 +1,22 @@
-//! Decides which frames to drop under overload (RFC 8289, CoDel).
+//! Overload: decides which frames to drop when more arrive than can be processed (RFC 8289, CoDel).
 //!
-//! Pure: times go in, a verdict comes out. What counts is how long a frame has waited in the ring,
-//! not how many wait with it. A burst may fill the ring for a moment, but a queue that does not
-//! become shorter than [`Overload::target`] within an [`Overload::interval`] only adds delay. Then
-//! single frames are dropped, oldest first and increasingly often, until the senders slow down.
+//! Pure: times go in, a verdict comes out. The criterion is how long a frame has waited in the ring, not how
+//! many wait with it. A burst may fill the ring for a moment, but a queue that does not become shorter than
+//! [`Overload::target`] within an [`Overload::interval`] only adds delay. Then single frames are dropped,
+//! oldest first and increasingly often, until the senders slow down.
 //!
-//! RFC 8289 leaves open what to do about senders that do not slow down, or are too many: hundreds
-//! of connections outrun its square root. If the queue persists for another interval, everything
-//! that has waited longer than the target is dropped, which bounds the delay whatever arrives.
+//! RFC 8289 leaves open what to do about senders that do not slow down, or are too many: hundreds of
+//! connections outrun its square root. If the queue persists for another interval, all frames that have
+//! waited longer than the target are dropped, which bounds the delay whatever arrives.
 //!
-//! What counts of the wait is the time in which the worker ran ([`WorkClock`]), and none of it if that was less than half.
-//! A worker that is late because others use its core would lose frames that the ring had room for, for a delay that it
-//! does not cause. A worker that is overloaded runs all the time.
+//! Of a frame's waiting time, only the time in which the worker ran counts ([`WorkClock`]), and none of it if
+//! that was less than half. Otherwise a worker that is late because other processes use its core would drop
+//! frames that fit into the ring, for a delay that it does not cause. A worker that is overloaded runs all
+//! the time.
 //!
-//! While the host's device is blocked, nothing is read, and that time does not count, because the
-//! queue is not the worker's. Frames that gathered meanwhile are old when reading continues, and
-//! are dropped only if the queue persists for an interval.
+//! While the host's device is blocked, nothing is read, and that time does not count, because the worker does
+//! not cause the queue. Frames that accumulated are old when reading continues, and are dropped only if the
+//! queue persists for an interval.
 
 use std::time::Duration;
 
@@ -23,52 +24,52 @@ use rxo_frame::{Frame, Instant};
 
 use super::work_clock::WorkClock;
 
-/// When a queue before the worker counts as a standing queue.
+/// The limits from which a queue before the worker counts as a standing queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overload {
     /// The delay that a standing queue may add.
     pub target: Duration,
-    /// How long the delay may exceed the target: the time in which senders react, a long round
+    /// The time for which the delay may exceed the target: the time that senders need to react, a long round
     /// trip.
     pub interval: Duration,
 }
 
 impl Default for Overload {
-    /// RFC 8289, sections 4.2 and 4.3: 5 ms and 100 ms.
+    /// Returns the values of RFC 8289, sections 4.2 and 4.3: 5 ms and 100 ms.
     fn default() -> Self {
         Self { target: Duration::from_millis(5), interval: Duration::from_millis(100) }
     }
 }
 
-/// The relevant history of the queue.
+/// The state of CoDel for one queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     config: Overload,
-    /// When the queue will have been too long for an interval; `None` while it is short enough.
+    /// The instant at which the queue will have been too long for an interval; `None` while it is short
+    /// enough.
     standing_at: Option<Instant>,
     dropping: Option<Dropping>,
-    /// The number of drops in the last phase of dropping, and when its next drop was due.
+    /// The number of drops in the last phase of dropping; its next drop was due at `last_drop_at`.
     last_count: u32,
     last_drop_at: Instant,
-    /// Until then, frames older than the target are dropped.
+    /// The instant until which frames older than the target are dropped; `None` if single drops suffice.
     cut_until: Option<Instant>,
 }
 
 /// A phase of dropping single frames.
 #[derive(Clone, Copy, Debug)]
 struct Dropping {
-    /// When its drops have had an interval to take effect.
+    /// The instant at which the phase's drops have had an interval to take effect.
     patience_ends_at: Instant,
     next_at: Instant,
-    /// Number of drops in this phase, which sets the pace.
+    /// The number of drops in this phase, which sets its pace.
     count: u32,
-    /// The number at which the phase began.
+    /// The number with which the phase began.
     first_count: u32,
 }
 
-/// For this many intervals after a phase of dropping, the next one begins at its pace (RFC 8289,
-/// section
-/// 5.4), and a queue that had to be cut is cut at once.
+/// The number of intervals after a phase of dropping in which the next phase starts at its pace (RFC 8289,
+/// section 5.4), and a queue that had to be cut is cut again at once.
 const MEMORY_INTERVALS: u32 = 16;
 
 impl CoDel {
@@ -98,7 +99,7 @@ impl CoDel {
         let waited = |at: Instant| work.wait_by_work(at, now);
         let is_short = |at: Instant| now.since(at) < target || waited(at) < target;
         if is_all || batch.first().is_none_or(|oldest| is_short(oldest.arrived_at)) {
-            // The other frames are younger, so this verdict applies to all.
+            // The other frames are younger, so this verdict applies to all of them.
             let _passes = self.drops(now, Duration::ZERO);
             return 0;
         }
@@ -107,7 +108,8 @@ impl CoDel {
         (before - batch.len()) as u64
     }
 
-    /// Whether to drop the frame that leaves the queue at `now` after waiting for `sojourn`.
+    /// Returns `true` if the frame that leaves the queue at `now` after waiting for `sojourn` must be
+    /// dropped.
     fn drops(&mut self, now: Instant, sojourn: Duration) -> bool {
         let is_standing = self.is_standing(now, sojourn);
         if self.cut_until.is_some_and(|until| now < until) {
@@ -134,7 +136,7 @@ impl CoDel {
         is_due
     }
 
-    /// RFC 8289, section 5.3: whether the queue has been too long for an interval.
+    /// Returns `true` if the queue has been too long for an interval (RFC 8289, section 5.3).
     fn is_standing(&mut self, now: Instant, sojourn: Duration) -> bool {
         if sojourn < self.config.target {
             self.standing_at = None;
@@ -144,8 +146,7 @@ impl CoDel {
         now >= standing_at
     }
 
-    /// Begins a phase with its first drop. Soon after another phase, it continues at the pace of
-    /// that one.
+    /// Starts a phase with its first drop. Soon after another phase, continues at the pace of that one.
     fn begin(&self, now: Instant) -> Dropping {
         let is_recent = now < self.last_drop_at + self.config.interval * MEMORY_INTERVALS;
         let count = if is_recent && self.last_count > 2 { self.last_count - 2 } else { 1 };
@@ -163,9 +164,8 @@ impl CoDel {
         self.dropping = None;
     }
 
-    /// Whether to drop a frame that has waited longer than the target. Continues while there are
-    /// such frames, and a while longer, because senders that did not react would fill the queue
-    /// again at once.
+    /// Returns `true` if a frame has waited longer than the target. Extends the time of cutting with each
+    /// such frame, because senders that did not react would fill the queue again at once.
     fn cuts(&mut self, now: Instant, sojourn: Duration) -> bool {
         let is_too_old = sojourn >= self.config.target;
         if is_too_old {
@@ -174,7 +174,7 @@ impl CoDel {
         is_too_old
     }
 
-    /// The time between drops: an interval divided by the square root of their number (RFC 8289,
+    /// Returns the time between drops: an interval divided by the square root of their number (RFC 8289,
     /// section 4.4).
     fn gap(&self, count: u32) -> Duration {
         self.config.interval.div_f64(f64::from(count.max(1)).sqrt())
@@ -196,12 +196,12 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// The clock of a worker that runs all the time.
+    /// Returns the clock of a worker that runs all the time.
     fn always() -> WorkClock {
         WorkClock::new()
     }
 
-    /// Calls `drops` once a millisecond from `from_ms` to `to_ms`. Returns when it dropped.
+    /// Calls `drops` once per millisecond from `from_ms` to `to_ms`. Returns the times at which it dropped.
     fn drops(codel: &mut CoDel, (from_ms, to_ms): (u64, u64), sojourn: Duration) -> Vec<u64> {
         (from_ms..to_ms).filter(|&now| codel.drops(at_ms(now), sojourn)).collect()
     }
@@ -226,7 +226,7 @@ mod tests {
     fn the_first_drop_comes_after_an_interval_and_the_next_after_another() {
         let mut codel = CoDel::new(CONFIG);
         assert_eq!(drops(&mut codel, (0, 200), ms(6)), [100], "and not again before 200");
-        // The queue has become short; a later queue gets a full interval again.
+        // The queue has become short; a later queue again gets a full interval.
         assert!(drops(&mut codel, (200, 202), ms(3)).is_empty());
         assert_eq!(drops(&mut codel, (202, 303), ms(6)), [302]);
     }
@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(codel.gap(count).as_micros(), gap_us, "{count}");
         }
         let mut dropping = codel.begin(at_ms(100));
-        // Long patience, to see only the pace.
+        // A long patience, so that only the pace matters.
         dropping.patience_ends_at = at_ms(1_000_000);
         (codel.dropping, codel.standing_at) = (Some(dropping), Some(at_ms(100)));
         let seen = drops(&mut codel, (100, 500), ms(6));
@@ -264,7 +264,7 @@ mod tests {
         // Younger frames pass, and an old frame soon after is dropped at once.
         assert!(drops(&mut codel, (1_000, 1_500), ms(4)).is_empty());
         assert_eq!(drops(&mut codel, (1_500, 1_510), ms(6)).len(), 10);
-        // After a long time without a queue, it starts anew.
+        // After a long time without a queue, it starts from the beginning.
         assert!(drops(&mut codel, (1_510, 4_000), ms(1)).is_empty());
         assert_eq!(drops(&mut codel, (4_000, 4_101), ms(6)), [4_100]);
     }
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(codel.drop_from(&mut batch, false, at_ms(100), &always()), 0);
     }
 
-    /// A worker that is late because other threads use its core has no queue while it takes all
+    /// A worker that is late because other threads use its core has no queue as long as it receives all
     /// frames.
     #[test]
     fn late_frames_with_nothing_behind_them_are_not_dropped() {
@@ -295,8 +295,8 @@ mod tests {
         }
     }
 
-    /// A worker has its core for 1 ms of every 20. In its time it takes a batch, and there is always more behind it, so that
-    /// all frames are older than the target, for much longer than an interval.
+    /// A worker has its core for 1 ms in every 20. Each time it receives one batch and leaves more behind, so
+    /// that all frames are older than the target, for much longer than an interval.
     #[test]
     fn frames_that_are_late_because_the_worker_did_not_run_are_not_dropped() {
         let (mut codel, mut work) = (CoDel::new(CONFIG), WorkClock::new());
@@ -313,7 +313,7 @@ mod tests {
         assert!(dropped_without > 1_000, "by the time alone: {dropped_without}");
     }
 
-    /// A worker that has most of a core, and gets more than that can process, is overloaded.
+    /// A worker that has most of a core, and gets more frames than it can process on that, is overloaded.
     #[test]
     fn overload_on_most_of_a_core_is_dropped() {
         let (mut codel, mut work) = (CoDel::new(CONFIG), WorkClock::new());
@@ -327,15 +327,15 @@ mod tests {
         assert!(dropped > 800, "{dropped}");
     }
 
-    /// The kernel stamps frames with the wall clock. If the clock is set forward, frames in the
-    /// ring look an hour old; if it is set back, they look new. Neither is a standing queue.
+    /// The kernel stamps frames by the wall clock. If that is set forward, frames in the ring look an hour
+    /// old; if it is set back, they look new. Neither is a standing queue.
     #[test]
     fn a_wall_clock_that_jumps_drops_nothing_where_no_queue_stands() {
         let mut codel = CoDel::new(CONFIG);
         let hour_ms = 3_600_000;
         for ms in 0..10_000 {
             let now = at_ms(2 * hour_ms + ms);
-            // A full ring of batches after each jump; one jump per second, forth and back.
+            // A full ring of batches after each jump; one jump per second, forward and back.
             let age_ms = match ms % 1_000 {
                 0..32 => hour_ms,
                 500..532 => 0,
@@ -347,9 +347,9 @@ mod tests {
         }
     }
 
-    /// Simulates a queue of at most `slots` frames, from which `batch` are taken at a time. A frame
-    /// arrives every `in_us` and takes `out_us`. Returns how long the delivered frames had waited,
-    /// and how many there were.
+    /// Simulates a queue of at most `slots` frames, received in batches of 256. A frame arrives every `in_us`
+    /// microseconds, and takes `out_us` to process. Returns the waiting times of the delivered frames, and
+    /// their number.
     fn simulated(in_us: u64, out_us: u64, slots: usize, seconds: u64) -> (Vec<Duration>, u64) {
         let mut codel = CoDel::new(CONFIG);
         let mut queue = std::collections::VecDeque::new();

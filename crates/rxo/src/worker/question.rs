@@ -1,4 +1,4 @@
-//! What a worker is asked while it runs. It answers between two turns.
+//! Questions to a running worker, which answers between two turns.
 
 use std::time::Duration;
 
@@ -7,42 +7,44 @@ use rxo_coalesce::Policy;
 use super::{Coalesce, Coalescing, Misfit, Readings};
 use crate::desk::Reply;
 
-/// A question to a running worker or to those of several guests. It goes to the [`Desk`](crate::desk::Desk) of
-/// [`WorkerConfig::desk`](super::WorkerConfig::desk).
+/// A question to a running worker, or to the workers of several guests. It goes to the
+/// [`Desk`](crate::desk::Desk) of [`WorkerConfig::desk`](super::WorkerConfig::desk).
 #[derive(Debug)]
 pub enum Question {
-    /// All counters since the worker was made.
+    /// Asks for all counters since the worker was created.
     Counters(Reply<Readings>),
-    /// The policy of each engine, in the order of the guests.
+    /// Asks for the policy of each engine, in the order of the guests.
     Policies(Reply<Vec<PolicyInForce>>),
-    /// Change the policy of all engines. At the beginning of the next turn in which its host's device takes packets,
-    /// an engine delivers all that it holds, and then follows the new policy. No engine changes if it does not fit
-    /// one.
+    /// Changes the policy of all engines. At the start of the next turn in which its host's device accepts
+    /// packets, an engine delivers everything that it holds, and then follows the new policy. If the policy
+    /// does not fit one engine, none changes.
     ChangePolicy(Policy, Reply<Result<Moment, Misfit>>),
-    /// Change when frames go through the engines; `None` asks only. An engine that is switched off delivers all that it
-    /// holds first, as for another policy.
+    /// Changes the mode of coalescing; `None` changes nothing. An engine that is switched off first delivers
+    /// everything that it holds, as for a new policy.
     Coalesce(Option<Coalesce>, Reply<Moment>),
-    /// Change the time between two reports; `None` for none. The next is due that long after now.
+    /// Changes the interval between two reports; `None` for no reports. The next report is due one interval
+    /// from now.
     ReportEvery(Option<Duration>, Reply<Result<(), Misfit>>),
 }
 
 /// The policy of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInForce {
-    /// What it follows, limited to what its sink takes.
+    /// The policy that the engine follows, limited to the aggregates that its sink accepts.
     pub policy: Policy,
-    /// What it will follow as soon as its sink takes packets again.
+    /// The policy that the engine will follow once its sink accepts packets again; `None` if there is no
+    /// change.
     pub next: Option<Policy>,
-    /// Whether frames go through it, and why.
+    /// The state of coalescing for this engine.
     pub coalescing: Coalescing,
 }
 
-/// When a change takes effect.
+/// The time at which a change takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// At the beginning of the next turn.
+    /// At the start of the next turn.
     NextTurn,
-    /// At so many hosts not before their devices take packets again; at the others with the next turn.
+    /// Later at this many hosts, once their devices accept packets again; at the others in the next turn.
     WhenThereIsRoom(usize),
 }
 
@@ -58,7 +60,7 @@ mod tests {
 
     const SEGMENT_BYTES: u32 = 1_448;
 
-    /// A worker on links in memory. Frames come in at `nic`, and leave at `host`.
+    /// A worker on links in memory. Frames arrive at `nic`, and leave at `host`.
     struct World {
         nic: MemoryLink,
         host: MemoryLink,
@@ -78,7 +80,7 @@ mod tests {
             Self { nic, host, worker, now: Instant::ZERO, sent: 0 }
         }
 
-        /// `count` segments of one flow arrive, and the worker has a turn.
+        /// Lets `count` segments of one flow arrive, and gives the worker a turn.
         fn turn(&mut self, count: u32) {
             self.now = self.now + Duration::from_micros(10);
             for _ in 0..count {
@@ -106,7 +108,7 @@ mod tests {
             (policy, next)
         }
 
-        /// The payload bytes that have left, in order.
+        /// Returns the number of payload bytes that have left.
         fn left(&self) -> usize {
             let headers = 54;
             self.host.take_all().iter().map(|sent| sent.bytes.len() - headers).sum()
@@ -120,7 +122,7 @@ mod tests {
 
     fn holding() -> Policy {
         let gro = Policy::linux_gro().with_udp_if(false);
-        // A link in memory divides no tunnels.
+        // A link in memory cannot segment tunnels.
         Policy { hold: Hold::Within(Duration::from_millis(100)), tunnels: TunnelRule::Off, ..gro }
     }
 
@@ -145,7 +147,7 @@ mod tests {
         let mut world = World::new(holding());
         world.turn(5);
         world.host.set_room(Some(0));
-        // What blocks it is a flow that was closed.
+        // A packet of another flow blocks the device.
         world.nic.push(&seg().flow(9).seq(1).len(1).psh().frame_at(world.now));
         world.turn(0);
         assert_eq!(world.change(Policy::none()), Ok(Moment::WhenThereIsRoom(1)));

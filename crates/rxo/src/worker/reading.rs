@@ -1,4 +1,4 @@
-//! All counters of a worker at one instant, with their times.
+//! Reading: all counters of a worker at one instant, with their times.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -10,13 +10,12 @@ use rxo_frame::Instant;
 
 use super::{Coalescing, Imbalance, WorkerConfig};
 
-/// All counters of a worker at one instant. They are totals; [`Reading::since`] gives those of an
-/// interval.
+/// All counters of a worker at one instant, as totals; [`Reading::since`] returns those of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Time since the worker began to run.
+    /// The time since the worker started to run.
     pub elapsed: Duration,
-    /// Processor time of its thread since then, user and system together.
+    /// The processor time of the worker's thread since then, user and system together.
     pub cpu: Duration,
     /// Counters of the nic's source.
     pub nic_in: SourceCounters,
@@ -28,21 +27,22 @@ pub struct Reading {
     pub nic_out: SinkCounters,
     /// Counters of the engine.
     pub engine: Counters,
-    /// Frames from the nic that were dropped because more came than the worker could take.
+    /// Frames from the nic that were dropped because more arrived than the worker could process.
     pub overload: u64,
-    /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run, because others
-    /// used its core or it was stopped.
+    /// The part of the `ring_drops` of `nic_in` that occurred while the worker's thread did not run, because
+    /// other processes used its core or it was stopped.
     pub not_scheduled: u64,
-    /// Frames that the system says arrived at the nic and that `nic_in` neither has nor counts as lost; compared at every
-    /// report, once the source was empty. 0 if the system does not say what arrives. Anything else is a loss that nobody
-    /// counted.
+    /// Frames that arrived at the nic by the system's count, but that `nic_in` contains neither as received
+    /// nor as lost. Compared at every report, once the source was empty. 0 if the system does not count
+    /// arrivals. Any other value is an uncounted loss.
     pub unaccounted: u64,
-    /// Packets that were written to the nic, and that the system counts neither as sent nor as dropped; compared at every
-    /// report when nothing waits. 0 if the system does not say what leaves, and too little if others send by the nic.
+    /// Packets that were written to the nic, but that the system counts neither as sent nor as dropped.
+    /// Compared at every report when none is waiting. 0 if the system does not count sent packets, and too
+    /// small if other programs send by the nic.
     pub unsent: u64,
-    /// Frames on which the counters of the worker's stages do not agree; compared at every report and at the end.
+    /// Frames by which the counters of the worker's stages disagree; compared at every report and at the end.
     pub imbalance: Imbalance,
-    /// Whether frames go through the engine. Of a difference or a sum, the state is the later one.
+    /// The state of coalescing. In a difference or a sum of readings it is the later state.
     pub coalescing: Coalescing,
     /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
     ///
@@ -51,13 +51,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The counters and times since `earlier`, a reading of the same worker.
+    /// Returns the counters and times since `earlier`, a reading of the same worker.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         self.zip_with(earlier, u64::sub, Duration::saturating_sub)
     }
 
-    /// The sum of the readings of two workers that ran one after the other.
+    /// Returns the sum of the readings of two workers that ran one after the other.
     #[must_use]
     pub fn plus(&self, later: &Self) -> Self {
         self.zip_with(later, u64::add, Duration::saturating_add)
@@ -91,7 +91,7 @@ impl Reading {
     }
 }
 
-/// When the worker began, was last read, and is next due to report.
+/// The times at which the worker started, was last read, and next has to report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     started_at: Instant,
@@ -102,7 +102,7 @@ pub(super) struct Times {
     looks: Every,
 }
 
-/// Something that is due again and again.
+/// An event that is due at regular intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Every {
     time: Option<Duration>,
@@ -114,7 +114,8 @@ impl Every {
         Self { time, at: time.map(|time| now + time) }
     }
 
-    /// Whether it is due. If so, it is due again that time later; what was missed is skipped.
+    /// Returns `true` if the event is due. It is then due again one interval later; missed intervals are
+    /// skipped.
     fn is_due(&mut self, now: Instant) -> bool {
         let (Some(time), Some(at)) = (self.time, self.at.filter(|at| now >= *at)) else {
             return false;
@@ -125,12 +126,12 @@ impl Every {
     }
 }
 
-/// The reason for a call of the observer.
+/// The reason for calling the observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// To look for notices only.
+    /// Only to check for notices.
     Look,
-    /// For a report.
+    /// A report is due.
     Report,
 }
 
@@ -146,7 +147,7 @@ impl Times {
         }
     }
 
-    /// Changes the time between two reports. The next is due that long after now.
+    /// Changes the interval between two reports. The next report is due one interval from now.
     pub(super) fn report_every(&mut self, time: Option<Duration>) {
         self.reports = Every::new(time, self.now);
     }
@@ -155,7 +156,7 @@ impl Times {
         (self.now, self.cpu) = (now, cpu);
     }
 
-    /// When it was set last.
+    /// Returns the time of the last [`set`](Self::set).
     pub(super) const fn now(&self) -> Instant {
         self.now
     }
@@ -168,12 +169,12 @@ impl Times {
         self.cpu.saturating_sub(self.cpu_at_start)
     }
 
-    /// When the observer is called next.
+    /// Returns the instant of the next call of the observer; `None` if none is planned.
     pub(super) fn due_at(&self) -> Option<Instant> {
         [self.reports.at, self.looks.at].into_iter().flatten().min()
     }
 
-    /// What the observer is to be called for, if anything.
+    /// Returns the reason for which the observer must be called now; `None` if there is none.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<Due> {
         let (reports, looks) = (self.reports.is_due(now), self.looks.is_due(now));
         if reports { Some(Due::Report) } else { looks.then_some(Due::Look) }
@@ -184,7 +185,7 @@ impl Times {
 mod tests {
     use super::*;
 
-    /// A reading in which no two counters are equal.
+    /// Creates a reading in which no two counters are equal.
     fn reading(n: u64) -> Reading {
         let source =
             |n| SourceCounters { frames: 9 * n, bytes: 500 * n, ..SourceCounters::default() };

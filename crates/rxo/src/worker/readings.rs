@@ -1,18 +1,18 @@
-//! The counters of a run: of all hosts together, and of each guest.
+//! Readings: the counters of a run, for all hosts together and for each guest.
 
 use std::ops::Add;
 
 use super::{Coalescing, Reading};
 use crate::switch::SwitchCounters;
 
-/// The counters of a run or of an interval. Those of a host alone come [from](From) a [`Reading`].
+/// The counters of a run or of an interval. For a single host they are converted [from](From) a [`Reading`].
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    /// The nic's, and the sum of all hosts'.
+    /// The counters of the nic, and the sums over all hosts.
     pub all: Reading,
-    /// Those of each guest; none for `rxo run`.
+    /// The counters of each guest; empty for `rxo run`.
     pub guests: Vec<Reading>,
-    /// Those of the switch between the nic and the guests; `None` without one.
+    /// The counters of the switch between the nic and the guests; `None` without a switch.
     pub switch: Option<SwitchCounters>,
 }
 
@@ -22,7 +22,7 @@ impl From<Reading> for Readings {
     }
 }
 
-/// The sums of `all`, with the state of any guest for which coalescing is on.
+/// Combines the sums of `all` with the state of coalescing: on if it is on for any guest.
 fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
     let states = || guests.iter().map(|guest| guest.coalescing);
     let asked = states().next().unwrap_or_default().asked;
@@ -31,11 +31,12 @@ fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
 }
 
 impl Readings {
-    /// Those of a switch between a nic and guests. `nic` has what is counted before the switch and behind it.
+    /// Combines the counters for a switch between a nic and guests. `nic` contains the counters before the
+    /// switch on the nic's side.
     pub(super) fn switched(nic: Reading, guests: Vec<Reading>, switch: SwitchCounters) -> Self {
         let of_guests = guests.iter().fold(Reading::default(), |sum, guest| sum.plus(guest));
         let (mut nic_in, mut nic_out) = (nic.nic_in, nic.nic_out);
-        // What the queues and the switch drop is lost beside what the nic loses.
+        // Drops of the queues and of the switch are added to the nic's own losses.
         nic_in.ring_drops += of_guests.nic_in.ring_drops;
         nic_out.dropped += of_guests.nic_out.dropped;
         nic_out.dropped_frames += of_guests.nic_out.dropped_frames;
@@ -53,7 +54,7 @@ impl Readings {
         Self { all, guests, switch: Some(switch) }
     }
 
-    /// The counters since `earlier`, of the same run.
+    /// Returns the counters since `earlier`, a reading of the same run.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.switch.unwrap_or_default();
@@ -64,7 +65,7 @@ impl Readings {
         }
     }
 
-    /// The sum of two parts of a run. A part in which nothing ran may have no guests.
+    /// Returns the sum of two parts of a run. A part in which no worker ran may have no guests.
     #[must_use]
     pub fn plus(&self, later: &Self) -> Self {
         let (less, more) = if later.guests.is_empty() { (later, self) } else { (self, later) };
@@ -104,7 +105,7 @@ mod tests {
         let sum = part(1, 10).plus(&part(2, 20));
         assert_eq!(flooded_and_frames(&sum), (3, 30));
         assert_eq!(flooded_and_frames(&sum.since(&part(1, 10))), (2, 20));
-        // A run that is stopped while it waits for its nic ends with such a part.
+        // A run that is stopped while it waits for its nic ends with an empty part.
         for both in [sum.plus(&Readings::default()), Readings::default().plus(&sum)] {
             assert_eq!(flooded_and_frames(&both), (3, 30));
         }

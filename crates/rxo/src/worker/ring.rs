@@ -1,17 +1,17 @@
-//! The ring of the nic, as the worker finds it: what was lost there, and while the worker did not run.
+//! Ring of the nic: attributes its losses to the times in which the worker did not run.
 //!
-//! It is separate because a worker and the hub of several guests have one each.
+//! Separate because a worker has one, and so has the hub of several guests.
 
 use rxo_device::{FrameSource, SourceCounters};
 
 use super::work_clock::WorkClock;
 
-/// Attributes what the ring loses.
+/// Attributes the losses of the ring.
 pub(super) struct Ring {
     pub(super) work: WorkClock,
     /// Frames lost in the ring while the worker did not run.
     not_scheduled: u64,
-    /// All that the ring had lost when it was last asked.
+    /// All losses of the ring at the last check.
     lost: u64,
 }
 
@@ -20,8 +20,8 @@ impl Ring {
         Self { work: WorkClock::new(), not_scheduled: 0, lost: 0 }
     }
 
-    /// Looks at what the ring has lost since the last look, once a turn that follows a sample of the work clock. Without
-    /// something left behind the batch, the ring was not full.
+    /// Checks the ring's losses since the last check, in each turn in which the work clock took a sample. If
+    /// the batch left nothing behind (`is_all`), the ring was not full.
     pub(super) fn look(&mut self, is_all: bool, source: &mut impl FrameSource) {
         let was_away = self.work.take_was_away();
         if let Some(was_away) = was_away.filter(|_| !is_all) {
@@ -29,7 +29,8 @@ impl Ring {
         }
     }
 
-    /// The counters of `source`, and how many of its `ring_drops` fell into time in which the worker did not run.
+    /// Returns the counters of `source`, and how many of its `ring_drops` occurred while the worker did not
+    /// run.
     pub(super) fn counters(&mut self, source: &mut impl FrameSource) -> (SourceCounters, u64) {
         let counters = source.counters();
         self.attribute(counters.ring_drops, false);

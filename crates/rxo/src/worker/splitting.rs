@@ -1,8 +1,8 @@
-//! Splitting of stretch ACKs, between the two directions of a worker.
+//! Splitting of stretch ACKs, which involves both directions of a worker.
 //!
-//! It is separate because both directions use it: the direction to the host reports deliveries to the
-//! splitter, and the direction to the nic asks it for the ACKs before a frame. Inserted ACKs are written
-//! into slots allocated at the start, and are sent in the batch of the frame that they precede.
+//! Separate because both directions use it: the direction to the host reports deliveries to the splitter, and
+//! the direction to the nic asks it for the ACKs to insert before a frame. Inserted ACKs are written into
+//! preallocated slots, and are sent in the same batch as the frame that they precede.
 
 use rxo_ack::{
     AckSlot, Delivered, MAX_ACKS_PER_STRETCH, SplitConfig, SplitConfigError, SplitCounters,
@@ -16,29 +16,31 @@ use rxo_wire::tcp::FLAGS_AT;
 
 use super::WorkerConfig;
 
-/// The splitter, and the memory of inserted ACKs.
+/// The splitter, and the memory for inserted ACKs.
 pub(super) struct Splitting {
     splitter: Splitter,
-    /// Whether the segments of an aggregate are all alike, so that its header describes each of them.
+    /// `true` if the policy only builds aggregates of equal segments, so that the header describes each of
+    /// them.
     are_alike: bool,
     slots: Vec<AckSlot>,
     leaving: Vec<Leaving>,
 }
 
-/// A frame of the batch to be sent.
+/// A frame of the batch that is about to be sent.
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// A frame of the host, by its index in the batch.
+    /// A frame from the host, by its index in the batch.
     Host(usize),
-    /// An inserted ACK: its slot, and the frame of the host that it precedes.
+    /// An inserted ACK: its slot, and the index of the host's frame that it precedes.
     Inserted { slot: usize, like: usize },
 }
 
-/// Slots for inserted ACKs. If too few are left for another stretch ACK, the batch so far is sent.
+/// The number of slots for inserted ACKs. If too few are free for another stretch ACK, the batch so far is
+/// sent first.
 const SLOTS: usize = 1_024;
 
 impl Splitting {
-    /// A splitter as `config` says; `None` if it asks for none.
+    /// Creates the splitter for `config`; `None` if ACK splitting is off.
     pub(super) fn new(config: &WorkerConfig) -> Result<Option<Self>, SplitConfigError> {
         let Some(every) = config.ack_split else { return Ok(None) };
         let (link, seed) = (config.engine.link, config.engine.seed);
@@ -55,10 +57,10 @@ impl Splitting {
         self.splitter.counters()
     }
 
-    /// Reports to the splitter what the host is given.
+    /// Reports a delivery to the host to the splitter.
     pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
         match delivery {
-            // The host's ACKs inside a tunnel are not looked at.
+            // ACKs inside a tunnel are not split.
             Delivery::Aggregate(aggregate) if aggregate.tunnel().is_some() => {}
             Delivery::Aggregate(aggregate) if self.are_alike => {
                 if let Some(delivered) = delivered(&aggregate) {
@@ -74,15 +76,15 @@ impl Splitting {
         }
     }
 
-    /// Reports a frame that passed by the engine.
+    /// Reports a frame that bypassed the engine.
     pub(super) fn deliver_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         self.splitter.delivered_frame(frame.borrowed());
     }
 
-    /// Sends a batch of the host to `sink`, with inserted ACKs before the frames that they precede.
+    /// Sends a batch from the host to `sink`, with ACKs inserted before the frames that they precede.
     ///
     /// # Errors
-    /// The first failure of the sink, which counts as dropped what it cannot send.
+    /// The first failure of the sink, which counts packets that it cannot send as dropped.
     pub(super) fn transmit<B: AsRef<[u8]>>(
         &mut self,
         batch: &[Frame<B>],
@@ -101,10 +103,10 @@ impl Splitting {
         result.and(sent)
     }
 
-    /// Expands the ACKs before `frame` into the slots from `used` on. Returns how many slots it took.
+    /// Expands the ACKs before `frame` into the slots from index `used` on. Returns the number of slots used.
     fn insert_before(&mut self, place: usize, frame: Frame<&[u8]>, used: usize) -> usize {
         let Some(template) = self.splitter.split(frame) else { return 0 };
-        // The caller has made room. Without room the host's own ACK is still sent.
+        // The caller has ensured that slots are free. Without free slots the host's own ACK is still sent.
         let expanded = self.slots.get_mut(used..).map(|slots| template.expand(slots));
         let count = expanded.and_then(Result::ok).map_or(0, |expanded| expanded.len());
         let slots = (used..used + count).map(|slot| Leaving::Inserted { slot, like: place });
@@ -128,7 +130,7 @@ impl Splitting {
     }
 }
 
-/// Whether a policy makes aggregates only of segments that are equally large and have one TSval.
+/// Returns `true` if a policy only coalesces segments that have equal length and the same TSval.
 fn are_alike(policy: &Policy) -> bool {
     policy.payload == PayloadRule::SameThenShorter && policy.options == OptionRule::Identical
 }

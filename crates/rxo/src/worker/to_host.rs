@@ -1,4 +1,4 @@
-//! From the nic to the host: through the engine.
+//! Direction from the nic to the host, through the engine.
 
 use rxo_coalesce::{Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
@@ -17,17 +17,17 @@ pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) engine: Engine<S::Buffer>,
     pub(super) outlet: Outlet<K>,
-    /// Frames dropped because more arrived than the worker could take.
+    /// Frames dropped because more arrived than the worker could process.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
     pub(super) account: Account,
-    /// What the engine is to follow as soon as the sink takes packets.
+    /// The policy that the engine will follow once the sink accepts packets; `None` if there is no change.
     pub(super) next_policy: Option<Policy>,
-    /// Whether frames pass by the engine.
+    /// `true` if frames bypass the engine.
     passes: bool,
-    /// Whether they do from the next policy on.
+    /// `true` if frames bypass the engine once the next policy is in force.
     pub(super) will_pass: bool,
-    /// Frames that passed by the engine.
+    /// Frames that bypassed the engine.
     pub(super) passed: u64,
     codel: Option<CoDel>,
     batch: Vec<Frame<S::Buffer>>,
@@ -59,14 +59,13 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         }
     }
 
-    /// Takes a batch, coalesces it and sends the deliveries. Returns how many frames the batch had.
-    /// Reads `clock` once, after it took the batch, so that no frame arrives after the poll; the clock also
-    /// notes the processor time. Takes no
-    /// batch while the sink is blocked. Without `is_worth_a_look` it takes only frames that the source
-    /// has delayed.
+    /// Receives a batch, coalesces it and sends the deliveries. Returns the number of frames in the batch.
+    /// Calls `clock` once, after the batch was received, so that no frame arrives later than the poll; the
+    /// clock also samples the processor time. Receives no batch while the sink is blocked. Without
+    /// `is_worth_a_look`, only receives frames that the source has delayed.
     ///
     /// # Errors
-    /// If a device failed. What was received before that has been sent.
+    /// If a device failed. Frames received before that were sent.
     pub(super) fn turn(
         &mut self,
         is_worth_a_look: bool,
@@ -98,11 +97,11 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         };
         let sent = if self.passes { self.pass(splitting) } else { self.coalesce(now, splitting) };
         let frames = resumed.and(received).and_then(|frames| changed.and(sent).map(|()| frames))?;
-        // A blocked sink wants no more, however much there is.
+        // A blocked sink ends the turn, however many frames are waiting.
         Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 
-    /// Takes the batch through the engine, and sends what that delivers.
+    /// Coalesces the batch, and sends the deliveries.
     ///
     /// # Errors
     /// If the sink failed.
@@ -115,7 +114,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         let load = self.outlet.sink.load();
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
         if self.batch.is_empty() {
-            // An empty batch is not a poll: policies that count polls count those with frames.
+            // An empty batch is not a poll: policies that count polls only count polls with frames.
             self.engine.on_timeout_under(load, now, |deliveries| sent.transmit(&deliveries));
         } else {
             let deliver = |deliveries: Deliveries<'_, _>| sent.transmit(&deliveries);
@@ -124,7 +123,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent.result
     }
 
-    /// Sends the batch as it is. The engine holds nothing.
+    /// Sends the batch unchanged. The engine holds nothing.
     ///
     /// # Errors
     /// If the sink failed.
@@ -141,8 +140,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent
     }
 
-    /// Sends everything that the engine holds, and lets it follow `policy` from now on. A blocked sink might have no
-    /// room for what is held, so it is waited for.
+    /// Sends everything that the engine holds, and makes it follow `policy` from now on. Waits while the sink
+    /// is blocked, because it might not accept what is held.
     ///
     /// # Errors
     /// If the sink failed.
@@ -162,7 +161,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             self.source.expect_holds();
         }
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting, result: Ok(()) };
-        // Its numbers were checked when it was asked for.
+        // The policy's numbers were checked when it was requested.
         _ = self.engine.change_policy(policy, now, |deliveries| sent.transmit(&deliveries));
         sent.result
     }
@@ -172,7 +171,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     /// # Errors
     /// If the sink failed.
     pub(super) fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
-        // The host's answers to these are not carried, so the splitter need not know.
+        // The host's ACKs for these deliveries are not forwarded any more, so the splitter is not told.
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting: None, result: Ok(()) };
         self.engine.flush(now, |deliveries| sent.transmit(&deliveries));
         sent.result
@@ -191,7 +190,7 @@ impl<K: FrameSink> Sent<'_, K> {
         if let Some(splitting) = &mut self.splitting {
             deliveries.iter().for_each(|delivery| splitting.deliver(delivery));
         }
-        // Also after a failure: the sink counts what it cannot send as dropped.
+        // Continues after a failure, because the sink counts packets that it cannot send as dropped.
         let sent = self.sink.transmit(deliveries.iter());
         if self.result.is_ok() {
             self.result = sent;

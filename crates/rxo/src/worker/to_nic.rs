@@ -1,7 +1,8 @@
-//! From the host to the nic: frames unchanged, and if configured, inserted ACKs before stretch ACKs.
+//! Direction from the host to the nic: frames unchanged, and if configured, ACKs inserted before stretch
+//! ACKs.
 //!
-//! GSO frames and partial checksums are passed on with their metadata. The sink, or the system behind
-//! it, segments and completes them.
+//! GSO frames and partial checksums are forwarded with their metadata. The sink, or the system behind it,
+//! segments and completes them.
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Frame;
@@ -9,7 +10,7 @@ use rxo_frame::Frame;
 use super::outlet::Outlet;
 use super::splitting::Splitting;
 
-/// The direction that passes frames on.
+/// The direction that forwards frames unchanged.
 pub(super) struct ToNic<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) outlet: Outlet<K>,
@@ -22,11 +23,11 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
         Self { source, outlet: Outlet::new(sink), batch: Vec::with_capacity(budget), budget }
     }
 
-    /// Takes a batch and sends it. Returns how many frames it had. Takes no batch while the sink is
-    /// blocked. Without `is_worth_a_look` it takes only frames that the source has delayed.
+    /// Receives a batch and sends it. Returns the number of frames. Receives no batch while the sink is
+    /// blocked. Without `is_worth_a_look`, only receives frames that the source has delayed.
     ///
     /// # Errors
-    /// If a device failed. What was received before that has been sent.
+    /// If a device failed. Frames received before that were sent.
     pub(super) fn turn(
         &mut self,
         is_worth_a_look: bool,
@@ -50,7 +51,7 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
         };
         self.batch.clear();
         let frames = resumed.and(received).and_then(|frames| sent.map(|()| frames))?;
-        // A blocked sink wants no more, however much there is.
+        // A blocked sink ends the turn, however many frames are waiting.
         Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 }

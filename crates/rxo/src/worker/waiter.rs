@@ -1,4 +1,4 @@
-//! The clock of a worker, as a trait.
+//! Waiter: the clock of a worker, as a trait.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use super::work_clock::WorkClock;
 /// the sources and sinks of nic and host. A waiter on the system needs their descriptors; one on virtual
 /// time needs nothing of them.
 pub trait Waiter<NI, NO, HI, HO> {
-    /// Returns the time. It never goes back, and is on the clock of the frames' arrivals.
+    /// Returns the time. It never goes back, and is on the same clock as the frames' arrival times.
     fn now(&mut self) -> Instant;
 
-    /// Returns the processor time of this thread so far.
+    /// Returns the processor time that this thread has used so far.
     fn cpu_time(&mut self) -> Duration;
 
     /// Lets `time` pass, or less.
     fn pause(&mut self, time: Duration);
 
-    /// Waits until a wanted source may have frames, a wanted sink may have room, or `timeout` has
-    /// passed; it may return earlier. Returns which sources may have frames. A failed device counts as
-    /// having some, so that a read returns its error.
+    /// Waits until a wanted source may have frames, a wanted sink may have free space, or `timeout` has
+    /// passed; may return earlier. Returns which sources may have frames. A failed device counts as having
+    /// some, so that reading from it returns its error.
     ///
     /// # Errors
     /// If the system refuses to wait.
@@ -34,7 +34,7 @@ pub trait Waiter<NI, NO, HI, HO> {
     ) -> Result<Awake, DeviceError>;
 }
 
-/// Reads the time, and notes it in `work`.
+/// Reads the time, and records it in `work`.
 pub(super) fn timed<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     waiter: &mut W,
     work: &mut WorkClock,
@@ -44,7 +44,7 @@ pub(super) fn timed<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     now
 }
 
-/// Waits for what is `wanted`. The wait is brief if the system may not report the event.
+/// Waits for the `wanted` events. The wait is brief if the system may not report the event.
 pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     waiter: &mut W,
     wanted: Wanted<'_, NI, NO, HI, HO>,
@@ -53,32 +53,32 @@ pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
 ) -> Result<Awake, DeviceError> {
     let timeout = if is_brief { timeout.min(BRIEF_WAIT) } else { timeout };
     let awake = waiter.wait(wanted, timeout)?;
-    // A link that is down reports nothing when its device is deleted; a read finds out.
+    // A link that is down reports nothing when its device is deleted; reading from it returns the error.
     let asks_all = awake == Awake::NONE && timeout >= LONGEST_WAIT;
     Ok(if asks_all { Awake::ALL } else { awake })
 }
 
-/// The longest wait while the system may not report the event: held memory comes back by itself, and
-/// some devices have room before their descriptor shows it.
+/// The longest wait while the system may not report the event: held memory is returned without an event, and
+/// some devices have free space before their descriptor shows it.
 const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
-/// What a worker waits for; `None` for an end that it does not wait for.
+/// The events for which a worker waits; `None` for a source or sink for which it does not wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a, NI, NO, HI, HO> {
-    /// The nic's source, until it has a frame.
+    /// The nic's source, to wait until it has a frame.
     pub nic_source: Option<&'a NI>,
-    /// The nic's sink, until it has room.
+    /// The nic's sink, to wait until it has free space.
     pub nic_sink: Option<&'a NO>,
-    /// The host, or every guest.
+    /// The host, or all guests.
     pub hosts: &'a [WantedHost<'a, HI, HO>],
 }
 
-/// What a worker waits for at one host.
+/// The events at one host for which a worker waits.
 #[derive(Debug)]
 pub struct WantedHost<'a, HI, HO> {
-    /// The host's source, until it has a frame.
+    /// The host's source, to wait until it has a frame.
     pub source: Option<&'a HI>,
-    /// The host's sink, until it has room.
+    /// The host's sink, to wait until it has free space.
     pub sink: Option<&'a HO>,
 }
 
@@ -91,32 +91,32 @@ impl<HI, HO> Clone for WantedHost<'_, HI, HO> {
 impl<HI, HO> Copy for WantedHost<'_, HI, HO> {}
 
 impl<HI, HO> WantedHost<'_, HI, HO> {
-    /// Nothing.
+    /// A host with no events to wait for.
     pub const NONE: Self = Self { source: None, sink: None };
 }
 
-/// Which sources may have frames.
+/// The sources that may have frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Awake {
-    /// Whether the nic's may.
+    /// `true` if the nic's source may have frames.
     pub nic: bool,
-    /// Bit `n` is set if that of the `n`-th host may.
+    /// A bit mask: bit `n` is set if the source of host `n` may have frames.
     pub hosts: u64,
 }
 
 impl Awake {
-    /// All may: none was asked.
+    /// All sources may have frames, because none was checked.
     pub const ALL: Self = Self { nic: true, hosts: u64::MAX };
-    /// None: the timeout has passed.
+    /// No source has frames, because the timeout has passed.
     pub const NONE: Self = Self { nic: false, hosts: 0 };
 
-    /// Whether the source of the `n`-th host, counted from 0, may have frames.
+    /// Returns `true` if the source of host `n`, counted from 0, may have frames.
     #[must_use]
     pub const fn host(self, n: usize) -> bool {
         n < u64::BITS as usize && self.hosts & 1 << n != 0
     }
 
-    /// Notes that the source of the `n`-th host may have frames, if `may`.
+    /// Sets the bit of host `n` if `may` is `true`.
     pub const fn set_host(&mut self, n: usize, may: bool) {
         self.hosts |= (may as u64) << n;
     }

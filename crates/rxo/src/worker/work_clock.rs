@@ -1,10 +1,10 @@
-//! Work clock: how long the worker has run since an instant.
+//! Work clock: tells how long the worker has run since an instant.
 //!
-//! It is separate because it tells overload from a core that others use. A frame is late in both, but only in overload
-//! did the worker work while the frame waited. The kernel's count of time on the run queue would not do: it leaves out
-//! a stopped process and a paused machine.
+//! Separate because it distinguishes overload from a core that other processes use. A frame is late in both
+//! cases, but only in overload was the worker running while the frame waited. The kernel's count of time on
+//! the run queue would not do: it omits a stopped process and a paused machine.
 //!
-//! Pure: times go in. Contract: what it returns is never more than the time that passed, and more than the time that
+//! Pure: times go in. Contract: the result is never more than the time that passed, and exceeds the time that
 //! the worker ran by at most [`SPACING`]. After construction it allocates nothing.
 
 use std::collections::VecDeque;
@@ -12,18 +12,19 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The least time between two samples, because reading the processor time is a system call.
+/// The shortest time between two samples, because reading the processor time is a system call.
 pub(super) const SPACING: Duration = Duration::from_millis(1);
 
-/// A quarter of a second at least. Of a frame that waited for longer, only the work in that time counts.
+/// The number of samples, which cover at least a quarter of a second. For a frame that waited longer, only
+/// the work in that time counts.
 const SAMPLES: usize = 256;
 
-/// The processor time of the worker's thread at the last instants.
+/// Samples of the processor time of the worker's thread.
 #[derive(Clone, Debug)]
 pub(super) struct WorkClock {
-    /// Oldest first.
+    /// The samples, oldest first.
     samples: VecDeque<Sample>,
-    /// Time without work before the newest sample, until it is taken.
+    /// The division of the time before the newest sample; `None` once it was read.
     idle: Option<Idle>,
 }
 
@@ -33,7 +34,7 @@ struct Sample {
     cpu: Duration,
 }
 
-/// The time between the last two samples, divided.
+/// The time between the last two samples, divided into work and no work.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     worked: Duration,
@@ -45,7 +46,7 @@ impl WorkClock {
         Self { samples: VecDeque::with_capacity(SAMPLES), idle: None }
     }
 
-    /// Notes the time. Calls `cpu_time` if a sample is due.
+    /// Records the time `now`. Calls `cpu_time` if a sample is due.
     pub(super) fn note(&mut self, now: Instant, cpu_time: impl FnOnce() -> Duration) {
         let last = self.samples.back().copied();
         if last.is_some_and(|last| now < last.at + SPACING) {
@@ -62,26 +63,26 @@ impl WorkClock {
         self.samples.push_back(sample);
     }
 
-    /// Whether the worker did not run for most of the time before this turn; `None` if the turn took no sample. A second
-    /// call returns `None`.
+    /// Returns `true` if the worker did not run for most of the time before this turn; `None` if the turn
+    /// took no sample. A second call returns `None`.
     pub(super) fn take_was_away(&mut self) -> Option<bool> {
         self.idle.take().map(|idle| idle.not_worked > idle.worked)
     }
 
-    /// How long a frame that arrived at `then` has waited at `now` because of the worker's work: the time in which it ran,
-    /// or zero if it did not run for most of the wait.
+    /// Returns how long a frame that arrived at `then` has waited until `now` because of the worker's work:
+    /// the time in which the worker ran, or zero if it did not run for most of the wait.
     pub(super) fn wait_by_work(&self, then: Instant, now: Instant) -> Duration {
         let worked = self.worked(then, now);
         if worked * 2 < now.since(then) { Duration::ZERO } else { worked }
     }
 
-    /// How long the worker ran between `then` and `now`. All of it if there is no sample.
+    /// Returns how long the worker ran between `then` and `now`. Without a sample, returns the whole time.
     fn worked(&self, then: Instant, now: Instant) -> Duration {
         let Some(last) = self.samples.back() else { return now.since(then) };
         if last.at <= then {
             return now.since(then);
         }
-        // Too short to have been sampled.
+        // The time since the last sample is too short to have been sampled.
         let mut worked = now.since(last.at);
         let newest_first = self.samples.iter().rev();
         for (newer, older) in newest_first.clone().zip(newest_first.skip(1)) {
@@ -95,7 +96,7 @@ impl WorkClock {
 }
 
 impl Sample {
-    /// How long the worker ran between two samples.
+    /// Returns how long the worker ran between two samples.
     fn worked_since(self, earlier: Self) -> Duration {
         self.cpu.saturating_sub(earlier.cpu).min(self.at.since(earlier.at))
     }
@@ -113,7 +114,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// A clock with these samples, each a time and a processor time in milliseconds.
+    /// Creates a clock with these samples, each a time and a processor time in milliseconds.
     fn clock(samples: &[(u64, u64)]) -> WorkClock {
         let mut clock = WorkClock::new();
         samples.iter().for_each(|&(at, cpu)| clock.note(at_ms(at), || ms(cpu)));
@@ -127,13 +128,13 @@ mod tests {
             ((50, 50), 0),
             ((45, 50), 5),
             ((40, 50), 10),
-            // Ran 2 of these 30 ms, perhaps at their end.
+            // The worker ran for 2 of these 30 ms, perhaps at their end.
             ((30, 50), 12),
             ((39, 50), 11),
             ((10, 50), 12),
             ((5, 50), 17),
             ((0, 50), 22),
-            // Before the first sample it had not begun.
+            // Before the first sample the worker had not started.
             ((0, 50), 22),
         ];
         for ((then, now), worked) in rows {

@@ -4,12 +4,12 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A judge, and the totals that it is shown, a second at a time.
+/// A judge, and the totals that it gets, one second at a time.
 struct World {
     judge: Judge,
     now: Instant,
     totals: Sample,
-    /// How often the engine was switched off or on, probes included.
+    /// The number of times that the engine was switched off or on, probes included.
     switches: u64,
 }
 
@@ -21,7 +21,8 @@ impl World {
         world
     }
 
-    /// A second in which so many frames come, which would make deliveries of so many frames each.
+    /// Simulates a second with `frames` frames and, while the engine is on, `per_delivery` frames per
+    /// delivery.
     fn second(&mut self, frames: u64, per_delivery: f64) {
         self.busy_second(frames, per_delivery, SECOND / 2);
     }
@@ -41,7 +42,7 @@ impl World {
         (0..count).for_each(|_| self.second(frames, per_delivery));
     }
 
-    /// The seconds until it is on, or off, while the same goes on.
+    /// Returns the number of seconds until the engine is on, or off, with unchanged traffic.
     fn until(&mut self, is_on: bool, frames: u64, per_delivery: f64) -> u32 {
         for seconds in 0..2_000 {
             if self.judge.is_on() == is_on {
@@ -64,12 +65,12 @@ fn what_never_pays_is_switched_off_and_tried_after_growing_pauses() {
         .map(|_| {
             let pause = world.until(true, 50_000, 1.0);
             assert!(world.judge.is_probe());
-            // One second is a mixed one, and two decide.
+            // The first second is mixed, and the next two decide.
             assert_eq!(world.until(false, 50_000, 1.0), 3);
             pause
         })
         .collect();
-    // One second after a change is a mixed one, too.
+    // The first second after a change is mixed, too.
     assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600, 600]);
     assert_eq!((world.judge.switched_off, world.judge.switched_on, world.judge.probes), (1, 0, 9));
 }
@@ -95,7 +96,7 @@ fn a_probe_that_pays_switches_it_on_and_later_pauses_are_short_again() {
     world.seconds(3, 50_000, 10.0);
     assert!(world.judge.is_on() && !world.judge.is_probe());
     assert_eq!(world.judge.switched_on, 1);
-    // It has not paid for long: the pause is still a long one.
+    // Coalescing has not paid for long, so the pause is still long.
     world.until(false, 50_000, 1.0);
     assert_eq!(world.until(true, 50_000, 10.0), 160);
     world.seconds(3 + LONG, 50_000, 10.0);
@@ -111,7 +112,7 @@ fn little_traffic_and_an_idle_worker_decide_nothing() {
         world.busy_second(100_000, 1.0, SECOND / 21);
     }
     assert_eq!(world.switches, 0);
-    // Seconds without traffic between do not count either way.
+    // Seconds without traffic in between count neither way.
     for _ in 0..9 {
         world.second(50_000, 1.0);
         world.second(0, 1.0);
@@ -127,7 +128,7 @@ fn little_traffic_and_an_idle_worker_decide_nothing() {
     assert!(world.judge.is_on() && !world.judge.is_probe());
 }
 
-/// A report is due ten times a second.
+/// Reports come ten times per second.
 #[test]
 fn an_interval_is_a_second_however_often_it_is_looked() {
     let mut world = World::new();
@@ -154,10 +155,10 @@ fn much_more_traffic_is_tried_at_once_but_not_again_and_again() {
     }
     world.seconds(11, 10_000, 1.0);
     assert!(!world.judge.is_on(), "the pause is ten minutes by now");
-    // A transfer begins.
+    // A transfer begins, with ten times the traffic.
     assert_eq!(world.until(true, 100_000, 20.0), 1);
     world.until(false, 100_000, 1.0);
-    // It did not pay, so as much again is no news.
+    // It did not pay, so the same amount of traffic causes no new probe.
     assert_eq!(world.until(true, 100_000, 1.0), 600);
 }
 
@@ -171,7 +172,7 @@ fn traffic_that_oscillates_switches_seldom_whatever_its_period() {
                 let per_delivery = if second % period < poor { 1.0 } else { 30.0 };
                 world.second(50_000, per_delivery);
             }
-            // Between two probes is a pause, twice as long as the one before until it is the longest.
+            // Between two probes is a pause, which doubles until it reaches its limit.
             let (probes, switches) = (world.judge.probes, world.switches);
             let most = 7 + u64::from(seconds) / LONGEST_PAUSE.as_secs();
             assert!(probes <= most, "{probes} of at most {most}, {poor} of {period} s are poor");
@@ -181,7 +182,8 @@ fn traffic_that_oscillates_switches_seldom_whatever_its_period() {
 }
 
 proptest! {
-    /// The shortest cycle is: 30 s in which it pays, 10 in which it does not, 10 off, 3 of a probe.
+    /// The shortest cycle is 30 s in which coalescing pays, 10 s in which it does not, 10 s off, and 3 s of a
+    /// probe.
     #[test]
     fn switches_are_bounded_whatever_arrives(
         parts in prop::collection::vec((1..120_u32, 0..400_000_u64, 1.0..3.0_f64), 1..300),
@@ -189,7 +191,7 @@ proptest! {
         let mut world = World::new();
         let mut seconds = 0;
         for (length, frames, per_delivery) in parts {
-            // Half of them are about the limits.
+            // Half of the values are near the limits.
             let per_delivery = if per_delivery < 2.0 { 1.0 + (per_delivery - 1.0) / 10.0 } else { per_delivery };
             world.seconds(length, frames, per_delivery);
             seconds += u64::from(length);

@@ -1,11 +1,11 @@
-//! The hub: the nic, the switch, and a queue for each guest.
+//! Hub: the nic, the switch, and a queue for each guest.
 //!
-//! It is what the guests share. A guest's worker has a [`PortSource`](super::port::PortSource) and a
-//! [`PortSink`](super::port::PortSink) of it in the place of a nic.
+//! The hub is the part that guests share. A guest's worker has a [`PortSource`](super::port::PortSource) and
+//! a [`PortSink`](super::port::PortSink) of the hub in place of a nic.
 //!
-//! Contract: frames of the nic for one guest are not copied. Frames for several guests, between guests, and
-//! for a guest without room are copied, which allocates. A nic without room stops the guests from sending;
-//! a guest without room stops nobody.
+//! Contract: frames from the nic for one guest are not copied. Frames for several guests, between guests, and
+//! for a guest without free buffers are copied, which allocates. A full nic stops the guests from sending; a
+//! full guest stops nobody.
 
 use std::borrow::Cow;
 
@@ -23,21 +23,21 @@ use crate::worker::overload::CoDel;
 use crate::worker::ring::Ring;
 use crate::worker::work_clock::WorkClock;
 
-/// The port of the nic. The `n`-th guest, counted from 0, has port `n + 1`.
+/// The nic's port. Guest `n`, counted from 0, has port `n + 1`.
 pub(super) const NIC: Port = Port::new(0);
 
 pub(super) struct Hub<I: FrameSource, O> {
     pub(super) source: I,
     pub(super) outlet: Outlet<O>,
     pub(super) switch: Switch,
-    /// One for each guest.
+    /// The queues, one for each guest.
     pub(super) queues: Vec<Queue<I::Buffer>>,
     /// Frames dropped because more arrived than the guests' workers could take.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
     pub(super) account: Account,
     pub(super) sendings: Sendings,
-    /// Frames that were given to the nic's sink.
+    /// Frames passed to the nic's sink.
     given: u64,
     codel: Option<CoDel>,
     batch: Vec<Frame<I::Buffer>>,
@@ -45,11 +45,11 @@ pub(super) struct Hub<I: FrameSource, O> {
     now: Instant,
 }
 
-/// What became of a packet of a guest.
+/// The outcome for a packet from a guest.
 pub(super) struct Passed {
     /// Frames that left by a port.
     pub(super) frames: u64,
-    /// Frames that the switch dropped, or that no port carries.
+    /// Frames that the switch dropped, or whose VLAN no other port carries.
     pub(super) dropped: u64,
     /// Bytes of frames that were copied before they left by the nic.
     pub(super) copied_bytes: u64,
@@ -75,11 +75,11 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Takes a batch of the nic and puts each frame into the queues of its guests. Returns how many frames
-    /// the batch had. Without `is_worth_a_look` it takes only frames that the source has delayed.
+    /// Receives a batch from the nic and puts each frame into the queues of its guests. Returns the number of
+    /// frames. Without `is_worth_a_look`, only receives frames that the source has delayed.
     ///
     /// # Errors
-    /// If the nic failed. What was received before that is in the queues.
+    /// If the nic failed. Frames received before that are in the queues.
     pub(super) fn receive(
         &mut self,
         is_worth_a_look: bool,
@@ -105,7 +105,7 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
         resumed.and(received)
     }
 
-    /// Puts a frame of the nic into the queues of its guests.
+    /// Puts a frame from the nic into the queues of its guests.
     fn distribute(&mut self, frame: Frame<I::Buffer>) {
         let Forward::To(ports) = self.switch.forward(NIC, &frame, self.now) else { return };
         let Some(last) = ports.last() else { return };
@@ -126,7 +126,7 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Passes on packets of the guest at `from`: to the nic, and as copies to other guests.
+    /// Forwards packets from the guest at port `from`: to the nic, and as copies to other guests.
     ///
     /// # Errors
     /// If the nic failed.
@@ -165,7 +165,8 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
         self.outlet.sink.transmit(leaving.iter().map(Frame::borrowed))
     }
 
-    /// What the switch and the nic's sink have counted, between two turns, if guests have sent `sent` frames.
+    /// Returns the counters of the switch and of the nic's sink, between two turns, given that guests have
+    /// sent `sent` frames.
     pub(super) fn snapshot(&mut self, sent: u64) -> Snapshot {
         let received = self.source.counters().frames;
         let entered = received.saturating_sub(self.overload_drops) + sent;

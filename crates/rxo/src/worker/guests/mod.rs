@@ -1,18 +1,18 @@
-//! A nic and several guests.
+//! Guests: a nic shared by several guests.
 //!
 //! ```text
 //!  nic.source --> switch --queue--> engine --deliveries--> guest's sink      one engine, queue and
 //!  nic.sink   <-- switch <--------------------------------- guest's source   worker for each guest
 //! ```
 //!
-//! Each guest has a [`Worker`] of its own, between a port of the switch and the guest's device, so that
-//! neither the polls nor the room of one guest decide anything for another. All run on one thread. In a
-//! turn, the `hub` takes a batch from the nic and distributes it, and then every worker has its turn.
+//! Each guest has its own [`Worker`] between a port of the switch and the guest's device, so that neither
+//! polls nor a full device of one guest affect another. All run on one thread. In a turn, the `hub` receives
+//! a batch from the nic and distributes it; then every worker has its turn.
 //!
 //! # Contract
-//! As that of the worker, for each guest. A guest that does not take its frames loses those that its queue
-//! has no room for, which are counted as `ring_drops` of its reading, and delays nobody. A nic without room
-//! stops all guests from sending, to each other too, because they share its queue.
+//! The contract of the worker, for each guest. A guest that does not read its frames loses those that exceed
+//! its queue, which are counted as `ring_drops` of its reading, and delays nobody. A full nic stops all
+//! guests from sending, even to each other, because they share its queue.
 
 mod hub;
 mod port;
@@ -45,13 +45,13 @@ pub use port::{PortSink, PortSource};
 /// The worker of one guest.
 type GuestWorker<NI, NO, HI, HO> = Worker<PortSource<NI, NO>, PortSink<NI, NO>, HI, HO>;
 
-/// The workers of all guests, and what they share. The parameters are those of [`Worker`].
+/// The workers of all guests, and their shared hub. The parameters are those of [`Worker`].
 pub struct Guests<NI: FrameSource<Buffer: From<Vec<u8>>>, NO: FrameSink, HI: FrameSource, HO> {
     hub: Rc<RefCell<Hub<NI, NO>>>,
     workers: Vec<GuestWorker<NI, NO, HI, HO>>,
     config: WorkerConfig,
     times: Times,
-    /// That of the hub. Each worker has one of its own.
+    /// The balance of the hub; each worker has its own.
     balance: Balance,
 }
 
@@ -62,11 +62,11 @@ where
     HI: FrameSource,
     HO: FrameSink,
 {
-    /// Puts `switch` between a nic and guests. Its port 0 is the nic's, and the `n`-th guest, counted
+    /// Creates a `switch` between a nic and guests. Port 0 of the switch is the nic's; guest `n`, counted
     /// from 0, has port `n + 1`. Every guest's worker gets the same configuration.
     ///
     /// # Errors
-    /// As [`Worker::new`], and if the switch has no port for each device.
+    /// As for [`Worker::new`], and if the switch does not have one port for each device.
     ///
     /// # Examples
     /// ```
@@ -100,7 +100,7 @@ where
         }
         let hub = Hub::new((nic.source, nic.sink), switch, &config);
         let hub = Rc::new(RefCell::new(hub));
-        // The hub tells a standing queue from a short one for all, and reports are of all.
+        // The hub detects overload for all guests, and reports cover all of them.
         let each = WorkerConfig {
             overload: None,
             report_every: None,
@@ -119,12 +119,12 @@ where
         Ok(Self { hub, workers, config, times, balance })
     }
 
-    /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once in every
+    /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once per
     /// [`WorkerConfig::report_every`].
     ///
     /// # Errors
-    /// The first failure of a device, after the guests were given everything that was held or queued for
-    /// them. Frames for a guest without room are then dropped and counted.
+    /// The first failure of a device, after the guests got everything that was held or queued for them.
+    /// Frames for a full guest are then dropped and counted.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -136,7 +136,8 @@ where
         })
     }
 
-    /// All counters since the workers were made. The times are those of the last report or of the end.
+    /// Returns all counters since the workers were created. The times are those of the last report or of the
+    /// end.
     pub fn reading(&mut self) -> Readings {
         let (elapsed, cpu) = (self.times.elapsed(), self.times.cpu());
         let guests = self.workers.iter_mut().map(|worker| {
@@ -162,7 +163,7 @@ where
         Readings::switched(of_hub, guests, *hub.switch.counters())
     }
 
-    /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
+    /// Calls `observe` now; `is_due` is `true` if the interval between two reports has passed.
     pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
         {
             let (hub, now) = (&mut *self.hub.borrow_mut(), self.times.now());
@@ -195,7 +196,8 @@ where
         &mut self.times
     }
 
-    /// Takes a batch of the nic, and gives every guest a turn. If one fails, the others have theirs.
+    /// Receives a batch from the nic, and gives every guest a turn. If one fails, the others still have
+    /// theirs.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -223,7 +225,7 @@ where
         guests.chain(nic).min()
     }
 
-    /// Waits for the nic and for what each guest needs next.
+    /// Waits for frames from the nic, and for the next event that each guest needs.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
         waiter: &mut W,
@@ -253,8 +255,8 @@ where
         self.workers.iter_mut().for_each(|worker| worker.judge(now, cpu));
     }
 
-    /// Gives each guest the frames of its queue, and drops and counts those that it has no room for. A failed
-    /// nic has no part in this.
+    /// Delivers the queued frames of each guest, then drops and counts those that a full guest did not
+    /// accept. Works even if the nic has failed.
     fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -308,7 +310,7 @@ where
     }
 }
 
-/// When changes take effect at all guests.
+/// Returns when changes take effect at all guests.
 fn together(moments: impl Iterator<Item = Moment>) -> Moment {
     match moments.filter(|moment| *moment != Moment::NextTurn).count() {
         0 => Moment::NextTurn,
@@ -316,7 +318,7 @@ fn together(moments: impl Iterator<Item = Moment>) -> Moment {
     }
 }
 
-/// The first error of all.
+/// Returns the first error; all results are evaluated.
 fn all(results: impl Iterator<Item = Result<(), DeviceError>>) -> Result<(), DeviceError> {
     results.fold(Ok(()), Result::and)
 }

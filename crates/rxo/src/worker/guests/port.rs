@@ -1,4 +1,4 @@
-//! The ends of a switch port: what a guest's worker has in the place of a nic.
+//! Ends of a switch port, which a guest's worker has in place of a nic.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,20 +12,20 @@ use rxo_frame::{Frame, Gather, Instant};
 use super::hub::{Hub, Passed};
 use crate::switch::Port;
 
-/// Gives the frames that the switch has for a guest.
+/// The source of a guest's worker: frames that the switch has forwarded to the guest.
 pub struct PortSource<I: FrameSource, O> {
     hub: Rc<RefCell<Hub<I, O>>>,
     port: Port,
 }
 
-/// Gives the frames of a guest to the switch.
+/// The sink of a guest's worker: passes the guest's frames to the switch.
 pub struct PortSink<I: FrameSource, O> {
     hub: Rc<RefCell<Hub<I, O>>>,
     port: Port,
     counters: SinkCounters,
 }
 
-/// The ends of a port.
+/// Creates source and sink of a port.
 pub(super) fn ends<I: FrameSource, O>(
     hub: &Rc<RefCell<Hub<I, O>>>,
     port: Port,
@@ -37,7 +37,7 @@ pub(super) fn ends<I: FrameSource, O>(
 impl<I: FrameSource<Buffer: From<Vec<u8>>>, O> FrameSource for PortSource<I, O> {
     type Buffer = I::Buffer;
 
-    /// Other guests give GSO frames and say what they know of checksums, whatever the nic does.
+    /// Frames from other guests may be GSO frames and have a checksum status, whatever the nic does.
     fn capabilities(&self) -> SourceCapabilities {
         let nic = self.hub.borrow().source.capabilities();
         SourceCapabilities { says_checksum: true, gives_gso: true, ..nic }
@@ -59,7 +59,7 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O> FrameSource for PortSource<I, O> 
         self.hub.borrow_mut().source.expect_holds();
     }
 
-    /// At once, if frames wait: no event of the system comes for them.
+    /// Returns [`Instant::ZERO`] if frames are waiting, because no system event reports them.
     fn poll_at(&self) -> Option<Instant> {
         let is_empty = self.hub.borrow().queues[self.port.index() - 1].is_empty();
         (!is_empty).then_some(Instant::ZERO)
@@ -92,7 +92,7 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> FrameSink for PortSink
         self.counters
     }
 
-    /// If the nic is. The hub resumes it.
+    /// Returns `true` if the nic's sink is blocked. The hub resumes it.
     fn is_blocked(&self) -> bool {
         self.hub.borrow().outlet.is_blocked()
     }

@@ -1,15 +1,15 @@
-//! The queue of frames for one guest.
+//! Queue of frames for one guest.
 //!
-//! Bounded in frames and in copied bytes: a guest that does not take its frames loses them, and nobody
-//! else waits. While it takes none, its frames are copied, because memory of the nic that stayed here
-//! would be missing for the frames of others.
+//! Bounded in frames and in copied bytes: a guest that does not read its frames loses them, and nobody else
+//! waits. While the guest is blocked, its frames are copied, because the nic's memory would otherwise be
+//! missing for frames of others.
 
 use std::collections::VecDeque;
 
 use rxo_device::SourceCounters;
 use rxo_frame::Frame;
 
-/// The most frames. It is several batches of the nic, because several guests may send to one.
+/// The most frames: several batches of the nic, because several guests may send to one.
 pub(super) const MOST_FRAMES: usize = 1_024;
 /// The most copied bytes: 64 GSO frames of 64 KiB.
 const MOST_COPIED_BYTES: usize = 64 * (64 << 10);
@@ -18,9 +18,10 @@ const MOST_COPIED_BYTES: usize = 64 * (64 << 10);
 pub(super) struct Queue<B> {
     frames: VecDeque<Waiting<B>>,
     copied_bytes: usize,
-    /// Whether the guest has no room, so that frames wait here for more than a turn.
+    /// `true` if the guest's device is full, so that frames wait here for more than one turn.
     is_blocked: bool,
-    /// What was taken from it, as `ring_drops` what found it full, and the copies made for it.
+    /// The frames read from the queue, as `ring_drops` the frames that found it full, and the bytes copied
+    /// for it.
     pub(super) counters: SourceCounters,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Queue<B> {
 #[derive(Debug)]
 struct Waiting<B> {
     frame: Frame<B>,
-    /// The bytes of its copy; 0 if it is in memory of the device that gave it.
+    /// The length of the copy in bytes; 0 if the frame is in the memory of the device that received it.
     copied_bytes: usize,
 }
 
@@ -38,7 +39,7 @@ impl<B: AsRef<[u8]> + From<Vec<u8>>> Queue<B> {
         Self { frames, copied_bytes: 0, is_blocked: false, counters: SourceCounters::default() }
     }
 
-    /// Appends a frame in memory of its device, or counts it if the queue is full.
+    /// Appends a frame in the memory of its device; counts it as dropped if the queue is full.
     pub(super) fn push(&mut self, frame: Frame<B>) {
         if self.is_blocked {
             self.push_copy(frame.bytes().len(), || copied(&frame));
@@ -47,14 +48,15 @@ impl<B: AsRef<[u8]> + From<Vec<u8>>> Queue<B> {
         }
     }
 
-    /// Appends a copy of a frame of so many bytes, or counts it if the queue is full: then nothing is copied.
+    /// Appends a copy of a frame of `bytes` bytes. If the queue is full, copies nothing and counts a drop.
     pub(super) fn push_copy(&mut self, bytes: usize, copy: impl FnOnce() -> Frame<Vec<u8>>) {
         if let Some(copied_bytes) = self.push_made(bytes, || copy().map_bytes(B::from)) {
             self.counters.bytes_copied_aside += copied_bytes as u64;
         }
     }
 
-    /// Appends what `make` gives, which has so many bytes as a copy. Returns them; `None` if the queue is full.
+    /// Appends the frame that `make` returns, a copy of at most `most_copied` bytes. Returns the bytes
+    /// copied; `None` if the queue is full.
     fn push_made(&mut self, most_copied: usize, make: impl FnOnce() -> Frame<B>) -> Option<usize> {
         let is_full = self.frames.len() == MOST_FRAMES;
         if is_full || self.copied_bytes + most_copied > MOST_COPIED_BYTES {
@@ -68,14 +70,14 @@ impl<B: AsRef<[u8]> + From<Vec<u8>>> Queue<B> {
         Some(copied_bytes)
     }
 
-    /// Drops all frames, and counts them.
+    /// Drops all frames and counts them.
     pub(super) fn clear(&mut self) {
         self.counters.ring_drops += self.frames.len() as u64;
         self.frames.clear();
         self.copied_bytes = 0;
     }
 
-    /// Moves at most `budget` frames to `batch`, oldest first. Returns how many.
+    /// Moves at most `budget` frames to `batch`, oldest first. Returns their number.
     pub(super) fn take(&mut self, batch: &mut Vec<Frame<B>>, budget: usize) -> usize {
         let count = self.frames.len().min(budget);
         for Waiting { frame, copied_bytes } in self.frames.drain(..count) {
@@ -91,7 +93,7 @@ impl<B: AsRef<[u8]> + From<Vec<u8>>> Queue<B> {
         self.frames.is_empty()
     }
 
-    /// Says whether the guest has room. Frames that must wait for it are copied.
+    /// Sets whether the guest's device is full. Frames that must wait for it are copied.
     pub(super) fn set_blocked(&mut self, is_blocked: bool) {
         if is_blocked && !self.is_blocked {
             self.copied_bytes = 0;
@@ -107,7 +109,7 @@ impl<B: AsRef<[u8]> + From<Vec<u8>>> Queue<B> {
     }
 }
 
-/// A copy of `frame`.
+/// Returns a copy of `frame`.
 fn copied<B: AsRef<[u8]>>(frame: &Frame<B>) -> Frame<Vec<u8>> {
     frame.with_bytes(frame.bytes().to_vec())
 }
@@ -140,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Otherwise a flood costs a copy for each guest that does not read.
+    /// Otherwise a flood would cost one copy for each guest that does not read.
     #[test]
     fn a_full_queue_copies_nothing() {
         for (bytes, most) in [(60, MOST_FRAMES), (64 << 10, 64)] {
@@ -151,7 +153,7 @@ mod tests {
         }
     }
 
-    /// A guest that starts to block has frames of the nic and copies in its queue.
+    /// A guest that becomes blocked has both frames of the nic and copies in its queue.
     #[test]
     fn a_queue_that_is_copied_keeps_its_order_and_its_bounds() {
         let mut queue = Queue::<Vec<u8>>::new();
