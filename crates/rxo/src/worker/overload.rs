@@ -84,10 +84,10 @@ impl CoDel {
         }
     }
 
-    /// Removes the frames to drop from `batch`, which was received at `now` and is in order of
-    /// arrival. Returns their number. `is_all` means that nothing was left behind the batch: then
-    /// there is no queue, however late the worker is (RFC 8289, section 5.3). `work` says for how much of
-    /// the time the worker ran. Costs one comparison while the oldest frame has not waited long.
+    /// Removes the frames to drop from `batch`, which was received at `now` and is in order of arrival.
+    /// Returns their number. `is_all` means that no frame was left behind the batch: then there is no queue,
+    /// however late the worker is (RFC 8289, section 5.3). `work` tells for how much of the time the worker
+    /// ran. Costs one comparison while the oldest frame has not waited long.
     pub(super) fn drop_from<B>(
         &mut self,
         batch: &mut Vec<Frame<B>>,

@@ -8,9 +8,9 @@ use rxo_frame::Instant;
 use super::next::LONGEST_WAIT;
 use super::work_clock::WorkClock;
 
-/// The clock of a worker, and its ways to wait. The parameters are those of [`Worker`](super::Worker):
-/// the sources and sinks of nic and host. A waiter on the system needs their descriptors; one on virtual
-/// time needs nothing of them.
+/// The clock of a worker, and its ways to wait. The parameters are those of [`Worker`](super::Worker): the
+/// sources and sinks of nic and host. A waiter on the system uses their descriptors; a waiter on virtual time
+/// does not use them.
 pub trait Waiter<NI, NO, HI, HO> {
     /// Returns the time. It never goes back, and is on the same clock as the frames' arrival times.
     fn now(&mut self) -> Instant;
