@@ -1,6 +1,6 @@
-//! What the ways in and out cost on this machine, in private networks of its own:
-//! `cargo run --release -p rxo-driver --example cost`. Medians of several rounds; ratios carry
-//! over to other machines, figures do not.
+//! Measures the cost of receiving and sending through packet sockets and TAP interfaces on this machine, in
+//! private networks of its own: `cargo run --release -p rxo-driver --example cost`. The figures are medians
+//! of several rounds. Ratios between them hold on other machines too, the figures themselves do not.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot run has nothing to say")]
 
 use std::num::NonZeroU16;
@@ -52,7 +52,8 @@ fn ring(lab: &Namespace) {
     }
 }
 
-/// Sends and receives batches of 64 in turn: the time each took, by frame.
+/// Sends and receives batches of 64 frames in turn. Returns the time that sending and receiving took per
+/// frame.
 fn in_step(
     sink: &mut DeviceSink,
     source: &mut PacketSource,
@@ -69,8 +70,8 @@ fn in_step(
     (receive_ns / f64::from(batches), send_ns / f64::from(batches))
 }
 
-/// One thread sends a million frames a second for two seconds; this one reads as a worker loop
-/// does that pauses 100 µs after every batch of at least 8.
+/// Sends a million frames a second for two seconds in one thread, and reads them in the calling thread like a
+/// worker loop that pauses 100 µs after every batch of at least 8.
 fn one_million_a_second() {
     const FRAMES: u64 = 2_000_000;
     wait::use_precise_timers();
@@ -101,7 +102,7 @@ fn one_million_a_second() {
     }
 }
 
-/// Sends frames in batches of 32, evenly; returns the rate reached, in millions a second.
+/// Sends frames in evenly spaced batches of 32; returns the rate reached, in millions of frames a second.
 fn send_evenly(frames: u64, per_s: u64) -> f64 {
     let mut sink = DeviceSink::packet("near0").unwrap();
     let frame = frame(1);
@@ -116,7 +117,7 @@ fn send_evenly(frames: u64, per_s: u64) -> f64 {
     frames as f64 * 1e3 / clock::now().since(began_at).as_nanos() as f64
 }
 
-/// Receives `frames` frames, in batches of 64; the time it took for each.
+/// Receives `frames` frames, in batches of 64; returns the mean time per frame, in ns.
 fn drain_ns(source: &mut PacketSource, frames: u32) -> f64 {
     let mut batch = Vec::with_capacity(64);
     let (mut received, mut sum) = (0, 0);
@@ -129,7 +130,7 @@ fn drain_ns(source: &mut PacketSource, frames: u32) -> f64 {
     clock::now().since(began_at).as_nanos() as f64 / f64::from(frames)
 }
 
-/// Touches what an engine reads of every frame.
+/// Reads the bytes of a frame that an engine reads: its headers.
 fn headers_sum(bytes: &[u8]) -> u64 {
     bytes[..HEADER_BYTES].iter().map(|&byte| u64::from(byte)).sum()
 }
@@ -176,13 +177,13 @@ fn median(mut round: impl FnMut() -> f64) -> f64 {
     times[ROUNDS / 2]
 }
 
-/// A header and as many pieces of payload as there are segments.
+/// A packet as slices: a header, and one slice of payload per segment.
 struct Packet {
     header: Vec<u8>,
     payloads: Vec<Vec<u8>>,
 }
 
-/// A TCP aggregate to another host's address, so that the stack drops it at once.
+/// Creates a TCP aggregate addressed to another host, so that the stack drops it at once.
 fn frame(segments: usize) -> Packet {
     let mut header = vec![0; HEADER_BYTES];
     header[..12].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1]);

@@ -1,4 +1,4 @@
-//! The original frames are taken back after the delivery was used: `cargo run -p rxo --example frames_back`.
+//! Takes the original frames back after the delivery was used: `cargo run -p rxo --example frames_back`.
 
 use std::error::Error;
 
@@ -6,7 +6,7 @@ use rxo::coalesce::OwnedDelivery;
 use rxo::frame::Pool;
 use rxo::{Config, Engine, Frame, Gather, Instant, Policy};
 
-/// Runs it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let pool = Pool::new(32, 2_048);
     let mut engine = Engine::new(Config::new(Policy::linux_gro(), rxo::random_seed()))?;

@@ -1,9 +1,10 @@
-//! Measures what coalescing gives the loops of other VPNs, which `loops` has with their tests: the time until a TUN
-//! has taken all packets, each by itself divided by coalesced.
+//! Measures the gain from coalescing in the loops of other VPNs, which `loops` contains with their tests. The
+//! result is the time until a TUN has taken all packets, without coalescing divided by with coalescing.
 //!
-//! `cargo run --release -p rxo --example live_loops [ROUNDS]`. The TUN is in a network of its own, whose kernel
-//! drops the packets behind the look-up of a route, so this is the cost of reaching its TCP, not of that. All take
-//! turns; medians, quartiles in brackets.
+//! `cargo run --release -p rxo --example live_loops [ROUNDS]`. The TUN is in a network of its own, whose
+//! kernel drops the packets after the route look-up, so this is the cost of reaching its TCP, without the
+//! cost of TCP itself. All variants are measured in turn; the figures are medians, with quartiles in
+//! brackets.
 
 #[path = "loops/batches.rs"]
 mod batches;
@@ -23,7 +24,7 @@ use crate::tun::{Tun, decrypted};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// So many that making an engine does not count.
+/// The number of packets, large enough that the time for creating an engine is negligible.
 const PACKETS: u32 = 8_192;
 
 struct System(DeviceSink);
@@ -71,14 +72,14 @@ fn measure(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// The time that `run` takes, in nanoseconds a packet.
+/// Returns the time that `run` takes, in nanoseconds per packet.
 fn ns<T>(packets: T, run: impl FnOnce(T)) -> f64 {
     let start = Instant::now();
     run(packets);
     start.elapsed().as_nanos() as f64 / f64::from(PACKETS)
 }
 
-/// The median, and the quartiles in brackets.
+/// Formats the median, with the quartiles in brackets.
 fn quartiles(values: impl Iterator<Item = f64>) -> String {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);

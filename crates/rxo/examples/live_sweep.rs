@@ -1,4 +1,4 @@
-//! Measures the cost of a live path by limit of segments and by pause, for choosing defaults.
+//! Measures the cost of a live path for several segment limits and pauses, as a basis for choosing defaults.
 //!
 //! `cargo run --release -p rxo --example live_sweep [ROUNDS]`. A Linux TCP sender runs on core 0, the
 //! worker and the receiver behind a TAP on core 1, in private networks. All rows are measured in turn,
@@ -24,7 +24,7 @@ const EXCHANGES: Duration = Duration::from_millis(300);
 struct Row {
     label: String,
     connections: usize,
-    /// The worker; `None` for the kernel's own GRO without rxo.
+    /// The configuration of the worker; `None` for the kernel's own GRO without rxo.
     config: Option<WorkerConfig>,
     samples: Vec<Sample>,
 }
@@ -37,7 +37,7 @@ struct Sample {
     frames_per_delivery: f64,
     ring_drops: f64,
     retransmissions: f64,
-    /// Flushes because a segment was not the next of its flow, which shows reordering by the wire.
+    /// The share of flushes because a segment was not the next of its flow, a sign of reordering by the wire.
     out_of_order_percent: f64,
     exchange_us: f64,
 }
@@ -62,8 +62,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A Linux sender's largest burst is 45 segments of 1,448 bytes with PSH on the last, so it matters how
-/// a limit divides 45 (44 leaves one segment over, 23 makes two halves).
+/// Creates the rows of the table. A Linux sender's largest burst is 45 segments of 1,448 bytes with PSH on
+/// the last one, so the result depends on how a limit divides 45: 44 leaves one segment over, 23 makes two
+/// halves.
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for connections in [1, 16] {

@@ -1,4 +1,5 @@
-//! A sink of one's own: bytes in one piece for a device without offloads, such as WinTUN or a macOS utun.
+//! An implementation of a sink: it writes each packet as one contiguous slice to a device without offloads,
+//! such as WinTUN or a macOS utun.
 //!
 //! Checksums are complete, and the device's MTU is 65,535. `cargo run -p rxo --example own_sink`.
 
@@ -7,7 +8,7 @@ use std::error::Error;
 use rxo::coalesce::ChecksumForm;
 use rxo::{Config, Engine, Frame, Gather, Instant, LinkKind, Policy};
 
-/// A device that takes one IP packet a write.
+/// A device that takes one IP packet per write.
 #[derive(Default)]
 struct Utun {
     written: Vec<Vec<u8>>,
@@ -24,7 +25,7 @@ impl Utun {
     }
 }
 
-/// Runs it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let config = Config {
         link: LinkKind::RawIp,

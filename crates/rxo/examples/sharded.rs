@@ -1,10 +1,10 @@
-//! An echo server on several cores: a host in shards, each with a packet ring and a thread of its own.
+//! An echo server on several cores: a host in shards, each with its own packet ring and thread.
 //!
 //! ```sh
 //! cargo run --release -p rxo --example sharded -- eth1 192.0.2.7/24 4
 //! ```
 //!
-//! `eth1` must be up and have no address of the system's own.
+//! `eth1` must be up, and the system must not have an address on it.
 
 use std::io;
 use std::net::Shutdown;
@@ -38,17 +38,17 @@ fn main() -> Outcome<()> {
 }
 
 // quote:begin
-/// Runs a host in `shards`, a thread each, and sends its handle as soon as all are there.
+/// Runs a host in `shards`, each on its own thread, and sends its handle as soon as all shards run.
 fn run(
     interface: &str,
     config: &mut HostConfig,
     shards: u32,
     started: Sender<Handle>,
 ) -> Outcome<()> {
-    // The sockets of a group, among which the kernel divides the connections.
+    // The sockets form a group, among which the kernel divides the connections.
     let sources = PacketSource::open_shards(interface, PacketOptions::default(), shards)?;
     config.mac = Some(sources[0].interface().hardware_address()?);
-    // The kernel itself would answer with resets.
+    // The kernel itself would answer the connections with resets.
     let addresses: Vec<_> = config.addresses.iter().map(|cidr| cidr.address()).collect();
     let _isolation = Isolation::of_addresses(interface, &addresses);
     let seats = ShardSeat::all(sources.len(), config)?;
@@ -64,7 +64,7 @@ fn run(
     })
 }
 
-/// A shard sends through a socket that its own thread opens.
+/// Runs a shard, which sends through a socket that its own thread opens.
 fn run_shard(
     interface: &str,
     seat: ShardSeat<DeviceBuf>,
@@ -73,13 +73,13 @@ fn run_shard(
 ) -> Outcome<()> {
     let sink = DeviceSink::packet(interface)?;
     let (mut shard, handle) = seat.open(source, sink)?;
-    // The handle of each is that of the whole host, so one is enough.
+    // The handle of each shard is that of the whole host, so one is enough.
     let _sent = started.send(handle);
     Ok(shard.run(&mut SystemWaiter::new(), &AtomicBool::new(false), |_, _| {})?)
 }
 // quote:end
 
-/// Echoes; the listener accepts from all shards.
+/// Echoes the data of all connections; the listener accepts from all shards.
 fn serve(handle: &Handle) -> io::Result<()> {
     let listener = handle.listen(([0, 0, 0, 0], 7).into(), 128)?;
     loop {

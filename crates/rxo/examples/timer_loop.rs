@@ -1,4 +1,5 @@
-//! A loop with a timer: a policy that holds beyond a poll says when it is to be called again.
+//! A loop with a timer: a policy that holds longer than a poll gives the time at which the engine must be
+//! called again.
 //!
 //! Time is an argument, so this loop runs in virtual time. `cargo run -p rxo --example timer_loop`.
 
@@ -8,13 +9,13 @@ use rxo::coalesce::Hold;
 use rxo::frame::Duration;
 use rxo::{Config, Engine, Frame, Instant, Policy};
 
-/// Runs it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let policy = Policy { hold: Hold::Within(Duration::from_micros(50)), ..Policy::linux_gro() };
     let mut engine = Engine::new(Config::new(policy, rxo::random_seed()))?;
     let (mut deliveries, mut longest_ns) = (0, 0);
     for n in 0..40_u32 {
-        // A packet arrives each 10 µs, and is a poll of its own.
+        // A packet arrives each 10 µs, and each one is a poll of its own.
         let now = Instant::from_nanos(u64::from(n) * 10_000);
         while let Some(deadline) = engine.poll_at().filter(|deadline| *deadline <= now) {
             engine.on_timeout(deadline, |all| deliveries += all.len());

@@ -1,7 +1,8 @@
-//! An echo server for tasks of tokio, on rxo's own TCP: two hosts and a link in memory.
+//! An echo server with tokio tasks on rxo's own TCP: two hosts and a link in memory.
 //!
-//! Its client writes until nothing more fits, and only then begins to read: the server's tasks wait meanwhile, and no
-//! thread does. In a program of your own, enable the feature `tokio` of `rxo` or `rxo-host`.
+//! The client writes until nothing more fits, and only then begins to read. Until then the server's tasks
+//! wait without blocking a thread. A program of your own must enable the feature `tokio` of `rxo` or
+//! `rxo-host`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr};
@@ -25,10 +26,10 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// More than all buffers on the way take.
+/// The number of bytes sent, more than all buffers on the path can take.
 const DATA_BYTES: usize = 32 << 20;
 
-/// What the client got.
+/// The data that the client received, and the number of bytes that it had written before it began to read.
 struct Echoed {
     text: Vec<u8>,
     written_before_reading: usize,
@@ -48,7 +49,7 @@ fn run(data: &[u8]) -> Outcome<Echoed> {
     })
 }
 
-/// Echoes what each client sends, until the host stops.
+/// Echoes the data of each client until the host stops.
 async fn serve(listener: TcpListener) -> io::Result<()> {
     loop {
         let (mut stream, _peer) = listener.accept_async().await?;
@@ -78,7 +79,7 @@ async fn visit(client: Handle, data: Vec<u8>) -> Outcome<Echoed> {
     Ok(Echoed { text, written_before_reading })
 }
 
-/// Waits until the writer makes no progress, and returns how far it has come.
+/// Waits until the writer makes no progress. Returns the number of bytes written until then.
 async fn until_stuck(written: &AtomicUsize) -> usize {
     let mut before = 0;
     loop {
@@ -93,7 +94,7 @@ async fn until_stuck(written: &AtomicUsize) -> usize {
 
 const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 7);
 
-/// Two hosts, a thread each. Dropping this stops them.
+/// Two hosts, each on its own thread. Dropping the value stops them.
 struct Hosts {
     handles: [Handle; 2],
     stop: Arc<AtomicBool>,
@@ -132,7 +133,7 @@ fn turn_until(stop: Arc<AtomicBool>, mut host: Host<MemorySource, MemorySink>) -
     })
 }
 
-/// Real time, and short sleeps: a link in memory has no descriptor to wait for.
+/// A waiter with real time that sleeps for short times: a link in memory has no descriptor to wait for.
 struct Sleeping {
     started_at: SystemInstant,
 }

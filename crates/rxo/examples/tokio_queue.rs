@@ -1,6 +1,6 @@
-//! Deliveries that are owned go through a queue to a task of their own: `cargo run -p rxo --example tokio_queue`.
+//! Passes owned deliveries through a queue to another task: `cargo run -p rxo --example tokio_queue`.
 //!
-//! One task receives packets and coalesces them, another waits for what comes out. Payloads are not copied.
+//! One task receives packets and coalesces them, another waits for the deliveries. Payloads are not copied.
 
 use std::error::Error;
 
@@ -41,7 +41,7 @@ async fn run() -> Result<(usize, usize), Box<dyn Error>> {
     Ok(seen)
 }
 
-/// Runs it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let (deliveries, frames) =
         tokio::runtime::Builder::new_current_thread().build()?.block_on(run())?;

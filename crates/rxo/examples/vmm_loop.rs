@@ -1,6 +1,7 @@
-//! A VM monitor's receive loop: frames from a tap go to a guest, as few packets with a virtio header of 12 bytes.
+//! The receive loop of a VM monitor: it passes frames from a TAP to a guest, as few packets with a virtio
+//! header of 12 bytes each.
 //!
-//! The guest's buffers are copied into, piece by piece. `cargo run -p rxo --example vmm_loop`.
+//! The loop copies slice by slice into the guest's buffers. `cargo run -p rxo --example vmm_loop`.
 
 use std::error::Error;
 
@@ -29,7 +30,7 @@ impl Guest {
     }
 }
 
-/// Runs it.
+/// Runs the example.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let (mut engine, mut guest) =
         (Engine::new(Config::new(Policy::linux_gro(), rxo::random_seed()))?, Guest::default());

@@ -1,8 +1,8 @@
-//! A VPN with receive offload: packets as they come out of the tunnel are coalesced, and the TUN
-//! gets one gathered write, with its `virtio_net_hdr`, for many.
+//! A VPN with receive offload: decrypted packets from the tunnel are coalesced, and the TUN gets many of them
+//! in one gathered write with a `virtio_net_hdr`.
 //!
-//! `cargo run -p rxo --example vpn` feeds it packets of its own and prints what would be written;
-//! `cargo run -p rxo --example vpn -- rxo-vpn` writes them to a TUN device of that name, as root.
+//! `cargo run -p rxo --example vpn` passes sample packets to the loop and prints the writes that would
+//! follow; `cargo run -p rxo --example vpn -- rxo-vpn` writes them to a TUN device of that name, as root.
 
 use std::error::Error;
 
@@ -27,12 +27,12 @@ impl<S: FrameSink> Vpn<S> {
         Ok(Self { engine: Engine::new(config)?, batch: Vec::with_capacity(256), tun })
     }
 
-    /// A packet has been decrypted.
+    /// Called with each packet that was decrypted.
     fn on_packet(&mut self, packet: Vec<u8>, now: Instant) {
         self.batch.push(Frame::new(packet, now));
     }
 
-    /// The tunnel's socket has nothing more for the moment.
+    /// Called when the tunnel's socket has no more packets at present.
     fn on_end_of_batch(&mut self, now: Instant) -> Result<(), DeviceError> {
         let (tun, mut sent) = (&mut self.tun, Ok(()));
         self.engine.poll(&mut self.batch, now, |deliveries| sent = tun.transmit(deliveries.iter()));
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Two flows of a bulk transfer that reach the tunnel in turn.
+/// Creates the packets of two bulk flows that come out of the tunnel in turn.
 fn decrypted() -> impl Iterator<Item = Vec<u8>> {
     (0..40).map(|n| {
         let (flow, index) = (n % 2, n / 2);

@@ -1,11 +1,11 @@
-//! Either side of a ring is killed at random instants (SIGKILL): the other stays at work, finds the next one,
-//! and keeps nothing of those before.
+//! Tests that kill (SIGKILL) either side of a ring at random instants: the other side continues, connects to
+//! the next process, and keeps no resources of the previous ones.
 //!
-//! Of four kills three hit a ring on which frames flow, at a random instant after its first frame. The other one
-//! is at a random instant after the start, so that it may hit the connecting.
+//! Three of four kills hit a ring on which frames flow, at a random instant after its first frame. The fourth
+//! comes at a random instant after the start, so that it may interrupt the connecting.
 //!
-//! The other side is this program again, as a process of its own. It is one test, because it counts the
-//! descriptors of this process.
+//! The other side is this program again, as a separate process. All cases are one test, because it counts the
+//! file descriptors of this process.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::{Path, PathBuf};
@@ -18,14 +18,15 @@ use rxo_driver::wait::{Interest, WaitList};
 use rxo_driver::{Device, DeviceName, DeviceOptions};
 use rxo_frame::Frame;
 
-/// The name of the device that a child opens.
+/// The environment variable with the name of the device that a child process opens.
 const CHILD: &str = "RXO_TEST_KILLED_DEVICE";
-/// Kills of each side, and how many of them hit frames that flow, at least.
+/// The number of kills of each side, and the least number of them that must hit a ring on which frames flow.
 const KILLS: u32 = 100;
 const LEAST_RUNNING: u32 = KILLS * 7 / 10;
-/// A ring is running if a frame came within this time before the kill. It is several turns of both sides.
+/// A ring counts as running if a frame arrived within this time before the kill. The time is several turns of
+/// both sides.
 const RECENT: Duration = Duration::from_millis(50);
-/// Longer than any machine takes.
+/// A time limit longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(1);
 
@@ -42,7 +43,7 @@ fn either_side_is_killed_at_any_instant_and_the_other_goes_on() {
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0, "a normal end leaves nothing");
 }
 
-/// It outlives the kills, with as many descriptors and mappings as at first.
+/// The driver side outlives the kills, and has as many descriptors and mappings as at first.
 fn a_driver_survives_its_devices(device: &str, driver: &str) {
     let mut child = Other::start(device);
     let mut own = Own::new(retry(driver));
@@ -82,7 +83,7 @@ fn a_device_survives_its_drivers(device: &str, driver: &str) {
     own.until("nothing is kept", |_| (open_files(), mappings()) == (files, 0));
 }
 
-/// Sends and receives, and waits as a worker does, for at most so long.
+/// Sends, receives and waits like a worker until this process is killed, for at most `PATIENCE`.
 fn work_until_killed(name: &str) {
     let mut own = Own::new(retry(name));
     own.run_for(PATIENCE.as_millis() as u64);
@@ -93,7 +94,7 @@ fn open(name: &str) -> Device {
     Device::open(&name, DeviceOptions::default()).unwrap()
 }
 
-/// Opens a device as soon as its other side is there.
+/// Opens a device as soon as its other side exists.
 fn retry(name: &str) -> Device {
     let (name, begun): (DeviceName, _) = (name.parse().unwrap(), Instant::now());
     loop {
@@ -105,7 +106,7 @@ fn retry(name: &str) -> Device {
     }
 }
 
-/// One side, what came to it, and when the last of it did.
+/// One side, the number of frames it received, and the time of the last one.
 struct Own {
     device: Device,
     came: u64,
@@ -117,7 +118,7 @@ impl Own {
         Self { device, came: 0, last: None }
     }
 
-    /// One turn: sends a frame, and takes what came.
+    /// Does one turn: sends a frame, and receives the frames that arrived.
     fn turn(&mut self) {
         let Device { source, sink } = &mut self.device;
         let bytes = [0x5a; 60];
@@ -135,8 +136,8 @@ impl Own {
         list.wait(Some(SHORT)).unwrap();
     }
 
-    /// Works until the other side, which has just started, is to be killed: within `start` milliseconds, or after its
-    /// first frame. Returns whether frames flow.
+    /// Works until the instant at which the other side, which has just started, is to be killed: within
+    /// `start` milliseconds, or after its first frame. Returns `true` if frames flow.
     fn run_to_kill(&mut self, round: u32, start: u64, dice: &mut Dice) -> bool {
         (self.came, self.last) = (0, None);
         if round.is_multiple_of(4) {
@@ -148,7 +149,8 @@ impl Own {
         self.last.is_some_and(|last| last.elapsed() < RECENT)
     }
 
-    /// Takes what the other side sent before it was killed, so that it is not taken for frames of the next one.
+    /// Receives the frames that the other side sent before it was killed, so that they are not counted as
+    /// frames of the next process.
     fn drain(&mut self) {
         let mut batch = Vec::new();
         while self.device.source.receive(&mut batch, 64).unwrap() > 0 {
@@ -172,7 +174,7 @@ impl Own {
     }
 }
 
-/// Another process. Dropping it kills it.
+/// The other side in another process. Dropping the value kills it.
 struct Other(Child);
 
 impl Other {
@@ -214,13 +216,13 @@ fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Mappings of memory that is shared with another side.
+/// Returns the number of mappings of memory that is shared with another side.
 fn mappings() -> usize {
     let maps = fs::read_to_string(Path::new("/proc/self/maps")).unwrap();
     maps.lines().filter(|line| line.contains("rxo-virtio")).count()
 }
 
-/// Random numbers, the same in each run.
+/// A generator of random numbers, which gives the same numbers in each run.
 struct Dice(u64);
 
 impl Dice {

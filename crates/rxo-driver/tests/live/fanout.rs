@@ -1,4 +1,5 @@
-//! Several rings on one interface: each connection comes out of one of them, the one that is computed beforehand.
+//! Tests of several rings on one interface: each connection arrives in one ring, the one that was computed
+//! beforehand.
 
 use std::ops::Range;
 
@@ -32,7 +33,7 @@ fn send(pair: &Pair, frames: &[Vec<u8>]) {
     pair.near.run(send).unwrap();
 }
 
-/// A segment from or to `port`, as IPv4 with options of `option_words` or as IPv6.
+/// Creates a segment from or to `port` over IPv4 with options of `option_words` words.
 fn v4(port: u16, option_words: usize) -> Vec<u8> {
     let mut frame = tcp_header(0);
     frame[34..36].copy_from_slice(&port.to_be_bytes());
@@ -53,7 +54,7 @@ fn v6(port: u16) -> Vec<u8> {
     frame
 }
 
-/// The segment in the other direction.
+/// Returns the segment with source and destination exchanged.
 fn reversed(mut frame: Vec<u8>) -> Vec<u8> {
     let (addresses, half) = if frame[14] >> 4 == 4 { (26, 4) } else { (22, 16) };
     let ports = if half == 4 { 14 + 4 * usize::from(frame[14] & 0xf) } else { 54 };
@@ -83,7 +84,7 @@ fn each_to_its_shard() {
     }
 }
 
-/// Other protocols, and fragments, which have no ports.
+/// Other protocols, and fragments, which have no ports, arrive in the first ring.
 fn others_to_the_first() {
     let pair = Pair::silent();
     let mut sources = open(&pair);

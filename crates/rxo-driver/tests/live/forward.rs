@@ -1,4 +1,5 @@
-//! A wire and a stack joined by nothing but this crate: real TCP through it, in pieces.
+//! Tests that join a wire and a stack with this crate alone, and run real TCP through it, in frames of
+//! several slices.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -26,7 +27,7 @@ pub(crate) const TESTS: &[Test] = &[
 const BYTES: usize = 20_000_000;
 const STACK_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 9);
 
-/// The wire's far end joined with a TAP.
+/// The two sides that are joined: the far end of the wire, and a TAP.
 struct Joint {
     wire_in: PacketSource,
     wire_out: DeviceSink,
@@ -46,7 +47,7 @@ impl Joint {
         }
     }
 
-    /// Carries frames both ways until told to stop.
+    /// Forwards frames in both directions until `stop` is set.
     fn run(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let fds = [self.wire_in.as_fd(), self.stack_in.as_fd()];
@@ -57,7 +58,7 @@ impl Joint {
     }
 }
 
-/// Carries a batch over, every frame in pieces; returns how many super-packets were among them.
+/// Forwards a batch, every frame as several slices; returns the number of super-packets among them.
 fn carry(source: &mut impl FrameSource, sink: &mut impl FrameSink) -> u64 {
     let mut frames = Vec::new();
     source.receive(&mut frames, 64).unwrap();
@@ -72,10 +73,10 @@ fn carry(source: &mut impl FrameSource, sink: &mut impl FrameSink) -> u64 {
     frames.iter().filter(|frame| frame.gso.is_some()).count() as u64
 }
 
-/// Joins wire and stack, and lets `transfer` run on top with both networks.
+/// Joins wire and stack, and runs `transfer` with both networks.
 fn joined(mode: SubmitMode, transfer: impl FnOnce(&Pair) + Send) {
     let pair = Pair::silent();
-    // The stack is the TAP's alone: the wire's end must not answer for it.
+    // The stack behind the TAP has the address: the far end of the wire must not answer ARP for it.
     pair.far.interface(FAR).set_arp(false).unwrap();
     pair.near.interface(NEAR).add_address(NEAR_ADDRESS.into(), 24).unwrap();
     let stop = AtomicBool::new(false);
@@ -93,7 +94,7 @@ fn joined(mode: SubmitMode, transfer: impl FnOnce(&Pair) + Send) {
     };
     thread::scope(|scope| {
         let carrier = scope.spawn(|| pair.far.run(carry).unwrap());
-        // Stops the carrier also when the transfer fails, so that the test ends.
+        // Stops the forwarding thread also when the transfer fails, so that the test ends.
         let _stopper = Stopper(&stop);
         transfer(&pair);
         stop.store(true, Ordering::Relaxed);

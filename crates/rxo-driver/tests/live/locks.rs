@@ -1,4 +1,4 @@
-//! Locks, and another user of the system who wants to keep rxo from starting.
+//! Tests of locks, with another user of the system who tries to keep rxo from starting.
 
 use std::fs::{self, File, TryLockError};
 use std::os::linux::net::SocketAddrExt;
@@ -18,7 +18,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("no_other_user_can_keep_a_socket_from_its_folder", folders_do_not_matter),
 ];
 
-/// Whether this process is root of the system, who can become another user. Says so if it is not.
+/// `true` if this process is root of the whole system and so can become another user. Prints a line if it is
+/// not.
 pub(crate) fn can_run() -> bool {
     let is_root = fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
@@ -28,7 +29,7 @@ pub(crate) fn can_run() -> bool {
     is_root
 }
 
-/// What a user without any privilege does.
+/// A process of a user without any privilege.
 struct Nobody(Child);
 
 const NOBODY: u32 = 65_534;
@@ -67,7 +68,7 @@ fn files_are_closed() {
     assert!(Lock::try_take("of-a-test-7").unwrap().is_some());
 }
 
-/// Abstract names are everybody's, so it is no matter who has taken these.
+/// Names in the abstract socket namespace are open to all users, so locks do not depend on who holds these.
 fn names_do_not_matter() {
     let names = ["rxo-interface-77777", "rxo interface-77777"];
     let bind = |name| UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).unwrap());

@@ -1,6 +1,6 @@
-//! Live tests: real interfaces of private networks. As root, or in a user namespace that this
-//! process makes for itself before it has a second thread. Where that cannot be had they fail:
-//! a machine on which they cannot run proves nothing.
+//! Live tests on real interfaces of private networks. They run as root, or in a user namespace that this
+//! process creates for itself before it has a second thread. Where it has no right to create one, the tests
+//! fail: a machine on which they cannot run proves nothing.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod fanout;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A test: it panics when it fails.
+/// A test: its name, and a function that panics when the test fails.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Two hosts on a wire, and how to collect what arrives.
+//! Two networks joined by a veth, and functions that receive frames in tests.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
@@ -9,10 +9,10 @@ use rxo_driver::{clock, wait};
 use rxo_frame::Frame;
 use rxo_testbed::{Namespace, create_veth};
 
-/// How long a test waits for what must come.
+/// The time that a test waits at most for frames that must arrive.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// How long nothing must come for a test to believe that nothing does.
+/// The time without an arrival after which a test takes it that nothing arrives.
 pub(crate) const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) const NEAR: &str = "near0";
@@ -27,7 +27,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Without addresses: nothing is sent that the test does not send.
+    /// Creates a pair without addresses: the only frames on it are those that the test sends.
     pub(crate) fn silent() -> Self {
         let (near, far) = (quiet_namespace("near"), quiet_namespace("far"));
         create_veth(&near.interface(NEAR), &far.interface(FAR)).unwrap();
@@ -37,7 +37,7 @@ impl Pair {
         Self { near, far }
     }
 
-    /// With addresses at both ends.
+    /// Creates a pair with an address at each end.
     pub(crate) fn addressed() -> Self {
         let pair = Self::silent();
         pair.near.interface(NEAR).add_address(IpAddr::V4(NEAR_ADDRESS), 24).unwrap();
@@ -46,7 +46,7 @@ impl Pair {
     }
 }
 
-/// A namespace whose interfaces say nothing by themselves.
+/// Creates a namespace whose interfaces send no frames of their own accord.
 pub(crate) fn quiet_namespace(label: &str) -> Namespace {
     let namespace = Namespace::new(label).unwrap();
     if namespace.has_ipv6() {
@@ -55,7 +55,7 @@ pub(crate) fn quiet_namespace(label: &str) -> Namespace {
     namespace
 }
 
-/// Receives until `enough` says so, and fails when that takes too long.
+/// Receives until `enough` returns true; panics when that takes too long.
 pub(crate) fn receive_until<S: FrameSource + AsFd>(
     source: &mut S,
     mut enough: impl FnMut(&[Frame<S::Buffer>]) -> bool,
@@ -72,8 +72,8 @@ pub(crate) fn receive_until<S: FrameSource + AsFd>(
     frames
 }
 
-/// Waits until the interface has dropped `count` frames in all because the ring was full: what is
-/// under way may be delivered only once its core gets to it.
+/// Waits until the interface has dropped `count` frames in all because the ring was full. Frames that were
+/// just sent may be delivered only once their processor core runs that work.
 pub(crate) fn await_drops(source: &mut impl FrameSource, count: u64) {
     let ends_at = clock::now() + LONG;
     while source.counters().ring_drops < count && clock::now() < ends_at {
@@ -82,8 +82,8 @@ pub(crate) fn await_drops(source: &mut impl FrameSource, count: u64) {
     assert_eq!(source.counters().ring_drops, count);
 }
 
-/// Keeps the calling thread on one core. What a veth is sent waits on the core that sent it; a
-/// sender that is moved meanwhile overtakes itself on the other core.
+/// Keeps the calling thread on one core. A frame sent over a veth waits in a queue of the core that sent it;
+/// if the sender is moved to another core, its later frames can overtake the earlier ones.
 pub(crate) fn stay_on_one_core() {
     rxo_testbed::pin_to_core(0).unwrap();
 }
@@ -98,7 +98,7 @@ pub(crate) fn receive<S: FrameSource + AsFd>(
     frames
 }
 
-/// Makes sure that nothing arrives.
+/// Asserts that nothing arrives.
 pub(crate) fn assert_quiet<S: FrameSource + AsFd>(source: &mut S) {
     let mut frames = Vec::new();
     wait::wait_readable(&[source.as_fd()], Some(QUIET)).unwrap();

@@ -1,4 +1,4 @@
-//! What a packet socket sends.
+//! Tests of sending through a packet socket.
 
 use std::num::NonZeroU16;
 
@@ -27,7 +27,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_sink_whose_interface_is_deleted_says_so", deleted),
 ];
 
-/// Sends from the near end; returns the bytes of what arrives at the far end.
+/// Runs `send` with a sink at the near end; returns the bytes of the frames that arrive at the far end.
 fn through(pair: &Pair, count: usize, send: impl FnOnce(&mut DeviceSink) + Send) -> Vec<Vec<u8>> {
     let receive = || {
         let mut source = PacketSource::open(FAR, PacketOptions::default()).unwrap();
@@ -41,7 +41,7 @@ fn through(pair: &Pair, count: usize, send: impl FnOnce(&mut DeviceSink) + Send)
     pair.far.run(receive).unwrap()
 }
 
-/// A segment of 10 × 1,000 bytes, in pieces, its checksum partial.
+/// Creates a TCP segment of 10 × 1,000 bytes, in several slices, with a partial checksum.
 fn aggregate() -> Pieces {
     let payload: Vec<u8> = (0..10_000_u32).map(|n| (n % 241) as u8).collect();
     let bytes = [tcp_header(payload.len()), payload].concat();
@@ -50,7 +50,8 @@ fn aggregate() -> Pieces {
     aggregate
 }
 
-/// The sum over pseudo-header and segment: all ones when the checksum is right.
+/// Returns the ones' complement sum over the pseudo-header and the segment: all ones when the checksum is
+/// right.
 fn tcp_sum(frame: &[u8]) -> u16 {
     let segment = &frame[34..];
     let pseudo = [&frame[26..34], &[0, 6], &(segment.len() as u16).to_be_bytes()].concat();
@@ -101,7 +102,8 @@ fn cuts_aggregates() {
     assert!(payload == aggregate.slices[1..].concat());
 }
 
-/// By a kernel that knows them (Linux 6.2 and later); to others their frames are sent.
+/// A kernel that knows UDP GSO frames on packet sockets (Linux 6.2 and later) cuts them; for older kernels
+/// the sink cuts them itself.
 fn cuts_datagrams() {
     let pair = Pair::silent();
     pair.near.interface(NEAR).set_offload(Feature::TransmitChecksum, false).unwrap();
@@ -149,7 +151,8 @@ fn vlan_tag() {
     pair.far.run(run).unwrap();
 }
 
-/// Behind a token bucket that is empty everything waits; a large one lets all of it pass.
+/// Behind a token bucket that is empty, all frames wait and are counted as waiting; a large bucket then lets
+/// all of them pass.
 fn tells_what_waits() {
     let pair = Pair::silent();
     let near = pair.near.interface(NEAR);
@@ -172,8 +175,8 @@ fn tells_what_waits() {
     assert_eq!(number_of(&received[101]), 101, "and in order");
 }
 
-/// The queue behind the interface refuses what it has no room for, and reports no room later. The sink keeps it, and
-/// its owner stops reading.
+/// The queueing discipline of the interface refuses frames when it is full, and does not report when it has
+/// space again. The sink keeps the refused frames, and its owner stops reading.
 fn keeps_what_a_full_queue_refuses() {
     let pair = Pair::silent();
     let near = pair.near.interface(NEAR);
@@ -198,7 +201,8 @@ fn keeps_what_a_full_queue_refuses() {
     assert_eq!(numbers, (0..100).collect::<Vec<_>>());
 }
 
-/// What is refused while nothing of ours waits is not refused for want of room, and must not stop what comes after it.
+/// A frame that is refused although none of the sink's frames waits is not refused because the queue is full.
+/// The sink drops it, so that it does not stop the frames after it.
 fn drops_what_an_empty_queue_refuses() {
     let pair = Pair::silent();
     let near = pair.near.interface(NEAR);

@@ -1,4 +1,4 @@
-//! What comes out of an interface's ring.
+//! Tests of receiving from the ring of an interface.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -45,7 +45,8 @@ fn open_far() -> PacketSource {
     PacketSource::open(FAR, PacketOptions::default()).unwrap()
 }
 
-/// Also if the ring overflows. An interface that coalesces says so.
+/// The source counts the frames that arrived even if the ring overflows, and reports when the interface
+/// coalesces and therefore gives fewer frames.
 fn arrivals_are_known() {
     let pair = Pair::silent();
     let run = || {
@@ -64,7 +65,7 @@ fn arrivals_are_known() {
     pair.far.run(run).unwrap();
 }
 
-/// Sends from the near end, in order.
+/// Sends frames from the near end, in order.
 fn send(pair: &Pair, frames: &[Vec<u8>]) {
     let send = || {
         stay_on_one_core();
@@ -77,7 +78,7 @@ fn numbers(frames: &[Frame<DeviceBuf>]) -> Vec<u32> {
     frames.iter().map(|frame| number_of(frame.bytes())).collect()
 }
 
-/// The frames of a TCP transfer of `bytes` bytes from near to far, up to the last data.
+/// Runs a TCP transfer of `bytes` bytes from near to far; returns its frames up to the last data.
 fn transfer(pair: &Pair, bytes: usize) -> Vec<Frame<DeviceBuf>> {
     let mut source = open_far();
     carry(pair, bytes);
@@ -86,7 +87,7 @@ fn transfer(pair: &Pair, bytes: usize) -> Vec<Frame<DeviceBuf>> {
     })
 }
 
-/// A TCP transfer of `bytes` bytes from near to far.
+/// Runs a TCP transfer of `bytes` bytes from near to far.
 fn carry(pair: &Pair, bytes: usize) {
     let listener = TcpListener::bind((FAR_ADDRESS, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -106,13 +107,13 @@ fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n % 251) as u8).collect()
 }
 
-/// The payload of a TCP segment over IPv4; nothing of any other frame.
+/// Returns the payload of a TCP segment over IPv4, and an empty slice for any other frame.
 fn tcp_payload(frame: &[u8]) -> &[u8] {
     if frame[12..14] != [8, 0] || frame[23] != 6 {
         return &[];
     }
     let total = match usize::from(u16::from_be_bytes([frame[16], frame[17]])) {
-        // More than the field can say.
+        // The packet is longer than its length field can express.
         0 => frame.len() - 14,
         total => total,
     };
@@ -120,7 +121,8 @@ fn tcp_payload(frame: &[u8]) -> &[u8] {
     &frame[header..14 + total]
 }
 
-/// The byte stream by sequence numbers: a sender on two cores may send out of order, and again.
+/// Returns the byte stream in the order of sequence numbers: a sender on two cores may send segments out of
+/// order, and some of them twice.
 fn stream(frames: &[Frame<DeviceBuf>], bytes: usize) -> Vec<u8> {
     let segments = frames.iter().map(|frame| (frame.bytes(), tcp_payload(frame.bytes())));
     let segments: Vec<_> = segments.filter(|(_, payload)| !payload.is_empty()).collect();
@@ -137,7 +139,7 @@ fn stream(frames: &[Frame<DeviceBuf>], bytes: usize) -> Vec<u8> {
 
 fn partial_checksums() {
     let pair = Pair::addressed();
-    // A late ACK may be of no socket, and Linux completes the checksums of those.
+    // A late ACK may belong to no socket, and Linux completes the checksums of such ACKs.
     let is_of_socket = |frame: &Frame<DeviceBuf>| {
         let bytes = frame.bytes();
         bytes.get(47).is_some_and(|flags| flags & SYN_OR_FIN != 0) || bytes.len() > 200
@@ -158,7 +160,7 @@ fn complete_checksums() {
     assert!(frames.iter().all(|status| !status.is_partial()), "{frames:?}");
 }
 
-/// The checksum status of every TCP segment.
+/// Returns the checksum status of every TCP segment.
 fn statuses(frames: Vec<Frame<DeviceBuf>>) -> Vec<ChecksumStatus> {
     let is_tcp = |frame: &Frame<DeviceBuf>| frame.bytes()[12..14] == [8, 0];
     frames.into_iter().filter(is_tcp).map(|frame| frame.checksum).collect()
@@ -182,7 +184,8 @@ fn super_packets() {
         .unwrap();
 }
 
-/// BIG TCP: where somebody has raised the limit, one packet is more than its own length field can say.
+/// BIG TCP: where an administrator has raised the limit, a packet can be longer than its own length field can
+/// express.
 fn giant_packets() {
     let pair = Pair::addressed();
     pair.near.interface(NEAR).set_large_send_bytes(200_000).unwrap();
@@ -190,7 +193,7 @@ fn giant_packets() {
     let run = || {
         let mut source = open_far();
         carry(&pair, bytes);
-        // There are few buffers of that size: each batch is given back before the next.
+        // The ring has few buffers of that size: each batch is returned to the ring before the next.
         let (mut seen, mut largest) = (0, 0);
         while seen < bytes {
             let frames = receive_until(&mut source, |frames| !frames.is_empty());
@@ -222,7 +225,7 @@ fn vlan_tag() {
         .unwrap();
 }
 
-/// A segment of 20 × 1,000 bytes.
+/// Creates a segment of 20 × 1,000 bytes.
 fn large_packet() -> Pieces {
     let mut bytes = tcp_header(20_000);
     bytes.extend(pattern(20_000));
@@ -231,7 +234,7 @@ fn large_packet() -> Pieces {
     large
 }
 
-/// Sends small, large, small, large …, numbering the small ones.
+/// Sends small and large frames in turn, the small ones numbered.
 fn send_alternately(pair: &Pair, rounds: u32) {
     let large = large_packet();
     pair.near
@@ -276,7 +279,7 @@ fn large_frames_wait() {
             let options = PacketOptions { large_buffers: 2, ..PacketOptions::default() };
             let mut source = PacketSource::open(FAR, options).unwrap();
             send_alternately(&pair, 5);
-            // Small, large, small, large, small; the next is large and must wait.
+            // The batch has small, large, small, large, small; the next frame is large and must wait.
             let mut frames = receive(&mut source, 5);
             assert_eq!(source.receive(&mut frames, 64).unwrap(), 0);
             check_alternate(&frames[..4]);
@@ -387,7 +390,8 @@ fn arrival() {
             send(&pair, &[numbered(0, 100), numbered(1, 100)]);
             let frames = receive(&mut source, 2);
             let after = clock::now();
-            // The two clocks are read one after the other, and another process may run in between.
+            // The two clocks are read one after the other, and another process may run between the two
+            // readings.
             let slack = std::time::Duration::from_secs(1);
             assert!(frames[0].arrived_at + slack >= before);
             assert!(frames[0].arrived_at <= frames[1].arrived_at);
@@ -396,12 +400,13 @@ fn arrival() {
         .unwrap();
 }
 
-/// Waits until a frame is in the ring: one that is still under way is lost with its interface.
+/// Waits until a frame is in the ring: a frame that is not yet there is lost when its interface is deleted.
 fn await_frame(source: &PacketSource) {
     assert!(!wait::wait_readable(&[source.as_fd()], Some(LONG)).unwrap().is_none());
 }
 
-/// What receiving says once the near end has done `harm`; what came before is still given.
+/// Returns the error texts of two calls of `receive` after the near end has done `harm`. Frames that arrived
+/// before are still received.
 fn fault_after(harm: impl FnOnce(&Pair) + Send) -> (String, String) {
     let pair = Pair::silent();
     let run = || {
@@ -430,7 +435,7 @@ fn taken_down() {
         let far = pair.far.interface(FAR);
         far.down().unwrap();
         assert_eq!(numbers(&receive(&mut source, 1)), [0], "what came before is still given");
-        // The fault is told once; after that a wait waits.
+        // The fault is reported once; after that, waiting works as usual.
         for _ in 0..3 {
             assert_eq!(source.receive(&mut Vec::new(), 64).unwrap(), 0);
         }
@@ -452,7 +457,7 @@ fn deleted_while_down() {
         pair.near.interface(NEAR).delete().unwrap();
         let error = source.receive(&mut Vec::new(), 64).unwrap_err();
         assert!(matches!(error, DeviceError::Gone(_)), "{error}");
-        // One that takes its name is another.
+        // An interface created with the same name is a different interface.
         create_veth(&pair.far.interface(FAR), &pair.near.interface(NEAR)).unwrap();
         assert!(source.receive(&mut Vec::new(), 64).is_err());
     };

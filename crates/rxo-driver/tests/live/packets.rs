@@ -1,14 +1,14 @@
-//! Packets for the tests: frames with a number in them, and packets in pieces.
+//! Packets for the tests: frames that contain a number, and packets as several slices.
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU16;
 
 use rxo_frame::{ChecksumStatus, Frame, Gather, Gso, GsoKind, Instant, Offload, VlanTag};
 
-/// An EtherType that no stack takes interest in.
+/// An EtherType that no network stack handles.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
 
-/// A broadcast frame of `bytes` bytes with `number` after its header.
+/// Creates a broadcast frame of `bytes` bytes with `number` after its header.
 pub(crate) fn numbered(number: u32, bytes: usize) -> Vec<u8> {
     let mut frame = [[0xff; 6], [2, 0, 0, 0, 0, 1]].concat();
     frame.extend(EXPERIMENTAL);
@@ -17,18 +17,18 @@ pub(crate) fn numbered(number: u32, bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// The number in such a frame.
+/// Returns the number in a frame that [`numbered`] created.
 pub(crate) fn number_of(frame: &[u8]) -> u32 {
     assert_eq!(frame[12..14], EXPERIMENTAL);
     u32::from_be_bytes(frame[14..18].try_into().unwrap())
 }
 
-/// Frames of which nothing is known but their bytes.
+/// Wraps byte strings as frames without GSO and without a checksum status.
 pub(crate) fn plain(frames: &[Vec<u8>]) -> impl ExactSizeIterator<Item = Frame<&[u8]>> {
     frames.iter().map(|bytes| Frame::new(&bytes[..], Instant::ZERO))
 }
 
-/// The headers of a TCP segment with only the seed in its checksum field: 54 bytes.
+/// Creates the headers of a TCP segment with only the seed in its checksum field: 54 bytes.
 pub(crate) fn tcp_header(payload_bytes: usize) -> Vec<u8> {
     let mut frame = [[0xff; 6], [2, 0, 0, 0, 0, 1]].concat();
     frame.extend([0x08, 0x00]);
@@ -50,10 +50,10 @@ pub(crate) fn tcp_header(payload_bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// What the kernel must be told of such a segment's checksum.
+/// The checksum status that the kernel needs for a segment with the headers of [`tcp_header`].
 pub(crate) const TCP_PARTIAL: ChecksumStatus = ChecksumStatus::Partial { start: 34, offset: 16 };
 
-/// A UDP datagram in an IPv4 packet, without a checksum, which IPv4 allows.
+/// Creates a UDP datagram in an IPv4 packet, without a checksum, which IPv4 allows.
 pub(crate) fn udp_packet(to: Ipv4Addr, port: u16, payload: &[u8]) -> Vec<u8> {
     let udp_bytes = 8 + payload.len() as u16;
     let mut ip = vec![0x45, 0];
@@ -73,7 +73,7 @@ pub(crate) fn udp_packet(to: Ipv4Addr, port: u16, payload: &[u8]) -> Vec<u8> {
     ip
 }
 
-/// The same in an Ethernet frame to `mac`.
+/// Creates an Ethernet frame to `mac` with the packet of [`udp_packet`].
 pub(crate) fn udp_frame(mac: [u8; 6], to: Ipv4Addr, port: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = [mac, [2, 0, 0, 0, 0, 1]].concat();
     frame.extend([0x08, 0x00]);
@@ -81,7 +81,7 @@ pub(crate) fn udp_frame(mac: [u8; 6], to: Ipv4Addr, port: u16, payload: &[u8]) -
     frame
 }
 
-/// The ones' complement sum, folded, not complemented.
+/// Returns the ones' complement sum, folded to 16 bits and not complemented.
 pub(crate) fn folded_sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | w.get(1).map_or(0, |&b| b.into()));
     let mut sum: u64 = words.sum();
@@ -95,7 +95,7 @@ pub(crate) fn tcp_gso(size: u16) -> Option<Gso> {
     Some(Gso::new(GsoKind::TcpV4, NonZeroU16::new(size).unwrap()))
 }
 
-/// A packet in pieces, and the frames it stands for.
+/// A packet as several slices, and the frames that it stands for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pieces {
     pub(crate) slices: Vec<Vec<u8>>,
@@ -105,7 +105,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// `bytes` cut after the first `header_bytes` and then every `piece_bytes`.
+    /// Cuts `bytes` after the first `header_bytes` and then every `piece_bytes`.
     pub(crate) fn cut(bytes: &[u8], header_bytes: usize, piece_bytes: usize) -> Self {
         let (header, payload) = bytes.split_at(header_bytes.min(bytes.len()));
         let mut slices = vec![header.to_vec()];

@@ -1,4 +1,4 @@
-//! Making, taking over and losing a TAP or TUN interface.
+//! Tests of creating a TAP or TUN interface, opening an existing one, and losing it.
 #![allow(unsafe_code, reason = "making an interface persistent is an ioctl")]
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -62,11 +62,11 @@ fn put_back() {
     .unwrap();
 }
 
-/// The queue that rxo gives a TAP.
+/// The length of the queue that rxo sets on a TAP.
 const QUEUE_PACKETS: u32 = 4_096;
 
-/// Nobody reads while the stack sends more than the queue holds. What is not read then is counted, whatever the
-/// interface dropped before it was opened.
+/// Nobody reads while the stack sends more packets than the queue holds. The lost packets are counted,
+/// without those that the interface had dropped before it was opened.
 fn queue_overflows() {
     let host = quiet_namespace("host");
     host.run(|| {
@@ -126,7 +126,7 @@ fn set_persistent(tap: &Tap) {
     assert_eq!(result, 0);
 }
 
-/// What opening `name` says inside `host`.
+/// Returns the error text of opening `name` inside `host`.
 fn refusal(host: &rxo_testbed::Namespace, name: &str, kind: TapKind) -> String {
     let error = host.run(|| Tap::open(name, kind).map(|_| ()).unwrap_err()).unwrap();
     let line = error.to_string();

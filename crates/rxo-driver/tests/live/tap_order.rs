@@ -1,4 +1,4 @@
-//! Writes keep their order, whichever way they are submitted and whatever is refused on the way.
+//! Tests that writes keep their order in each submit mode, also when the kernel refuses some of them.
 
 use std::net::{Ipv4Addr, UdpSocket};
 
@@ -22,7 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 1);
 
-/// A TAP whose stack has a socket to receive numbers on.
+/// A TAP, and a socket in the stack behind it that receives numbered datagrams.
 struct Target {
     tap: Tap,
     socket: UdpSocket,
@@ -30,7 +30,7 @@ struct Target {
 }
 
 impl Target {
-    /// Runs `test` on a target in a network of its own.
+    /// Runs `test` with a target in a network of its own.
     fn with(kind: TapKind, test: impl FnOnce(&Self) + Send) {
         let host = quiet_namespace("host");
         host.run(|| {
@@ -56,7 +56,7 @@ impl Target {
         }
     }
 
-    /// One datagram in two pieces; the checksums of the odd ones are said to be verified.
+    /// Creates one datagram in two slices; those with odd numbers are marked as having verified checksums.
     fn single(&self, number: u32) -> Pieces {
         let mut packet = Pieces::cut(&self.datagram(number), 20, 100);
         if number % 2 == 1 {
@@ -65,7 +65,7 @@ impl Target {
         packet
     }
 
-    /// What claims to be a TCP aggregate but is not, standing for these datagrams.
+    /// Creates a packet that is marked as a TCP aggregate but is none, standing for these datagrams.
     fn absurd(&self, numbers: std::ops::Range<u32>) -> Pieces {
         let frames: Vec<_> = numbers.map(|n| self.datagram(n)).collect();
         let checksum = ChecksumStatus::Partial { start: 60_000, offset: 16 };

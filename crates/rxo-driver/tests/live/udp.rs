@@ -1,4 +1,4 @@
-//! Trains of datagrams between real sockets.
+//! Tests of trains of datagrams between real sockets.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
 const ALONE: UdpOptions =
     UdpOptions { receive_trains: false, send_trains: false, buffer_bytes: 4 << 20, messages: 8 };
 
-/// A socket on loopback of a namespace of its own, both ends in one.
+/// Opens a socket on the loopback interface of a new namespace. The socket is both sender and receiver.
 fn on_loopback(options: UdpOptions, mtu: u32) -> (UdpSocket, UdpSink, UdpSource) {
     let namespace = quiet_namespace("udp");
     namespace.interface("lo").set_mtu(mtu).unwrap();
@@ -30,7 +30,7 @@ fn on_loopback(options: UdpOptions, mtu: u32) -> (UdpSocket, UdpSink, UdpSource)
     (socket, sink, source)
 }
 
-/// Datagrams of these lengths, each filled with its number.
+/// Sends datagrams of these lengths, each filled with its number.
 fn send(sink: &mut UdpSink, to: SocketAddr, lengths: &[usize]) {
     let mut outbox = Outbox::new(1 << 18);
     for (n, &bytes) in lengths.iter().enumerate() {
@@ -40,7 +40,7 @@ fn send(sink: &mut UdpSink, to: SocketAddr, lengths: &[usize]) {
     assert!(sink.send(&mut outbox), "the socket has no room for so little");
 }
 
-/// Receives as many datagrams, and fails when that takes too long.
+/// Receives `count` datagrams; panics when that takes too long.
 fn receive(source: &mut UdpSource, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut datagrams = Vec::new();
     let ends_at = clock::now() + LONG;
@@ -66,7 +66,7 @@ fn assert_same(datagrams: &[(SocketAddr, Vec<u8>)], from: SocketAddr, lengths: &
     }
 }
 
-/// Two trains and single ones.
+/// Lengths of datagrams that form two trains with single datagrams between and after them.
 fn mixed() -> Vec<usize> {
     [vec![1_200; 70], vec![300], vec![900; 3], vec![1, 1_400]].concat()
 }
@@ -114,7 +114,8 @@ fn without_trains() {
     assert_eq!(sink.counters().calls, 3);
 }
 
-/// Datagrams above the MTU can be fragmented, but not as a train: the kernel refuses.
+/// Datagrams longer than the MTU can be sent in fragments, but not as a train: the kernel refuses a train of
+/// them.
 fn refused_train() {
     let (socket, mut sink, mut source) = on_loopback(UdpOptions::default(), 1_280);
     if !socket.options().send_trains {
@@ -127,7 +128,7 @@ fn refused_train() {
     assert!(!sink.sends_trains());
     assert_eq!((counters.refused_trains, counters.dropped), (1, 0));
     assert_eq!((counters.datagrams, counters.messages), (5, 5));
-    // EINVAL, or EMSGSIZE from newer kernels.
+    // The error is EINVAL, or EMSGSIZE from newer kernels.
     assert!([22, 90].contains(&counters.last_refusal), "{}", counters.last_refusal);
 }
 

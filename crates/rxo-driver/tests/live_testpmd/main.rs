@@ -1,8 +1,8 @@
-//! `virtio:PATH` against another's device side: a vhost port of DPDK's `testpmd`, which sends back what it
-//! gets, or sends it on by a second port.
+//! Tests `virtio:PATH` against the device side of another program: a vhost port of DPDK's `testpmd`, which
+//! sends each frame back, or forwards it through a second port.
 //!
-//! Needs the program `dpdk-testpmd` (Debian: `dpdk-dev`); `cargo xtask test --guests` runs it. No huge pages and
-//! no card.
+//! Requires the program `dpdk-testpmd` (Debian: `dpdk-dev`); `cargo xtask test --guests` runs these tests.
+//! They require neither huge pages nor a network card.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 #[allow(dead_code, reason = "the unit tests use the rest")]
@@ -24,10 +24,10 @@ use rxo_wire::segmentation::{Checksums, segment};
 
 use samples::{large, large_v6, tcp, tcp_v6};
 
-/// Longer than any machine takes.
+/// A time limit longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(1);
-/// Frames under way at a time, fewer than any ring has entries.
+/// The number of frames sent and not yet received at a time, fewer than any ring has entries.
 const WINDOW: usize = 32;
 const FRAMES: usize = 5_000;
 
@@ -44,9 +44,10 @@ fn frames_come_back_from_testpmd_also_after_it_was_killed() {
     all_come_back(&mut device, FRAMES);
 }
 
-/// GSO frames pass whole from one port to another, in mergeable buffers on both sides. `legacy-ol-flags` makes a
-/// port mark what it receives as what it is to send. Without it the marks are those of a network card: `io` passes
-/// them on as they are, so that the other port sends a large frame without a header that says so.
+/// GSO frames pass uncut from one port to another, in mergeable buffers on both sides. With
+/// `legacy-ol-flags`, a port sets on a received frame the flags that sending it requires. Without that option
+/// a port sets the flags of a network card: `io` passes them on unchanged, so the other port sends a large
+/// frame without a header that marks it as GSO.
 #[test]
 fn gso_frames_pass_whole_from_one_port_of_testpmd_to_another() {
     let folder = Folder::new("paired");
@@ -67,8 +68,8 @@ fn gso_frames_pass_whole_from_one_port_of_testpmd_to_another() {
     assert_eq!(devices[0].sink.counters().packets, devices[0].sink.counters().frames);
 }
 
-/// The segments of a GSO frame as on the wire. Its own bytes are not compared: the seed of its checksum lacks the
-/// length when it comes from `testpmd`, as some network cards want it.
+/// Cuts a GSO frame into its segments as on the wire. The frame's own bytes are not compared: the checksum
+/// seed from `testpmd` lacks the length, as some network cards require it.
 fn segments(frame: &Frame<&[u8]>) -> Vec<Vec<u8>> {
     let (parsed, size) = (parse(frame.bytes).unwrap(), frame.gso.unwrap().size);
     let complete = Checksums::Complete(Summer::detect());
@@ -85,7 +86,7 @@ fn segments(frame: &Frame<&[u8]>) -> Vec<Vec<u8>> {
     all
 }
 
-/// Every frame of every size comes back as it was, in order.
+/// Every frame of every size comes back unchanged, in order.
 fn all_come_back(devices: &mut [Device], count: usize) {
     reaches(devices);
     let (mut sent, mut came, begun) = (0, 0, Instant::now());
@@ -102,8 +103,8 @@ fn all_come_back(devices: &mut [Device], count: usize) {
     }
 }
 
-/// Sends marks by the first device until one comes by the last: the other side may be starting. Other marks may
-/// follow.
+/// Sends marker frames through the first device until one arrives at the last: the other side may still be
+/// starting. More markers may arrive afterwards.
 fn reaches(devices: &mut [Device]) {
     let begun = Instant::now();
     loop {
@@ -119,7 +120,7 @@ fn reaches(devices: &mut [Device]) {
     }
 }
 
-/// The next frame that is no mark.
+/// Returns the next frame that is not a marker.
 fn next(devices: &mut [Device]) -> Frame<DeviceBuf> {
     let begun = Instant::now();
     loop {
@@ -131,7 +132,7 @@ fn next(devices: &mut [Device]) -> Frame<DeviceBuf> {
     }
 }
 
-/// Lets all devices work, and waits briefly. Returns what came by the last.
+/// Lets all devices work, and waits briefly. Returns the frames that arrived at the last device.
 fn turn(devices: &mut [Device]) -> Vec<Frame<DeviceBuf>> {
     let mut came = Vec::new();
     for device in devices.iter_mut() {
@@ -145,7 +146,7 @@ fn turn(devices: &mut [Device]) -> Vec<Frame<DeviceBuf>> {
 
 const MARK: [u8; 60] = [0xff; 60];
 
-/// The `n`-th frame: of local experiments (IEEE 802), 60 to 1,514 bytes.
+/// Creates the `n`-th frame, of 60 to 1,514 bytes, with the EtherType for local experiments (IEEE 802).
 fn frame(n: usize) -> Vec<u8> {
     let mut bytes = vec![n as u8; 60 + n * 7 % 1_455];
     bytes[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
@@ -178,15 +179,16 @@ fn open(socket: &Path) -> Device {
     }
 }
 
-/// A running `testpmd`. Dropping it kills it.
+/// A running `testpmd`. Dropping the value kills it.
 struct Testpmd(Child);
 
 impl Testpmd {
-    /// With a port on each of `sockets`, opened with `arguments`. One sends back, two send to each other.
+    /// Starts `testpmd` with a port on each of `sockets`, opened with `arguments`. A single port sends frames
+    /// back; two ports forward to each other.
     fn start(sockets: &[&Path], arguments: &str) -> Self {
         let topology = if sockets.len() == 1 { "loop" } else { "paired" };
         let mut command = Command::new("dpdk-testpmd");
-        // One thread that forwards beside the main one, on a processor that this process may use.
+        // Forwards in one thread beside the main thread, on a processor that this process may use.
         command.args(["--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry"]);
         let processor = allowed_processor();
         let lcores = format!("0@{processor},1@{processor}");
@@ -198,9 +200,9 @@ impl Testpmd {
         command.args(["--", "--forward-mode=io", "--auto-start"]);
         command.arg(format!("--port-topology={topology}"));
         command.args(["--no-flush-rx", "--total-num-mbufs=4096"]);
-        // What it leaves in its folder goes with ours.
+        // The files that `testpmd` leaves in its folder are deleted with the folder of the test.
         command.envs(sockets[0].parent().map(|folder| ("RUNTIME_DIRECTORY", folder)));
-        // It ends when its standard input does.
+        // `testpmd` ends when its standard input ends.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         match command.spawn() {
             Ok(child) => Self(child),
@@ -209,7 +211,7 @@ impl Testpmd {
     }
 }
 
-/// The first processor that this process may use.
+/// Returns the first processor that this process may use.
 fn allowed_processor() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
@@ -218,7 +220,7 @@ fn allowed_processor() -> u32 {
 
 impl Drop for Testpmd {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         _ = self.0.kill();
         _ = self.0.wait();
     }

@@ -1,5 +1,5 @@
-//! What the live examples share: a Linux sender on one core, and on another the worker between a wire
-//! and a TAP, with the receivers behind it.
+//! Code that the live examples share: a Linux sender on one core, and on another core the worker between a
+//! wire and a TAP, with the receivers behind the TAP.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,8 @@ pub(crate) fn wire() -> LabOptions {
     LabOptions { peer_core: Some(SENDER_CORE), ..LabOptions::default() }
 }
 
-/// Runs `traffic` through a worker with this configuration. Returns the result of both.
+/// Runs `traffic` through a worker with this configuration. Returns the results of `traffic` and of the
+/// worker.
 pub(crate) fn through<T>(
     config: WorkerConfig,
     traffic: impl FnOnce(&Lab) -> Result<T>,

@@ -1,5 +1,5 @@
-//! A loop as EasyTier has it: packets come from peers through a queue, and go to the TUN. Before, each packet was a
-//! write; now a batch goes through the engine.
+//! A forwarding loop as in EasyTier: packets from peers pass through a queue to the TUN. The original loop
+//! wrote each packet by itself; here a batch goes through the engine.
 
 use std::collections::VecDeque;
 

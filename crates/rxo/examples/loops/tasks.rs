@@ -1,5 +1,5 @@
-//! A loop as rayfish has it: a task awaits datagrams, another writes to the TUN. Before, each packet went between
-//! them; now owned deliveries do.
+//! A forwarding loop as in rayfish: one task awaits datagrams, another writes to the TUN. In the original,
+//! single packets passed between the two tasks; here owned deliveries do.
 
 use rxo::coalesce::OwnedDelivery;
 use rxo::{Config, Engine, Frame, Instant, LinkKind, Policy};
@@ -48,7 +48,7 @@ async fn receive_coalesced(mut tunnel: Receiver<Vec<u8>>, to_tun: Sender<Owned>)
     }
 }
 
-/// A tunnel in which `packets` have arrived.
+/// Creates a tunnel in which `packets` have arrived.
 pub(crate) fn tunnel(packets: Vec<Vec<u8>>) -> Receiver<Vec<u8>> {
     let (datagrams, tunnel) = mpsc::channel(packets.len());
     packets.into_iter().for_each(|packet| datagrams.try_send(packet).expect("room for all"));

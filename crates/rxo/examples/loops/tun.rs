@@ -1,4 +1,4 @@
-//! What the loops write to, and what they write.
+//! The TUN that the loops write to, and the packets that they write.
 
 use rxo::Gather;
 #[cfg(test)]
@@ -6,11 +6,11 @@ use rxo_vnet::{VnetHeader, packets};
 
 /// A TUN with `IFF_VNET_HDR`.
 pub(crate) trait Tun {
-    /// One `writev` of a virtio-net header and a packet.
+    /// Writes a virtio-net header and a packet with one `writev`.
     fn write<'a>(&mut self, packet: impl Gather<'a>);
 }
 
-/// A TUN that counts writes, and has the packets that the kernel would see on a wire.
+/// A TUN that counts the writes, and stores the packets that the kernel would make of them.
 #[cfg(test)]
 #[derive(Default)]
 pub(crate) struct Counted {
@@ -31,7 +31,7 @@ impl Tun for Counted {
     }
 }
 
-/// `count` packets of two transfers, in turn.
+/// Creates `count` packets of two transfers, in turn.
 pub(crate) fn decrypted(count: u32) -> Vec<Vec<u8>> {
     let packet = |n: u32| {
         rxo_testkit::seg()
@@ -45,7 +45,7 @@ pub(crate) fn decrypted(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(packet).collect()
 }
 
-/// The packets sorted by flow, in the order in which each flow sent them.
+/// Returns the packets sorted by flow, in the order in which each flow sent them.
 #[cfg(test)]
 pub(crate) fn by_flow(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     packets.sort_by_key(|packet| packet[12..24].to_vec());

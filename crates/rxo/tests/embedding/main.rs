@@ -1,4 +1,5 @@
-//! What others write around the engine: the examples, and the loops of VPNs that write to a TUN.
+//! Tests of code that other programs write around the engine: the examples, and the loops of VPNs that write
+//! to a TUN.
 
 #![allow(unreachable_pub, reason = "an example's `main` is a function of a module here")]
 

@@ -1,5 +1,5 @@
-//! IPv6 from end to end: aggregates and single frames, with partial and complete checksums. Each story runs over
-//! IPv4 too, so that a difference shows.
+//! Tests of IPv6 from end to end: aggregates and single frames, with partial and complete checksums. Each
+//! test also runs over IPv4, to expose differences between the two.
 
 use rxo::device::Sent;
 use rxo::frame::{ChecksumStatus, GsoKind};
@@ -10,7 +10,8 @@ use crate::world::{Event, PEER, World, addressed, fixed, mac};
 
 const SEGMENT_BYTES: usize = 1_000;
 
-/// A segment of each version, where its checksum begins, and what an aggregate of it is.
+/// Returns for each IP version a segment, the offset at which its checksum begins, and the GSO kind of an
+/// aggregate.
 fn versions() -> [(Packet, u16, GsoKind); 2] {
     [(seg(), 34, GsoKind::TcpV4), (seg().v6(), 54, GsoKind::TcpV6)]
 }
@@ -48,7 +49,8 @@ fn each_guest_gets_its_own_aggregates() {
     }
 }
 
-/// Single frames keep their checksum, to a guest, between guests and to the nic; GSO frames stay whole.
+/// Single frames keep their checksum on the way to a guest, between guests, and to the nic; GSO frames are
+/// not cut.
 #[test]
 fn frames_pass_as_they_are_whatever_their_checksum() {
     for (segment, ..) in versions() {
@@ -73,7 +75,7 @@ fn frames_pass_as_they_are_whatever_their_checksum() {
     }
 }
 
-/// All but the addresses of Ethernet.
+/// Asserts that the frame is unchanged except for its Ethernet addresses.
 fn is_unchanged(sent: &Sent, frame: &Frame<Vec<u8>>, name: &str) {
     assert!(sent.bytes[12..] == frame.bytes[12..], "{name}");
     assert_eq!((sent.offload.gso, sent.offload.checksum), (frame.gso, frame.checksum), "{name}");

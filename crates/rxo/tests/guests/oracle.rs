@@ -1,4 +1,4 @@
-//! Random traffic between a nic and guests, against a table of who gets what.
+//! Tests random traffic between a nic and guests against a table that gives the receivers of each frame.
 
 use proptest::prelude::*;
 use rxo::Policy;
@@ -7,13 +7,15 @@ use crate::world::{BROADCAST, Event, PEER, World, fixed, mac, plain};
 
 const GUESTS: u8 = 4;
 
-/// Who sends, to whom, and when; the peer is `GUESTS`, and everybody `GUESTS + 1`.
+/// Generates sender, receiver and time of each frame; the number `GUESTS` stands for the peer, and `GUESTS +
+/// 1` for all of them.
 fn sends() -> impl Strategy<Value = Vec<(u8, u8, u64)>> {
     prop::collection::vec((0..=GUESTS, 0..=GUESTS + 1, 0..3_000_u64), 1..400)
 }
 
 proptest! {
-    /// Everybody gets all that is for them, in the order in which each sender sent it, and nothing else.
+    /// Each receiver gets all frames addressed to it, in the order in which each sender sent them, and
+    /// nothing else.
     #[test]
     fn everybody_gets_what_is_theirs(sends in sends()) {
         let world = World::new(&fixed(GUESTS));

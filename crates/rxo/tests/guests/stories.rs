@@ -1,4 +1,4 @@
-//! What the guests get, one rule at a time.
+//! Tests of the frames that the guests get, one rule at a time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::world::{BROADCAST, Event, PEER, World, fixed, mac, plain};
 
 const SEGMENT_BYTES: u32 = 1_448;
 
-/// The `index`-th segment of a bulk flow to a guest.
+/// Creates the `index`-th segment of a bulk flow to a guest.
 fn bulk(guest: u8, index: u32) -> Frame<Vec<u8>> {
     let segment = seg().flow(guest.into()).seq(100 + index * SEGMENT_BYTES);
     let frame = segment.len(SEGMENT_BYTES as usize).frame_at(Instant::ZERO);
@@ -97,7 +97,7 @@ fn a_guest_that_has_sent_gets_its_frames_alone() {
     assert_eq!(texts(&ended.to_guests[1]), [b"question"], "nobody knew the peer yet");
 }
 
-/// A GSO frame stays whole, and nobody completes its checksum.
+/// A GSO frame is not cut, and its checksum stays partial.
 #[test]
 fn a_large_send_passes_whole_from_guest_to_guest() {
     let world = World::new(&fixed(2));
@@ -113,7 +113,8 @@ fn a_large_send_passes_whole_from_guest_to_guest() {
     assert!(ended.to_nic.is_empty(), "it does not leave the machine");
 }
 
-/// 0 takes nothing for a while. Its queue is bounded, what does not fit is counted, and it gets the rest.
+/// Guest 0 reads nothing for a while. Its queue is bounded, the frames that do not fit are counted, and it
+/// gets the rest.
 #[test]
 fn a_guest_that_does_not_read_delays_nobody() {
     let world = World::new(&fixed(3));
@@ -143,11 +144,11 @@ fn a_guest_that_does_not_read_delays_nobody() {
     assert_eq!(got + lost, 4_000);
     assert!((1_024..2_000).contains(&got), "{got}");
     assert_eq!(texts(&ended.to_guests[0]), all[..got as usize], "the oldest, in order");
-    // Waiting is no spinning.
+    // The worker does not spin while it waits.
     assert!(ended.waits < 9_000, "{} waits", ended.waits);
 }
 
-/// 0 never takes anything. Whatever was for it is counted when the run ends.
+/// Guest 0 never reads. All frames for it are counted when the run ends.
 #[test]
 fn what_a_guest_has_not_taken_at_the_end_is_counted() {
     let world = World::new(&fixed(2));
@@ -161,7 +162,7 @@ fn what_a_guest_has_not_taken_at_the_end_is_counted() {
     assert_eq!(guest.nic_in.ring_drops + guest.host_out.dropped, 700, "{guest:?}");
 }
 
-/// The nic goes while more is queued for 0 than a turn takes.
+/// The nic disappears while more frames are queued for guest 0 than a turn takes.
 #[test]
 fn a_guest_gets_what_was_queued_for_it_before_the_nic_went() {
     let world = World::new(&fixed(2));
@@ -194,7 +195,7 @@ fn a_nic_without_room_loses_nothing_and_delays_nothing_that_it_gives() {
     }
 }
 
-/// Delayed aggregation holds until a guest's own second poll; those of another do not count.
+/// Delayed aggregation holds until the second poll of the same guest; polls of another guest do not count.
 #[test]
 fn the_polls_of_one_guest_decide_nothing_for_another() {
     let policy = Policy { max_hold: Duration::from_millis(50), ..Policy::xen_delayed() };

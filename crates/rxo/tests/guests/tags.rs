@@ -1,4 +1,4 @@
-//! VLANs: which tag a frame leaves with, wherever its tag was.
+//! Tests of VLANs: the tag with which a frame leaves, for frames with the tag in their bytes and beside them.
 
 use std::num::NonZeroU16;
 
@@ -15,7 +15,7 @@ fn tag(tci: u16) -> Option<VlanTag> {
     Some(VlanTag { tpid: NonZeroU16::new(0x8100).unwrap(), tci })
 }
 
-/// `frame` with its tag in the bytes.
+/// Returns `frame` with the tag in its bytes.
 fn in_bytes(mut frame: Frame<Vec<u8>>, tci: u16) -> Frame<Vec<u8>> {
     let tag = [[0x81, 0x00], tci.to_be_bytes()].concat();
     frame.bytes.splice(12..12, tag);
@@ -27,7 +27,7 @@ fn only(sent: &[Sent]) -> &Sent {
     sent
 }
 
-/// 0 is in VLAN 7, 1 in none, 2 is a trunk.
+/// Creates a world in which guest 0 is in VLAN 7, guest 1 in none, and guest 2 has a trunk port.
 fn world() -> World {
     World::new(&[access(SEVEN, None), access(0, None), TRUNK])
 }
@@ -64,7 +64,8 @@ fn what_a_guest_of_a_vlan_sends_leaves_with_its_tag() {
     assert_eq!(left.bytes_copied_aside, untagged.bytes.len() as u64, "to remove a tag");
 }
 
-/// Offsets of a partial checksum count from the first byte, so they move when a tag leaves the bytes.
+/// Offsets of a partial checksum count from the first byte, so they change when a tag is removed from the
+/// bytes.
 #[test]
 fn a_partial_checksum_moves_with_its_header() {
     let world = world();
@@ -78,7 +79,8 @@ fn a_partial_checksum_moves_with_its_header() {
     assert_eq!(sent.offload.checksum, ChecksumStatus::Partial { start: 34, offset: 16 });
 }
 
-/// Segments with the tag beside them and the same address in another VLAN are other flows.
+/// Segments with the tag beside their bytes and segments between the same addresses in another VLAN are
+/// different flows.
 #[test]
 fn aggregates_form_within_a_vlan() {
     let world = world();

@@ -1,4 +1,4 @@
-//! The devices in memory, and a clock that advances when the worker reads it or waits.
+//! Devices in memory, and a clock that advances when the worker reads it or waits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,34 +11,34 @@ use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
 use rxo::worker::{Awake, Guests, Readings, Waiter, Wanted};
 use rxo::{DeviceError, Duplex, Frame, Instant, MemoryLink, MemoryOptions, Policy, WorkerConfig};
 
-/// What reading the clock costs.
+/// The time by which a reading of the clock advances it.
 pub(crate) const READ: Duration = Duration::from_micros(1);
 
-/// How long a run goes on after its last event if something stays blocked. No policy holds as long.
+/// The time that a run continues after its last event if a device stays blocked. No policy holds as long.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 /// The address of the peer behind the nic.
 pub(crate) const PEER: MacAddress = mac(99);
 
-/// The address of a guest, counted from 0.
+/// Returns the address of a guest, counted from 0.
 pub(crate) const fn mac(guest: u8) -> MacAddress {
     MacAddress([0x52, 0x54, 0, 0, 0, guest])
 }
 
-/// The settings of a guest's port.
+/// Creates the settings of an access port.
 pub(crate) fn access(vlan: u16, fixed: Option<u8>) -> PortSettings {
     PortSettings { vlans: Vlans::Only(vlan), fixed: fixed.map(mac) }
 }
 
 pub(crate) const TRUNK: PortSettings = PortSettings { vlans: Vlans::All, fixed: None };
 
-/// Ports whose guests each have the address of their number.
+/// Creates ports whose guests each have the address that belongs to their number.
 pub(crate) fn fixed(guests: u8) -> Vec<PortSettings> {
     (0..guests).map(|guest| access(0, Some(guest))).collect()
 }
 
-/// `frame` with these addresses.
+/// Returns `frame` with these addresses.
 pub(crate) fn addressed(
     mut frame: Frame<Vec<u8>>,
     to: MacAddress,
@@ -49,13 +49,13 @@ pub(crate) fn addressed(
     frame
 }
 
-/// A frame of its own kind, which no policy coalesces, with `text` behind its header.
+/// Creates a frame of an EtherType that no policy coalesces, with `text` after its header.
 pub(crate) fn plain(to: MacAddress, from: MacAddress, text: &[u8]) -> Frame<Vec<u8>> {
     let bytes = [&[0; 12], &[0x88, 0xb5][..], text].concat();
     addressed(Frame::new(bytes, Instant::ZERO), to, from)
 }
 
-/// What happens at its time.
+/// Something that happens at a set time.
 pub(crate) enum Event {
     FromNic(Frame<Vec<u8>>),
     FromGuest(usize, Frame<Vec<u8>>),
@@ -68,9 +68,9 @@ pub(crate) enum Event {
 /// Both links of a device.
 #[derive(Clone)]
 pub(crate) struct Links {
-    /// What the worker receives.
+    /// The link from which the worker receives.
     pub(crate) from: MemoryLink,
-    /// What the worker sends.
+    /// The link to which the worker sends.
     pub(crate) to: MemoryLink,
 }
 
@@ -85,7 +85,7 @@ impl Links {
     }
 }
 
-/// Now, and what is still to happen.
+/// The current time, and the events that are still to happen.
 type Time = (Instant, VecDeque<(Instant, Event)>);
 
 #[derive(Clone)]
@@ -96,11 +96,11 @@ pub(crate) struct World {
     time: Rc<RefCell<Time>>,
     stop: Rc<AtomicBool>,
     turns: Rc<RefCell<usize>>,
-    /// When the last event happens.
+    /// The time of the last event.
     end: Rc<Cell<Instant>>,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Ended {
     pub(crate) result: Result<(), DeviceError>,
     pub(crate) totals: Readings,
@@ -111,7 +111,7 @@ pub(crate) struct Ended {
 }
 
 impl World {
-    /// Guests with these ports, behind a nic that is a trunk.
+    /// Creates guests with these ports, and a nic whose port is a trunk.
     pub(crate) fn new(settings: &[PortSettings]) -> Self {
         Self {
             nic: Links::new(),
@@ -133,7 +133,7 @@ impl World {
         self.end.set(self.end.get().max(at));
     }
 
-    /// Runs until nothing more happens.
+    /// Runs until no event is left.
     pub(crate) fn run(&self, policy: Policy) -> Ended {
         self.run_with(WorkerConfig { overload: None, ..WorkerConfig::new(policy) })
     }
@@ -147,7 +147,7 @@ impl World {
         let result = workers
             .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.clone()));
         let totals = workers.reading();
-        // Whatever a test does to them: all their counters agree.
+        // Whatever events a test causes, all counters of the worker must be consistent.
         assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
         Ended {
             result,
@@ -236,7 +236,7 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
             };
             match next {
                 Some(at) => self.advance(at.since(now).min(timeout)),
-                // The script is at its end; a deadline may still come. The waits of a worker whose sink is
+                // All events have happened; a deadline may still come. The waits of a worker whose sink is
                 // blocked stay short for ever.
                 None if timeout >= Duration::from_millis(100)
                     || now >= self.end.get() + PATIENCE =>

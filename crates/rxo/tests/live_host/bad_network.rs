@@ -1,5 +1,5 @@
-//! A host behind a network as bad as wanted: the wire ends at a worker that loses, doubles and
-//! overtakes in both directions, and its TAP is the host's interface.
+//! A host behind an unreliable network: the wire ends at a worker that loses, duplicates and reorders frames
+//! in both directions, and its TAP is the host's interface.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use rxo_testbed::{Lab, LabOptions};
 
 use crate::network::{SHORT_TIME_WAIT, becomes_empty};
 
-/// The network, the worker in it, and the host behind.
+/// The network, the worker in it, and the host behind the worker.
 pub(crate) struct BadNetwork {
     pub(crate) lab: Lab,
     running: RunningHost,
@@ -69,7 +69,7 @@ fn start_host(lab: &Lab, change: impl FnOnce(&mut HostConfig)) -> RunningHost {
     let (v4, v6) = Lab::HOST_ADDRESSES;
     let addresses = [format!("{v4}/24"), format!("{v6}/64")].map(|cidr| cidr.parse().unwrap());
     let mut config = host::config(addresses.into());
-    // The interface's own address is the system's side of the TAP.
+    // The Ethernet address of the interface belongs to the system's side of the TAP.
     config.mac = Some([2, 0, 0, 0, 0, 0x77]);
     config.tcp.time_wait = SHORT_TIME_WAIT;
     change(&mut config);

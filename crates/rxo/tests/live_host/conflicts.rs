@@ -1,4 +1,5 @@
-//! Two hosts with one address: the second one is told, by whatever shows it.
+//! Tests of two hosts with one address: starting the second one fails with an error, however the conflict
+//! shows.
 
 use std::net::IpAddr;
 
@@ -21,7 +22,7 @@ fn start(lab: &Lab, address: IpAddr) -> Result<RunningHost, StartError> {
     lab.host().run(|| host::start(&name, DeviceOptions::default(), config)).unwrap()
 }
 
-/// The peer's kernel answers the probe of ARP, and that of neighbour discovery.
+/// The peer's kernel answers the probes of ARP and of neighbour discovery.
 fn linux_answers() {
     let lab = Lab::through_with(LabOptions::default()).unwrap();
     let (v4, v6) = Lab::PEER_ADDRESSES;
@@ -42,7 +43,7 @@ fn own_mac(lab: &Lab) -> [u8; 6] {
     lab.host().run(find).unwrap()
 }
 
-/// They have one Ethernet address, and do not hear each other's frames.
+/// The two hosts have one Ethernet address, and do not receive each other's frames.
 fn two_of_ours() {
     let lab = Lab::through_with(LabOptions::default()).unwrap();
     let first = start(&lab, lab.host_address()).unwrap();

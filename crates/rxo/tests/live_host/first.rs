@@ -1,4 +1,4 @@
-//! A stream each way, on each kind of device.
+//! Tests of one stream in each direction, on each kind of device.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -26,7 +26,7 @@ fn pattern() -> Vec<u8> {
     (0..BYTES as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// Sends everything back until the other side is done.
+/// Sends everything back until the other side has ended its stream.
 fn echo(mut stream: impl Read + Write, done: impl FnOnce()) {
     let mut buffer = vec![0; 50_000];
     loop {
@@ -37,7 +37,7 @@ fn echo(mut stream: impl Read + Write, done: impl FnOnce()) {
     }
 }
 
-/// Writes on one thread, reads on another; what comes back must be what was sent.
+/// Writes on one thread and reads on another; the data read must be the data written.
 fn send_and_compare<S: Read + Write + Send>(mut reader: S, mut writer: S, done: fn(&S)) {
     let data = pattern();
     let back = thread::scope(|scope| {
@@ -52,7 +52,7 @@ fn send_and_compare<S: Read + Write + Send>(mut reader: S, mut writer: S, done: 
     assert!(back == data, "{} of {} bytes", back.len(), data.len());
 }
 
-/// The host connects to a Linux server that echoes, a Linux client to one of the host's.
+/// Connects the host to a Linux server that echoes, and a Linux client to an echo server of the host.
 fn both_ways(namespace: &Namespace, handle: &rxo::host::Handle, peer: &str, host: &str) {
     let server = namespace.run(|| TcpListener::bind(peer).unwrap()).unwrap();
     let listener = handle.listen(host.parse().unwrap(), 16).unwrap();
@@ -85,14 +85,14 @@ fn packet() {
         let (peer, host) = (format!("[{peer}]:7000"), format!("[{host}]:7001"));
         both_ways(network.lab.peer(), &network.handle(), &peer, &host);
     }
-    // The kernel was kept off the host's frames.
+    // The kernel has hardly seen any of the host's frames.
     let seen = network.lab.host().stack_counters().unwrap().deliveries;
     let counters = network.stop().counters;
     assert!(counters.engine.aggregates > 0, "{counters:?}");
     assert!(seen < counters.source.frames / 100, "the kernel has seen {seen} packets");
 }
 
-/// The interface gets an address of the system while the host runs, such as by DHCP.
+/// The system gets an address on the interface while the host runs, for example from DHCP.
 fn beside_the_system() {
     let network = Network::new(LabOptions::default(), |_| {});
     let system = network.lab.host();

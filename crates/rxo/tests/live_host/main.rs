@@ -1,6 +1,6 @@
-//! Live tests: a host with its own TCP against Linux, in private networks. As root, or in a user
-//! namespace that this process makes for itself before it has a second thread. Where that cannot be
-//! had they fail: a machine on which they cannot run proves nothing.
+//! Live tests of a host with rxo's own TCP against Linux, in private networks. They run as root, or in a user
+//! namespace that this process creates for itself before it has a second thread. Where it has no right to
+//! create one, the tests fail: a machine on which they cannot run proves nothing.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod bad_network;
@@ -15,12 +15,12 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A test: it panics when it fails.
+/// A test: its name, and a function that panics when the test fails.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // They share two cores.
+    // The tests share two cores, so they run one at a time.
     arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");

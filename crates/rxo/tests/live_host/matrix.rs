@@ -1,7 +1,8 @@
-//! Against Linux, whatever it agrees to and whatever the network does: every byte arrives, both ways.
+//! Tests against Linux with each set of negotiated options and each kind of network: every byte arrives, in
+//! both directions.
 //!
-//! `RXO_INTEROP_BYTES` says how much goes each way in each connection; there are two in each case, one
-//! opened by either side.
+//! `RXO_INTEROP_BYTES` sets the number of bytes in each direction of each connection. Each case has two
+//! connections, one opened by each side.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -69,7 +70,7 @@ const ALL: ImpairmentSettings = ImpairmentSettings {
     ..NONE
 };
 
-/// Bytes each way, and for a network that is bad a part of it.
+/// Returns the number of bytes in each direction: that of the environment, or `usual`.
 fn bytes(usual: u64) -> u64 {
     std::env::var("RXO_INTEROP_BYTES").map_or(usual, |text| text.parse().unwrap())
 }
@@ -101,7 +102,7 @@ fn good(mtu: u32, sysctls: &[(&str, &str)], is_v6: bool) {
     let agreed = ours.statistics();
     assert_eq!(agreed.timestamps, !sysctls.contains(&NO_TIMESTAMPS));
     assert_eq!(agreed.sack, !sysctls.contains(&NO_SACK));
-    // Both announce what fits their link.
+    // Both sides announce the segment size that fits their link.
     let options_bytes = if agreed.timestamps { 12 } else { 0 };
     assert_eq!(agreed.mss, mtu - if is_v6 { 60 } else { 40 } - options_bytes);
     exchange(&ours, &theirs, 1, bytes);
@@ -127,7 +128,7 @@ fn bad(settings: ImpairmentSettings, sysctls: &[(&str, &str)]) {
     network.ends_empty();
 }
 
-/// Half of them opened by either side.
+/// Each side opens half of the connections.
 fn four_hundred() {
     let network = Network::new(LabOptions::default(), |_| {});
     let (there, here) = addresses(false);
@@ -176,15 +177,15 @@ fn resets() {
     let network = Network::new(LabOptions::default(), |_| {});
     let (there, here) = addresses(false);
     let (peer, handle) = (network.lab.peer(), network.handle());
-    // Nobody listens, either way.
+    // Neither side has a listener.
     assert_eq!(handle.connect(there).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     let refused = peer.run(|| TcpStream::connect(here).unwrap_err().kind()).unwrap();
     assert_eq!(refused, ErrorKind::ConnectionRefused);
-    // The host resets.
+    // The host aborts its connection, which resets it.
     let (ours, mut theirs) = by_host(peer, &handle, there);
     ours.abort();
     assert_eq!(theirs.read(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    // Linux resets: it closes with something unread.
+    // Linux resets the connection, because it closes a socket with unread data.
     let (mut ours, theirs) = by_peer(peer, &handle, here);
     ours.write_all(b"unread").unwrap();
     theirs.peek(&mut [0; 9]).unwrap();
@@ -207,7 +208,7 @@ fn overflow() {
                 check(&stream, key + 100, 1_000);
             });
         }
-        // Until more have come than there is room for.
+        // Waits until more connections have arrived than the backlog can hold.
         thread::sleep(Duration::from_millis(100));
         for _ in 0..12 {
             let (stream, _) = listener.accept().unwrap();
@@ -221,7 +222,7 @@ fn overflow() {
     network.ends_empty();
 }
 
-/// Which of the twelve it is: their first bytes differ.
+/// Returns the key of a stream, by which the twelve streams differ in their first bytes.
 fn key_of(stream: &rxo::host::TcpStream) -> u64 {
     let mut first = [0; 8];
     while stream.peek(&mut first).unwrap() < 8 {

@@ -1,4 +1,4 @@
-//! A host on one end of a wire, Linux on the other.
+//! A network with a host on one end of a wire, and Linux on the other.
 
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
@@ -17,7 +17,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// A host on `packet:wire0`, whose wire ends at the peer.
+    /// Creates a host on `packet:wire0`, whose wire ends at the peer.
     pub(crate) fn new(options: LabOptions, change: impl FnOnce(&mut HostConfig)) -> Self {
         let lab = Lab::through_with(options).unwrap();
         let (v4, v6) = Lab::HOST_ADDRESSES;
@@ -36,17 +36,17 @@ impl Network {
         self.running.handle()
     }
 
-    /// An address of the peer with `port`.
+    /// Returns an address of the peer with `port`.
     pub(crate) fn peer(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.lab.peer_address(), port)
     }
 
-    /// An address of the host with `port`.
+    /// Returns an address of the host with `port`.
     pub(crate) fn host(&self, port: u16) -> SocketAddr {
         SocketAddr::new(self.lab.host_address(), port)
     }
 
-    /// The peer's and the host's IPv6 addresses.
+    /// Returns the IPv6 addresses of the peer and of the host.
     pub(crate) fn v6() -> (IpAddr, IpAddr) {
         (Lab::PEER_ADDRESSES.1.into(), Lab::HOST_ADDRESSES.1.into())
     }
@@ -65,7 +65,7 @@ impl Network {
     }
 }
 
-/// Everything that connections had is given back, and nobody stopped the host for that.
+/// Asserts that all resources of ended connections are freed while the host still runs.
 pub(crate) fn becomes_empty(running: &RunningHost) {
     let begun = Instant::now();
     loop {
@@ -78,5 +78,5 @@ pub(crate) fn becomes_empty(running: &RunningHost) {
     }
 }
 
-/// So that a test sees the end of TIME-WAIT.
+/// A TIME-WAIT short enough that a test can wait for its end.
 pub(crate) const SHORT_TIME_WAIT: Duration = Duration::from_millis(200);

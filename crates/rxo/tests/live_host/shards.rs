@@ -1,4 +1,4 @@
-//! A host in shards, a packet ring each, and Linux at the other end of the wire.
+//! Tests of a host in shards, each with its own packet ring, against Linux at the other end of the wire.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,8 @@ pub(crate) const TESTS: &[Test] =
 const CONNECTIONS: usize = 16;
 const SHARDS: u32 = 2;
 
-/// Connections both ways, over both versions of IP; each is on one shard, and none is lost.
+/// Connections are opened from both sides, over both versions of IP; each one belongs to one shard, and none
+/// is lost.
 fn two_shards_share_an_interface() {
     let lab = Lab::through_with(LabOptions::default()).unwrap();
     let (stop, (started, starting)) = (AtomicBool::new(false), channel());
@@ -44,7 +45,7 @@ fn two_shards_share_an_interface() {
     }
 }
 
-/// Stops the host, also if the test fails.
+/// Stops the host when dropped, also if the test fails.
 struct Stopping<'a>(&'a AtomicBool);
 
 impl Drop for Stopping<'_> {
@@ -53,7 +54,8 @@ impl Drop for Stopping<'_> {
     }
 }
 
-/// Runs each shard on a thread of its own, because a device of the system stays on the thread that opened it.
+/// Runs each shard on a thread of its own, because an operating-system device stays on the thread that opened
+/// it.
 fn run(started: &Sender<Handle>, stop: &AtomicBool) -> Vec<HostCounters> {
     let options = PacketOptions::default();
     let sources = PacketSource::open_shards(Lab::WIRE_INTERFACE, options, SHARDS).unwrap();
@@ -77,7 +79,7 @@ fn run_shard(
 ) -> HostCounters {
     let sink = DeviceSink::packet(Lab::WIRE_INTERFACE).unwrap();
     let (mut shard, handle) = seat.open(source, sink).unwrap();
-    // One is enough: the handle of each shard is that of the host.
+    // One handle is enough: the handle of each shard is that of the host.
     let _taken = started.send(handle);
     while !stop.load(Ordering::Relaxed) {
         if shard.turn(clock::now()).unwrap().is_idle() {
@@ -103,7 +105,7 @@ fn connect_both_ways(lab: &Lab, handle: &Handle, peer: SocketAddr, host: SocketA
     }
 }
 
-/// Carries more than a segment, and less than fills the buffers.
+/// Carries more bytes than a segment holds, and fewer than fill the buffers.
 fn carry(mut from: impl Write, mut to: impl Read) {
     let data: Vec<u8> = (0..30_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
     from.write_all(&data).unwrap();

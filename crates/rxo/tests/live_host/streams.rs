@@ -1,4 +1,4 @@
-//! Streams of any length whose every byte is known from its place.
+//! Streams of any length in which each byte follows from its offset.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::thread;
 use rxo::host::Handle;
 use rxo_testbed::Namespace;
 
-/// What both kinds of streams can do.
+/// The operations that both kinds of streams offer.
 pub(crate) trait Stream: Send + Sync {
     fn read(&self, to: &mut [u8]) -> usize;
     fn write_all(&self, from: &[u8]);
@@ -42,7 +42,8 @@ impl Stream for rxo::host::TcpStream {
     }
 }
 
-/// The block that begins at `at`, which differs from all others and between `key`s.
+/// Fills the block that begins at offset `at`. Its bytes differ from those of all other blocks, and for each
+/// `key`.
 fn fill(block: &mut [u8], key: u64, at: u64) {
     for (index, word) in block.chunks_mut(8).enumerate() {
         let place = (at + index as u64 * 8) ^ key << 48;
@@ -52,7 +53,7 @@ fn fill(block: &mut [u8], key: u64, at: u64) {
     }
 }
 
-/// The first bytes of the stream with `key`.
+/// Returns the first bytes of the stream with `key`.
 pub(crate) fn first_of(key: u64) -> [u8; 8] {
     let mut first = [0; 8];
     fill(&mut first, key, 0);
@@ -73,7 +74,7 @@ pub(crate) fn send(stream: &dyn Stream, key: u64, bytes: u64) {
     stream.end();
 }
 
-/// Reads to the end; every byte must be the right one.
+/// Reads to the end of the stream, and asserts that every byte is right.
 pub(crate) fn check(stream: &dyn Stream, key: u64, bytes: u64) {
     let (mut block, mut right) = (vec![0; BLOCK], vec![0; BLOCK]);
     let mut at = 0;
@@ -95,7 +96,7 @@ pub(crate) fn check(stream: &dyn Stream, key: u64, bytes: u64) {
     assert_eq!(at, bytes, "the stream's end");
 }
 
-/// One stream each way between `one` and `other`, at the same time.
+/// Sends one stream in each direction between `one` and `other`, at the same time.
 pub(crate) fn exchange(one: &dyn Stream, other: &dyn Stream, key: u64, bytes: u64) {
     thread::scope(|scope| {
         scope.spawn(|| send(one, key, bytes));
@@ -105,7 +106,7 @@ pub(crate) fn exchange(one: &dyn Stream, other: &dyn Stream, key: u64, bytes: u6
     });
 }
 
-/// The host connects to Linux.
+/// Connects the host to Linux.
 pub(crate) fn by_host(
     peer: &Namespace,
     host: &Handle,
@@ -116,7 +117,7 @@ pub(crate) fn by_host(
     (stream, listener.accept().unwrap().0)
 }
 
-/// Linux connects to the host.
+/// Connects Linux to the host.
 pub(crate) fn by_peer(
     peer: &Namespace,
     host: &Handle,

@@ -5,18 +5,19 @@ use rxo_testkit::{Packet, Random, Script};
 
 use crate::whole::Whole;
 
-/// Makes the burst of `seed`: mostly segments and datagrams in order, of one to eight flows, some of them changed.
+/// Creates the burst of `seed`: mostly segments and datagrams in order, of one to eight flows, some of them
+/// altered.
 pub(crate) fn random(seed: u64) -> Vec<Whole> {
     let mut random = Random::new(seed);
     let events = 1 + random.below(MOST_EVENTS);
     let mut bytes: Vec<u8> = (0..8 + 6 * events).map(|_| random.next() as u8).collect();
-    // Ethernet, and few flows.
+    // These bytes select Ethernet and few flows.
     bytes[5] &= !1;
     bytes[6] = random.below(6) as u8;
     let script = Script::from_bytes(&bytes);
     debug_assert_eq!(script.setup.link, LinkKind::Ethernet);
     let frames = script.frames().into_iter().take(MOST_FRAMES);
-    // Nothing removes a tag before a TAP, and a kernel takes no frame without Ethernet header.
+    // A tag is not removed before a TAP, and a kernel takes no frame without an Ethernet header.
     frames
         .filter(|frame| frame.bytes.len() >= 14 + 20)
         .map(|frame| {
@@ -27,12 +28,12 @@ pub(crate) fn random(seed: u64) -> Vec<Whole> {
         .collect()
 }
 
-/// The burst of these packets.
+/// Creates the burst of these packets.
 pub(crate) fn of(packets: &[Packet]) -> Vec<Whole> {
     packets.iter().map(|packet| Whole::of(packet.frame().borrowed())).collect()
 }
 
-/// One line for each frame of a burst, for a person who reads a failed test.
+/// Formats one line for each frame of a burst, for a person who reads a failed test.
 pub(crate) fn show(burst: &[Whole]) -> String {
     use std::fmt::Write as _;
     let mut text = String::new();

@@ -1,7 +1,7 @@
-//! Segmentation: GSO frames with random headers, and aggregates of rxo.
+//! Tests of segmentation: GSO frames with random headers, and aggregates of rxo.
 //!
-//! Both must come apart in the kernel as in rxo, byte for byte, or be refused by both. Where they are not, the
-//! difference is one of [`Difference`].
+//! The kernel must cut both into the same frames as rxo, byte for byte, or both must refuse them. Where the
+//! results differ, the difference must be one of [`Difference`].
 
 use rxo_testkit::naive::Reading;
 use rxo_testkit::{Packet, Random, seg, udp};
@@ -62,20 +62,20 @@ fn each_loss_occurs() {
     }
 }
 
-/// What the kernel's segmentation makes of an aggregate that is not what it was made of.
+/// A difference between the frames of an aggregate and the frames into which the kernel cuts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loss {
-    /// A virtio-net header cannot say that all segments have one IPv4 ID; the kernel counts it up.
+    /// A virtio-net header cannot express that all segments have one IPv4 ID; the kernel increments it.
     FixedId,
-    /// The device said of a wrong checksum that it was verified, or that it continues what is not the sum of the
-    /// pseudo-header; the kernel writes the right one, as it does of its own aggregates.
+    /// The device marked a wrong checksum as verified, or marked a checksum as partial whose field is not the
+    /// sum of the pseudo-header. The kernel writes the right checksum, as it does for its own aggregates.
     TrustedChecksum,
 }
 
-/// Lets the kernel segment an aggregate. Returns what differs from the frames that it was made of.
+/// Lets the kernel segment an aggregate. Returns the differences from the frames that it was made of.
 ///
 /// # Errors
-/// What else differs, for a person to read.
+/// Describes any other difference, for a person to read.
 pub(crate) fn recover(kernel: &mut Kernel, aggregate: &Delivered) -> Result<Vec<Loss>, String> {
     let cut = kernel.cut(&aggregate.whole).ok_or("the kernel refuses an aggregate")?;
     if let Some(difference) = compare(&aggregate.whole, Some(&cut))? {
@@ -103,7 +103,8 @@ pub(crate) fn recover(kernel: &mut Kernel, aggregate: &Delivered) -> Result<Vec<
     found.map(<[Loss]>::to_vec).ok_or_else(|| "other frames than it was made of".to_owned())
 }
 
-/// Whether the device says that a checksum is right that may be wrong: it verified it, or will continue it.
+/// `true` if the device vouches for a checksum that may be wrong: it verified the checksum, or will complete
+/// it.
 fn is_trusted(one: &Whole) -> bool {
     let continues = match reading(one) {
         Reading::Segment(read) | Reading::Datagram(read) => has_wrong_seed(one, &read),
@@ -128,7 +129,7 @@ fn without_lost(frame: Vec<u8>, losses: &[Loss]) -> Vec<u8> {
     frame
 }
 
-/// A GSO frame of `seed` with its header: in half of the cases a true one.
+/// Creates a GSO frame of `seed` with its header, which is correct in half of the cases.
 pub(crate) fn random(seed: u64) -> Whole {
     let mut random = Random::new(seed);
     let packet = packet(&mut random);
@@ -147,7 +148,7 @@ pub(crate) fn random(seed: u64) -> Whole {
     whole
 }
 
-/// A TAP holds 500 frames.
+/// Raises the segment size so that the frame gives fewer segments than the 500 frames that a TAP holds.
 fn limit(whole: &mut Whole) {
     let size = u16::from_ne_bytes([whole.header[4], whole.header[5]]);
     let least = (whole.bytes.len() / 250) as u16 + 1;
@@ -191,7 +192,7 @@ fn packet(random: &mut Random) -> Packet {
     }
 }
 
-/// Makes one thing of the header, or of the frame, wrong.
+/// Makes one field of the header, or of the frame, wrong.
 fn lie(whole: &mut Whole, random: &mut Random) {
     let any = random.next();
     let small = random.below(80) as u16;

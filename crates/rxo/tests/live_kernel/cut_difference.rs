@@ -1,4 +1,4 @@
-//! The written list of differences in segmentation, and when each explains one.
+//! The written list of differences in segmentation, and the conditions under which each explains a result.
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_testkit::naive::{Reading, read};
@@ -7,45 +7,46 @@ use rxo_wire::{Transport, parse};
 use crate::burst::show;
 use crate::whole::{Whole, network_at};
 
-/// Why what the kernel makes of a GSO frame is not what rxo makes of it.
+/// A reason why the kernel and rxo segment a GSO frame differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Difference {
-    /// For the kernel a GSO frame with no more than one segment is none: it goes as it is, and its checksum is completed
-    /// only where the header says. rxo makes one segment with lengths and checksums of its own, or refuses it.
+    /// The kernel does not segment a GSO frame with at most one segment: it sends the frame unchanged, and
+    /// completes its checksum only where the header says so. rxo makes one segment with lengths and checksums
+    /// of its own, or refuses the frame.
     OneSegment,
     /// The kernel takes at most 128 datagrams in a GSO frame.
     ManyDatagrams,
-    /// The kernel refuses a header that says that the headers are longer than the frame, or shorter than Ethernet's; rxo
-    /// does not use that length.
+    /// The kernel refuses a header whose length of headers is longer than the frame, or shorter than an
+    /// Ethernet header; rxo does not use that length.
     HeaderLength,
     /// rxo refuses to segment packets with extension headers that cover the whole packet or name other addresses.
     OddExtensions,
     /// rxo does not fragment datagrams (`GSO_UDP`); the kernel does.
     Fragmentation,
-    /// rxo leaves out what is behind the IP packet; the kernel takes it for payload.
+    /// rxo leaves out the bytes behind the IP packet; the kernel takes them for payload.
     Trailing,
     /// rxo refuses a packet that is shorter than its IP header says; the kernel corrects the length.
     CutShort,
-    /// The kernel refuses a segment size of 65,535, which means something else to it.
+    /// The kernel refuses a segment size of 65,535, a value with a special meaning inside it.
     LargestSize,
-    /// The kernel refuses a GSO frame of UDP whose checksum is not partial, or that speaks of ECN.
+    /// The kernel refuses a GSO frame of UDP whose checksum is not partial, or whose header has the ECN bit.
     OddDatagrams,
-    /// rxo sums all checksums anew. The kernel continues what stands in the field, so that its checksums are wrong if
-    /// that is not the sum of the pseudo-header.
+    /// rxo computes all checksums anew. The kernel continues the value in the field, so that its checksums
+    /// are wrong if that value is not the sum of the pseudo-header.
     Seed,
-    /// rxo refuses to segment a fragment; the kernel makes segments that say the same of fragments.
+    /// rxo refuses to segment a fragment; the kernel makes segments with the fragment fields of the original.
     Fragments,
-    /// rxo refuses a datagram whose length is not that of its packet; the kernel writes another.
+    /// rxo refuses a datagram whose UDP length does not match its packet; the kernel writes the right length.
     DatagramLength,
-    /// The kernel wants at least 20 bytes before the place where a checksum starts.
+    /// The kernel requires at least 20 bytes before the position where a checksum starts.
     EarlyChecksum,
-    /// rxo refuses a packet of another IP version than its link header says; the kernel does not look.
+    /// rxo refuses a packet whose IP version differs from its link header; the kernel does not check.
     Version,
 }
 
 impl Difference {
     pub(crate) const ALL: [Self; 14] = [
-        // The first explain part of what those behind them explain.
+        // The first entries explain part of the cases of the entries after them.
         Self::Version,
         Self::LargestSize,
         Self::OneSegment,
@@ -62,7 +63,7 @@ impl Difference {
         Self::EarlyChecksum,
     ];
 
-    /// Whether it explains what both made of `whole`.
+    /// `true` if the difference explains the two results of segmenting `whole`.
     fn explains(self, whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> bool {
         let is_dropped = kernel.is_none_or(<[_]>::is_empty);
         match self {
@@ -76,7 +77,7 @@ impl Difference {
         }
     }
 
-    /// Whether both may send other frames.
+    /// `true` if kernel and rxo may send different frames because of this difference.
     fn changes(self, whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> bool {
         let said = Said::of(whole);
         let is_dropped = kernel.is_none_or(<[_]>::is_empty);
@@ -108,7 +109,7 @@ impl Difference {
         }
     }
 
-    /// Whether the kernel refuses the header for it.
+    /// `true` if this difference makes the kernel refuse the header.
     fn is_for_kernel(self, whole: &Whole) -> bool {
         let said = Said::of(whole);
         match self {
@@ -127,7 +128,7 @@ impl Difference {
         }
     }
 
-    /// Whether rxo refuses the frame for it, and says `why`.
+    /// `true` if this difference makes rxo refuse the frame with the reason `why`.
     fn is_for_rxo(self, whole: &Whole, why: &str) -> bool {
         let said = Said::of(whole);
         let network = network_at(&whole.bytes);
@@ -150,7 +151,7 @@ impl Difference {
     }
 }
 
-/// The length of the frame as its IP header says; the actual one if there is none.
+/// Returns the length of the frame according to its IP header, or its actual length if it has no IP header.
 pub(crate) fn ip_bytes(whole: &Whole) -> usize {
     let network = network_at(&whole.bytes);
     let half = |at: usize| usize::from(u16::from_be_bytes([whole.bytes[at], whole.bytes[at + 1]]));
@@ -167,7 +168,7 @@ fn is_fragment(whole: &Whole) -> bool {
         && u16::from_be_bytes([whole.bytes[network + 6], whole.bytes[network + 7]]) & 0x3fff != 0
 }
 
-/// Whether the checksums of a frame are right.
+/// `true` if the checksums of a frame are right.
 fn is_right(frame: &[u8]) -> bool {
     match read(&Frame::new(frame, Instant::ZERO), LinkKind::Ethernet) {
         Reading::Segment(one) | Reading::Datagram(one) => one.checksum_ok && one.ip_checksum_ok,
@@ -175,10 +176,10 @@ fn is_right(frame: &[u8]) -> bool {
     }
 }
 
-/// What rxo makes of a frame.
+/// The frames into which rxo segments a frame, or the reason for its refusal.
 type Cut = Result<Vec<Vec<u8>>, String>;
 
-/// The fields of a header, read without rxo's help.
+/// The fields of a virtio-net header, read without rxo's code.
 struct Said {
     flags: u8,
     kind: u8,
@@ -217,8 +218,8 @@ impl Said {
         frame
     }
 
-    /// What the kernel takes for payload: TCP options are part of it. If no checksum names the transport header, it
-    /// assumes the shortest headers.
+    /// Returns the number of bytes that the kernel takes for payload, TCP options included. If the checksum
+    /// fields do not give the transport header, the kernel assumes the shortest headers.
     fn payload_bytes(&self, whole: &Whole) -> usize {
         let shortest = if self.kind == 4 { 40 } else { 20 };
         let start = if self.needs_checksum() { self.start } else { shortest };
@@ -227,10 +228,10 @@ impl Said {
     }
 }
 
-/// The difference between what the kernel made of `whole` and what rxo makes of it, if there is one.
+/// Returns the difference between the results of kernel and rxo for `whole`, if there is one.
 ///
 /// # Errors
-/// What was not explained, for a person to read.
+/// Describes a difference that is not on the list, for a person to read.
 pub(crate) fn compare(
     whole: &Whole,
     kernel: Option<&[Vec<u8>]>,
@@ -266,7 +267,7 @@ fn shown(whole: &Whole, kernel: Option<&[Vec<u8>]>, rxo: &Cut) -> String {
     )
 }
 
-/// Where the checksum of a TCP segment or UDP datagram is.
+/// Returns the offset of the checksum of a TCP segment or UDP datagram.
 pub(crate) fn place_of_checksum(frame: &[u8]) -> usize {
     let transport = parse(frame).map_or(0, |parsed| parsed.at.transport as usize);
     let is_tcp = parse(frame).is_ok_and(|parsed| matches!(parsed.transport, Transport::Tcp(_)));

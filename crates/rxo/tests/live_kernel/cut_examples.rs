@@ -1,11 +1,11 @@
-//! A GSO frame with its header for each difference in segmentation.
+//! For each difference in segmentation, a GSO frame and its header in which the difference occurs.
 
 use rxo_testkit::{Packet, seg, udp};
 
 use crate::cut_difference::Difference;
 use crate::whole::Whole;
 
-/// The frame in which this difference occurs.
+/// Creates the frame in which this difference occurs.
 pub(crate) fn of(difference: Difference) -> Whole {
     let tcp = || large(seg());
     let datagrams = || large(udp());
@@ -31,13 +31,13 @@ fn large(packet: Packet) -> Whole {
     Whole::of(packet.len(2_500).already_aggregated(1_000).frame().borrowed())
 }
 
-/// With this number at this place of the header.
+/// Writes this number at this offset of the header.
 fn with(mut whole: Whole, at: usize, number: u16) -> Whole {
     whole.header[at..at + 2].copy_from_slice(&number.to_ne_bytes());
     whole
 }
 
-/// With a header that says nothing of the checksum.
+/// Clears the flags of the header, so that it says nothing of the checksum.
 fn without_checksum(mut whole: Whole) -> Whole {
     whole.header[0] = 0;
     whole

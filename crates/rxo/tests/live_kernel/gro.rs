@@ -1,8 +1,9 @@
-//! Coalescing: deliveries of the kernel beside those of rxo, flow by flow.
+//! Tests of coalescing: compares the deliveries of the kernel with those of rxo, flow by flow.
 //!
-//! Across flows the order at the end of a poll differs: the kernel's follows its hash. Within a flow everything must
-//! be equal: order, boundaries and bytes. Where it is not, the differences of [`Difference`] that apply to the flow are
-//! taken out: rxo gets the frames as the kernel treats them, and must then deliver what the kernel delivers.
+//! The order of flows at the end of a poll differs: the kernel's follows its hash. Within a flow, order,
+//! boundaries and bytes must be equal. Where they are not, the differences of [`Difference`] that apply to
+//! the flow are applied first: rxo gets the frames as the kernel treats them, and must then deliver the same
+//! packets as the kernel.
 
 use rxo_coalesce::{CeRule, Config, Engine, Policy, UdpRule};
 use rxo_frame::{Gather, Instant, LinkKind};
@@ -27,22 +28,22 @@ fn each_difference_occurs() {
         let mut burst = burst::of(&gro_examples::of(difference));
         let delivered = kernel.coalesce(&mut burst);
         let found = rxo.compare(&burst, &delivered).unwrap();
-        // Some kernels are not so old, or not so new.
+        // The difference is absent from kernels that are not that old, or not that new.
         let is_absent = found.is_empty() && difference.depends_on_kernel();
         assert!(is_absent || found == [difference], "{difference:?}: {found:?}");
     }
 }
 
-/// rxo's side: engines with `linux-gro`, UDP coalesced as well.
+/// The engines of rxo, with `linux-gro` and UDP coalesced as well.
 pub(crate) struct Rxo {
     engine: Engine<Vec<u8>>,
     /// An engine that also merges segments marked CE.
     of_marks: Engine<Vec<u8>>,
-    /// Whether the kernel coalesces behind tags.
+    /// `true` if the kernel coalesces frames with VLAN tags.
     kernel_knows_tags: bool,
 }
 
-/// A delivery of rxo, and if it is an aggregate the frames that it was made of.
+/// A delivery of rxo, and for an aggregate the frames that it was made of.
 pub(crate) struct Delivered {
     pub(crate) whole: Whole,
     pub(crate) frames: Vec<Whole>,
@@ -58,15 +59,15 @@ impl Rxo {
         Self { engine: engine(policy), of_marks, kernel_knows_tags }
     }
 
-    /// What rxo delivers if `burst` is one poll.
+    /// Returns the deliveries of rxo if `burst` is one poll.
     pub(crate) fn deliver(&mut self, burst: &[Whole]) -> Vec<Delivered> {
         poll(&mut self.engine, burst.iter())
     }
 
-    /// The differences between what the kernel made of `burst` and what rxo makes of it.
+    /// Returns the differences between the deliveries of the kernel and of rxo for `burst`.
     ///
     /// # Errors
-    /// What was not explained, for a person to read.
+    /// Describes a difference that is not on the list, for a person to read.
     pub(crate) fn compare(
         &mut self,
         burst: &[Whole],
@@ -84,7 +85,7 @@ impl Rxo {
             };
             let (mut kernel, mut rxo) = (of(kernel), of(&rxo));
             if key == FlowKey::NOBODY {
-                // Frames of no flow have no order among them.
+                // Frames that belong to no flow have no order among them.
                 kernel.sort_unstable();
                 rxo.sort_unstable();
             }
@@ -100,7 +101,8 @@ impl Rxo {
         Ok(found)
     }
 
-    /// The fewest differences with which rxo delivers what the kernel delivered; `None` if not even all do.
+    /// Returns the smallest set of differences with which rxo delivers the same packets as the kernel; `None`
+    /// if even all of them do not suffice.
     fn explain(&mut self, flow: &Flow<'_>, kernel: &[Whole]) -> Option<Vec<Difference>> {
         let mut applied: Vec<_> =
             Difference::ALL.into_iter().filter(|one| flow.has(*one)).collect();
@@ -147,7 +149,7 @@ impl Rxo {
     }
 }
 
-/// The payload of all of these together.
+/// Returns the payload of all these deliveries together.
 fn payload<'w>(deliveries: impl Iterator<Item = &'w Whole>) -> Vec<u8> {
     let payload = |one: &Whole| match parse(&one.bytes) {
         Ok(parsed) => one.bytes[parsed.at.payload_range()].to_vec(),
@@ -156,7 +158,8 @@ fn payload<'w>(deliveries: impl Iterator<Item = &'w Whole>) -> Vec<u8> {
     deliveries.flat_map(payload).collect()
 }
 
-/// What the engine delivers if these frames are one poll. Checks that they are all there, each flow in order.
+/// Returns the deliveries of the engine if these frames are one poll. Asserts that all frames are among them,
+/// each flow in order.
 fn poll<'w>(
     engine: &mut Engine<Vec<u8>>,
     frames: impl Iterator<Item = &'w Whole>,
@@ -184,13 +187,13 @@ fn poll<'w>(
     delivered
 }
 
-/// The frames that these deliveries stand for, without what `said` takes out.
+/// Returns the frames that these deliveries stand for, each passed through `said`.
 fn frames<'w>(
     deliveries: impl Iterator<Item = &'w Whole>,
     said: impl Fn(Vec<u8>) -> Vec<u8>,
 ) -> Vec<Result<Vec<u8>, String>> {
     let cut = deliveries.flat_map(|one| match (one.header[1], reading(one)) {
-        // Some of the kernel's aggregates rxo does not segment.
+        // rxo's own segmentation refuses some of the kernel's aggregates.
         (1.., Reading::Segment(shape) | Reading::Datagram(shape)) => {
             let size = u16::from_ne_bytes([one.header[4], one.header[5]]);
             let frames = resegment(&one.bytes, &shape, size.into(), false);
@@ -204,8 +207,8 @@ fn frames<'w>(
     cut.map(|frame| frame.map(|frame| said(with_one_zero(frame)))).collect()
 }
 
-/// The frame with 0 for a TCP checksum of 0xffff, which is the other zero of its arithmetic: a kernel writes one where it
-/// completes a checksum, the other where it segments.
+/// Returns the frame with 0 instead of a TCP checksum of 0xffff, which is the other zero of its arithmetic: a
+/// kernel writes one of them when it completes a checksum, and the other when it segments.
 pub(crate) fn with_one_zero(mut frame: Vec<u8>) -> Vec<u8> {
     if let Ok(Parsed { transport: Transport::Tcp(_), at, .. }) = parse(&frame)
         && let Some(field) = frame.get_mut(at.transport as usize + 16..at.transport as usize + 18)
@@ -216,8 +219,8 @@ pub(crate) fn with_one_zero(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// The frame without its IPv4 ID, because a virtio-net header cannot say that it stays, and without an urgent pointer
-/// that the kernel has lost.
+/// Returns the frame without its IPv4 ID, because a virtio-net header cannot express that the ID is constant,
+/// and without an urgent pointer that the kernel has lost.
 pub(crate) fn without_unsaid(mut frame: Vec<u8>, applied: &[Difference]) -> Vec<u8> {
     let Ok(parsed) = parse(&frame) else { return frame };
     let (network, transport) = (parsed.at.network as usize, parsed.at.transport as usize);
@@ -232,7 +235,7 @@ pub(crate) fn without_unsaid(mut frame: Vec<u8>, applied: &[Difference]) -> Vec<
     frame
 }
 
-/// The flow that a frame belongs to, as far as it can be read.
+/// Returns the flow that a frame belongs to, as far as its bytes can be parsed.
 pub(crate) fn key_of(bytes: &[u8]) -> FlowKey {
     match parse(bytes) {
         Ok(parsed) => parsed.key,
@@ -256,7 +259,7 @@ fn shown(kernel: &[Whole], rxo: &[Whole]) -> String {
         .concat()
 }
 
-/// What a frame is, read without rxo's help.
+/// Parses a frame without rxo's code.
 pub(crate) fn reading(whole: &Whole) -> Reading {
     read(&whole.frame(), LinkKind::Ethernet)
 }

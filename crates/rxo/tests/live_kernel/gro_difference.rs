@@ -1,4 +1,4 @@
-//! The written list of differences in coalescing, and what each does to a flow.
+//! The written list of differences in coalescing, and the effect of each on a flow.
 
 use rxo_frame::ChecksumStatus;
 use rxo_testkit::naive::{Reading, Segment, internet_checksum, pseudo_header_sum};
@@ -8,64 +8,70 @@ use rxo_wire::FlowKey;
 use crate::gro::{key_of, reading};
 use crate::whole::{Whole, network_at};
 
-/// Why deliveries of a flow differ.
+/// A reason why kernel and rxo deliver a flow differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Difference {
-    /// The kernel delivers at once what it cannot check or does not read; rxo delivers it after what is held of its flow.
+    /// The kernel delivers frames that it cannot check or does not parse at once; rxo delivers them after the
+    /// held frames of their flow.
     RefusedOvertakes,
-    /// The kernel holds frames of one connection side by side if their link headers, extension headers or flow labels
-    /// differ, or one is UDP and one TCP; rxo keeps their order.
+    /// The kernel keeps frames of one connection in separate aggregates if their link headers, extension
+    /// headers or flow labels differ, or one is UDP and one TCP; rxo keeps their order.
     HeldSideBySide,
     /// rxo delivers segments marked CE one by one, because the host counts packets; the kernel merges them.
     CeMarks,
-    /// rxo ignores padding behind a short packet; the kernel delivers a padded one by itself.
+    /// rxo ignores padding behind a short packet; the kernel delivers a padded packet by itself.
     Padding,
-    /// A kernel without 802.1Q coalesces nothing behind a tag; rxo does.
+    /// A kernel without 802.1Q coalesces no frames with VLAN tags; rxo does.
     Tags,
     /// rxo does not coalesce datagrams to ports of tunnels; the kernel asks its sockets whether they are tunnels.
     TunnelPort,
-    /// rxo merges no frame with a partial checksum with one whose checksum is complete; the kernel does.
+    /// rxo does not merge a frame whose checksum is partial with one whose checksum is complete; the kernel
+    /// does.
     MixedChecksums,
-    /// The kernel takes a partial checksum in a wrong place, or over a field that is not the sum of the pseudo-header, for a
-    /// right one, and merges and replaces it; rxo delivers a frame with another place as it came, because something
-    /// else is to be completed.
+    /// The kernel treats a partial checksum at a wrong offset, or over a field that is not the sum of the
+    /// pseudo-header, as a right one: it merges the frame and replaces the checksum. rxo delivers a frame
+    /// with another offset unchanged, because another field is to be completed.
     ChecksumElsewhere,
-    /// A TAP ignores a header that says that a checksum is right, and its kernel verifies; rxo trusts its device.
+    /// A TAP ignores a header that marks a checksum as right, and its kernel verifies the checksum; rxo
+    /// trusts its device.
     TrustedChecksum,
-    /// rxo does not merge segments whose equal IPv4 IDs name fragments of one packet, because DF is clear; the kernel does
-    /// since Linux 6.18.
+    /// rxo does not merge segments with equal IPv4 IDs and DF clear, because equal IDs then mean fragments of
+    /// one packet; the kernel merges them since Linux 6.18.
     FixedIdWithoutDf,
-    /// rxo does not merge behind a routing header, a Home Address or options that it cannot read; the kernel wants all
-    /// extension headers only to be equal.
+    /// rxo does not merge packets with a routing header, a Home Address option or options that it cannot
+    /// read; the kernel only requires all extension headers to be equal.
     OddExtensions,
-    /// rxo delivers segments with an urgent pointer but no URG one by one; the kernel keeps the pointer of the first.
+    /// rxo delivers segments with an urgent pointer but without URG one by one; the kernel merges them and
+    /// keeps the pointer of the first.
     UrgentPointer,
-    /// rxo delivers segments without ACK, or with reserved bits, one by one; the kernel wants them only to be equal.
+    /// rxo delivers segments without ACK, or with reserved bits, one by one; the kernel only requires these
+    /// bits to be equal.
     OddFlags,
 }
 
-/// How exactly a place is compared.
+/// The exactness with which the deliveries of a [`Place`] are compared.
 pub(crate) enum Level {
-    /// Deliveries: boundaries, headers and payload.
+    /// Compares deliveries: boundaries, headers and payload.
     Deliveries,
-    /// Only the frames that they stand for, in order.
+    /// Compares only the frames that the deliveries stand for, in order.
     Frames,
-    /// Only their payload, in order: headers differ in their checksums.
+    /// Compares only the payload, in order: headers differ in their checksums.
     Payload,
 }
 
-/// Frames of a flow that the kernel treats as a flow of their own.
+/// A part of a flow that the kernel treats as a flow of its own.
 pub(crate) struct Place<'w> {
     id: Vec<u8>,
-    /// The frames, as polls of their own: nothing merges across two.
+    /// The frames, divided into polls: frames of two polls are not merged.
     pub(crate) polls: Vec<Vec<&'w Whole>>,
     pub(crate) level: Level,
 }
 
-/// The frames of a burst that have one flow key, and those that may belong to it.
+/// The frames of a burst that have one flow key.
 pub(crate) struct Flow<'w> {
     frames: Vec<Member<'w>>,
-    /// Whether one between the same addresses is refused.
+    /// `true` if the kernel refuses a frame of this flow, or one between the same addresses that may belong
+    /// to it.
     has_refused: bool,
     kernel_knows_tags: bool,
 }
@@ -73,10 +79,11 @@ pub(crate) struct Flow<'w> {
 /// A frame of a flow.
 struct Member<'w> {
     whole: &'w Whole,
-    /// It, without a header that says that the checksum is right.
+    /// The frame without the mark in its header that its checksum is right.
     doubted: Whole,
     reading: Reading,
-    /// Whether the kernel ended what it held before this frame, for one that rxo counts to no flow.
+    /// `true` if the kernel delivered what it held of the flow before this frame, because of a packet that
+    /// for rxo belongs to no flow.
     is_behind_bar: bool,
 }
 
@@ -103,7 +110,7 @@ impl<'w> Flow<'w> {
         flow
     }
 
-    /// Whether a difference applies to this flow.
+    /// `true` if a difference applies to this flow.
     pub(crate) fn has(&self, one: Difference) -> bool {
         let any = |is: &dyn Fn(&Whole, &Reading) -> bool| {
             self.frames.iter().any(|one| is(one.whole, &one.reading))
@@ -120,7 +127,8 @@ impl<'w> Flow<'w> {
         }
     }
 
-    /// The flow's frames as the kernel treats them, with these differences `applied`.
+    /// Returns the frames of the flow, divided as the kernel treats them when these differences are
+    /// `applied`.
     pub(crate) fn places(&self, applied: &[Difference]) -> Vec<Place<'_>> {
         let mut places: Vec<Place<'_>> = Vec::new();
         let is_doubted = applied.contains(&Difference::TrustedChecksum);
@@ -139,9 +147,9 @@ impl<'w> Flow<'w> {
         places
     }
 
-    /// Whether a delivery belongs to `place`.
+    /// `true` if a delivery belongs to `place`.
     pub(crate) fn is_at(&self, bytes: &[u8], place: &Place<'_>, applied: &[Difference]) -> bool {
-        // Only what was not merged can be refused, and then it is as it came.
+        // Only a frame that was not merged can be a refused one, and such a frame is delivered unchanged.
         let as_it_came = self.frames.iter().find(|one| one.whole.bytes == bytes);
         let id = match as_it_came {
             Some(one) => id(one.whole, &one.reading, applied),
@@ -172,7 +180,7 @@ impl<'w> Place<'w> {
     }
 }
 
-/// With these, rxo merges less than the kernel, and nothing makes it merge as much.
+/// Differences with which rxo merges less than the kernel, and no policy makes it merge as much.
 const LOOSE: [Difference; 6] = [
     Difference::TunnelPort,
     Difference::MixedChecksums,
@@ -182,7 +190,7 @@ const LOOSE: [Difference; 6] = [
     Difference::OddFlags,
 ];
 
-/// Names the place of a frame.
+/// Returns the identifier of the [`Place`] that a frame belongs to.
 fn id(whole: &Whole, reading: &Reading, applied: &[Difference]) -> Vec<u8> {
     let mut id = Vec::new();
     if applied.contains(&Difference::HeldSideBySide) {
@@ -196,7 +204,7 @@ fn id(whole: &Whole, reading: &Reading, applied: &[Difference]) -> Vec<u8> {
     id
 }
 
-/// What the kernel compares before it takes two frames for one flow.
+/// Returns the bytes that the kernel compares before it takes two frames for one flow.
 fn side(whole: &Whole, reading: &Reading) -> Vec<u8> {
     let (Reading::Segment(one) | Reading::Datagram(one)) = reading else { return Vec::new() };
     let mut id = whole.bytes[..one.network_at].to_vec();
@@ -208,25 +216,26 @@ fn side(whole: &Whole, reading: &Reading) -> Vec<u8> {
     id
 }
 
-/// Whether the kernel refuses a frame before it looks for its flow.
+/// `true` if the kernel refuses a frame before it determines its flow.
 fn is_refused(whole: &Whole, reading: &Reading) -> bool {
     let one = match reading {
         Reading::Segment(one) | Reading::Datagram(one) => one,
         Reading::Nothing(_) | Reading::OtherProtocol | Reading::Tunnel(..) => return false,
         Reading::Addresses(..) | Reading::Fragment(_) | Reading::Unknown(_) => return true,
     };
-    // A datagram without payload, without checksum, or with bytes behind it.
+    // True for a datagram without payload, without checksum, or with bytes behind it.
     let is_odd_datagram = one.udp_length.is_some_and(|length| {
         length == 8 || one.transport_at + length != whole.bytes.len() || one.checksum == 0
     });
-    // What it will deliver by itself is not verified.
+    // The kernel does not verify a frame that it delivers by itself.
     let is_verified = !is_padded(whole, one) && !one.reserved_bit;
     let is_wrong = is_verified && !said(whole).checksum().is_partial() && !one.checksum_ok;
     let has_ip_options = !one.v6 && !one.between.is_empty();
     !one.ip_checksum_ok || has_ip_options || has_authentication(one) || is_odd_datagram || is_wrong
 }
 
-/// Whether an authentication header is among the extension headers: the kernel does not look behind it.
+/// `true` if an authentication header is among the extension headers: the kernel does not parse the headers
+/// behind it.
 fn has_authentication(one: &Segment) -> bool {
     let Some((&first, mut rest)) = one.between.split_first().filter(|_| one.v6) else {
         return false;
@@ -242,7 +251,7 @@ fn has_authentication(one: &Segment) -> bool {
     false
 }
 
-/// Whether its checksum is wrong, so that its ports may be.
+/// `true` if the checksum of a frame is wrong, so that its ports may be wrong too.
 fn is_damaged(reading: &Reading) -> bool {
     match reading {
         Reading::Segment(one) | Reading::Datagram(one) => !one.checksum_ok,
@@ -254,7 +263,8 @@ fn is_padded(whole: &Whole, one: &Segment) -> bool {
     whole.bytes.len() > one.network_at + one.packet_bytes()
 }
 
-/// Whether the kernel takes a packet whose IP length is wrong, so that rxo reads no ports, for one of flow `key`.
+/// `true` if the kernel assigns to flow `key` a packet whose IP length is wrong, so that rxo reads no ports
+/// from it.
 fn bars(bytes: &[u8], key: &FlowKey) -> bool {
     let network = network_at(bytes);
     let (mut transport, mut protocol) = match bytes.get(network..network + 20) {
@@ -262,7 +272,7 @@ fn bars(bytes: &[u8], key: &FlowKey) -> bool {
         Some(ip) if ip[0] >> 4 == 6 => (network + 40, ip[6]),
         _ => return false,
     };
-    // Hop-by-hop options, routing headers and destination options, which the kernel reads over.
+    // Skips hop-by-hop options, routing headers and destination options, as the kernel does.
     while bytes[network] >> 4 == 6
         && matches!(protocol, 0 | 43 | 60)
         && let Some([next, units]) = bytes.get(transport..transport + 2)
@@ -283,7 +293,7 @@ fn bars(bytes: &[u8], key: &FlowKey) -> bool {
     is_readable && rest[..4] == ports
 }
 
-/// Whether a difference concerns this frame.
+/// `true` if a difference concerns this frame.
 fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
     let (Reading::Segment(one) | Reading::Datagram(one)) = reading else { return false };
     let is_tcp = one.udp_length.is_none();
@@ -309,12 +319,12 @@ fn concerns(difference: Difference, whole: &Whole, reading: &Reading) -> bool {
     }
 }
 
-/// Whether a checksum is said to be partial over a field that is not the sum of the pseudo-header.
+/// `true` if a checksum is marked as partial and its field is not the sum of the pseudo-header.
 pub(crate) fn has_wrong_seed(whole: &Whole, one: &Segment) -> bool {
     said(whole).checksum().is_partial() && one.checksum != seed(one)
 }
 
-/// The sum of the pseudo-header.
+/// Returns the sum of the pseudo-header.
 fn seed(one: &Segment) -> u16 {
     let (protocol, bytes) = match one.udp_length {
         Some(length) => (17, length),
@@ -355,7 +365,7 @@ impl Difference {
         Self::OddFlags,
     ];
 
-    /// Whether there are kernels without it.
+    /// `true` if the difference does not occur with some kernels.
     pub(crate) const fn depends_on_kernel(self) -> bool {
         matches!(self, Self::Tags | Self::FixedIdWithoutDf)
     }

@@ -1,10 +1,10 @@
-//! A burst for each difference in coalescing, in which it is the only one.
+//! For each difference in coalescing, a burst in which it is the only difference.
 
 use rxo_testkit::{Packet, seg, udp};
 
 use crate::gro_difference::Difference;
 
-/// The burst in which this difference occurs.
+/// Creates the burst in which this difference occurs.
 pub(crate) fn of(difference: Difference) -> Vec<Packet> {
     let base = |n: u32| seg().seq(100 * n).id(n as u16);
     let datagram = |n: u32| udp().seq(100 * n).id(n as u16);

@@ -1,11 +1,12 @@
-//! The kernel as an oracle: what Linux makes of random bursts and random headers, and what rxo makes of the same.
+//! Tests with the kernel as an oracle: compares how Linux and rxo treat random bursts and random headers.
 //!
-//! Two TAPs of a private network are asked. One receives by polls and coalesces, as its monitor shows; what is written
-//! to the other leaves by a bridge and a TAP without offloads, so the kernel segments it. Where the two differ, the
-//! difference is one of a written list ([`gro::Difference`], [`cut::Difference`]), and each of the list is shown to occur.
+//! The tests use two TAPs of a private network. One receives by polls and coalesces, and a monitor socket
+//! shows the result. Frames written to the other leave through a bridge and a TAP without offloads, so the
+//! kernel segments them. Where kernel and rxo differ, the difference must be on a written list
+//! ([`gro::Difference`], [`cut::Difference`]), and a test shows for each entry of the list that it occurs.
 //!
-//! As root: in a user namespace, which this process makes for itself otherwise, `gro_flush_timeout` cannot be set, and
-//! only the tests of segmentation pass. Long runs:
+//! The tests run as root. In a user namespace, which this process creates otherwise, `gro_flush_timeout`
+//! cannot be set, and only the tests of segmentation pass. Long runs:
 //!
 //! ```sh
 //! RXO_BURSTS=1000000 RXO_SEED=1 cargo test --release -p rxo --test live_kernel -- --ignored --nocapture
@@ -27,12 +28,12 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A test: it panics when it fails.
+/// A test: its name, and a function that panics when the test fails.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // They share two cores with the kernel.
+    // The tests share two cores with the kernel.
     arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");

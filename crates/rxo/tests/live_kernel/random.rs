@@ -1,4 +1,4 @@
-//! Random bursts and random headers, as many as asked for.
+//! Tests with a configurable number of random bursts and random headers.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -15,13 +15,13 @@ pub(crate) const LONG_TESTS: &[Test] =
         ask(number("RXO_BURSTS", MANY_BURSTS))
     })];
 
-/// Bursts with a difference that was found once and is listed since.
+/// The seeds of bursts in which a difference was found that has been on the list since.
 const ONCE_UNLISTED: [u64; 4] = [493_967, 2_817_405, 7_046_890, 9_644_112];
 
-/// How often each difference was found, by its list and name.
+/// The number of times that each difference was found, by its list and name.
 type Found = BTreeMap<String, u64>;
 
-/// Asks the kernel of `count` bursts, of the aggregates that rxo makes of them, and of as many headers.
+/// Compares `count` bursts, the aggregates that rxo makes of them, and `count` headers with the kernel.
 fn ask(count: u64) {
     let mut kernel = Kernel::new();
     let mut rxo = Rxo::new(&mut kernel);
@@ -49,7 +49,8 @@ fn burst_of(seed: u64, kernel: &mut Kernel, rxo: &mut Rxo, found: &mut Found) ->
     let mut delivered = kernel.coalesce(&mut burst);
     let mut compared = rxo.compare(&burst, &delivered);
     while compared.is_err() {
-        // The kernel counts its time before it shows it: an answer that it does not repeat was not one poll.
+        // The kernel's clock may advance before its change is visible here: a result that the kernel does not
+        // repeat was not one poll.
         let again = kernel.coalesce(&mut burst);
         if again == delivered {
             break;
@@ -91,7 +92,8 @@ fn count(found: &mut Found, part: &str, difference: impl Debug) {
     *found.entry(format!("{part} {difference:?}")).or_default() += 1;
 }
 
-/// The fewest frames of `burst` with which the two still differ, and how.
+/// Returns the smallest part of `burst` for which kernel and rxo still differ, and a description of the
+/// difference.
 fn shrunk(
     kernel: &mut Kernel,
     rxo: &mut Rxo,
@@ -109,7 +111,7 @@ fn shrunk(
     (burst, why)
 }
 
-/// A number from the environment.
+/// Returns a number from the environment, or `otherwise`.
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! A frame and the `virtio_net_hdr` before it: what is written to a TAP, and what is read.
+//! A frame and the `virtio_net_hdr` before it, as written to a TAP or read from it.
 
 use rxo_frame::{ChecksumStatus, Frame, Gather, Instant};
 use rxo_vnet::{VNET_HEADER_BYTES, VnetHeader, packets};
@@ -12,7 +12,7 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// The pieces of a delivery together, with the header that a sink writes.
+    /// Joins the slices of a delivery, with the header that a sink writes.
     pub(crate) fn of<'a>(packet: impl Gather<'a>) -> Self {
         let header = VnetHeader::for_packet(packet.offload(), 0).to_bytes();
         let mut bytes = Vec::with_capacity(packet.byte_len());
@@ -20,7 +20,8 @@ impl Whole {
         Self { header, bytes }
     }
 
-    /// What a kernel gave: header, and frame without the `tag` that it removed. The tag is put back.
+    /// Takes the bytes that a kernel delivered: a header, and a frame without the `tag` that the kernel
+    /// removed. The tag is inserted again.
     pub(crate) fn seen(read: &[u8], tag: Option<[u8; 4]>) -> Self {
         let (header, bytes) = read.split_at(VNET_HEADER_BYTES);
         let (mut header, mut bytes): ([u8; VNET_HEADER_BYTES], _) =
@@ -37,14 +38,15 @@ impl Whole {
         VnetHeader::read(&self.header).unwrap()
     }
 
-    /// The frame as a TAP gives it to the engine.
+    /// Returns the frame as a TAP gives it to the engine.
     pub(crate) fn frame(&self) -> Frame<Vec<u8>> {
         let mut frame = Frame::new(self.bytes.clone(), Instant::ZERO);
         (frame.checksum, frame.gso) = (self.said().checksum(), self.said().gso());
         frame
     }
 
-    /// It, without what a header may say or not: that checksums are right, and how long the headers are.
+    /// Returns the frame without the optional parts of its header: the mark that checksums are right, and the
+    /// length of the headers.
     pub(crate) fn essential(&self) -> Self {
         let mut header = [0; VNET_HEADER_BYTES];
         if let ChecksumStatus::Partial { .. } = self.said().checksum() {
@@ -58,15 +60,15 @@ impl Whole {
         Self { header, bytes: self.bytes.clone() }
     }
 
-    /// How many frames a network carries for it.
+    /// Returns the number of frames that the value stands for on a network.
     pub(crate) fn segments(&self) -> usize {
         let payload_at = parse(&self.bytes).map_or(0, |parsed| parsed.at.payload as usize);
         let payload = self.bytes.len() - payload_at;
         self.said().gso().map_or(1, |gso| payload.div_ceil(gso.size.get().into()).max(1))
     }
 
-    /// The frames that a network carries for it, as rxo segments it: what the header says of the frame is used as a
-    /// TUN would say it of the packet.
+    /// Returns the frames that the value stands for on a network, segmented by rxo. The header of the
+    /// Ethernet frame is converted to the header that a TUN would give for the IP packet.
     pub(crate) fn frames(&self) -> Result<Vec<Vec<u8>>, String> {
         let network = network_at(&self.bytes);
         let mut from_tun = self.header.to_vec();
@@ -85,7 +87,7 @@ impl Whole {
     }
 }
 
-/// Where the packet begins behind Ethernet header and tags.
+/// Returns the offset of the IP packet, after the Ethernet header and tags.
 pub(crate) fn network_at(bytes: &[u8]) -> usize {
     let mut at = 14;
     while bytes.get(at - 2..at).is_some_and(|kind| kind == [0x81, 0] || kind == [0x88, 0xa8]) {

@@ -1,4 +1,4 @@
-//! The kernel's side: a private network with a TAP that coalesces, and two behind a bridge.
+//! The kernel under test: a private network with a TAP that coalesces, and two TAPs on a bridge.
 //!
 //! ```text
 //!  write -> [gro0, NAPI] -> monitor          write -> [in0] -> bridge -> [out0, no offloads] -> read
@@ -13,7 +13,7 @@ use rxo_vnet::VNET_HEADER_BYTES;
 
 use crate::whole::Whole;
 
-/// The private network, and a buffer to read into.
+/// The private network, and a buffer for reading.
 pub(crate) struct Kernel {
     coalescing: Tap,
     hold: CoalescingHold,
@@ -21,7 +21,7 @@ pub(crate) struct Kernel {
     entry: Tap,
     exit: Tap,
     buffer: Vec<u8>,
-    /// How often a burst was not one poll and was sent again.
+    /// The number of times that a burst was not one poll and was sent again.
     pub(crate) repeated: u64,
     _namespace: Namespace,
 }
@@ -30,7 +30,7 @@ impl Kernel {
     pub(crate) fn new() -> Self {
         let namespace = Namespace::new("oracle").unwrap();
         if namespace.has_ipv6() {
-            // Nothing is on the wire that the test does not send.
+            // The only frames on the wire are those that the test sends.
             namespace.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
         }
         let interface = |name| namespace.interface(name);
@@ -46,8 +46,8 @@ impl Kernel {
         Self { coalescing, hold, monitor, entry, exit, buffer, repeated: 0, _namespace: namespace }
     }
 
-    /// Writes `burst` so that the kernel treats it as one poll, and returns what the stack receives. Removes the frames
-    /// that the kernel refuses for their header.
+    /// Writes `burst` so that the kernel treats it as one poll, and returns the packets that the stack
+    /// receives. Frames whose header the kernel refuses are removed from `burst`.
     pub(crate) fn coalesce(&mut self, burst: &mut Vec<Whole>) -> Vec<Whole> {
         for _ in 0..MOST_ATTEMPTS {
             let tick = now(ClockId::MonotonicCoarse);
@@ -56,7 +56,7 @@ impl Kernel {
             self.hold.set(Duration::ZERO).unwrap();
             self.coalescing.write(&[0; VNET_HEADER_BYTES], &SPARE).unwrap();
             let received = self.receive(burst.iter().map(Whole::segments).sum());
-            // Each write is a poll of its own, after which the kernel holds until its clock ticks.
+            // Each write is a poll of its own, after which the kernel holds frames until its clock ticks.
             if now(ClockId::MonotonicCoarse) == tick {
                 return received;
             }
@@ -65,7 +65,7 @@ impl Kernel {
         panic!("a burst of {} frames was never one poll", burst.len());
     }
 
-    /// Reads until there are `segments` and the spare frame.
+    /// Reads until `segments` segments and the spare frame have arrived.
     fn receive(&mut self, segments: usize) -> Vec<Whole> {
         let (mut received, mut count) = (Vec::new(), 0);
         let began = now(ClockId::Monotonic);
@@ -86,13 +86,13 @@ impl Kernel {
         received
     }
 
-    /// What the kernel sends to a network for this GSO frame. `None` if it refuses the write; nothing if it drops the
-    /// frame later.
+    /// Returns the frames that the kernel sends to a network for this GSO frame: `None` if the kernel refuses
+    /// the write, an empty list if it drops the frame later.
     pub(crate) fn cut(&mut self, whole: &Whole) -> Option<Vec<Vec<u8>>> {
         if !accepted(self.entry.write(&whole.header, &whole.bytes)) {
             return None;
         }
-        // On a busy machine the kernel may send later; this comes behind everything else.
+        // On a busy machine the kernel may send later; this frame arrives after all others.
         self.entry.write(&[0; VNET_HEADER_BYTES], &LAST).unwrap();
         let mut frames = Vec::new();
         let began = now(ClockId::Monotonic);
@@ -107,7 +107,7 @@ impl Kernel {
             }
             assert_eq!((self.buffer[0] & 1, self.buffer[1]), (0, 0), "it has no offloads");
             let frame = &self.buffer[VNET_HEADER_BYTES..bytes];
-            // The bridge sends memberships of its own.
+            // The bridge also sends frames of its own, for multicast memberships.
             if frame[6..12] == whole.bytes[6..12] {
                 frames.push(frame.to_vec());
             }
@@ -115,7 +115,7 @@ impl Kernel {
     }
 }
 
-/// Whether the kernel took what was written.
+/// `true` if the kernel accepted the write.
 fn accepted(written: io::Result<()>) -> bool {
     match written {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => false,
@@ -130,7 +130,8 @@ fn bridge(namespace: &Namespace) {
     let bridge = namespace.interface("br0");
     bridge.create_bridge().unwrap();
     for family in ["iptables", "ip6tables", "arptables"] {
-        // The packet filter would drop what it cannot read, and trim what is padded. Not every kernel has it.
+        // The packet filter would drop packets that it cannot parse, and trim padded ones. Not every kernel
+        // has it.
         _ = namespace.set_sysctl(&format!("net.bridge.bridge-nf-call-{family}"), "0");
     }
     for name in ["in0", "out0"] {
@@ -150,7 +151,7 @@ const LONG: Duration = Duration::from_secs(30);
 const MOST_ATTEMPTS: u32 = 10_000;
 const LARGEST_MTU: u32 = 65_521;
 
-/// A frame of an EtherType that no stack takes interest in.
+/// A frame of an EtherType that no network stack handles.
 const SPARE: [u8; 60] = {
     let mut frame = [0; 60];
     frame[12] = 0x88;
@@ -158,7 +159,7 @@ const SPARE: [u8; 60] = {
     frame
 };
 
-/// Such a frame with addresses with which a bridge forwards it.
+/// A frame like [`SPARE`], with addresses with which a bridge forwards it.
 const LAST: [u8; 60] = {
     let mut frame = SPARE;
     (frame[0], frame[5], frame[6], frame[11]) = (2, 1, 2, 3);

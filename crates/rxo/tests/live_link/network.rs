@@ -1,4 +1,4 @@
-//! Three namespaces in a row: rxo's host, something between, a Linux peer.
+//! Three namespaces in a row: rxo's host, a router or bridge, and a Linux peer.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use rxo_testbed::{Namespace, create_veth};
 
 pub(crate) struct Row {
     pub(crate) peer: Namespace,
-    /// What carries packets between the two.
+    /// The router or bridge between the two.
     _middle: Namespace,
     pub(crate) host: Namespace,
 }
@@ -19,8 +19,9 @@ fn ip(text: &str) -> IpAddr {
 }
 
 impl Row {
-    /// host `a0` - `a1` middle `b0` - `b1` peer. The link from the middle to the peer takes `mtu`
-    /// bytes; all others, and what the peer believes of it, are as usual.
+    /// Creates the row: host `a0` - `a1` middle `b0` - `b1` peer. The link from the middle to the peer has an
+    /// MTU of `mtu` bytes. All other MTUs are as usual, also the one that the peer has for its side of that
+    /// link.
     fn wired(mtu: u32) -> Self {
         let [host, middle, peer] = ["host", "middle", "peer"].map(|n| Namespace::new(n).unwrap());
         create_veth(&host.interface("a0"), &middle.interface("a1")).unwrap();
@@ -38,8 +39,8 @@ impl Row {
         Self { peer, _middle: middle, host }
     }
 
-    /// A router between two networks, 10.1.0.0/24 of the host and 10.2.0.0/24 of the peer; the same
-    /// with fd01 and fd02.
+    /// Creates a router between two networks, 10.1.0.0/24 of the host and 10.2.0.0/24 of the peer, and
+    /// between two IPv6 networks with fd01 and fd02.
     pub(crate) fn routed(mtu: u32) -> Self {
         let row = Self::wired(mtu);
         let (router, peer) = (&row._middle, row.peer.interface("b1"));
@@ -58,7 +59,7 @@ impl Row {
         row
     }
 
-    /// A bridge in one network, 10.1.0.0/24: what is too large for it vanishes.
+    /// Creates a bridge in one network, 10.1.0.0/24: it drops frames that are too large without a message.
     pub(crate) fn bridged(mtu: u32) -> Self {
         let row = Self::wired(mtu);
         let bridge = row._middle.interface("br0");
@@ -71,7 +72,7 @@ impl Row {
         row
     }
 
-    /// rxo's host at 10.1.0.2 and fd01::2.
+    /// Starts rxo's host with the addresses 10.1.0.2 and fd01::2.
     pub(crate) fn start(&self, change: impl FnOnce(&mut HostConfig)) -> RunningHost {
         let addresses = ["10.1.0.2/24", "fd01::2/64"].map(|cidr| cidr.parse().unwrap());
         let mut config = host::config(addresses.to_vec());

@@ -1,4 +1,4 @@
-//! Paths with a link that is smaller than the ends know.
+//! Tests of paths with a link whose MTU is smaller than both ends assume.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -18,8 +18,8 @@ fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// Sends `bytes` to a Linux socket at `peer`, which must get all of them; says how the connection
-/// stood after that.
+/// Sends `bytes` bytes to a Linux socket at `peer`, and asserts that it receives all of them. Returns the
+/// statistics of the connection after that.
 fn send(row: &Row, handle: &rxo::host::Handle, peer: SocketAddr, bytes: u32) -> Statistics {
     let listener = row.peer.run(|| TcpListener::bind(peer).unwrap()).unwrap();
     let receiver = thread::spawn(move || {
@@ -35,7 +35,7 @@ fn send(row: &Row, handle: &rxo::host::Handle, peer: SocketAddr, bytes: u32) -> 
     stream.statistics()
 }
 
-/// RFC 1191 and 8201, against Linux's routing.
+/// Path MTU discovery of RFC 1191 and RFC 8201 works against Linux's routing.
 fn by_icmp() {
     let row = Row::routed(1_300);
     let host = row.start(|_| {});
@@ -52,10 +52,11 @@ fn by_icmp() {
     assert!(counters.link.path_errors >= 1, "{:?}", counters.link);
 }
 
-/// RFC 4821: a bridge drops what its next link does not take, and says nothing.
+/// Path MTU discovery of RFC 4821 works where a bridge drops frames that are too large for its next link,
+/// without a message.
 fn by_timeouts() {
     let row = Row::bridged(1_300);
-    // The bridge lets large sends pass, whatever their segments are.
+    // The bridge passes large GSO frames on, whatever the size of their segments.
     let host = row.start(|config| config.tcp.large_send_bytes = 0);
     let end = send(&row, &host.handle(), "10.1.0.9:7000".parse().unwrap(), 300_000);
     assert_eq!(end.mss, 1_280 - 40 - 12, "{end:?}");

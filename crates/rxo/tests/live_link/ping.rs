@@ -1,4 +1,4 @@
-//! A Linux host finds rxo's by ARP and neighbour discovery, and pings it.
+//! Tests that a Linux host resolves the addresses of rxo's host by ARP and neighbour discovery, and pings it.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -33,11 +33,11 @@ fn linux_pings_it() {
     let counters = host.stop().counters.link;
     let asked = 3 * addresses.len() as u64;
     assert_eq!((counters.echoes, counters.conflicts), (asked, 0), "{counters:?}");
-    // The router had to ask for each address once at least.
+    // The router had to resolve each address at least once.
     assert!(counters.answers >= addresses.len() as u64, "{counters:?}");
 }
 
-/// Nor a connection over it.
+/// A link that goes down ends neither the host nor a connection over it.
 fn a_link_that_goes_down() {
     let row = Row::routed(1_500);
     let host = row.start(|_| {});
@@ -54,7 +54,7 @@ fn a_link_that_goes_down() {
     exchange(1);
     let link = row.host.interface("a0");
     link.down().unwrap();
-    // Long enough for the host to look for what is wrong, several times.
+    // The host checks its device several times within this pause.
     thread::sleep(Duration::from_millis(400));
     assert!(host.is_running());
     link.up().unwrap();
@@ -69,7 +69,7 @@ fn a_link_that_goes_down() {
     assert!(error.contains("packet:a0 has gone away"), "{error}");
 }
 
-/// Sends an echo request with `bytes` of data, and waits for the answer with the same.
+/// Sends an echo request with `bytes` bytes of data, and waits for the reply with the same data.
 fn ping(to: IpAddr, bytes: usize) {
     let (family, protocol, request, reply): (_, Protocol, u8, u8) = if to.is_ipv4() {
         (AddressFamily::INET, ipproto::ICMP, 8, 0)
@@ -89,7 +89,7 @@ fn ping(to: IpAddr, bytes: usize) {
     loop {
         let (length, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())
             .unwrap_or_else(|error| panic!("no answer from {to} to {bytes} bytes: {error}"));
-        // Of IPv4 the system shows the IP header, too.
+        // For IPv4 the system returns the IP header, too.
         let heard = &buffer[if to.is_ipv4() { 20 } else { 0 }..length];
         if heard[0] == reply && heard[4..] == message[4..] {
             return;
@@ -97,7 +97,7 @@ fn ping(to: IpAddr, bytes: usize) {
     }
 }
 
-/// RFC 1071; the system does it for ICMPv6 alone.
+/// Computes the checksum of RFC 1071; the system computes it for ICMPv6 only.
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
     let sum: u32 = words.sum();

@@ -1,4 +1,4 @@
-//! What goes wrong on one way out of a worker does not delay the other way.
+//! Tests that a problem at one sink of a worker does not delay the other direction.
 
 use std::net::{IpAddr, UdpSocket};
 use std::process::{Command, Stdio};
@@ -19,16 +19,16 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_shaped_way_out_loses_nothing_of_the_way_in", shaped),
 ];
 
-/// Some seconds of what comes in while the way out is full.
+/// The number of datagrams that arrive while the sink to the wire is full: a test of some seconds.
 const DATAGRAMS: u64 = 8_000;
 /// The discard port.
 const DISCARD: u16 = 9;
-/// How often the round trip is measured at least, and for how long at most.
+/// The least number of measurements of the round trip, and the longest time for all of them.
 const LEAST: usize = 3;
 const LONG: Duration = Duration::from_secs(60);
 
-/// The host sends to a port that its own filter drops, as fast as it can; whoever asks it something
-/// meanwhile is answered as if it did not.
+/// The host sends as fast as it can to a port that its own filter drops. During that time, requests to the
+/// host are answered without additional delay.
 fn filtered() {
     let ran = through(LabOptions::default(), WorkerConfig::new(Policy::linux_gro()), |lab| {
         let rules = format!(
@@ -42,8 +42,8 @@ fn filtered() {
         thread::scope(|scope| {
             scope.spawn(|| lab.host().run(|| flood(lab.peer_address(), &stop)).unwrap());
             let _stopper = Stopper(&stop);
-            // Ten milliseconds and more each time, when every dropped packet was waited for. Another
-            // process may have the core meanwhile, but not for ever.
+            // If the worker waited for every dropped packet, the round trip would be ten milliseconds or
+            // more. Another process may use the core for some time, but not in every measurement.
             let (begin, mut medians) = (Instant::now(), Vec::new());
             while medians.len() < LEAST || medians.iter().all(|median| *median >= 5_000.0) {
                 assert!(begin.elapsed() < LONG, "{medians:?} us");
@@ -59,7 +59,7 @@ fn filtered() {
     assert_eq!((totals.nic_in.ring_drops, totals.overload), (0, 0));
 }
 
-/// The round trip that half of all exchanges from the peer to the host do not exceed, within a while.
+/// Measures round trips from the peer to the host for a short time; returns their median.
 fn median_us(lab: &Lab) -> f64 {
     let config = PingPongConfig {
         duration: Duration::from_millis(300),
@@ -70,8 +70,8 @@ fn median_us(lab: &Lab) -> f64 {
     report.quantile_us(0.5)
 }
 
-/// 20 Mbit/s on the way out, and a host that has more to say; what comes in at a modest rate must all
-/// get through, with batches so small that a pause of a few milliseconds would show in the ring.
+/// The link to the peer is limited to 20 Mbit/s, and the host sends more. Datagrams to the host at a modest
+/// rate must all arrive, in batches so small that a pause of a few milliseconds would overflow the ring.
 fn shaped() {
     let config = WorkerConfig {
         budget_frames: 16,
@@ -86,7 +86,7 @@ fn shaped() {
         let outgoing =
             BulkTransfer::start(lab.host(), lab.peer(), lab.peer_address(), &bulk).unwrap();
         arrived.store(datagrams(lab, DATAGRAMS), Ordering::Relaxed);
-        // Its end need not come through a link that is this slow.
+        // The test does not wait until all data has passed such a slow link.
         drop(outgoing);
         lab.host()
             .interface(Lab::WIRE_INTERFACE)
@@ -98,7 +98,7 @@ fn shaped() {
     });
     let totals = ran.outcome.totals.all;
     ran.outcome.result.unwrap();
-    // The queue of the interface refuses what it has no room for, and that goes later.
+    // The queue of the interface refuses the packets that do not fit, and the sink sends them later.
     assert!(totals.nic_out.bytes_copied_aside > 0, "the link was not slow: {:?}", totals.nic_out);
     assert_eq!(totals.nic_out.dropped_frames, 0);
     assert_eq!(totals.nic_in.ring_drops, 0);
@@ -119,19 +119,20 @@ fn flood(to: IpAddr, stop: &AtomicBool) {
     socket.connect((to, DISCARD)).unwrap();
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..4 {
-            // Nobody listens, which an answer may say.
+            // No socket receives on that port, so an ICMP error may be returned.
             let _sent = socket.send(&[0; 1_000]);
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Sends `count` datagrams to the host, ten every two milliseconds; how many it got.
+/// Sends `count` datagrams to the host, ten every two milliseconds; returns the number that arrived.
 fn datagrams(lab: &Lab, count: u64) -> u64 {
     let address = lab.host_address();
     let receiver = lab.host().run(|| UdpSocket::bind((address, 4_000)).unwrap()).unwrap();
     let before = lab.host().stack_counters().unwrap().datagrams_not_taken;
-    // What the buffer had no room for arrived as well: the reader is not what is tried here.
+    // Datagrams that did not fit into the socket's buffer have arrived as well: the speed of the reader is
+    // not under test.
     let not_taken = || lab.host().stack_counters().unwrap().datagrams_not_taken - before;
     receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let seen = thread::spawn(move || {

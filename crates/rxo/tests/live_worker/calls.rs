@@ -1,5 +1,5 @@
-//! What holding costs in system calls, with the real waiter on real descriptors: a policy that holds
-//! beyond the poll must sleep while it holds.
+//! Tests of the number of system calls of holding, with the system's waiter on real descriptors: a worker
+//! whose policy holds longer than the poll must sleep while it holds.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,17 +24,17 @@ use crate::path::Stopper;
 pub(crate) const TESTS: &[Test] =
     &[("holding_costs_no_more_calls_than_half_of_not_holding_again", holding)];
 
-/// Of a frame that is not held: a wait and a write.
+/// The number of calls for a frame that is not held: a wait and a write.
 const CALLS_A_FRAME: u64 = 2;
-/// A worker looks around ten times a second, at both sources.
+/// The number of calls for the checks that a worker does ten times a second, of both sources.
 const CALLS_A_SECOND: u64 = 60;
 
-/// How long nothing comes where no frame is sent.
+/// The time without frames at the beginning of a measurement.
 const SILENCE: Duration = Duration::from_millis(500);
-/// How long a worker may have to wait for its core.
+/// The longest time for which a worker may have to wait for its core.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Policies that one of the wires tries, one after the other.
+/// The number of policies that are tested on each wire, one after the other.
 const EACH_WIRE: usize = 3;
 
 const NIC: &str = "wire0";
@@ -55,7 +55,7 @@ fn holding() {
         held(Hold::EveryNPackets(20), millis(100)),
         Policy::xen_delayed(),
     ];
-    // Most of the time each of them waits, so some of them wait together.
+    // Each of the measurements waits most of the time, so several run in parallel.
     thread::scope(|scope| {
         for policies in policies.chunks(EACH_WIRE) {
             scope.spawn(|| {
@@ -97,8 +97,8 @@ impl Wire {
         }
     }
 
-    /// System calls of a worker with `policy` while `frames` segments of one flow come at an even rate,
-    /// and how long that took.
+    /// Returns the number of system calls of a worker with `policy` while `frames` segments of one flow
+    /// arrive at an even rate, and the time that this took.
     fn calls(&self, policy: Policy, per_s: u32, frames: u64) -> (u64, Duration) {
         let stop = AtomicBool::new(false);
         let (calls, delivered) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -111,7 +111,7 @@ impl Wire {
             if frames == 0 {
                 thread::sleep(SILENCE);
             }
-            // The last may be held for long.
+            // The last frame may be held for long.
             reach(&delivered, frames);
             drop(stopper);
             let reading = worker.join().unwrap();
@@ -121,7 +121,7 @@ impl Wire {
     }
 }
 
-/// Waits until the worker has counted so many.
+/// Waits until the worker has counted at least `least`.
 fn reach(counter: &AtomicU64, least: u64) {
     let begin = time::Instant::now();
     while counter.load(Ordering::Relaxed) < least {
@@ -130,7 +130,7 @@ fn reach(counter: &AtomicU64, least: u64) {
     }
 }
 
-/// One segment after the other, each in order and none with PSH.
+/// Sends one segment after the other, each in order and none with PSH.
 fn send(per_s: u32, frames: u64) {
     let mut sink = DeviceSink::packet(PEER).unwrap();
     for index in 0..frames as u32 {
@@ -150,7 +150,7 @@ fn run(policy: Policy, stop: &AtomicBool, [calls, delivered]: [&AtomicU64; 2]) -
     tap.interface().set_up(true).unwrap();
     let source = CountedSource { source: tap.source().unwrap(), calls };
     let host = Duplex { source, sink: tap.sink(SubmitMode::Auto).unwrap() };
-    // As often as it looks around anyway.
+    // Reports are as frequent as the checks of the worker.
     let report_every = Some(Duration::from_millis(100));
     let config = WorkerConfig { report_every, ..WorkerConfig::new(policy) };
     let mut worker = Worker::new(nic, host, config).unwrap();
@@ -160,7 +160,7 @@ fn run(policy: Policy, stop: &AtomicBool, [calls, delivered]: [&AtomicU64; 2]) -
     worker.reading()
 }
 
-/// Counts reads: one for each frame, and one that finds none.
+/// A source that counts its reads: one for each frame, and one that returns no frame.
 struct CountedSource<'a> {
     source: TapSource,
     calls: &'a AtomicU64,
@@ -194,7 +194,7 @@ impl Descriptors for CountedSource<'_> {
     }
 }
 
-/// The system's, counted.
+/// The system's waiter, with its calls counted.
 struct CountedWaiter<'a> {
     waiter: SystemWaiter,
     calls: &'a AtomicU64,

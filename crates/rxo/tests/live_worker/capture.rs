@@ -1,4 +1,4 @@
-//! What passed at the nic, and what the peer got of it.
+//! Records the segments that passed at the nic, and those that arrived at the peer.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use rxo_wire::{Parsed, TcpSegment, Transport, parse};
 
 use crate::path::Stopper;
 
-/// A file that is removed at the end.
+/// A trace file that is removed at the end.
 pub(crate) struct Trace {
     path: PathBuf,
     tracer: Tracer<File>,
@@ -35,7 +35,7 @@ impl Trace {
         self.tracer.point("nic", LinkKind::Ethernet).unwrap()
     }
 
-    /// Everything that was written, in order.
+    /// Returns all recorded segments, in order.
     pub(crate) fn read(self) -> Vec<Seen> {
         self.tracer.finish().unwrap();
         assert_eq!(self.tracer.counters().unwritten, 0);
@@ -54,10 +54,10 @@ impl Drop for Trace {
     }
 }
 
-/// A segment that passed.
+/// A recorded segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// Whether it is from the peer, who sends the data.
+    /// `true` if the segment is from the peer, which sends the data.
     pub(crate) is_from_peer: bool,
     pub(crate) tcp: TcpSegment,
     pub(crate) payload_bytes: u32,
@@ -80,13 +80,13 @@ impl Seen {
     }
 }
 
-/// Takes down what arrives at the peer while `traffic` runs.
+/// Records the segments that arrive at the peer while `traffic` runs.
 pub(crate) fn at_peer(peer: &Namespace, traffic: impl FnOnce()) -> Vec<Seen> {
     let (stop, is_open) = (AtomicBool::new(false), Barrier::new(2));
     thread::scope(|scope| {
         let reader = scope.spawn(|| peer.run(|| read_until(&stop, &is_open)).unwrap());
         is_open.wait();
-        // Stops the reader also when the traffic fails, so that the test ends.
+        // Stops the recording also when the traffic fails, so that the test ends.
         let stopper = Stopper(&stop);
         traffic();
         drop(stopper);
@@ -100,7 +100,8 @@ fn read_until(stop: &AtomicBool, is_open: &Barrier) -> Vec<Seen> {
     let mut source = opened.unwrap();
     let (mut batch, mut seen) = (Vec::new(), Vec::new());
     loop {
-        // Asked before it is emptied: what came until then is there.
+        // The flag is read before the source is emptied, so that all frames that arrived before it was set
+        // are recorded.
         let was_last = stop.load(Ordering::Relaxed);
         while source.receive(&mut batch, 256).unwrap() > 0 {
             seen.extend(batch.drain(..).filter_map(|frame| Seen::of(frame.bytes())));
@@ -113,7 +114,7 @@ fn read_until(stop: &AtomicBool, is_open: &Barrier) -> Vec<Seen> {
     }
 }
 
-/// How often each value occurs.
+/// Returns the number of occurrences of each value.
 pub(crate) fn histogram(values: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
     let mut counts = BTreeMap::new();
     values.for_each(|value| *counts.entry(value).or_default() += 1);

@@ -1,4 +1,4 @@
-//! A laboratory with a worker in it.
+//! A laboratory network with a worker in it.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use rxo_testbed::{Lab, LabOptions};
 
 const TAP: &str = "rxo0";
 
-/// What a run came to.
+/// The result of a run, and the number of reports.
 pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
     pub(crate) reports: usize,
@@ -29,7 +29,7 @@ pub(crate) fn through(
     through_traced(options, config, None, traffic)
 }
 
-/// The same, everything at the nic written down.
+/// Like [`through`], and records the frames at the nic.
 pub(crate) fn through_traced(
     options: LabOptions,
     config: WorkerConfig,
@@ -46,7 +46,7 @@ pub(crate) fn through_traced(
         let worker = scope.spawn(move || lab.host().run(work).unwrap());
         // Stops the worker also when the traffic fails, so that the test ends.
         let stopper = Stopper(stop);
-        // What is sent before the nic is open is lost, and TCP waits a second before it repeats a SYN.
+        // Frames sent before the nic is open are lost, and TCP waits a second before it repeats a SYN.
         is_ready.recv().unwrap();
         traffic(lab);
         drop(stopper);

@@ -1,5 +1,5 @@
-//! A Linux receiver behind a coalescing worker that splits its stretch ACKs, seen from its peer, beside
-//! the same receiver without coalescing.
+//! Tests of a Linux receiver behind a coalescing worker that splits its stretch ACKs, as observed at its
+//! peer, in comparison with the same receiver without coalescing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,21 +20,22 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 const BYTES: u64 = 12_000_000;
-/// Some 3,500 segments a second.
+/// A rate of some 3,500 segments a second.
 const SLOW_BYTES_PER_S: u64 = 5_000_000;
 const SLOW_BYTES: u64 = 1_500_000;
 const LOW_WATER_BYTES: usize = 256 << 10;
-/// Its window is less than 64 segments, so that no stretch ACK is worth more than 32 ACKs.
+/// A receive buffer whose window is less than 64 segments, so that no stretch ACK is split into more than 32
+/// ACKs.
 const RECEIVE_BUFFER_BYTES: usize = 32 << 10;
 
-/// One transfer to the host.
+/// The result of one transfer to the host.
 struct Ran {
     totals: Reading,
-    /// Segments with data, in the order in which they came to the nic.
+    /// The segments with data, in the order in which they arrived at the nic.
     data: Vec<Seen>,
-    /// What the worker sent to the peer.
+    /// The segments that the worker sent to the peer.
     sent: Vec<Seen>,
-    /// What arrived at the peer.
+    /// The segments that arrived at the peer.
     arrived: Vec<Seen>,
 }
 
@@ -66,20 +67,20 @@ fn run(name: &str, policy: Policy, ack_split: Option<u16>, config: &BulkConfig) 
 }
 
 impl Ran {
-    /// Where the stream began.
+    /// Returns the sequence number at which the stream began.
     fn base(&self) -> SeqNumber {
         self.data.iter().find(|seen| seen.payload_bytes > 0).unwrap().tcp.seq
     }
 
-    /// Where segments ended that came, in bytes from the start, in order. Those that came again, cut
-    /// otherwise, are among them.
+    /// Returns the ends of the segments that arrived, in bytes from the start of the stream, in order. Ends
+    /// of segments that were sent again with other boundaries are among them.
     fn boundaries(&self) -> BTreeSet<u32> {
         let base = self.base();
         let data = self.data.iter().filter(|seen| seen.payload_bytes > 0);
         data.map(|seen| (seen.tcp.seq + seen.payload_bytes - base) as u32).collect()
     }
 
-    /// The ACK numbers that arrived at the peer, in bytes from the start of the stream.
+    /// Returns the ACK numbers that arrived at the peer, in bytes from the start of the stream.
     fn acks(&self) -> impl Iterator<Item = u32> {
         let base = self.base();
         self.arrived
@@ -88,7 +89,7 @@ impl Ran {
             .map(move |seen| (seen.tcp.ack - base) as u32)
     }
 
-    /// How many segments each ACK at the peer acknowledges, and how often.
+    /// Counts the ACKs at the peer by the number of segments that they acknowledge.
     fn spacing(&self) -> BTreeMap<usize, usize> {
         let boundaries = self.boundaries();
         let (mut last, mut spacing) = (0, Vec::new());
@@ -110,7 +111,7 @@ fn is_pure(seen: &Seen) -> bool {
     seen.payload_bytes == 0 && seen.tcp.flags == TcpFlags::ACK
 }
 
-/// The value in the middle.
+/// Returns the median.
 fn median(counts: &BTreeMap<usize, usize>) -> usize {
     let half = counts.values().sum::<usize>() / 2;
     let mut below = 0;
@@ -126,8 +127,8 @@ fn most_frequent(counts: &BTreeMap<usize, usize>) -> usize {
 }
 
 fn split() {
-    // Slowly, and the reader is woken for much at a time: Linux leaves ACKs to a reader that is about
-    // to read, who acknowledges all that came meanwhile at once, whoever coalesces.
+    // The sender is slow, and the reader is woken only for much data: Linux leaves ACKs to a reader that is
+    // about to read, and then acknowledges all data at once, with or without coalescing.
     let slow = BulkConfig {
         bytes_per_connection: Some(SLOW_BYTES),
         limit_bytes_per_s: Some(SLOW_BYTES_PER_S),
@@ -143,7 +144,7 @@ fn split() {
     acks_advance_from_boundary_to_boundary(&split);
     windows_are_kept(&split);
 
-    // Two segments to an ACK, as of a receiver that is given every segment by itself.
+    // There are two segments to an ACK, as from a receiver that gets every segment by itself.
     assert!(most_frequent(&shown[0].1) <= 2, "{shown:?}");
     assert!(median(&shown[1].1) > 2, "there is nothing to split: {shown:?}");
     assert_eq!((median(&shown[2].1), most_frequent(&shown[2].1)), (2, 2), "{shown:?}");
@@ -160,7 +161,8 @@ fn split() {
     assert_eq!(split.totals.nic_out.dropped, 0);
 }
 
-/// What left when the peer looked no more is the end of what was sent.
+/// The ACKs that arrived at the peer are the ACKs that the worker sent, except for the last ones, sent after
+/// the recording ended.
 fn the_peer_gets_what_was_sent(ran: &Ran) {
     let said = |seen: &Seen| (seen.tcp.ack, seen.tcp.window, seen.tcp.timestamp);
     let sent = ran.sent.iter().take(ran.arrived.len()).map(said);
@@ -174,14 +176,14 @@ fn acks_advance_from_boundary_to_boundary(ran: &Ran) {
     for ack in ran.acks() {
         assert!(ack >= last, "an ACK goes back");
         assert!(ack <= end + 1, "more is acknowledged than was sent");
-        // The first is the handshake's, the last may be the FIN's.
+        // The first ACK is that of the handshake, the last may be that of the FIN.
         let is_boundary = ack == 0 || ack == end + 1 || boundaries.contains(&ack);
         assert!(is_boundary, "{ack} is no boundary");
         last = ack;
     }
 }
 
-/// The right edge of the window never goes back by a step of its scale.
+/// The right edge of the window never moves back by a step of the window scale.
 fn windows_are_kept(ran: &Ran) {
     let syn = ran.arrived.iter().find(|seen| seen.tcp.flags.contains(TcpFlags::SYN)).unwrap();
     let mut last: Option<SeqNumber> = None;

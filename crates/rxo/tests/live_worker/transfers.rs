@@ -1,4 +1,5 @@
-//! Transfers arrive whole, in both directions, and as aggregates where the policy says so.
+//! Tests that transfers arrive complete, in both directions, and as aggregates where the policy provides for
+//! it.
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ fn bulk(connections: usize, total_bytes: u64) -> BulkConfig {
     BulkConfig { connections, bytes_per_connection, ..BulkConfig::default() }
 }
 
-/// Sends `config` from the peer to the host, or the other way.
+/// Runs the transfer `config` from the peer to the host, or from the host to the peer.
 pub(crate) fn transfer(lab: &Lab, config: &BulkConfig, to_host: bool) {
     let transfer = if to_host {
         BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), config)
@@ -50,7 +51,7 @@ fn run(policy: Policy, config: &BulkConfig, to_host: bool) -> Reading {
     totals(ran)
 }
 
-/// The totals of a run that was stopped, in which nothing the worker took was lost.
+/// Returns the totals of a run that was stopped, and asserts that no frame that the worker received was lost.
 pub(crate) fn totals(ran: Ran) -> Reading {
     let totals = ran.outcome.totals.all;
     ran.outcome.result.unwrap();
@@ -64,7 +65,7 @@ pub(crate) fn totals(ran: Ran) -> Reading {
     totals
 }
 
-/// BIG TCP: the peer's stack leaves packets to the wire that say of themselves that they are empty.
+/// BIG TCP: the peer's stack sends packets whose length field is zero, because they are too long for it.
 fn giant_packets() {
     let config = WorkerConfig::new(Policy::linux_gro());
     let ran = through(LabOptions::default(), config, |lab| {
@@ -113,7 +114,8 @@ fn full_checksums() {
     assert!(totals.engine.aggregates > 0);
 }
 
-/// 10 MB/s is 7,000 frames a second: the ring bridges a second of a worker that is not scheduled.
+/// At 10 MB/s, 7,000 frames arrive per second: the ring can store the frames of a second in which the worker
+/// does not run.
 fn paced() {
     let limit_bytes_per_s = Some(10_000_000);
     let config = BulkConfig { limit_bytes_per_s, ..bulk(4, 10_000_000) };
@@ -125,7 +127,7 @@ fn paced() {
 
 fn request_and_response() {
     let ran = through(LabOptions::default(), WorkerConfig::new(Policy::linux_gro()), |lab| {
-        // On a busy machine the first exchange may take all of a short time.
+        // On a busy machine the first exchange may last longer than a short measurement.
         let mut exchanges = [300, 10_000, 30_000].into_iter().map(|millis| {
             let duration = Duration::from_millis(millis);
             let config = PingPongConfig { duration, client_core: None, server_core: None };

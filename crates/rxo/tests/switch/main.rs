@@ -1,4 +1,4 @@
-//! The switch on virtual time: stories, and a property test against a naive model.
+//! Tests of the switch in virtual time: single rules, and a property test against a naive model.
 #![allow(clippy::unwrap_used, reason = "tests, of which the lint does not see the helpers")]
 
 mod model;
@@ -10,7 +10,7 @@ use rxo::Frame;
 use rxo::frame::VlanTag;
 use rxo::switch::{MacAddress, Port, PortSettings, Vlans};
 
-/// A device's address by number.
+/// Returns the address of the device with this number.
 fn mac(number: u8) -> MacAddress {
     MacAddress([0x52, 0x54, 0, 0, 0, number])
 }
@@ -27,7 +27,7 @@ fn access(vlan: u16) -> PortSettings {
     PortSettings { vlans: Vlans::Only(vlan), fixed: None }
 }
 
-/// Where a frame's VLAN tag is.
+/// The position of a frame's VLAN tag.
 #[derive(Clone, Copy, Debug)]
 enum Tag {
     None,

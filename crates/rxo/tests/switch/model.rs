@@ -1,4 +1,4 @@
-//! The switch against a model that keeps everything it ever saw in one list.
+//! Compares the switch with a model that keeps all frames in one list.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{Tag, frame, mac, port};
 
 const AGEING: Duration = Duration::from_secs(5);
 
-/// A frame that came in.
+/// A frame that arrived.
 #[derive(Clone, Debug)]
 struct Seen {
     at: Instant,
@@ -21,14 +21,14 @@ struct Seen {
     source: MacAddress,
 }
 
-/// What a naive switch would do, from all that it saw.
+/// A naive switch that decides from all frames that arrived.
 struct Model {
     ports: Vec<PortSettings>,
     seen: Vec<Seen>,
 }
 
 impl Model {
-    /// The ports that a frame leaves by, or nothing where it is dropped.
+    /// Returns the ports that a frame leaves through, or `None` if it is dropped.
     fn forward(&mut self, seen: Seen, destination: MacAddress) -> Option<Vec<usize>> {
         let Seen { at, port, vlan, source } = seen.clone();
         let owner = |mac| self.owner(vlan, mac);
@@ -62,7 +62,7 @@ impl Model {
         }
     }
 
-    /// The port that is fixed to an address.
+    /// Returns the port to which an address is fixed.
     fn owner(&self, vlan: u16, mac: MacAddress) -> Option<usize> {
         let owns = |settings: &PortSettings| {
             let carries = match settings.vlans {
@@ -105,7 +105,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     )
 }
 
-/// A trunk, an access port without VLAN, two of VLAN 2, and a port fixed to an address.
+/// Creates a trunk, an access port without VLAN, two of VLAN 2, and a port with a fixed address.
 fn ports() -> Vec<PortSettings> {
     let learning = |vlans| PortSettings { vlans, fixed: None };
     vec![
@@ -159,7 +159,8 @@ proptest! {
     }
 }
 
-/// The tag of a frame, and its VLAN: on a trunk the tag's, on an access port the port's.
+/// Returns the tag of a frame, and its VLAN: on a trunk port that of the tag, on an access port that of the
+/// port.
 fn tag_and_vlan(event: &Event) -> (Tag, u16) {
     match ports()[event.port].vlans {
         Vlans::Only(own) => (Tag::None, own),

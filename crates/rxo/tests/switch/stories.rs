@@ -1,4 +1,4 @@
-//! What the switch does, one rule at a time.
+//! Tests of the switch, one rule at a time.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn switch(ports: &[PortSettings]) -> Switch {
     Switch::new(ports.to_vec(), SwitchOptions::default()).unwrap()
 }
 
-/// The ports that an untagged frame leaves by.
+/// Sends an untagged frame, and returns the ports that it leaves through.
 fn send(switch: &mut Switch, from: usize, to: MacAddress, source: MacAddress) -> Vec<usize> {
     ports(switch.forward(port(from), &frame(to, source, Tag::None), NOW))
 }
@@ -78,7 +78,7 @@ fn a_device_that_left_is_forgotten_at_once() {
     assert_eq!(send(&mut switch, 0, mac(1), mac(9)), [1, 2]);
 }
 
-/// Otherwise one guest could make the switch flood the frames of all others.
+/// Without this limit one guest could make the switch flood the frames of all others.
 #[test]
 fn a_port_with_too_many_addresses_takes_no_room_from_others() {
     let options = SwitchOptions { most_addresses: 2, ageing: Duration::from_secs(5) };
@@ -89,10 +89,10 @@ fn a_port_with_too_many_addresses_takes_no_room_from_others() {
     send(&mut switch, 0, BROADCAST, mac(2));
     assert_eq!(send(&mut switch, 0, mac(1), mac(2)), [2]);
     assert_eq!(send(&mut switch, 2, mac(2), mac(1)), [0]);
-    // One that moves to a full port is there or unknown, but no longer where it was.
+    // An address that moves to a full port may be learned or not, but it no longer belongs to its old port.
     assert_eq!(send(&mut switch, 1, BROADCAST, mac(1)), [0, 2]);
     assert_eq!(send(&mut switch, 0, mac(1), mac(2)), [1, 2]);
-    // One that leaves a full port makes room there.
+    // An address that moves away from a full port makes room there for another.
     send(&mut switch, 2, BROADCAST, mac(10));
     send(&mut switch, 1, BROADCAST, mac(30));
     assert_eq!(send(&mut switch, 0, mac(30), mac(2)), [1]);
@@ -172,7 +172,7 @@ fn every_reason_to_drop_has_its_frame() {
     assert!(DropReason::ALL.iter().all(|reason| dropped(reason) > 0));
 }
 
-/// A priority tag in front of another tag would lead out of an access port's VLAN.
+/// A priority tag in front of another tag would let the frame out of the VLAN of an access port.
 #[test]
 fn a_tag_behind_a_priority_tag_does_not_leave_an_access_port() {
     let mut switch = switch(&[trunk(), access(0), access(7)]);

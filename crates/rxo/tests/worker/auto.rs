@@ -1,4 +1,4 @@
-//! Adaptive hold between two devices: the worker asks the host's sink for its load.
+//! Tests of adaptive hold between two devices: the worker reads the load of the host from the host's sink.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rxo_testkit::seg;
 use crate::pausing::bulk;
 use crate::world::{Ended, Event, TURN, World};
 
-/// A sink that says a load.
+/// A sink that reports a load.
 struct Loaded<L> {
     inner: MemorySink,
     load: L,
@@ -44,7 +44,7 @@ fn micros(us: u64) -> Duration {
     Duration::from_micros(us)
 }
 
-/// 400 frames, each `apart` from the one before, under `policy` towards a host of this load. The worker
+/// Runs 400 frames, each `apart` after the previous one, under `policy` to a host with this load. The worker
 /// does not pause, so that polls are small.
 fn run(
     policy: Policy,
@@ -93,7 +93,7 @@ fn towards_a_busy_host_aggregates_grow_beyond_a_poll() {
     assert!(some * 3 < more * 2, "{some} deliveries, {more} without");
     let bytes = |sent: &[Sent]| sent.iter().map(|sent| sent.bytes.len() - 54).sum::<usize>();
     assert_eq!(bytes(&ended.to_host), bytes(&without.to_host), "no payload is lost");
-    // The first frame of a delivery is as old as its hold.
+    // The first frame of a delivery is the one held longest.
     let mut first = 0;
     for sent in &ended.to_host {
         let held = sent.sent_at.since(Instant::from_micros(first));
@@ -102,7 +102,8 @@ fn towards_a_busy_host_aggregates_grow_beyond_a_poll() {
     }
 }
 
-/// What is held when traffic stops waits for its budget, unless the worker wakes and finds the host idle.
+/// Held frames are delivered after their time budget when traffic stops, or earlier if the worker wakes and
+/// the host is idle.
 #[test]
 fn a_host_that_becomes_idle_is_given_what_is_held() {
     let last_leaves = |idle_from: Instant| {
@@ -135,7 +136,7 @@ fn requests_leave_exactly_as_without_coalescing() {
     }
 }
 
-/// Another flow has bulk, and much of it is held.
+/// Another flow carries bulk data, much of which is held.
 #[test]
 fn requests_beside_held_bulk_leave_exactly_as_without_coalescing() {
     let requests = |policy| {

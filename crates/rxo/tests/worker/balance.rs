@@ -1,4 +1,4 @@
-//! A device that loses frames, or makes some up, and counts none of it is found out.
+//! Tests that the counters reveal a device that loses or invents frames without counting them.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use rxo::{Reading, Worker, WorkerConfig};
 use crate::pausing::bulk;
 use crate::world::{Event, World};
 
-/// What a device does wrong.
+/// The faults of a device.
 #[derive(Clone, Copy, Default)]
 struct Wrongs {
-    /// Packets of each batch that it takes and forgets.
+    /// The number of packets of each batch that the device accepts and loses.
     forgets: usize,
-    /// Frames that it says it has given or sent besides.
+    /// The number of frames that the device counts as received or sent in addition to the real ones.
     boasts: u64,
-    /// Whether every fourth packet that it takes for sent never leaves.
+    /// `true` if every fourth packet that the device counts as sent is never sent.
     loses_behind: bool,
 }
 
@@ -45,7 +45,7 @@ impl FrameSink for Wrong<MemorySink> {
     fn departed(&mut self) -> Option<u64> {
         let packets = self.0.counters().packets;
         let lost = if self.1.loses_behind { packets / 4 } else { 0 };
-        // Others have sent before.
+        // The base of 1,000 stands for packets that other programs have sent before.
         Some(1_000 + packets - lost)
     }
 }
@@ -71,12 +71,14 @@ impl FrameSource for Wrong<MemorySource> {
     }
 }
 
-/// The totals of a worker between devices that do this wrong: the nic's source and sink, then those of the host.
+/// Returns the totals of a worker between devices with these faults: the nic's source and sink, then those of
+/// the host.
 fn totals(wrongs: [Wrongs; 4]) -> Reading {
     totals_of(wrongs, (40, 700, Duration::from_millis(2)))
 }
 
-/// [`totals`] with `count` frames in each direction, one each `apart_us`, and a look each `look_every`.
+/// Like [`totals`], with `count` frames in each direction, one every `apart_us`, and a check every
+/// `look_every`.
 fn totals_of(wrongs: [Wrongs; 4], (count, apart_us, look_every): (u32, u64, Duration)) -> Reading {
     let world = World::new();
     world.arrive(Instant::ZERO, Duration::from_micros(apart_us), count, bulk);
@@ -95,7 +97,8 @@ fn totals_of(wrongs: [Wrongs; 4], (count, apart_us, look_every): (u32, u64, Dura
     worker.reading()
 }
 
-/// Frames, microseconds between two, and the time between two looks: some are written between two looks.
+/// The number of frames, the microseconds between two frames, and the time between two checks: several frames
+/// are written between two checks.
 const OFTEN: (u32, u64, Duration) = (160, 250_000, Duration::from_secs(1));
 const RIGHT: Wrongs = Wrongs { forgets: 0, boasts: 0, loses_behind: false };
 
@@ -135,7 +138,7 @@ fn a_frame_that_never_was_is_found_at_its_stage() {
 fn a_packet_that_never_leaves_is_found() {
     let lossy = Wrongs { loses_behind: true, ..RIGHT };
     let totals = totals_of([RIGHT, lossy, RIGHT, RIGHT], OFTEN);
-    // Of 160 every fourth, less what has left in the last seconds.
+    // The expected number is every fourth of 160 frames, without those sent in the last seconds.
     assert!((25..=40).contains(&totals.unsent), "{}", totals.unsent);
     assert_eq!(totals.imbalance, Imbalance::default());
 }

@@ -1,4 +1,5 @@
-//! Neither direction ever waits for the other's sink, whatever that does: blocks, refuses, is slow.
+//! Tests that neither direction ever waits for the other's sink, whether that sink blocks, refuses packets or
+//! is slow.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,12 +23,12 @@ fn after_ms(ms: u32) -> Instant {
     Instant::ZERO + Duration::from_millis(ms.into())
 }
 
-/// A request or an answer: nothing that could be held or gathered.
+/// Creates a request or an answer: a frame that is neither held nor coalesced.
 fn question(index: u32, at: Instant) -> Frame<Vec<u8>> {
     seg().flow(9).seq(1 + index).len(1).psh().frame_at(at)
 }
 
-/// One question each way every millisecond for a second.
+/// Sends one question in each direction every millisecond for a second.
 fn questions(world: &World) {
     for index in 0..SECOND {
         let at = after_ms(index);
@@ -36,7 +37,7 @@ fn questions(world: &World) {
     }
 }
 
-/// The longest that a question waited.
+/// Returns the longest time that a question waited.
 fn longest_wait(sent: &[rxo::device::Sent]) -> Duration {
     let waits = sent.iter().enumerate().map(|(n, sent)| sent.sent_at.since(after_ms(n as u32)));
     waits.max().unwrap_or_default()
@@ -64,7 +65,7 @@ fn a_nic_without_room_does_not_delay_what_comes_from_it() {
     assert_eq!((ended.to_host.len(), ended.to_nic.len()), (1_000, 1_000), "nothing is lost");
     assert!(longest_wait(&ended.to_host) <= 3 * TURN, "{:?}", longest_wait(&ended.to_host));
     assert!(longest_wait(&ended.to_nic) >= Duration::from_millis(790), "it did block");
-    // Waiting is no spinning: the questions, and a look now and then.
+    // The worker does not spin while it waits: its turns are for the questions and a few checks.
     assert!(world.turns() < 6_000, "{} turns", world.turns());
     is_accounted_for(&ended);
 }
@@ -82,7 +83,7 @@ fn a_host_without_room_does_not_delay_what_it_sends() {
     is_accounted_for(&ended);
 }
 
-/// A source that counts how often it is attended.
+/// A source that counts the calls of `attend`.
 struct Attended {
     inner: MemorySource,
     count: Rc<Cell<u32>>,
@@ -112,7 +113,7 @@ impl FrameSource for Attended {
     }
 }
 
-/// A machine monitor must not wait for answers because the nic is full.
+/// A VM monitor must not wait for answers because the nic is full.
 #[test]
 fn a_source_that_is_not_read_is_attended_all_the_time() {
     let world = World::new();
@@ -126,11 +127,11 @@ fn a_source_that_is_not_read_is_attended_all_the_time() {
     };
     let mut worker = Worker::new(world.nic(), host, config()).unwrap();
     worker.run(&mut world.clone(), world.stopping(), |_| ()).unwrap();
-    // A worker with a blocked sink looks around at least every millisecond.
+    // A worker with a blocked sink does a turn at least every millisecond.
     assert!(count.get() >= 400, "attended {} times", count.get());
 }
 
-/// What comes for a sink that is blocked gathers where the system counts what it drops.
+/// Frames for a blocked sink stay in the ring, where the system counts those that it drops.
 #[test]
 fn a_blocked_sink_stops_its_source_and_the_ring_counts_what_is_lost() {
     let world = World::with(MemoryOptions { most_packets: 100, ..MemoryOptions::default() });
@@ -144,7 +145,7 @@ fn a_blocked_sink_stops_its_source_and_the_ring_counts_what_is_lost() {
     is_accounted_for(&ended);
 }
 
-/// What a source holds back and is due is no reason to hurry while its sink takes nothing.
+/// Frames that a source holds back and that are due do not wake the worker while its sink is blocked.
 #[test]
 fn frames_that_are_due_for_a_blocked_sink_are_waited_with() {
     let world = World::new();
@@ -180,7 +181,7 @@ fn a_filter_that_refuses_packets_delays_nothing_either_way() {
     }
 }
 
-/// Frames in are frames out, dropped or lost to overload, whatever the sinks do meanwhile.
+/// Each frame received is sent, dropped, or lost to overload, whatever the state of the sinks.
 #[test]
 fn every_frame_is_accounted_for_whatever_the_sinks_do() {
     for (seed, policy) in Policy::all().into_iter().filter(|p| !p.needs_records).enumerate() {
@@ -203,7 +204,7 @@ fn every_frame_is_accounted_for_whatever_the_sinks_do() {
     }
 }
 
-/// What is old because nobody read is not dropped for its age when reading goes on.
+/// Frames that are old because nobody read are not dropped for their age when reading continues.
 #[test]
 fn a_host_that_pauses_is_no_overload() {
     let world = World::new();
@@ -219,8 +220,8 @@ fn a_host_that_pauses_is_no_overload() {
     is_accounted_for(&ended);
 }
 
-/// More comes than the worker takes, from senders that do not slow down: what is delivered is no older
-/// than the target.
+/// More frames arrive than the worker can process, from senders that do not slow down: delivered frames are
+/// no older than the target.
 #[test]
 fn overload_is_dropped_early_and_counted_and_the_rest_is_not_late() {
     let world = World::new();
@@ -228,7 +229,7 @@ fn overload_is_dropped_early_and_counted_and_the_rest_is_not_late() {
     let overload = Overload::default();
     let budget_frames = 1;
     let config = WorkerConfig { overload: Some(overload), budget_frames, ..config() };
-    // A turn takes 10 µs for each time that the clock is read, and a frame at most.
+    // A turn takes 10 µs for each reading of the clock, and at most the time of one frame.
     let sink = crate::world::SlowSink {
         time_per_packet: Duration::from_micros(30),
         ..crate::world::SlowSink::new(&world)
@@ -247,8 +248,8 @@ fn overload_is_dropped_early_and_counted_and_the_rest_is_not_late() {
     assert!(longest <= overload.target + Duration::from_micros(100), "{longest:?}");
 }
 
-/// Others use the core: after every packet the worker waits for it, for longer than the target. In all it works for a
-/// tenth of the time, and the ring has room for what gathers.
+/// Other threads use the core: after every packet the worker waits for the core, for longer than the target.
+/// In all it works for a tenth of the time, and the ring has space for the frames that arrive in the rest.
 #[test]
 fn a_worker_that_does_not_get_its_core_is_no_overload() {
     let world = World::new();
@@ -268,7 +269,8 @@ fn a_worker_that_does_not_get_its_core_is_no_overload() {
     is_accounted_for(&ended);
 }
 
-/// What the ring has no room for meanwhile is lost, and its reason is not overload.
+/// Frames that do not fit into the ring while the worker does not run are lost, and they are not counted as
+/// overload.
 #[test]
 fn what_the_ring_loses_while_the_worker_does_not_run_has_its_reason() {
     let world = World::with(MemoryOptions { most_packets: 128, ..MemoryOptions::default() });

@@ -1,4 +1,5 @@
-//! Coalescing that switches itself off and on: no frame is lost or reordered, and the state is shown.
+//! Tests of coalescing that switches itself off and on: no frame is lost or reordered, and reports contain
+//! the state.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use crate::world::{Ended, SlowSink, World};
 const BYTES: usize = 64;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A worker that first sees single frames, which cannot be coalesced, and then polls of two segments.
+/// Runs a worker that first receives single frames, which cannot be coalesced, and then polls of two
+/// segments.
 fn run(coalesce: Coalesce, (alone, polls): (u32, u32)) -> Ended {
     let most_packets = 1_000_000;
     let world = World::with(MemoryOptions { most_packets, ..MemoryOptions::default() });
@@ -25,7 +27,7 @@ fn run(coalesce: Coalesce, (alone, polls): (u32, u32)) -> Ended {
     let policy = Policy::linux_gro();
     let config = WorkerConfig::new(policy);
     let config = WorkerConfig { coalesce, report_every: every, look_every: every, ..config };
-    // A worker that is idle could gain nothing.
+    // The sink takes time, because for an idle worker coalescing has no benefit.
     let sink = SlowSink { time_per_packet: Duration::from_micros(10), ..SlowSink::new(&world) };
     let source = world.host().source;
     world.run_into(Duplex { source, sink }, config)
@@ -33,7 +35,7 @@ fn run(coalesce: Coalesce, (alone, polls): (u32, u32)) -> Ended {
 
 const APART: Duration = Duration::from_micros(300);
 const TOGETHER: u32 = 2;
-/// 13 s, and 14 s.
+/// Counts of single frames and of polls for 13 s and 14 s.
 const LONG: (u32, u32) = (43_333, 46_667);
 const SHORT: (u32, u32) = (3_000, 1_000);
 
@@ -41,7 +43,7 @@ const fn frames((alone, polls): (u32, u32)) -> u32 {
     alone + polls * TOGETHER
 }
 
-/// Every byte came once and in order. Returns the deliveries.
+/// Asserts that every byte arrived once and in order. Returns the number of deliveries.
 fn deliveries(ended: &Ended, of: (u32, u32)) -> u32 {
     let mut next = 1;
     for sent in &ended.to_host {
@@ -60,13 +62,13 @@ fn what_does_not_pay_is_switched_off_and_on_again_when_it_pays() {
     let states: Vec<_> = ended.reports.iter().map(|report| report.coalescing).collect();
     let off_at = states.iter().position(|state| !state.is_on).unwrap();
     assert!((10..13).contains(&off_at), "{off_at} s");
-    // The first pause is over during the transfer.
+    // The first pause of coalescing ends during the transfer.
     let probe_at = states.iter().position(|state| state.is_probe).unwrap();
     assert!(probe_at >= off_at + 10 && states[probe_at].is_on, "{probe_at} s");
     let last = ended.totals.coalescing;
     assert!(last.is_on && !last.is_probe, "{last:?}");
     assert_eq!((last.switched_off, last.switched_on, last.probes), (1, 1, 1));
-    // What passed came while it was off, and the engine counted the rest.
+    // Some frames passed by the engine while coalescing was off, and the engine counted the others.
     assert!(last.passed > 30_000, "{last:?}");
     assert_eq!(last.passed + ended.totals.engine.frames, u64::from(frames(LONG)));
     let flushes = ended.totals.engine.flushed(rxo::coalesce::FlushReason::PolicyChange);

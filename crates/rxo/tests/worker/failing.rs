@@ -1,5 +1,5 @@
-//! A device that fails ends the loop with its error, and takes nothing with it that could still
-//! be delivered.
+//! Tests that a device that fails ends the loop with its error, and that frames that can still be delivered
+//! are delivered.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What does not fit together is refused before the first frame, in one line with the remedy.
+//! Tests that settings and devices that do not fit together are refused before the first frame, in one line
+//! with the remedy.
 
 use std::time::Duration;
 

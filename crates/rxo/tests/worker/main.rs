@@ -1,4 +1,5 @@
-//! The worker on links in memory and on virtual time: no clock, no system, the same every time.
+//! Tests of the worker on links in memory and in virtual time: they use neither clock nor system, and run the
+//! same way each time.
 #![allow(clippy::unwrap_used, reason = "tests, of which the lint does not see the helpers")]
 
 mod auto;

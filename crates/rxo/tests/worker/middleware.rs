@@ -1,4 +1,4 @@
-//! A source that holds frames back is asked again when they are due, though nothing arrives.
+//! Tests that a source that holds frames back is read again when they are due, although nothing arrives.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What goes through is what came: order, content, and what was said of each frame.
+//! Tests that frames pass unchanged: in order, with their bytes, checksum status and other metadata.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn directions_do_not_wait_for_each_other() {
     }
     let ended = world.run(Policy::linux_gro());
     assert_eq!((ended.totals.host_out.frames, ended.to_nic.len()), (1_000, 200));
-    // The nic's bulk pauses the worker; the host's frames wait for one pause and one turn.
+    // The nic's bulk traffic makes the worker pause; the host's frames wait for one pause and one turn.
     for (index, sent) in ended.to_nic.iter().enumerate() {
         let waited = sent.sent_at.since(Instant::ZERO + micros(5) * index as u32);
         assert!(waited <= micros(130), "frame {index} waited {waited:?}");

@@ -1,4 +1,5 @@
-//! Bulk traffic gets full batches, and nobody who waits for an answer waits for the worker.
+//! Tests that bulk traffic gets full batches, and that requests and answers are not delayed by pauses of the
+//! worker.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::world::{Rest, TURN, World};
 
 const SEGMENT_BYTES: u32 = 1448;
 
-/// The `index`-th segment of a bulk flow.
+/// Creates the `index`-th segment of a bulk flow.
 pub(crate) fn bulk(index: u32, at: Instant) -> Frame<Vec<u8>> {
     seg().seq(100 + index * SEGMENT_BYTES).len(SEGMENT_BYTES as usize).frame_at(at)
 }
@@ -28,7 +29,7 @@ fn bulk_gets_full_batches() {
     let world = World::new();
     world.arrive(Instant::ZERO, micros(1), 2_000, bulk);
     let ended = world.run(Policy::linux_gro());
-    // 110 µs of a frame each make two aggregates of 44 and 45 segments and what is left of them.
+    // The frames of 110 µs form two aggregates of 44 and 45 segments and a remainder.
     assert!((15..=20).contains(&pauses(&ended.rests)), "{:?}", ended.rests);
     assert_eq!(ended.totals.host_out.frames, 2_000);
     assert!(ended.to_host.len() < 70, "{} deliveries", ended.to_host.len());

@@ -1,4 +1,5 @@
-//! Arbitrary frames at arbitrary times: per flow, what comes out is what a plain copy would give.
+//! Tests of arbitrary frames at arbitrary times: per flow, the output equals that of a worker that only
+//! copies.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use crate::world::{Event, World};
 
 const ROUNDS: u64 = 150;
 
-/// What a frame is, for comparison: its bytes and what was said of it.
+/// The parts of a frame that are compared: its bytes and metadata.
 type Seen = (Vec<u8>, ChecksumStatus, Option<Gso>, Option<VlanTag>);
 
 #[test]
@@ -33,7 +34,7 @@ fn every_flow_is_as_a_plain_copy_would_leave_it() {
             most_packets: 8_192,
             expands_acks: false,
         });
-        // Sent as the frames it stands for, an aggregate can be compared bit for bit.
+        // An aggregate that is sent as the frames that it stands for can be compared bit for bit.
         world.to_host.refuse_aggregates();
         for (index, frame) in script.frames().into_iter().enumerate() {
             let event = if index % 5 == 4 { Event::FromHost } else { Event::FromNic };
@@ -46,7 +47,7 @@ fn every_flow_is_as_a_plain_copy_would_leave_it() {
         let part = |from_host| {
             let all = all.iter().enumerate();
             let mine = all.filter(move |(index, _)| (index % 5 == 4) == from_host);
-            // Of a frame that came aggregated there are no others to be sent: it is dropped.
+            // A frame that arrived as an aggregate cannot be sent as single frames here: it is dropped.
             let mine = mine.filter(move |(_, frame)| from_host || frame.gso.is_none());
             flows(link, mine.map(|(_, frame)| of_frame(frame)))
         };
@@ -57,7 +58,7 @@ fn every_flow_is_as_a_plain_copy_would_leave_it() {
     assert!(aggregates > 1_000, "only {aggregates} aggregates: nothing was tested");
 }
 
-/// A flow, and the tag that the device took out of its frames: VLANs are kept apart.
+/// A flow, and the VLAN tag that the device removed from its frames: flows of different VLANs are kept apart.
 type Flow = (Option<FlowKey>, Option<VlanTag>);
 
 fn flows(link: LinkKind, frames: impl Iterator<Item = Seen>) -> HashMap<Flow, Vec<Seen>> {
@@ -68,7 +69,7 @@ fn flows(link: LinkKind, frames: impl Iterator<Item = Seen>) -> HashMap<Flow, Ve
     flows
 }
 
-/// Says where two differ, not all that is in them.
+/// Asserts equality, with a message that contains only the first difference.
 fn assert_equal(seen: &HashMap<Flow, Vec<Seen>>, sent: &HashMap<Flow, Vec<Seen>>, what: &str) {
     assert_eq!(seen.len(), sent.len(), "{what}: flows");
     for (flow, sent) in sent {
@@ -79,7 +80,8 @@ fn assert_equal(seen: &HashMap<Flow, Vec<Seen>>, sent: &HashMap<Flow, Vec<Seen>>
     }
 }
 
-/// The flow; of a packet without a transport header, its addresses; `None` for what is not IP.
+/// Returns the flow; the addresses alone for a packet without a transport header; `None` for a frame that is
+/// not IP.
 fn flow(link: LinkKind, bytes: &[u8]) -> Option<FlowKey> {
     let parsed = match link {
         LinkKind::Ethernet => parse(bytes),
@@ -96,7 +98,7 @@ fn of_sent(sent: Sent) -> Seen {
     (sent.bytes, sent.offload.checksum, sent.offload.gso, sent.vlan)
 }
 
-/// Bytes that are the same in every run (xorshift, Marsaglia 2003).
+/// Returns pseudo-random bytes that are the same in every run (xorshift, Marsaglia 2003).
 fn any_bytes(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

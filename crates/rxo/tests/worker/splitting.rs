@@ -1,4 +1,5 @@
-//! Stretch ACKs of the host are split where that is asked for, and nothing else changes.
+//! Tests that stretch ACKs of the host are split where the configuration requests it, and that all other
+//! frames are unchanged.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ fn after(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// `flows` flows bring `segments` segments each, and the host sends `answers` afterwards.
+/// Runs a worker in which `flows` flows receive `segments` segments each, and the host sends its answers
+/// afterwards.
 fn run(
     policy: Policy,
     flows: u32,
@@ -32,7 +34,7 @@ fn run(
 ) -> Ended {
     let world = World::new();
     for flow in 0..flows {
-        // What the host acknowledged before must be known.
+        // The worker must know the previous ACK number of the host.
         world.at(Instant::ZERO, Event::FromNic(data(flow, 1).frame()));
         world.at(after(2), Event::FromHost(ack(flow, 1 + FULL).frame()));
         for segment in 1..=segments {
@@ -45,7 +47,7 @@ fn run(
     world.run_with(WorkerConfig { ack_split, ..WorkerConfig::new(policy) })
 }
 
-/// ACK numbers of what went to the nic after the first `skip` frames.
+/// Returns the ACK numbers of the frames sent to the nic after the first `skip`.
 fn acks(ended: &Ended, skip: usize) -> Vec<u32> {
     let segments = ended.to_nic.iter().skip(skip).map(|sent| {
         let frame = Frame::new(&sent.bytes[..], Instant::ZERO);

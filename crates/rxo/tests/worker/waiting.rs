@@ -1,4 +1,4 @@
-//! Deadlines, reports and the end are on time.
+//! Tests that deadlines, reports and the end of a run are on time.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn a_deadline_is_kept_while_other_frames_come() {
 #[test]
 fn delayed_aggregation_counts_only_polls_with_frames() {
     let world = World::new();
-    // One segment alone would leave at once.
+    // A single segment would be sent at once.
     for (at, index) in [(0, 0), (0, 1), (2_000, 2)] {
         world.at(Instant::from_micros(at), Event::FromNic(bulk(index, Instant::from_micros(at))));
     }
@@ -88,7 +88,7 @@ fn a_stop_carries_over_what_has_arrived() {
 #[test]
 fn a_link_that_never_falls_silent_does_not_keep_the_worker() {
     let world = World::new();
-    // More than all last rounds carry, and always another frame there.
+    // More frames arrive than all last rounds can carry, and there is always another one waiting.
     world.arrive(Instant::ZERO, Duration::from_nanos(40), 60_000, bulk);
     world.at(Instant::from_micros(100), Event::Stop);
     let ended = world.run(Policy::linux_gro());

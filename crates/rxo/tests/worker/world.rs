@@ -1,4 +1,4 @@
-//! Two devices in memory, a clock that only the test moves, and what happens when.
+//! Two devices in memory, a clock that only the test advances, and a script of timed events.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,36 +13,36 @@ use rxo::{
     Policy, Reading, Worker, WorkerConfig,
 };
 
-/// What one turn of the worker costs. Frames that come meanwhile are in its next batch.
+/// The time that one turn of the worker takes. Frames that arrive during a turn are in its next batch.
 pub(crate) const TURN: Duration = Duration::from_micros(10);
 
-/// Something that happens at its time.
+/// Something that happens at a set time.
 #[derive(Clone)]
 pub(crate) enum Event {
     /// A frame arrives on the wire.
     FromNic(Frame<Vec<u8>>),
     /// The host sends a frame.
     FromHost(Frame<Vec<u8>>),
-    /// The nic takes so many packets more; `None`: it has room.
+    /// The nic accepts this number of packets more; `None` removes the limit.
     NicRoom(Option<usize>),
-    /// The host's device does.
+    /// The host's device accepts this number of packets more; `None` removes the limit.
     HostRoom(Option<usize>),
-    /// The nic is taken away.
+    /// The nic is removed.
     NicGone,
-    /// The host's device is taken away.
+    /// The host's device is removed.
     HostGone,
-    /// Somebody asks the worker to stop.
+    /// The worker is asked to stop.
     Stop,
 }
 
-/// How the worker let time pass.
+/// A pause or wait of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Pause(Duration),
     Wait,
 }
 
-/// The links, the clock and the script. A clone is another handle.
+/// The links, the clock and the events. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) from_nic: MemoryLink,
@@ -59,11 +59,11 @@ struct Time {
     events: VecDeque<(Instant, Event)>,
     rests: Vec<Rest>,
     turns: usize,
-    /// Time in which the worker did not run.
+    /// The time in which the worker did not run.
     idle: Duration,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) struct Ended {
     pub(crate) result: Result<(), DeviceError>,
     pub(crate) totals: Reading,
@@ -97,7 +97,7 @@ impl World {
         time.events.insert(place, (at, event));
     }
 
-    /// `count` frames arrive on the wire, `apart` from each other, from `start` on.
+    /// Adds `count` frames that arrive on the wire, `apart` from each other, beginning at `start`.
     pub(crate) fn arrive(
         &self,
         start: Instant,
@@ -111,17 +111,17 @@ impl World {
         }
     }
 
-    /// The clock, for who does not move it.
+    /// Returns the time without advancing the clock.
     pub(crate) fn time_now(&self) -> Instant {
         self.time.borrow().now
     }
 
-    /// How often the clock was read: turns, with and without a rest after them.
+    /// Returns the number of readings of the clock: turns, with and without a pause or wait after them.
     pub(crate) fn turns(&self) -> usize {
         self.time.borrow().turns
     }
 
-    /// What a worker looks at to know that it shall stop.
+    /// Returns the flag that tells a worker to stop.
     pub(crate) fn stopping(&self) -> &AtomicBool {
         &self.stop
     }
@@ -134,7 +134,7 @@ impl World {
         Duplex { source: self.from_host.source(), sink: self.to_host.sink() }
     }
 
-    /// Runs a worker with `policy` until the script is at its end.
+    /// Runs a worker with `policy` until all events have happened.
     pub(crate) fn run(&self, policy: Policy) -> Ended {
         self.run_with(WorkerConfig::new(policy))
     }
@@ -143,7 +143,7 @@ impl World {
         self.run_into(self.host(), config)
     }
 
-    /// The same with another sink towards the host, which ends up in [`World::to_host`].
+    /// Like [`World::run_with`], with another sink to the host, whose frames end up in [`World::to_host`].
     pub(crate) fn run_into<K: FrameSink>(
         &self,
         host: Duplex<MemorySource, K>,
@@ -154,7 +154,7 @@ impl World {
         let result = worker
             .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.all.clone()));
         let totals = worker.reading();
-        // Whatever a test does to it: all its counters agree.
+        // Whatever events a test causes, all counters of the worker must be consistent.
         assert_eq!(totals.imbalance, Imbalance::default(), "{totals:?}");
         Ended {
             result,
@@ -166,20 +166,20 @@ impl World {
         }
     }
 
-    /// Lets `time` pass, with everything that happens in it.
+    /// Advances the clock by `time`, and applies the events in that time.
     pub(crate) fn advance(&self, time: Duration) {
         let end = self.time.borrow().now + time;
         while self.happen_before(end) {}
         self.set_now(end);
     }
 
-    /// Lets `time` pass without the worker.
+    /// Advances the clock by `time` while the worker does not run.
     pub(crate) fn sleep(&self, time: Duration) {
         self.time.borrow_mut().idle += time;
         self.advance(time);
     }
 
-    /// Lets the next event happen if it is not after `end`.
+    /// Applies the next event if it is not after `end`.
     fn happen_before(&self, end: Instant) -> bool {
         let mut time = self.time.borrow_mut();
         let Some((at, event)) = time.events.pop_front_if(|(at, _)| *at <= end) else {
@@ -211,7 +211,7 @@ impl World {
         }
     }
 
-    /// Which of the sources wanted have something.
+    /// Returns which of the `wanted` sources have frames.
     fn awake<NI, NO, HI, HO>(&self, wanted: &Wanted<'_, NI, NO, HI, HO>) -> Awake {
         let is_wanted = wanted.hosts.iter().any(|host| host.source.is_some());
         Awake {
@@ -225,7 +225,7 @@ impl World {
     }
 }
 
-/// Every reading of the clock is a turn, and takes its time.
+/// Every reading of the clock counts as a turn, and advances the clock.
 impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
     fn now(&mut self) -> Instant {
         let now = self.time.borrow().now;
@@ -251,7 +251,7 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
     ) -> Result<Awake, DeviceError> {
         self.time.borrow_mut().rests.push(Rest::Wait);
         let now = self.time.borrow().now;
-        // As on a system, a wait for what is there already does not wait.
+        // A wait for frames that have already arrived returns at once, as on a real system.
         if self.awake(&wanted) == Awake::NONE {
             match self.next_event_at() {
                 Some(at) => self.sleep(at.since(now).min(timeout)),
@@ -259,24 +259,24 @@ impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for World {
             }
         }
         if self.next_event_at().is_none() && self.awake(&wanted) == Awake::NONE {
-            // The script is at its end, and so is the test.
+            // All events have happened, so the test ends.
             self.stop.store(true, Ordering::Relaxed);
         }
         Ok(self.awake(&wanted))
     }
 }
 
-/// A sink that takes its time for every packet, and after which others have the core.
+/// A sink that takes some time for every packet, and after which other threads use the core.
 pub(crate) struct SlowSink {
     pub(crate) inner: MemorySink,
     pub(crate) world: World,
     pub(crate) time_per_packet: Duration,
-    /// How long the worker does not run after each batch.
+    /// The time in which the worker does not run after each batch.
     pub(crate) preempted_for: Duration,
 }
 
 impl SlowSink {
-    /// The sink of the host, which takes no time yet.
+    /// Creates the sink of the host, which takes no time yet.
     pub(crate) fn new(world: &World) -> Self {
         let (time_per_packet, preempted_for) = (Duration::ZERO, Duration::ZERO);
         Self { inner: world.to_host.sink(), world: world.clone(), time_per_packet, preempted_for }
