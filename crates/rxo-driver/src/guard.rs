@@ -71,7 +71,7 @@ pub enum Detached {
 /// calling process must have only one thread.
 ///
 /// # Errors
-/// As for [`split`].
+/// Returns the errors of [`split`].
 pub fn detach(name: &str) -> io::Result<Detached> {
     let (here, there) = UnixStream::pair()?;
     // SAFETY: takes nothing.

@@ -55,8 +55,8 @@ impl Isolation {
     }
 
     /// Drops frames on `interface` that are for one of `addresses`, after packet sockets have seen them.
-    /// Otherwise the kernel would process each such frame, find no receiver and drop it, which costs as much
-    /// as receiving it.
+    /// Without this the kernel would process each such frame, find no receiver and drop it, which costs as
+    /// much as receiving it.
     ///
     /// Returns `None` if the system refuses, if an address is the system's own, or if there are too many
     /// addresses. Also before Linux 5.12, because the table of a killed process would remain.

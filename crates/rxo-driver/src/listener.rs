@@ -54,7 +54,7 @@ impl Listener {
     /// succeed.
     ///
     /// # Errors
-    /// As for [`Listener::check`], and if the system refuses.
+    /// Returns the errors of [`Listener::check`], and an error if the system refuses.
     pub fn bind(label: &str, path: &Path, access: Access) -> Result<Self, DeviceError> {
         let _folder = lock_folder(label, path, LOCK_ATTEMPTS)?;
         occupant(label, path)?;

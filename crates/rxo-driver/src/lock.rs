@@ -1,8 +1,8 @@
 //! Locks between processes: at most one rxo uses an interface, or an address on it.
 //!
 //! A lock is an `flock` on a file that only this user can open, in a folder that only this user can write to.
-//! So no other user can take a lock and keep rxo from starting. The kernel releases the lock however its
-//! processes end. The file stays, and is removed when the next lock is taken. Names belong to the network
+//! Therefore no other user can take a lock and keep rxo from starting. The kernel releases the lock however
+//! its processes end. The file stays, and is removed when the next lock is taken. Names belong to the network
 //! namespace of the calling thread.
 //!
 //! Without such a folder, as for root of a user namespace, a lock is a socket with an abstract name. Abstract
@@ -223,7 +223,7 @@ impl InterfaceLock {
     /// Returns `true` if another rxo has locked the interface with this index.
     ///
     /// # Errors
-    /// As for [`Lock::is_taken`].
+    /// Returns the errors of [`Lock::is_taken`].
     pub(crate) fn is_taken(index: u32) -> io::Result<bool> {
         Lock::is_taken(&Self::name(index))
     }

@@ -161,7 +161,7 @@ impl Custody {
     /// line for each interface that was restored.
     ///
     /// # Errors
-    /// As for [`Custody::examine`], and if another rxo has locked an interface.
+    /// Returns the errors of [`Custody::examine`], and an error if another rxo has locked an interface.
     pub fn take(claim: Claim<'_>, mut note: impl FnMut(&str)) -> Result<Self, DeviceError> {
         let locks = claim.existing().map(|(_, device)| owed::lock_and_restore(device, &mut note));
         let locks: Vec<InterfaceLock> = locks.collect::<Result<_, _>>()?;
@@ -253,7 +253,7 @@ impl Custody {
     /// Makes the changes for the new nic. In a takeover the TAP gets the new nic's hardware address.
     ///
     /// # Errors
-    /// As for [`Custody::take`], [`Custody::isolate`] and [`Custody::begin`].
+    /// Returns the errors of [`Custody::take`], [`Custody::isolate`] and [`Custody::begin`].
     fn begin_again(&mut self) -> Result<Instant, DeviceError> {
         let Self { takes_over, isolates, .. } = *self;
         let Some(nic) = self.held.first_mut() else { return Ok(clock::now()) };

@@ -54,7 +54,7 @@ pub(super) fn settle(index: u32) {
 /// Locks `device`, then restores what its record lists, if there is one. Calls `note` with a line if it did.
 ///
 /// # Errors
-/// As for [`restore`].
+/// Returns the errors of [`restore`].
 pub(super) fn lock_and_restore(
     device: &DeviceName,
     note: &mut impl FnMut(&str),

@@ -89,7 +89,7 @@ impl DeviceSink {
     /// Sends frames as [`FrameSink::transmit`] does. Compiled here, not in each crate that calls it.
     ///
     /// # Errors
-    /// As for [`FrameSink::transmit`].
+    /// Returns the errors of [`FrameSink::transmit`].
     pub fn send(&mut self, frames: &[Frame<&[u8]>]) -> Result<(), DeviceError> {
         self.transmit(frames.iter().copied())
     }

@@ -176,7 +176,7 @@ impl Holdings {
     /// Moves everything to `to`, which may have some items already; their lifetimes are then updated.
     ///
     /// # Errors
-    /// As for [`Holdings::move_to`].
+    /// Returns the errors of [`Holdings::move_to`].
     pub(crate) fn join(&self, to: &Link) -> Result<(), DeviceError> {
         let netlink = Netlink::route().map_err(|error| self.cannot("move it", error))?;
         let elapsed = clock::now().since(self.read_at);
@@ -218,7 +218,7 @@ impl Holdings {
     /// Adds the IPv6 items again that the kernel removed when IPv6 was switched off. Leaves IPv4 unchanged.
     ///
     /// # Errors
-    /// As for [`Holdings::give_back`].
+    /// Returns the errors of [`Holdings::give_back`].
     pub(crate) fn give_back_ipv6(&self, to: &Link) -> Result<(), DeviceError> {
         self.give(to, Of::Ipv6)
     }

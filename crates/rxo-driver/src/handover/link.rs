@@ -116,7 +116,7 @@ impl Link {
     /// Changes nothing.
     ///
     /// # Errors
-    /// As for [`rename`](Self::rename), and if privilege is missing.
+    /// Returns the errors of [`rename`](Self::rename), and an error if privilege is missing.
     pub(crate) fn renames(&self) -> io::Result<()> {
         self.clone().rename(&self.name)
     }

@@ -21,7 +21,7 @@ impl PacketSource {
     /// sources are open may be received by several of them.
     ///
     /// # Errors
-    /// As for [`PacketSource::open`]; also if `shards` is not from 1 to 256.
+    /// Returns the errors of [`PacketSource::open`], and an error if `shards` is not from 1 to 256.
     pub fn open_shards(
         name: &str,
         options: PacketOptions,

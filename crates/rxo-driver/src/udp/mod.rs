@@ -43,9 +43,9 @@ pub const MOST_TRAIN_BYTES: usize = 65_535 - 40 - 8;
 /// Options of a UDP socket.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpOptions {
-    /// Whether to receive trains (`UDP_GRO`) if the kernel supports it.
+    /// `true` to receive trains (`UDP_GRO`) if the kernel supports it.
     pub receive_trains: bool,
-    /// Whether to send trains (`UDP_SEGMENT`) if the kernel supports it.
+    /// `true` to send trains (`UDP_SEGMENT`) if the kernel supports it.
     pub send_trains: bool,
     /// The requested size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege
     /// the system may grant less. Small buffers lose datagrams in bursts.

@@ -13,15 +13,16 @@ use crate::virtio_net::{CopyPath, FrameLayout};
 /// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestOptions {
-    /// Whether the guest may leave checksums to the device, and accepts packets that the device declares
+    /// `true` if the guest may leave checksums to the device, and accepts packets that the device declares
     /// valid. GSO frames require it.
     pub checksums: bool,
-    /// Whether the guest may send GSO frames.
+    /// `true` if the guest may send GSO frames.
     pub segmentation: bool,
-    /// Whether the guest gets GSO frames, if it accepts them, and may send GSO frames of UDP. A network card
-    /// does neither.
+    /// `true` if the guest gets GSO frames, provided that it accepts them, and may send GSO frames of UDP. A
+    /// network card does neither.
     pub aggregates: bool,
-    /// Whether the guest may send ACK templates, which the owner of the source expands. Requires `checksums`.
+    /// `true` if the guest may send ACK templates, which the owner of the source expands. Requires
+    /// `checksums`.
     pub ack_templates: bool,
     /// The delay from a packet for the guest to its notification, like `rx-usecs` of a network card. A guest
     /// without free buffers is notified at once. Zero means no delay.

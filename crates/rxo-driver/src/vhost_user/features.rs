@@ -1,9 +1,9 @@
 //! Features that front end and back end negotiate: virtio features (virtio 1.2, sections 2.2, 5.1.3 and 6)
 //! and protocol features of vhost-user. Each constant is a bit mask.
 //!
-//! Not offered: `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow; `CTRL_VQ`, `MAC`
-//! and `STATUS`, which the front end implements by itself; `LOG_ALL`, so a guest cannot be migrated while it
-//! runs.
+//! The device does not offer `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow;
+//! `CTRL_VQ`, `MAC` and `STATUS`, which the front end implements by itself; and `LOG_ALL`, so a guest cannot
+//! be migrated while it runs.
 
 /// The device accepts frames with a partial checksum.
 pub const CSUM: u64 = 1;

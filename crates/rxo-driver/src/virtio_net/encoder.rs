@@ -67,8 +67,8 @@ impl Encoder {
     /// with the next segment; the transmitter retries it before any other packet.
     ///
     /// # Errors
-    /// As for [`PacketRing::put`]; `EOPNOTSUPP` for an aggregate that the other side does not accept,
-    /// although it may accept the original frames. Only aggregates return `ENOBUFS`.
+    /// Returns the errors of [`PacketRing::put`], and `EOPNOTSUPP` for an aggregate that the other side does
+    /// not accept, although it may accept the original frames. Only aggregates return `ENOBUFS`.
     pub(crate) fn put(
         &mut self,
         ring: &mut impl PacketRing,

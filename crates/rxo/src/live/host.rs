@@ -121,7 +121,7 @@ pub fn start(
 /// `log`, including those that the fast path consumes.
 ///
 /// # Errors
-/// As for [`start`].
+/// Returns the errors of [`start`].
 #[cfg(feature = "capture")]
 pub fn start_logged(
     name: &DeviceName,
@@ -138,7 +138,7 @@ pub fn start_logged(
 /// thread itself.
 ///
 /// # Errors
-/// As for [`start`], and if `confine` returns an error.
+/// Returns the errors of [`start`], and an error if `confine` returns an error.
 #[cfg(feature = "capture")]
 pub fn start_confined(
     name: &DeviceName,
@@ -189,7 +189,7 @@ fn open_isolated(
 /// `label`.
 ///
 /// # Errors
-/// As for [`start`].
+/// Returns the errors of [`start`].
 pub fn start_with(
     label: String,
     open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,

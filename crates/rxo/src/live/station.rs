@@ -62,9 +62,9 @@ pub struct Station {
 /// The settings of a network card, beyond moving frames.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// Whether the card validates the checksums of frames for the guest.
+    /// `true` if the card validates the checksums of frames for the guest.
     pub validates: bool,
-    /// Whether the card expands ACK templates of the guest. Its device must offer that.
+    /// `true` if the card expands ACK templates of the guest. Its device must offer that.
     pub expands: bool,
     /// The interval between two readings for the observer, at least 1 ms; `None` for no readings.
     pub report_every: Option<Duration>,

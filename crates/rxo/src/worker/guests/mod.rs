@@ -66,7 +66,7 @@ where
     /// from 0, has port `n + 1`. Every guest's worker gets the same configuration.
     ///
     /// # Errors
-    /// As for [`Worker::new`], and if the switch does not have one port for each device.
+    /// Returns the errors of [`Worker::new`], and an error if the switch does not have one port for each device.
     ///
     /// # Examples
     /// ```

@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Otherwise a flood would cost one copy for each guest that does not read.
+    /// If a full queue copied frames, a flood would cost one copy for each guest that does not read.
     #[test]
     fn a_full_queue_copies_nothing() {
         for (bytes, most) in [(60, MOST_FRAMES), (64 << 10, 64)] {
