@@ -1,7 +1,7 @@
 //! Descriptors sent over unix sockets together with bytes.
 //!
-//! Separate because both guests and the processes of a run send descriptors. Contract: every received
-//! descriptor is owned, and closed when it is dropped.
+//! This module is separate because both guests and the processes of a run send descriptors. Contract: every
+//! received descriptor is owned, and closed when it is dropped.
 #![allow(
     unsafe_code,
     reason = "descriptors travel in control messages, which are made of pointers"

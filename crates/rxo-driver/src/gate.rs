@@ -1,8 +1,8 @@
 //! Gate: compares the description of a frame, which the kernel or a guest supplies, with the frame itself.
 //!
-//! Separate from the sources that use it, because the decision is the same for all. Descriptions are not
-//! reliable: kernels omit tunnels, some frames are longer than their own headers can say, and a guest may say
-//! anything.
+//! This module is separate from the sources that use it, because the decision is the same for all.
+//! Descriptions are not reliable: kernels omit tunnels, some frames are longer than their own headers can
+//! say, and a guest may say anything.
 
 use rxo_frame::{ChecksumStatus, Gso, LinkKind};
 use rxo_vnet::{Invalid, admit};

@@ -155,7 +155,7 @@ impl Child {
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// Opens the process that has this number now. `None` if there is none, or before Linux 5.3.
+    /// Opens a handle on the process that has this number now. `None` if there is none, or before Linux 5.3.
     fn of(process: pid_t) -> Option<Self> {
         // SAFETY: takes numbers only.
         let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };

@@ -56,7 +56,7 @@ struct Heaps {
 }
 
 impl Heaps {
-    /// Looks the function up by name, because `mallinfo2` exists only since glibc 2.33, and its predecessor
+    /// Calls `mallinfo2`, which is looked up by name because it exists only since glibc 2.33. Its predecessor
     /// counts only to 2 GB.
     #[cfg(target_env = "gnu")]
     fn now() -> Self {

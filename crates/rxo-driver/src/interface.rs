@@ -1,8 +1,8 @@
 //! Settings of a network interface: index, MTU, up or down, hardware address, offloads.
 //!
-//! Separate because packet sockets, TAPs and runs all read and change them. Contract: a change takes effect
-//! at once, and the caller can undo it with the values that it read before. An error names the interface and
-//! the change.
+//! This module is separate because packet sockets, TAPs and runs all read and change the settings. Contract:
+//! a change takes effect at once, and the caller can undo it with the values that it read before. An error
+//! names the interface and the change.
 #![allow(unsafe_code, reason = "interface ioctls take an ifreq with a union in it")]
 
 mod ethtool;

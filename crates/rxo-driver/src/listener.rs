@@ -1,9 +1,9 @@
 //! Listener: a unix socket at a path, to which other processes connect.
 //!
-//! Separate because guests (`vhost:PATH`) and programs that control a process need the same care: the socket
-//! file of a killed process is taken over, that of a running one is not, and if several processes start at
-//! once, one gets the path. The path appears only once the socket listens. The file is removed at the end, if
-//! no other process has replaced it.
+//! This module is separate because guests (`vhost:PATH`) and programs that control a process need the same
+//! care: the socket file of a killed process is taken over, that of a running one is not, and if several
+//! processes start at once, one gets the path. The path appears only once the socket listens. The file is
+//! removed at the end, if no other process has replaced it.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;

@@ -1,6 +1,7 @@
 //! Pulse: a counter in shared memory, by which a process of a run sees that another one works.
 //!
-//! Separate because it maps shared memory. Contract: the memory stays mapped as long as the process lives.
+//! This module is separate because only it maps memory that processes of a run share. Contract: the memory
+//! stays mapped as long as the process lives.
 #![allow(unsafe_code, reason = "memory that processes share is mapped by a pointer")]
 
 use std::io;

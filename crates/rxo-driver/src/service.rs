@@ -1,7 +1,8 @@
 //! Service manager: sends the notifications that systemd expects from a service of `Type=notify`.
 //!
-//! Separate because it is a protocol of its own: lines in datagrams to the socket that `NOTIFY_SOCKET` names
-//! (sd_notify(3)). Contract: never blocks, and does nothing without a service manager.
+//! This module is separate because the notifications are a protocol of their own: lines in datagrams to the
+//! socket that `NOTIFY_SOCKET` names (sd_notify(3)). Contract: a notification never blocks, and does nothing
+//! without a service manager.
 
 use std::env;
 use std::os::linux::net::SocketAddrExt as _;

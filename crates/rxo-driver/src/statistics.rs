@@ -1,11 +1,11 @@
 //! Statistics: the kernel's counters of an interface, read from `/proc/net/dev`.
 //!
-//! Separate because both TAPs and packet sockets read them, for losses that they cannot count themselves:
-//! what the kernel drops before rxo reads it. Netlink is not used: the kernel answers it under the lock of
-//! all network configuration (RTNL), which other programs hold for seconds while they remove many interfaces,
-//! and the packet path would wait for it. Contract: the counters are totals since the interface was created;
-//! reading changes nothing and waits for no other process. It takes a microsecond for each interface in the
-//! namespace.
+//! This module is separate because both TAPs and packet sockets read the counters, for losses that they
+//! cannot count themselves: packets that the kernel drops before rxo reads them. Netlink is not used: the
+//! kernel answers it under the lock of all network configuration (RTNL), which other programs hold for
+//! seconds while they remove many interfaces, and the packet path would wait for it. Contract: the counters
+//! are totals since the interface was created; reading changes nothing and waits for no other process. It
+//! takes a microsecond for each interface in the namespace.
 
 use std::fs::File;
 use std::io;

@@ -1,9 +1,9 @@
 //! Desk: lets any thread ask a question of a thread that works in turns, which answers between two turns.
 //!
-//! Separate from the questions, because workers and hosts answer in the same way. Contract: the working
-//! thread never blocks here and, while no question is waiting, reads one flag per turn. A question that is
-//! not answered in time is withdrawn, so that it has no effect later. Only one thread asks at a time; others
-//! block until it has its answer.
+//! This module is separate from the questions, because workers and hosts answer in the same way. Contract:
+//! the working thread never blocks here and, while no question is waiting, reads one flag per turn. A
+//! question that is not answered in time is withdrawn, so that it has no effect later. Only one thread asks
+//! at a time; others block until it has its answer.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

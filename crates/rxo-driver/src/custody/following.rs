@@ -18,7 +18,7 @@ pub(super) struct Following {
     notices: Notices,
     follower: Follower,
     groups: Groups,
-    /// Set once the user has been told that the record could not be written.
+    /// Set once the user has been notified that the record could not be written.
     has_said: bool,
 }
 

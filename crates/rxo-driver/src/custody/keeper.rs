@@ -193,8 +193,8 @@ impl Keeper {
         self
     }
 
-    /// Waits until the worker ends, and restores what was changed. Calls `note` with a line for each thing
-    /// that the user should know. Returns the worker's exit code; `None` if a signal ended the worker.
+    /// Waits until the worker ends, and restores what was changed. Calls `note` with a line for each fact
+    /// that concerns the user. Returns the worker's exit code; `None` if a signal ended the worker.
     ///
     /// # Errors
     /// If the interfaces could not be prepared: the reason.

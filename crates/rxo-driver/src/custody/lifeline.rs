@@ -86,9 +86,10 @@ impl Lifeline {
 }
 
 impl Restorer {
-    /// Waits for the end of the run, and restores `nics` if nobody else has; then calls `note` with a line
-    /// each. If the process that the host depends on is silent for twice `limit`, or some seconds more unless
-    /// it is stopped, and nobody has killed it, kills both. If `limit` is `None`, only waits.
+    /// Waits for the end of the run, and restores `nics` unless another process has restored them; then calls
+    /// `note` with one line per nic. If the process that the host depends on is silent for twice `limit`,
+    /// kills keeper and worker; a process that is not stopped gets some seconds more. If `limit` is `None`,
+    /// only waits.
     pub fn outlive(
         mut self,
         nics: &[DeviceName],

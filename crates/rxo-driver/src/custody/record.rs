@@ -1,7 +1,7 @@
 //! Record files: written atomically, checked for damage, and removed when they are obsolete.
 //!
 //! Contract: a record ends with a checksum over all lines before it. A file with a wrong checksum is never
-//! restored from and never removed: it is renamed to `*.damaged`, and the user is told.
+//! restored from and never removed: it is renamed to `*.damaged`, and the user is notified.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};

@@ -19,12 +19,12 @@ pub struct DeviceKind {
     /// The origin of the interface that the name refers to; `None` if the name refers to something else, such
     /// as the path of a socket.
     pub interface: Option<Origin>,
-    /// The link layer of the device's frames; `None` if only an open device can tell.
+    /// The link layer of the device's frames; `None` if it depends on the open device.
     pub link: Option<LinkKind>,
     /// Checks the part after the colon. The error text completes the sentence "device `…`".
     pub(crate) check_name: fn(&str) -> Result<(), &'static str>,
     /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
-    /// the device does not exist yet, or only an open device can tell.
+    /// the device does not exist yet, or if only an open device has an MTU.
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
     /// The directions that the device has, with the functions that open them.
     pub(crate) ends: Ends,

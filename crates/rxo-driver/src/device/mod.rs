@@ -45,9 +45,9 @@ pub(crate) use sink::Port;
 /// belongs to the thread that opened it.
 #[derive(Debug)]
 pub struct Device {
-    /// Receives the frames that arrive on the device.
+    /// The source, which receives the frames that arrive on the device.
     pub source: DeviceSource,
-    /// Sends frames by the device.
+    /// The sink, which sends frames through the device.
     pub sink: DeviceSink,
 }
 

@@ -45,7 +45,7 @@ impl DeviceName {
     }
 
     /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
-    /// the device does not exist yet, or only an open device can tell.
+    /// the device does not exist yet, or if only an open device has an MTU.
     ///
     /// # Errors
     /// If the device does not exist or is down; the message names the reason and the remedy.

@@ -86,7 +86,8 @@ impl DeviceSink {
             .or_else(|| self.watch.notice(port.label(), port.interface()?))
     }
 
-    /// Sends frames as [`FrameSink::transmit`] does. Compiled here, not in each crate that calls it.
+    /// Sends frames as [`FrameSink::transmit`] does. The function is compiled in this crate, not in each
+    /// crate that calls it.
     ///
     /// # Errors
     /// Returns the errors of [`FrameSink::transmit`].

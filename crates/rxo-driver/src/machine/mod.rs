@@ -1,8 +1,8 @@
 //! Machine: checks of the features that this machine has, and of its interfaces.
 //!
-//! Separate from [`custody`](crate::custody), which checks what a run would change. Contract: a check leaves
-//! nothing behind. If it needs an interface, it creates one that is invisible to other programs, and removes
-//! it.
+//! This module is separate from [`custody`](crate::custody), which checks what a run would change. Contract:
+//! a check leaves nothing behind. If it needs an interface, it creates one that is invisible to other
+//! programs, and removes it.
 
 mod nic;
 mod offers;

@@ -1,8 +1,8 @@
 //! Departures: the number of packets that have left an interface: sent, or dropped by the interface or by its
 //! queue.
 //!
-//! Separate because the system has these numbers in two places: in the interface's counters, and in those of
-//! its queueing discipline, which may drop a packet long after it has accepted it.
+//! This module is separate because the system has these numbers in two places: in the interface's counters,
+//! and in those of its queueing discipline, which may drop a packet long after it has accepted it.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -53,7 +53,8 @@ impl QueueDrops {
 }
 
 impl Departures {
-    /// Prepares to count for the interface with this index, in the namespace of this thread.
+    /// Prepares to count the packets that leave the interface with this index, in the namespace of this
+    /// thread.
     ///
     /// # Errors
     /// If the system has no descriptors left.

@@ -1,10 +1,10 @@
 //! Fanout: several sources on one interface, one per shard. Each receives the frames of its shard's
 //! connections.
 //!
-//! Separate because the sockets form a group, and the group's filter decides which socket gets a frame. The
-//! filter computes [`shard_of`](rxo_wire::shard_of()), so a host can predict the shard that receives the
-//! answers to a connection it opens. All frames that are not whole TCP packets go to the first source: ARP,
-//! ICMP, fragments, and packets with IPv6 extension headers.
+//! This module is separate because the sockets form a group, and the group's filter decides which socket gets
+//! a frame. The filter computes [`shard_of`](rxo_wire::shard_of()), so a host can predict the shard that
+//! receives the answers to a connection it opens. All frames that are not whole TCP packets go to the first
+//! source: ARP, ICMP, fragments, and packets with IPv6 extension headers.
 
 use std::ffi::c_int;
 use std::os::fd::AsFd;

@@ -1,8 +1,8 @@
 //! Batch of encoded packets: for each packet a `virtio_net_hdr` and a list of pieces to gather.
 //!
-//! Separate from submission so that every sink encodes in the same way. Contract: no payload is copied, and
-//! each packet has a header of its own. A [`Batch`] borrows the pieces for `'a`, and clears its pointers to
-//! them when it is dropped.
+//! This module is separate from submission so that every sink encodes in the same way. Contract: no payload
+//! is copied, and each packet has a header of its own. A [`Batch`] borrows the pieces for `'a`, and clears
+//! its pointers to them when it is dropped.
 #![allow(unsafe_code, reason = "pieces are handed to the kernel as pointers and lengths")]
 
 use std::marker::PhantomData;

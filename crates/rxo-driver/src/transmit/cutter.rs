@@ -1,8 +1,8 @@
 //! Cutter: segments the GSO frames that no device can segment, which are those of tunnels.
 //!
-//! Separate from the transmitter because it makes no decisions. Contract: only one batch of segments is in
-//! memory at a time, so memory does not grow with their number. It is allocated for the first such frame and
-//! then kept.
+//! This module is separate from the transmitter because it makes no decisions. Contract: only one batch of
+//! segments is in memory at a time, so memory does not grow with their number. It is allocated for the first
+//! such frame and then kept.
 
 use std::num::NonZeroU16;
 

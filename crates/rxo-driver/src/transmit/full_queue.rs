@@ -1,9 +1,9 @@
 //! Full queue: distinguishes a full queue behind a packet socket from a packet that the kernel refuses for
 //! another reason.
 //!
-//! Separate because the kernel reports both by the same error, ENOBUFS: the interface's queue is full, or an
-//! egress filter dropped the packet. Pure. Contract: a packet that would never pass is retried only until the
-//! bytes queued before it have left.
+//! This module is separate because the kernel reports both by the same error, ENOBUFS: the interface's queue
+//! is full, or an egress filter dropped the packet. The computation has no side effects. Contract: a packet
+//! that would never pass is retried only until the bytes queued before it have left.
 
 /// The state of the packet that was refused last and is being retried.
 #[derive(Debug, Default)]

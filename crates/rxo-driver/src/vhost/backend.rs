@@ -22,11 +22,11 @@ pub(crate) struct Backend {
     _watched: Watched,
     events: Rc<Events>,
     connection: Option<Connection>,
-    /// Set once the user has been told that the guest has started.
+    /// Set once the user has been notified that the guest has started.
     has_said_start: bool,
     /// `true` if front ends may be waiting that no event reports again.
     is_accept_due: bool,
-    /// The obstacles to accepting a front end that the user has been told of.
+    /// The obstacles to accepting a front end that were reported to the user.
     said_obstacles: Vec<Obstacle>,
     /// The MTU of source and sink, in bytes.
     mtu: u32,
@@ -38,7 +38,7 @@ pub(crate) struct Backend {
     invalid: u64,
 }
 
-/// An obstacle to accepting a front end. The user is told of each once.
+/// An obstacle to accepting a front end. Each is reported to the user once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Obstacle {
     /// Files of earlier front ends are still open, because closing them blocks.

@@ -1,7 +1,7 @@
 //! Moderator: decides when the guest is notified of packets: at once, or later for several packets together.
 //!
-//! Separate from the queue, so that it can be tested on virtual time. Like `rx-usecs` of a network card, the
-//! interval runs from the first packet without notification to the notification.
+//! This module is separate from the queue, so that it can be tested on virtual time. Like `rx-usecs` of a
+//! network card, the interval runs from the first packet without notification to the notification.
 //!
 //! Contract: sans-IO; the caller reads the clock. At most the interval passes from [`Moderator::record`]
 //! until [`Moderator::take_due`] returns `true`, if the owner calls that at [`Moderator::poll_at`].

@@ -9,9 +9,9 @@
 //! * [`Assembler`]: reconstructs messages from a stream. [`Channel`]: a socket with an assembler.
 //! * [`Session`]: the settings that a front end has sent, and the check of each further request.
 //!
-//! Separate from the devices so that a fuzzer and tests can use it without a socket. Contract: only
-//! [`Channel`] makes system calls; it accepts only descriptors of eventfds and of files in memory, and closes
-//! others where that cannot block this process. No bytes and no order of messages cause a panic.
+//! This module is separate from the devices so that a fuzzer and tests can use it without a socket. Contract:
+//! only [`Channel`] makes system calls; it accepts only descriptors of eventfds and of files in memory, and
+//! closes others where that cannot block this process. No bytes and no order of messages cause a panic.
 //! Source: the vhost-user specification of QEMU, `docs/interop/vhost-user.rst`.
 
 mod assembler;

@@ -15,7 +15,7 @@ pub enum Request<F = OwnedFd> {
     SetFeatures(u64),
     /// Makes this connection the owner of the device.
     SetOwner,
-    /// Ends the ownership. Deprecated; front ends send it at the end.
+    /// Ends the ownership of the device. Deprecated; front ends still send it before they disconnect.
     ResetOwner,
     /// Sets all memory regions, in place of the previous ones.
     SetMemTable(Vec<SharedRegion<F>>),

@@ -136,8 +136,8 @@ impl Frontend {
         if self.opening.is_none() && now >= self.next_attempt {
             self.next_attempt = now + BETWEEN_ATTEMPTS;
             if !self.discards.are_too_many() {
-                // The user was told when the connection ended; a failure here means that no back end listens
-                // yet.
+                // The user was notified when the connection ended; a failure here means that no back end
+                // listens yet.
                 self.opening = self.begin().ok();
             }
         }

@@ -11,7 +11,8 @@
 //! * [`Events`]: the descriptors to wait for: control socket and notifications.
 //! * [`mapping`]: shared memory of this process.
 //!
-//! Separate from the devices because the device side (`vhost`) and the driver side (`virtio`) both use it.
+//! This module is separate from the devices because the device side (`vhost`) and the driver side (`virtio`)
+//! both use it.
 
 mod accepts;
 mod buffers;

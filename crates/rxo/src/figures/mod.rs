@@ -2,7 +2,8 @@
 //!
 //! [`Readings`] are counters of a worker or of several guests' workers. [`Figures`] are computed from two of
 //! them: rates, ratios, losses, reasons. `HostFigures` and `ConnectionFigures` (feature `host`) describe a
-//! host with its own TCP, and one of its connections. Separate from the worker, which only counts.
+//! host with its own TCP, and one of its connections. This module is separate from the worker, which only
+//! counts.
 //!
 //! # Examples
 //! ```

@@ -1,4 +1,4 @@
-//! Alarm: the lines that tell the user about an invariant that does not hold.
+//! Alarm: the lines that notify the user of an invariant that does not hold.
 //!
 //! Separate so that its rate can be tested: one line for the first violation of each kind, and a further line
 //! only if there are more violations and [`REST`] has passed, so that a fault that repeats every second does

@@ -17,7 +17,7 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// Passes the lines that are due to `observe`, and the reading if it is due.
+    /// Passes due lines to `observe`, and also the reading if it is due.
     pub(super) fn report(
         &mut self,
         Report { reading: readings, is_due, nic_sink, host_sinks }: Report<'_, LiveSink, LiveSink>,

@@ -1,9 +1,9 @@
 //! Learning switch: decides by which ports a frame leaves.
 //!
 //! The switch is between a nic and several guests, before the engines: each guest has its own engine behind
-//! its port, so that one guest's polls do not affect another. Separate from the worker because it decides
-//! without input or output: the addresses of a frame and the time go in, ports come out. It learns source
-//! addresses and supports VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no spanning tree.
+//! its port, so that one guest's polls do not affect another. This module is separate from the worker because
+//! it decides without input or output: the addresses of a frame and the time go in, ports come out. It learns
+//! source addresses and supports VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no spanning tree.
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. The address table is bounded for each port: a port that

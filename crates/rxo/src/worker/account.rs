@@ -1,12 +1,13 @@
 //! Account: compares the frames that arrived at the nic's device with those received or counted as lost, and
 //! the packets written to it with those sent.
 //!
-//! Separate because the numbers cannot be read at one instant: frames that have arrived may still wait in the
-//! ring. So the count of arrivals is read first, and compared once the ring was found empty after that. Pure
-//! except for the devices. Contract: frames that arrive in between hide a loss, which a later comparison
-//! finds. A frame that a device has counted may wait invisibly in the kernel while the ring is empty; so a
-//! shortage counts as a loss only if several comparisons in a row find it. Packets that other programs send
-//! by the nic, and GSO frames that the system counts as segments, hide losses of sent packets.
+//! This module is separate because the numbers cannot be read at one instant: frames that have arrived may
+//! still wait in the ring. So the count of arrivals is read first, and compared once the ring was found empty
+//! after that. Apart from the devices, the computation has no side effects. Contract: frames that arrive in
+//! between hide a loss, which a later comparison finds. A frame that a device has counted may wait invisibly
+//! in the kernel while the ring is empty; so a shortage counts as a loss only if several comparisons in a row
+//! find it. Packets that other programs send by the nic, and GSO frames that the system counts as segments,
+//! hide losses of sent packets.
 
 use std::time::Duration;
 

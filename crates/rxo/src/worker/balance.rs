@@ -1,8 +1,9 @@
 //! Balance: checks that each frame that a worker received has left, was dropped for a reason, or is held.
 //!
-//! Separate from the counting, because it must find errors of the counting. Each stage of a worker has its
-//! own counters: frames that leave one stage must enter the next. Pure: compares two snapshots, each taken at
-//! one instant between two turns. Contract: with consistent counters it finds nothing, whatever the traffic.
+//! This module is separate from the counting, because it must find errors of the counting. Each stage of a
+//! worker has its own counters: frames that leave one stage must enter the next. The function compares two
+//! snapshots without side effects, each taken at one instant between two turns. Contract: with consistent
+//! counters it finds nothing, whatever the traffic.
 
 use rxo_coalesce::Counters;
 use rxo_device::SinkCounters;

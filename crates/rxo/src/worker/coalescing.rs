@@ -1,7 +1,8 @@
 //! Coalescing that switches itself off and on: a judge decides whether it pays.
 //!
-//! Separate from what it switches, because it is a decision over a time series. Pure: samples of intervals go
-//! in, and the decision whether to use the engine comes out.
+//! This module is separate from what it switches, because it is a decision over a time series. The
+//! computation has no side effects: samples of intervals go in, and the decision whether to use the engine
+//! comes out.
 //!
 //! The engine costs a fixed time per frame, and saves the cost of a delivery, here and in the host. So the
 //! criterion is frames per delivery. While the engine is off that cannot be measured: it is tried again (a

@@ -1,4 +1,5 @@
-//! Next: decides what a worker does between two turns. Pure, and tested as a table.
+//! Next: decides what a worker does between two turns. The function has no side effects, and is tested as a
+//! table.
 
 use std::time::Duration;
 
@@ -20,11 +21,11 @@ pub(super) struct Turn {
 /// The decision after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Have another turn at once.
+    /// Start another turn at once.
     Again,
-    /// Have a turn after this time, whatever arrives.
+    /// Start a turn after this time, even if frames arrive earlier.
     Pause(Duration),
-    /// Have a turn when frames arrive, and after this time at the latest.
+    /// Start a turn when frames arrive, and after this time at the latest.
     Wait(Duration),
 }
 

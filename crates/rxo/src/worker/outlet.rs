@@ -1,8 +1,8 @@
 //! Outlet: the sink of a direction, whether it accepts packets now, and when to try again.
 //!
-//! Separate because both directions have one, and neither may wait for its sink, because the other would wait
-//! too. A direction whose sink is blocked does not read its source. Frames then queue before the source, in
-//! the ring or in a queue of the system, which is bounded and counts its drops.
+//! This module is separate because each direction has an outlet. Neither direction may wait for its sink,
+//! because the other would wait too. A direction whose sink is blocked does not read its source. Frames then
+//! queue before the source, in the ring or in a queue of the system, which is bounded and counts its drops.
 
 use rxo_device::{DeviceError, FrameSink};
 

@@ -1,9 +1,9 @@
 //! Overload: decides which frames to drop when more arrive than can be processed (RFC 8289, CoDel).
 //!
-//! Pure: times go in, a verdict comes out. The criterion is how long a frame has waited in the ring, not how
-//! many wait with it. A burst may fill the ring for a moment, but a queue that does not become shorter than
-//! [`Overload::target`] within an [`Overload::interval`] only adds delay. Then single frames are dropped,
-//! oldest first and increasingly often, until the senders slow down.
+//! The computation has no side effects: times go in, a verdict comes out. The criterion is how long a frame
+//! has waited in the ring, not how many wait with it. A burst may fill the ring for a moment, but a queue
+//! that does not become shorter than [`Overload::target`] within an [`Overload::interval`] only adds delay.
+//! Then single frames are dropped, oldest first and increasingly often, until the senders slow down.
 //!
 //! RFC 8289 leaves open what to do about senders that do not slow down, or are too many: hundreds of
 //! connections outrun its square root. If the queue persists for another interval, all frames that have
@@ -64,7 +64,7 @@ struct Dropping {
     next_at: Instant,
     /// The number of drops in this phase, which sets its pace.
     count: u32,
-    /// The number with which the phase began.
+    /// The number of drops with which the phase began.
     first_count: u32,
 }
 
@@ -86,8 +86,8 @@ impl CoDel {
 
     /// Removes the frames to drop from `batch`, which was received at `now` and is in order of arrival.
     /// Returns their number. `is_all` means that no frame was left behind the batch: then there is no queue,
-    /// however late the worker is (RFC 8289, section 5.3). `work` tells for how much of the time the worker
-    /// ran. Costs one comparison while the oldest frame has not waited long.
+    /// however late the worker is (RFC 8289, section 5.3). `work` measures for how much of the time the
+    /// worker ran. Costs one comparison while the oldest frame has not waited long.
     pub(super) fn drop_from<B>(
         &mut self,
         batch: &mut Vec<Frame<B>>,

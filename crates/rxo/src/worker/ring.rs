@@ -1,6 +1,6 @@
 //! Ring of the nic: attributes its losses to the times in which the worker did not run.
 //!
-//! Separate because a worker has one, and so has the hub of several guests.
+//! This module is separate because a worker uses it, and so does the hub of several guests.
 
 use rxo_device::{FrameSource, SourceCounters};
 

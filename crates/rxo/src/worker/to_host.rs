@@ -12,7 +12,7 @@ use super::splitting::Splitting;
 use super::work_clock::WorkClock;
 use super::{Coalesce, WorkerConfig};
 
-/// The direction that coalesces.
+/// The direction to the host, in which frames are coalesced.
 pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) engine: Engine<S::Buffer>,
@@ -171,7 +171,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
     /// # Errors
     /// If the sink failed.
     pub(super) fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
-        // The host's ACKs for these deliveries are not forwarded any more, so the splitter is not told.
+        // The host's ACKs for these deliveries are not forwarded any more, so the splitter does not need
+        // them.
         let mut sent = Sent { sink: &mut self.outlet.sink, splitting: None, result: Ok(()) };
         self.engine.flush(now, |deliveries| sent.transmit(&deliveries));
         sent.result

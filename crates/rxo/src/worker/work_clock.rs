@@ -1,11 +1,12 @@
-//! Work clock: tells how long the worker has run since an instant.
+//! Work clock: measures how long the worker has run since an instant.
 //!
-//! Separate because it distinguishes overload from a core that other processes use. A frame is late in both
-//! cases, but only in overload was the worker running while the frame waited. The kernel's count of time on
-//! the run queue would not do: it omits a stopped process and a paused machine.
+//! This module is separate because it distinguishes overload from a core that other processes use. A frame is
+//! late in both cases, but only in overload was the worker running while the frame waited. The kernel's count
+//! of time on the run queue would not do: it omits a stopped process and a paused machine.
 //!
-//! Pure: times go in. Contract: the result is never more than the time that passed, and exceeds the time that
-//! the worker ran by at most [`SPACING`]. After construction it allocates nothing.
+//! The computation has no side effects, and gets times as arguments. Contract: the result is never more than
+//! the time that passed, and exceeds the time that the worker ran by at most [`SPACING`]. After construction
+//! it allocates nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Queue of frames for one guest.
 //!
-//! Bounded in frames and in copied bytes: a guest that does not read its frames loses them, and nobody else
-//! waits. While the guest is blocked, its frames are copied, because the nic's memory would otherwise be
-//! missing for frames of others.
+//! The queue is bounded in frames and in copied bytes: a guest that does not read its frames loses them, and
+//! nobody else waits. While the guest is blocked, its frames are copied, because the nic's memory would
+//! otherwise be missing for frames of others.
 
 use std::collections::VecDeque;
 
