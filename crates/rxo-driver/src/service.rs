@@ -19,7 +19,7 @@ pub struct Service {
 /// A state change of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The service works.
+    /// The service is ready for use.
     Ready,
     /// The service is ending.
     Stopping,

@@ -24,10 +24,10 @@ pub(super) struct Departures {
 /// configuration (RTNL), which other programs hold for seconds.
 #[derive(Debug)]
 enum Queue {
-    /// The thread is not started yet: the index of the interface, and the socket to use. A process starts no
-    /// second thread before it has given up its privileges.
+    /// The thread is not started yet. The values are the index of the interface, and the socket to use. A
+    /// process starts no second thread before it has given up its privileges.
     Unread(u32, Netlink),
-    /// The thread runs: the count that it read last, and when.
+    /// The thread runs. The value is the count that it read last, and the time of that reading.
     Read(Arc<Mutex<Option<(Instant, u64)>>>),
     /// The thread could not be started.
     Unknown,

@@ -43,7 +43,7 @@ pub(crate) struct Backend {
 enum Obstacle {
     /// Files of earlier front ends are still open, because closing them blocks.
     UnclosedFiles,
-    /// The system refuses to accept.
+    /// The system refuses to accept a connection.
     System,
 }
 

@@ -53,9 +53,9 @@ impl Slot {
         }
     }
 
-    /// Returns the range; `None` if there is no mapping, or another thread is changing the slot. The start of
-    /// one mapping with the end of the next would include the memory between them. A mapping that is being
-    /// accessed does not change.
+    /// Returns the range; `None` if there is no mapping, or another thread is changing the slot. A range from
+    /// the start of one mapping to the end of the next would include the memory between them. A mapping that
+    /// is being accessed does not change.
     fn range(&self) -> Option<Range<usize>> {
         let changes = self.changes.load(Ordering::Acquire);
         let end = self.end.load(Ordering::Acquire);

@@ -269,7 +269,7 @@ pub struct RunningHost {
     thread: Option<JoinHandle<Outcome>>,
 }
 
-/// The host thread's side: the stop flag, its desk, and the channel that reports the start.
+/// The values that the host's thread gets: the stop flag, its desk, and the channel that reports the start.
 struct Orders {
     stop: Arc<AtomicBool>,
     desk: Desk<Question>,

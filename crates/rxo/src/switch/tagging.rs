@@ -45,7 +45,7 @@ impl Switch {
 }
 
 impl Tagging {
-    /// Copies `frame`, with the tag that it leaves with.
+    /// Copies `frame`, with the tag with which it leaves the switch.
     pub(crate) fn copy<B: AsRef<[u8]>>(self, frame: &Frame<B>) -> Frame<Vec<u8>> {
         let (bytes, vlan) = (frame.bytes(), self.tag);
         if !self.strips {

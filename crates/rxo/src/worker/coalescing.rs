@@ -132,8 +132,8 @@ pub(super) struct Judge {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// On. Counts the intervals in a row in which coalescing did not pay (`poor`), and in which it did
-    /// (`good`).
+    /// The engine is on. Counts the intervals in a row in which coalescing did not pay (`poor`), and in which
+    /// it did (`good`).
     On { poor: u32, good: u32 },
     /// Off since this instant.
     Off { since: Instant },

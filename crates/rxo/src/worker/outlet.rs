@@ -44,7 +44,7 @@ impl<K: FrameSink> Outlet<K> {
         self.sink.is_blocked()
     }
 
-    /// Accounts for `given` frames that were passed to the sink.
+    /// Returns the account of `given` frames that were passed to the sink.
     pub(super) fn stage(&self, given: u64) -> Stage {
         Stage::of_sink(given, &self.sink.counters(), self.sink.kept_frames())
     }

@@ -196,8 +196,8 @@ where
         &mut self.times
     }
 
-    /// Receives a batch from the nic, and gives every guest a turn. If one fails, the others still have
-    /// theirs.
+    /// Receives a batch from the nic, and processes the packets of every guest. If one guest's device fails,
+    /// the others are still served.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
