@@ -57,7 +57,7 @@ unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
     // SAFETY: `CMSG_FIRSTHDR` and `CMSG_NXTHDR` return null or a whole header in that memory.
     while let Some(one) = unsafe { header.as_ref() } {
         if (one.cmsg_level, one.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-            // SAFETY: takes a number only.
+            // SAFETY: the call takes only a number.
             let before = unsafe { libc::CMSG_LEN(0) } as usize;
             // The integer type of the length depends on the C library.
             let length: usize = one.cmsg_len as _;
@@ -67,7 +67,7 @@ unsafe fn take_descriptors(message: &libc::msghdr) -> Vec<OwnedFd> {
             for n in 0..count {
                 // SAFETY: `cmsg_len` says that the data has `count` descriptors, aligned or not.
                 let fd = unsafe { data.cast::<RawFd>().add(n).read_unaligned() };
-                // SAFETY: the kernel made the descriptor for this process, and nobody else has it.
+                // SAFETY: the kernel made the descriptor for this process, and it has no other owner.
                 taken.push(unsafe { OwnedFd::from_raw_fd(fd) });
             }
         }
@@ -93,9 +93,9 @@ pub(crate) fn send(
         return Err(io::ErrorKind::InvalidInput.into());
     } else {
         let file_bytes = size_of_val(files) as u32;
-        // SAFETY: takes a number only.
+        // SAFETY: the call takes only a number.
         message.msg_controllen = unsafe { libc::CMSG_SPACE(file_bytes) } as _;
-        // SAFETY: the control memory is live and has room for a header and the descriptors.
+        // SAFETY: the control memory is live and has space for a header and the descriptors.
         unsafe { put_descriptors(&message, files) };
     }
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
@@ -115,21 +115,21 @@ pub(crate) fn send(
 /// The control memory of `message` must be live, writable, aligned for a header, and large enough.
 unsafe fn put_descriptors(message: &libc::msghdr, files: &[BorrowedFd<'_>]) {
     let bytes = size_of_val(files) as u32;
-    // SAFETY: the caller promises room for one header, so this is not null.
+    // SAFETY: the caller promises space for one header, so this is not null.
     let header = unsafe { &mut *libc::CMSG_FIRSTHDR(message) };
     (header.cmsg_level, header.cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
-    // SAFETY: takes a number only.
+    // SAFETY: the call takes only a number.
     header.cmsg_len = unsafe { libc::CMSG_LEN(bytes) } as _;
     // SAFETY: the data follows the header.
     let data = unsafe { libc::CMSG_DATA(header) };
     for (n, file) in files.iter().enumerate() {
-        // SAFETY: the caller promises room for all descriptors.
+        // SAFETY: the caller promises space for all descriptors.
         unsafe { data.cast::<RawFd>().add(n).write_unaligned(file.as_raw_fd()) };
     }
 }
 
 fn message_of(piece: &mut libc::iovec, control: &mut [u64; CONTROL_WORDS]) -> libc::msghdr {
-    // SAFETY: a structure of integers and pointers, for which zeros are valid.
+    // SAFETY: the structure has only integers and pointers, for which zeros are valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     (message.msg_iov, message.msg_iovlen) = (piece, 1);
     (message.msg_control, message.msg_controllen) =

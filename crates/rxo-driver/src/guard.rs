@@ -74,7 +74,7 @@ pub enum Detached {
 /// Returns the errors of [`split`].
 pub fn detach(name: &str) -> io::Result<Detached> {
     let (here, there) = UnixStream::pair()?;
-    // SAFETY: takes nothing.
+    // SAFETY: the call has no arguments.
     let number = unsafe { libc::getpid() };
     let starter = Process::of(number).map(|process| (process, number.unsigned_abs()));
     let child = fork()?;
@@ -82,10 +82,10 @@ pub fn detach(name: &str) -> io::Result<Detached> {
         return Ok(Detached::Here { channel: here, child: Child(child) });
     }
     drop(here);
-    // SAFETY: takes nothing. It fails only for the leader of a group, which a new process is not.
+    // SAFETY: the call has no arguments. It fails only for the leader of a group, which a new process is not.
     unsafe { libc::setsid() };
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-        // SAFETY: ignores a signal; there is no handler whose safety would matter.
+        // SAFETY: the call ignores a signal; there is no handler whose safety would matter.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     protect();
@@ -111,7 +111,8 @@ fn fork() -> io::Result<pid_t> {
     if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
         return Err(io::Error::other("a process with several threads cannot be split"));
     }
-    // SAFETY: fork takes nothing; with one thread nothing is left half done in the new process.
+    // SAFETY: `fork` has no arguments; the process has one thread, so no other thread leaves work half done
+    // in the new process.
     match unsafe { libc::fork() } {
         process if process >= 0 => Ok(process),
         _ => Err(io::Error::last_os_error()),
@@ -157,10 +158,10 @@ pub struct Process(OwnedFd);
 impl Process {
     /// Opens a handle on the process that has this number now. `None` if there is none, or before Linux 5.3.
     fn of(process: pid_t) -> Option<Self> {
-        // SAFETY: takes numbers only.
+        // SAFETY: the call takes only numbers.
         let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
         let file = i32::try_from(file).ok().filter(|&file| file >= 0)?;
-        // SAFETY: the kernel has just made the descriptor, and nobody else has it.
+        // SAFETY: the kernel has just made the descriptor, and it has no other owner.
         Some(Self(unsafe { OwnedFd::from_raw_fd(file) }))
     }
 
@@ -189,8 +190,8 @@ impl From<OwnedFd> for Process {
 impl Worker {
     /// Kills the worker process.
     pub fn kill(&self) {
-        // SAFETY: kill takes numbers only. The process was not waited for, so that its number is
-        // still its own.
+        // SAFETY: `kill` takes only numbers. The process was not waited for, so that its number is still its
+        // own.
         unsafe { libc::kill(self.process, libc::SIGKILL) };
     }
 

@@ -12,7 +12,7 @@ use std::fs;
 /// nothing if the C library is not glibc.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes a number, and glibc locks each heap while it looks at it.
+    // SAFETY: the call takes a number, and glibc locks each heap while it reads it.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -66,8 +66,8 @@ impl Heaps {
         if found.is_null() {
             return Self::default();
         }
-        // SAFETY: the C library's function of this name has this type, takes nothing and returns numbers, and locks each
-        // heap while it looks at it.
+        // SAFETY: the C library's function of this name has this type, has no arguments, returns numbers, and
+        // locks each heap while it reads it.
         let info = unsafe { std::mem::transmute::<*mut libc::c_void, MallInfo2>(found)() };
         Self { used_bytes: info.uordblks as u64, free_bytes: info.fordblks as u64 }
     }

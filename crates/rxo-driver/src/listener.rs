@@ -329,7 +329,7 @@ mod tests {
 
     #[allow(unsafe_code, reason = "the standard library sets no length of the queue")]
     fn shorten_queue(listener: &UnixListener) {
-        // SAFETY: takes numbers only.
+        // SAFETY: the call takes only numbers.
         assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 1) }, 0);
     }
 

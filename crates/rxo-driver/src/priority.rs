@@ -31,11 +31,12 @@ const RESET_ON_FORK: u64 = 1;
 /// begin at 0 if the value is negative. A thread with a real-time policy is left unchanged.
 ///
 /// # Errors
-/// If the system refuses: a value below the thread's own needs `CAP_SYS_NICE`, or a limit (`RLIMIT_NICE`) that allows it.
+/// If the system refuses: a value below the thread's own needs `CAP_SYS_NICE`, or a limit (`RLIMIT_NICE`)
+/// that allows it.
 pub fn set_nice(nice: i8) -> io::Result<()> {
     // Raw system calls: musl has no function for either, and systemd's `RestrictRealtime=` mistakes the flag
     // of `sched_setscheduler` for a real-time policy.
-    // SAFETY: takes an integer only.
+    // SAFETY: the call takes only an integer.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
     if policy != c_long::from(SCHED_OTHER) {
         return Ok(());

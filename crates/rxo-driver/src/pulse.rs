@@ -40,12 +40,13 @@ impl Pulse {
     pub fn new() -> io::Result<Self> {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping of one page, at a place that the kernel chooses.
+        // SAFETY: the call creates a mapping of one page, at an address that the kernel chooses.
         let page = unsafe { libc::mmap(null_mut(), size_of::<Page>(), access, kind, -1, 0) };
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the page is zeroed, aligned, never unmapped, and only read and written by atomic operations.
+        // SAFETY: the page is zeroed, aligned, never unmapped, and only read and written by atomic
+        // operations.
         Ok(Self(unsafe { &*page.cast::<Page>() }))
     }
 

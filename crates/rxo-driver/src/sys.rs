@@ -25,24 +25,24 @@ pub(crate) unsafe trait Plain: Copy {
     }
 }
 
-// SAFETY: an integer.
+// SAFETY: the structure has only an integer.
 unsafe impl Plain for c_int {}
-// SAFETY: integers only.
+// SAFETY: the structure has only integers.
 unsafe impl Plain for libc::sockaddr_ll {}
-// SAFETY: integers only.
+// SAFETY: the structure has only integers.
 unsafe impl Plain for libc::sockaddr_un {}
-// SAFETY: integers only.
+// SAFETY: the structure has only integers.
 unsafe impl Plain for libc::packet_mreq {}
-// SAFETY: integers only.
+// SAFETY: the structure has only integers.
 unsafe impl Plain for libc::ip_mreqn {}
-// SAFETY: integers only.
+// SAFETY: the structure has only integers.
 unsafe impl Plain for libc::ipv6_mreq {}
-// SAFETY: integers only.
+// SAFETY: the structure has only integers.
 unsafe impl Plain for libc::tpacket_req {}
-// SAFETY: integers only.
+// SAFETY: the structure has only integers.
 unsafe impl Plain for libc::tpacket_stats {}
-// SAFETY: a name in bytes and a union of integers, addresses and one pointer that only the kernel
-// follows.
+// SAFETY: the structure has a name in bytes and a union of integers, addresses and one pointer that only the
+// kernel follows.
 unsafe impl Plain for ifreq {}
 
 /// Converts a result of a C function: a negative value means the system's last error.
@@ -53,15 +53,15 @@ pub(crate) fn check(result: c_int) -> io::Result<c_int> {
 /// Opens a socket, non-blocking and closed on exec.
 pub(crate) fn socket(domain: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: takes integers only.
+    // SAFETY: the call takes only integers.
     let fd = check(unsafe { libc::socket(domain, kind, protocol) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Moves this thread to a new network namespace, which ends with the thread.
 pub(crate) fn own_network() -> io::Result<()> {
-    // SAFETY: takes an integer only.
+    // SAFETY: the call takes only an integer.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
     Ok(())
 }
@@ -87,7 +87,7 @@ fn may_write(folder: &Path) -> io::Result<()> {
 
 /// Returns the size of a memory page, in bytes.
 pub(crate) fn page_bytes() -> u32 {
-    // SAFETY: takes an integer only.
+    // SAFETY: the call takes only an integer.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u32::try_from(bytes).ok().filter(|bytes| *bytes >= SMALLEST_PAGE).unwrap_or(SMALLEST_PAGE)
 }
@@ -118,7 +118,7 @@ pub(crate) fn listen_unix(fd: BorrowedFd<'_>, path: &Path, waiting: c_int) -> io
     let bytes = size_of::<libc::sockaddr_un>() as socklen_t;
     // SAFETY: the address is a live structure of the length given.
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), bytes) })?;
-    // SAFETY: takes integers only.
+    // SAFETY: the call takes only integers.
     check(unsafe { libc::listen(fd.as_raw_fd(), waiting) })?;
     Ok(())
 }
@@ -235,8 +235,8 @@ pub(crate) unsafe fn send_messages(
     flags: c_int,
 ) -> io::Result<usize> {
     let flags = flags | libc::MSG_DONTWAIT;
-    // SAFETY: the headers are live, and the caller promises what they point to. The kernel's layout is that of the C
-    // library, whose padding callers leave zero.
+    // SAFETY: the headers are live, and the caller promises what they point to. The kernel's layout is that
+    // of the C library, whose padding callers leave zero.
     let sent = unsafe {
         let (fd, count) = (socket.as_raw_fd(), headers.len());
         libc::syscall(libc::SYS_sendmmsg, fd, headers.as_mut_ptr(), count, flags)

@@ -144,7 +144,7 @@ pub fn pause(time: Duration) {
 /// Makes this thread's short waits end on time: otherwise the kernel adds up to 50 µs, half of a 100 µs
 /// pause.
 pub fn use_precise_timers() {
-    // SAFETY: takes numbers only. A refusal leaves waits less precise, nothing else.
+    // SAFETY: the call takes only numbers. A refusal leaves waits less precise, nothing else.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
 }
 

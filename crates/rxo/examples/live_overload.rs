@@ -1,8 +1,9 @@
 //! Measures latency under overload: many connections send more than the worker's core can process, and a ping
 //! takes the same path. Rounds with the drops of RFC 8289 alternate with rounds without them.
 //!
-//! `cargo run --release -p rxo --example live_overload [ROUNDS] [CONNECTIONS] [POLICY]`. The senders run on core 0,
-//! the worker and the receivers behind a TAP on core 1, in private networks. Compare the rows of one run.
+//! `cargo run --release -p rxo --example live_overload [ROUNDS] [CONNECTIONS] [POLICY]`. The senders run on
+//! core 0, the worker and the receivers behind a TAP on core 1, in private networks. Compare the rows of one
+//! run.
 
 mod common;
 

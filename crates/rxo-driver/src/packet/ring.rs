@@ -49,7 +49,7 @@ impl RingMap {
         let (slots, slot_bytes) = (request.tp_frame_nr, request.tp_frame_size);
         let bytes = slots as usize * slot_bytes as usize;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping where the kernel likes; nothing existing is touched.
+        // SAFETY: the call creates a mapping at an address that the kernel chooses; existing mappings stay.
         let memory = unsafe {
             let fd = socket.as_raw_fd();
             libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, fd, 0)
@@ -86,8 +86,8 @@ impl RingMap {
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the slot begins with this structure, and since its status says that it is ours
-        // the kernel does not write to it.
+        // SAFETY: the slot begins with this structure, and since its status shows that it belongs to this
+        // process the kernel does not write to it.
         let header = unsafe { self.start(slot).cast::<tpacket2_hdr>().read() };
         Some(Slot { map: self, slot, status, header })
     }
@@ -167,8 +167,8 @@ impl Slot<'_> {
             return &[];
         }
         let (bytes, len) = (self.at(usize::from(self.header.tp_mac)), self.header.tp_snaplen);
-        // SAFETY: the bytes of a whole frame lie in the slot, which is ours until it is lent or given back, and both
-        // take it.
+        // SAFETY: the bytes of a whole frame lie in the slot, which is ours until it is lent or given back,
+        // and both take it.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) }
     }
 
@@ -221,14 +221,15 @@ impl Slot<'_> {
     #[inline]
     pub(crate) fn packet_type(&self) -> u8 {
         let at = size_of::<tpacket2_hdr>() + offset_of!(sockaddr_ll, sll_pkttype);
-        // SAFETY: a byte of the address that follows the slot's header.
+        // SAFETY: the address is within the slot: a byte of the link-layer address that follows the slot's
+        // header.
         unsafe { self.at(at).read() }
     }
 
     #[inline]
     fn at(&self, offset: usize) -> NonNull<u8> {
         let offset = offset.min(self.map.slot_bytes as usize - VNET_HEADER_BYTES);
-        // SAFETY: kept within the slot by the line above, with ten bytes to read.
+        // SAFETY: the address is kept within the slot by the line above, with ten bytes to read.
         unsafe { self.map.start(self.slot).add(offset) }
     }
 }
@@ -245,7 +246,7 @@ pub(crate) struct SlotBuf {
 // SAFETY: its slot is its own until it is given back, which is an atomic store (release) that any
 // thread may do.
 unsafe impl Send for SlotBuf {}
-// SAFETY: shared, it is only read.
+// SAFETY: through a shared reference, the buffer is only read.
 unsafe impl Sync for SlotBuf {}
 
 impl SlotBuf {
@@ -315,7 +316,7 @@ impl RingMap {
         let bytes = slots as usize * slot_bytes as usize;
         let (access, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping where the kernel likes; nothing existing is touched.
+        // SAFETY: the call creates a mapping at an address that the kernel chooses; existing mappings stay.
         let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
         assert_ne!(memory, libc::MAP_FAILED);
         let memory = NonNull::new(memory.cast()).expect("a mapping");
@@ -349,7 +350,8 @@ impl RingMap {
         let bytes = [&vnet.to_bytes()[..], frame].concat();
         assert!(MAC + frame.len() <= self.slot_bytes as usize);
         let start = self.start(slot);
-        // SAFETY: both lie within the slot, which nobody else knows before its status is set.
+        // SAFETY: header and frame lie within the slot, which no other code accesses before its status is
+        // set.
         unsafe {
             start.cast::<tpacket2_hdr>().write(header);
             let to = start.add(MAC - VNET_HEADER_BYTES).as_ptr();

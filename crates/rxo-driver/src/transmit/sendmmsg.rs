@@ -82,7 +82,7 @@ fn is_no_buffers(error: &io::Error) -> bool {
 
 fn header(batch: &Sealed<'_, '_>, n: usize) -> mmsghdr {
     let pieces = batch.pieces(n);
-    // SAFETY: integers and pointers, for which zeros are values.
+    // SAFETY: the structure has only integers and pointers, for which zeros are values.
     let mut header: mmsghdr = unsafe { std::mem::zeroed() };
     header.msg_hdr.msg_iov = ptr::from_ref(pieces).cast_mut().cast();
     header.msg_hdr.msg_iovlen = pieces.len() as _;

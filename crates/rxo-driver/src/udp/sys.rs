@@ -19,11 +19,12 @@ pub(super) const MOST_MESSAGES: usize = 32;
 /// Space for one control message that contains a number, with the alignment of a control message.
 type Control = [u64; 4];
 
-// SAFETY: integers and bytes.
+// SAFETY: the structure has only integers and bytes.
 unsafe impl Plain for sockaddr_storage {}
-// SAFETY: integers and pointers, for which zeros are values; only the calls below follow them.
+// SAFETY: the structure has only integers and pointers, for which zeros are values; only the calls below
+// follow the pointers.
 unsafe impl Plain for mmsghdr {}
-// SAFETY: an integer and a pointer, likewise.
+// SAFETY: the structure has only an integer and a pointer.
 unsafe impl Plain for iovec {}
 
 /// A received message.
@@ -152,7 +153,7 @@ pub(super) fn send(
 
 /// Writes the control message that makes the message a train. Returns its length in bytes.
 fn set_datagram_bytes(control: &mut Control, bytes: usize) -> usize {
-    // SAFETY: the control is aligned for a header and has room for it and for a number behind it.
+    // SAFETY: the control is aligned for a header and has space for it and for a number behind it.
     unsafe {
         let header: *mut libc::cmsghdr = (&raw mut *control).cast();
         (*header).cmsg_level = libc::SOL_UDP;
@@ -185,7 +186,7 @@ fn datagram_bytes(message: &libc::msghdr) -> Option<usize> {
 fn address(name: &sockaddr_storage) -> Option<SocketAddr> {
     let name = ptr::from_ref(name);
     match c_int::from(
-        // SAFETY: a live structure whose family every kind of address has at its start.
+        // SAFETY: the pointer is to a live structure whose family every kind of address has at its start.
         unsafe { (*name).ss_family },
     ) {
         libc::AF_INET => {
@@ -212,7 +213,7 @@ fn set_address(name: &mut sockaddr_storage, to: SocketAddr, is_ipv6: bool) -> us
     let name = ptr::from_mut(name);
     match to {
         SocketAddr::V4(v4) if !is_ipv6 => {
-            // SAFETY: integers, for which zeros are values.
+            // SAFETY: the structure has only integers, for which zeros are values.
             let mut address: sockaddr_in = unsafe { mem::zeroed() };
             address.sin_family = libc::AF_INET as _;
             address.sin_port = v4.port().to_be();
@@ -226,7 +227,7 @@ fn set_address(name: &mut sockaddr_storage, to: SocketAddr, is_ipv6: bool) -> us
                 SocketAddr::V4(v4) => SocketAddrV6::new(v4.ip().to_ipv6_mapped(), v4.port(), 0, 0),
                 SocketAddr::V6(v6) => v6,
             };
-            // SAFETY: integers, for which zeros are values.
+            // SAFETY: the structure has only integers, for which zeros are values.
             let mut address: sockaddr_in6 = unsafe { mem::zeroed() };
             address.sin6_family = libc::AF_INET6 as _;
             address.sin6_port = v6.port().to_be();

@@ -22,7 +22,7 @@ pub(super) fn is_harmless(file: BorrowedFd<'_>) -> bool {
 /// Returns `true` for a file in memory: a memfd, or a file on tmpfs or hugetlbfs. Only these have seals, even
 /// if none can be added.
 fn is_memory(file: BorrowedFd<'_>) -> bool {
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes only numbers.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) >= 0 }
 }
 

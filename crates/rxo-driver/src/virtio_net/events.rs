@@ -51,9 +51,9 @@ const MOST_EVENTS: usize = 16;
 
 impl Events {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: takes a number only.
+        // SAFETY: the call takes only a number.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self { epoll: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
@@ -102,7 +102,7 @@ impl Drop for Watched {
         let (epoll, fd) = (self.events.epoll.as_raw_fd(), self.file.as_raw_fd());
         // Closing the descriptor alone would not end the watch, because the other side has the same file
         // open.
-        // SAFETY: takes numbers, and for this operation a null event.
+        // SAFETY: the call takes numbers, and for this operation a null event.
         unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
     }
 }
@@ -126,7 +126,7 @@ impl Notifier {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a descriptor is no eventfd"));
         }
         let file = file.try_clone_to_owned()?;
-        // SAFETY: takes numbers only.
+        // SAFETY: the call takes only numbers.
         let flags = check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })?;
         Ok(Self { may_block: flags & libc::O_NONBLOCK == 0, file: file.into() })
     }
@@ -134,9 +134,9 @@ impl Notifier {
     /// Creates a new, non-blocking eventfd.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
-        // SAFETY: takes numbers only.
+        // SAFETY: the call takes only numbers.
         let fd = check(unsafe { libc::eventfd(0, flags) })?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self { file: unsafe { OwnedFd::from_raw_fd(fd) }.into(), may_block: false })
     }
 
@@ -153,7 +153,7 @@ impl Notifier {
     fn has_room(&self) -> bool {
         let mut polled =
             libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-        // SAFETY: one live structure; the call does not wait.
+        // SAFETY: the argument is one live structure; the call does not wait.
         unsafe { libc::poll(&raw mut polled, 1, 0) == 1 }
     }
 }
@@ -216,14 +216,14 @@ mod tests {
     #[test]
     fn a_full_counter_never_blocks_whatever_its_flags() {
         for flags in [0, libc::EFD_NONBLOCK] {
-            // SAFETY: takes numbers only.
+            // SAFETY: the call takes only numbers.
             let fd = check(unsafe { libc::eventfd(0, flags) }).unwrap();
-            // SAFETY: the descriptor is new and nobody else's.
+            // SAFETY: the descriptor is new and has no other owner.
             let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
             let notifier = Notifier::to(file.as_fd()).unwrap();
             file.write_all(&(u64::MAX - 1).to_ne_bytes()).unwrap();
             notifier.notify();
-            // SAFETY: takes numbers only.
+            // SAFETY: the call takes only numbers.
             let now = check(unsafe { libc::fcntl(fd, libc::F_GETFL) }).unwrap();
             assert_eq!(now & libc::O_NONBLOCK, flags & libc::O_NONBLOCK, "left as it was");
         }

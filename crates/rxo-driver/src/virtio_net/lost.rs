@@ -136,9 +136,9 @@ fn handle() -> io::Result<()> {
 }
 
 fn install() -> io::Result<()> {
-    // SAFETY: a structure of integers and pointers, for which zeros are valid.
+    // SAFETY: the structure has only integers and pointers, for which zeros are valid.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only asks; the structure is live.
+    // SAFETY: the call only reads the signal action; the structure is live.
     check(unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut before) })?;
     BEFORE.store(Box::into_raw(Box::new(before)), Ordering::Release);
     act()
@@ -146,7 +146,7 @@ fn install() -> io::Result<()> {
 
 /// Makes this module's handler the action for SIGBUS. Async-signal-safe.
 fn act() -> io::Result<()> {
-    // SAFETY: a structure of integers and pointers, for which zeros are valid.
+    // SAFETY: the structure has only integers and pointers, for which zeros are valid.
     let mut own: libc::sigaction = unsafe { std::mem::zeroed() };
     own.sa_sigaction = on_bus_error as *const () as usize;
     own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
@@ -192,7 +192,7 @@ fn put_zeros(start: usize, bytes: usize) -> bool {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let start = ptr::with_exposed_provenance_mut(start);
-    // SAFETY: whoever guarded the mapping has promised that it may be replaced.
+    // SAFETY: the caller that guarded the mapping has promised that it may be replaced.
     let mapped = unsafe { libc::mmap(start, bytes, access, flags, -1, 0) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -216,7 +216,7 @@ unsafe fn pass_on(
     match before.sa_sigaction {
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: both take numbers only. The signal is blocked until the handler returns.
+            // SAFETY: both calls take only numbers. The signal is blocked until the handler returns.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 if is_sent {
@@ -286,11 +286,11 @@ mod tests {
         let start = NonNull::new(memory.as_mut_ptr()).unwrap();
         // SAFETY: no access to this memory raises the signal, so that nothing is replaced.
         let _guard = unsafe { Guard::new(start, memory.len()) }.unwrap();
-        // SAFETY: takes a number only; the handler that was there before is Rust's, which returns.
+        // SAFETY: the call takes only a number; the handler that was there before is Rust's, which returns.
         unsafe { libc::raise(libc::SIGBUS) };
-        // SAFETY: a structure of integers and pointers, for which zeros are valid.
+        // SAFETY: the structure has only integers and pointers, for which zeros are valid.
         let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: only asks; the structure is live.
+        // SAFETY: the call only reads the signal action; the structure is live.
         unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut now) };
         assert_eq!(now.sa_sigaction, on_bus_error as *const () as usize);
     }

@@ -31,7 +31,7 @@ pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss
     })?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let (shared, fd) = (libc::MAP_SHARED | libc::MAP_NORESERVE, file.as_raw_fd());
-    // SAFETY: a new mapping at an address that the kernel chooses.
+    // SAFETY: the call creates a mapping at an address that the kernel chooses.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, shared, fd, 0) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -39,7 +39,7 @@ pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
     let bytes = mapped_bytes(&file, length);
     let mut owner = Box::new(Mapped { start, bytes, guard: None });
-    // SAFETY: a new mapping, which only `Mapping` accesses.
+    // SAFETY: the call creates a mapping, which only `Mapping` accesses.
     let guard = owner.guard.insert(unsafe { Guard::new(start, bytes) }?);
     let loss = guard.loss();
     // SAFETY: the memory stays mapped until `owner` is dropped; nothing else of this process has its
@@ -72,7 +72,7 @@ pub(crate) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string.
     let fd = check(unsafe { libc::memfd_create(c"rxo-virtio".as_ptr(), flags) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     file.set_len(bytes)?;
     seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
@@ -81,7 +81,7 @@ pub(crate) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
 
 /// Adds seals to a file; does nothing if it cannot be sealed.
 fn seal(file: &File, seals: libc::c_int) {
-    // SAFETY: takes numbers only.
+    // SAFETY: the call takes only numbers.
     unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_ADD_SEALS, seals) };
 }
 
@@ -95,12 +95,12 @@ struct Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         self.guard = None;
-        // SAFETY: mapped with this length, and the only user of the address is being dropped.
+        // SAFETY: the memory was mapped with this length, and the only user of the address is being dropped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-// SAFETY: owns its mapping; the pointer is only used to unmap it.
+// SAFETY: the value owns its mapping; the pointer is only used to unmap it.
 unsafe impl Send for Mapped {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Mapped {}
@@ -110,7 +110,7 @@ unsafe impl Sync for Mapped {}
 pub(crate) fn unsealed_file(bytes: u64) -> OwnedFd {
     // SAFETY: the name is a C string.
     let fd = check(unsafe { libc::memfd_create(c"test".as_ptr(), 0) }).unwrap();
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     file.set_len(bytes).unwrap();
     file.into()
@@ -166,7 +166,7 @@ mod tests {
         let flags = libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a C string.
         let fd = check(unsafe { libc::memfd_create(c"test".as_ptr(), flags) }).unwrap();
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         file.set_len(8_192).unwrap();
         let _mapping = map(file.as_fd(), 8_192).unwrap();

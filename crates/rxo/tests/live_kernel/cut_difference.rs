@@ -19,7 +19,8 @@ pub(crate) enum Difference {
     /// The kernel refuses a header whose length of headers is longer than the frame, or shorter than an
     /// Ethernet header; rxo does not use that length.
     HeaderLength,
-    /// rxo refuses to segment packets with extension headers that cover the whole packet or name other addresses.
+    /// rxo refuses to segment packets with extension headers that cover the whole packet or name other
+    /// addresses.
     OddExtensions,
     /// rxo does not fragment datagrams (`GSO_UDP`); the kernel does.
     Fragmentation,

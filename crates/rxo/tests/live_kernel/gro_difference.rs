@@ -23,7 +23,8 @@ pub(crate) enum Difference {
     Padding,
     /// A kernel without 802.1Q coalesces no frames with VLAN tags; rxo does.
     Tags,
-    /// rxo does not coalesce datagrams to ports of tunnels; the kernel asks its sockets whether they are tunnels.
+    /// rxo does not coalesce datagrams to ports of tunnels; the kernel asks its sockets whether they are
+    /// tunnels.
     TunnelPort,
     /// rxo does not merge a frame whose checksum is partial with one whose checksum is complete; the kernel
     /// does.

@@ -66,7 +66,8 @@ where
     /// from 0, has port `n + 1`. Every guest's worker gets the same configuration.
     ///
     /// # Errors
-    /// Returns the errors of [`Worker::new`], and an error if the switch does not have one port for each device.
+    /// Returns the errors of [`Worker::new`], and an error if the switch does not have one port for each
+    /// device.
     ///
     /// # Examples
     /// ```
