@@ -1,4 +1,4 @@
-//! Isolation: keeps the kernel's own stack off an interface.
+//! Isolation: prevents the kernel's own stack from receiving the frames of an interface.
 //!
 //! A host accepts a packet for one of its addresses on any interface (the weak host model of RFC 1122,
 //! section 3.3.4.2). If the frames of an interface also reach the host through a TAP, the host would receive

@@ -13,7 +13,7 @@ use crate::handover::Change;
 /// An action that the run must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// An interface of the run was renamed: keep the kernel off it under the new name.
+    /// An interface of the run was renamed: isolate it from the kernel under the new name.
     Names,
     /// Set the TAP's carrier to this state.
     Carrier(bool),

@@ -37,7 +37,8 @@ pub(super) struct Held {
     mentions: Vec<Mention>,
     /// `true` if a TAP takes the interface over.
     takes_over: bool,
-    /// `true` if GRO was on. Left on, the kernel would coalesce by its own rules before rxo sees a frame.
+    /// `true` if GRO was on. The run switches it off, because the kernel would coalesce by its own rules
+    /// before rxo sees a frame.
     has_gro: bool,
     /// Set once the TAP has been switched on in place of the interface. Before that, the TAP's settings say
     /// nothing about what the user wants.

@@ -1,7 +1,9 @@
-//! Interfaces in other network namespaces that are built on one of ours, such as the macvlan of a container.
+//! Interfaces in other network namespaces that are built on one of this namespace, such as the macvlan of a
+//! container.
 //!
-//! The list of our own interfaces does not contain them. The kernel lists another namespace's interfaces to
-//! us only if that namespace has an id here, so each namespace that can be found gets one.
+//! The list of this namespace's interfaces does not contain them. The kernel lists another namespace's
+//! interfaces to this process only if that namespace has an id here, so each namespace that can be found gets
+//! one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,7 +19,7 @@ use super::link::{HEADER_BYTES, Shown};
 /// The other network namespaces, as far as this process can see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// The names of interfaces there that are built on one of ours.
+    /// The names of interfaces in those namespaces that are built on one of this namespace.
     pub(crate) made_of: Vec<String>,
     /// The number of other namespaces that were found.
     pub(crate) namespaces: usize,
@@ -68,8 +70,8 @@ fn numbers(netlink: &Netlink) -> io::Result<Vec<u32>> {
     Ok(shown.iter().filter_map(number).collect())
 }
 
-/// Returns the id of our own namespace. The kernel assigns it when it lists an interface that is built on one
-/// of ours.
+/// Returns the id of this namespace. The kernel assigns it when it lists an interface that is built on one of
+/// this namespace.
 fn own_number(netlink: &Netlink) -> Option<u32> {
     let own = File::open("/proc/thread-self/ns/net").ok()?;
     let answer = netlink.ask(&request(GET_NUMBER, &own)).ok()?;
@@ -81,7 +83,7 @@ fn request(kind: u16, namespace: &File) -> Request {
     Request::new(kind, &[0; NUMBER_HEADER_BYTES]).attribute(DESCRIPTOR, &number.to_ne_bytes())
 }
 
-/// Opens the namespaces of all processes and all named namespaces, each once, without our own. Also returns
+/// Opens the namespaces of all processes and all named namespaces, each once, without this one. Also returns
 /// the numbers of the processes whose namespace this process may not read.
 fn namespaces() -> (Vec<File>, Vec<String>) {
     let paths = |directory: &str| {

@@ -136,7 +136,7 @@ unsafe impl Sync for RingMap {}
 impl Drop for RingMap {
     fn drop(&mut self) {
         let bytes = self.slots as usize * self.slot_bytes as usize;
-        // SAFETY: the mapping is ours, of this length, and every buffer that points into it holds
+        // SAFETY: this value owns the mapping, which has this length. Every buffer that points into it holds
         // the map, so none is left.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), bytes) };
     }
@@ -167,8 +167,8 @@ impl Slot<'_> {
             return &[];
         }
         let (bytes, len) = (self.at(usize::from(self.header.tp_mac)), self.header.tp_snaplen);
-        // SAFETY: the bytes of a whole frame lie in the slot, which is ours until it is lent or given back,
-        // and both take it.
+        // SAFETY: the bytes of a whole frame lie in the slot, which this process may access until it is lent
+        // or given back, and both take it.
         unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) }
     }
 

@@ -25,7 +25,8 @@ pub struct ConnectionFigures {
     pub send_q: u64,
     /// The congestion control algorithm: `cubic`, `reno` or `bbr`.
     pub congestion: &'static str,
-    /// The window scales in bits, the peer's and ours; left out if the option was not negotiated.
+    /// The window scales in bits, first the peer's, then that of this host; left out if the option was not
+    /// negotiated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wscale: Option<(u8, u8)>,
     /// The TCP options in use: `ts`, `sack`, `ecn`.

@@ -144,11 +144,11 @@ enum State {
 /// The result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Yield {
-    /// Too little traffic to decide.
+    /// There was too little traffic to decide.
     Unknown,
-    /// Too few frames per delivery: the engine costs more than it saves.
+    /// There were too few frames per delivery: the engine costs more than it saves.
     Poor,
-    /// Between the two limits.
+    /// The frames per delivery are between the two limits.
     Middling,
     Good,
 }

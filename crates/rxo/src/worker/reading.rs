@@ -15,7 +15,7 @@ use super::{Coalescing, Imbalance, WorkerConfig};
 pub struct Reading {
     /// The time since the worker started to run.
     pub elapsed: Duration,
-    /// The processor time of the worker's thread since then, user and system together.
+    /// The processor time of the worker's thread in that time, user and system together.
     pub cpu: Duration,
     /// Counters of the nic's source.
     pub nic_in: SourceCounters,
