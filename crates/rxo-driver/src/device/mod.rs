@@ -81,7 +81,7 @@ pub struct DeviceOptions {
     pub mtu: Option<u32>,
     /// The features that a guest is offered.
     pub guest: GuestOptions,
-    /// `true` if a TAP or TUN is switched on. While it is down, frames sent to it are dropped.
+    /// `true` to switch a TAP or TUN on. While it is down, frames sent to it are dropped.
     pub bring_up: bool,
 }
 

@@ -7,8 +7,8 @@ use crate::world::{BROADCAST, Event, PEER, World, fixed, mac, plain};
 
 const GUESTS: u8 = 4;
 
-/// Generates sender, receiver and time of each frame; the number `GUESTS` stands for the peer, and `GUESTS +
-/// 1` for all of them.
+/// Generates sender, receiver and time of each frame; the number `GUESTS` stands for the peer, and the number
+/// after it for all of them.
 fn sends() -> impl Strategy<Value = Vec<(u8, u8, u64)>> {
     prop::collection::vec((0..=GUESTS, 0..=GUESTS + 1, 0..3_000_u64), 1..400)
 }
