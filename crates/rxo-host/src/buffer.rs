@@ -1,25 +1,26 @@
-//! The buffer in which a frame stays until an application has read its text.
+//! The buffer that holds a frame's bytes until the application has read the data in it.
 
 use std::sync::Arc;
 
 use rxo_frame::FrameBuffer;
 
-/// The memory in which the bytes of a frame are.
+/// The memory that holds the bytes of a received frame.
 #[derive(Debug, Default)]
 pub(crate) enum Buffer<B> {
-    /// None: there are no bytes.
+    /// No memory, and no bytes.
     #[default]
     Empty,
-    /// In the device's memory, lent.
+    /// A buffer of the device, which must be returned to it.
     Lent(B),
-    /// In the device's memory, shared by the segments of a GSO frame.
+    /// A buffer of the device, shared by the segments of a GSO frame.
     Shared(Arc<B>),
-    /// In our own memory: the device has got back its own.
+    /// Memory of the host: the device has its own buffer back.
     Owned(Box<[u8]>),
 }
 
 impl<B> Buffer<B> {
-    /// Copies `bytes`, a part of this buffer, into our own memory. `None` if they are there already.
+    /// Copies `bytes`, a part of this buffer, into a new allocation. `None` if the buffer is not the
+    /// device's.
     pub(crate) fn copy(&self, bytes: &[u8]) -> Option<Self> {
         match self {
             Self::Lent(_) | Self::Shared(_) => Some(Self::Owned(bytes.into())),
@@ -27,8 +28,8 @@ impl<B> Buffer<B> {
         }
     }
 
-    /// Two buffers with the same bytes. Those in the device's memory stay there and are shared; those in
-    /// our own are copied.
+    /// Returns two buffers with the same bytes. A buffer of the device is shared through an `Arc`; an owned
+    /// one is copied.
     pub(crate) fn share(self) -> (Self, Self) {
         let shared = match self {
             Self::Lent(buffer) => Arc::new(buffer),
@@ -41,7 +42,7 @@ impl<B> Buffer<B> {
 }
 
 impl<B: AsRef<[u8]>> Buffer<B> {
-    /// The bytes of a buffer that is not lent, which is rare.
+    /// The bytes of any buffer. Cold: the caller handles `Lent`, the frequent variant, inline.
     #[cold]
     fn kept(&self) -> &[u8] {
         match self {

@@ -1,8 +1,8 @@
-//! One stream to a group of receivers: the application's side of a cast.
+//! The application's side of a cast: one stream that is sent to a group of receivers.
 //!
-//! A [`Cast`] listens for receivers. Each opens a connection. The worker owns these connections and the
-//! [`rxo_tcp::Group`] (`worker/cast.rs`); the application gives text and hears events, both by queues, so that neither
-//! waits for the other.
+//! A [`Cast`] listens for receivers, each of which opens a TCP connection to it. The worker owns these
+//! connections and the [`rxo_tcp::Group`] (`worker/cast.rs`). The application sends data and receives events
+//! through queues, so neither side blocks the other.
 
 use std::fmt;
 use std::io;
@@ -20,89 +20,89 @@ use crate::socket::{Accept, Listening};
 /// Settings of a cast.
 #[derive(Clone, Copy, Debug)]
 pub struct CastConfig {
-    /// Where receivers connect to: an address of this host, and a port.
+    /// The local address and port that receivers connect to.
     pub local: SocketAddr,
-    /// The group's address and port.
+    /// The multicast address and port that the stream is sent to.
     pub group: SocketAddr,
-    /// The most receivers at a time, 1 to 65,536.
+    /// Maximum number of receivers at a time, 1 to 65,536.
     pub receivers: usize,
-    /// What happens to a receiver that holds the others up.
+    /// What happens to a receiver that is too slow for the group.
     pub slow: Slow,
-    /// What happens to a receiver that comes after the first byte.
+    /// What happens to a receiver that joins after the first byte was sent.
     pub late: Late,
-    /// The most time that those who do so add, all together, while the others wait for them alone, and when no others are
-    /// left. Then they are reset, and whoever comes later is refused. `None`: without end.
+    /// Maximum total time for which late receivers may delay the cast while only they lack data. After that
+    /// they are reset, and later receivers are refused. `None`: no limit.
     pub late_time: Option<Duration>,
-    /// How lost text is repaired.
+    /// How lost data is repaired.
     pub repairs: Repairs,
-    /// The most text that not all receivers have, in bytes; 64 KiB to 1 GiB.
+    /// Maximum number of bytes that not all receivers have acknowledged; 64 KiB to 1 GiB.
     pub buffer_bytes: u32,
 }
 
-/// What happened to a cast.
+/// An event of a cast, for the application.
 #[derive(Clone, Copy, Debug)]
 pub enum CastEvent {
-    /// A receiver is a member.
+    /// A receiver became a member of the group.
     Joined {
-        /// Who.
+        /// The receiver's address and port.
         peer: SocketAddr,
     },
     /// A receiver was reset before it became a member.
     Refused {
-        /// Who.
+        /// The receiver's address and port.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
-    /// A receiver that catches up needs earlier text: answer by [`Cast::lend`].
+    /// A receiver that catches up needs data from earlier in the stream: answer with [`Cast::lend`].
     WantsText {
-        /// Which.
+        /// The receiver.
         id: MemberId,
-        /// The position of the first byte.
+        /// The stream position of the first missing byte.
         from: u64,
-        /// How many bytes are missing; less will do.
+        /// Number of missing bytes. The answer may be shorter.
         bytes: u64,
     },
-    /// A receiver is no member any more.
+    /// A receiver's connection ended.
     Ended {
-        /// Who.
+        /// The receiver's address and port.
         peer: SocketAddr,
-        /// How it ended.
+        /// How the connection ended.
         outcome: Outcome,
-        /// How much it has acknowledged, in bytes.
+        /// Number of bytes that the receiver acknowledged.
         bytes: u64,
-        /// How much was sent to it again, by itself, in bytes.
+        /// Number of bytes that were retransmitted to this receiver alone.
         repaired_bytes: u64,
-        /// Since it joined.
+        /// Time since the receiver joined.
         time: Duration,
     },
-    /// How far all are. Comes ten times a second at most, while something changes.
+    /// The progress of all receivers. Sent at most ten times a second, and only when something changed.
     Progress(CastProgress),
 }
 
-/// How far a cast is.
+/// The progress of a cast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CastProgress {
-    /// The group's: positions in the stream.
+    /// The progress of the group, as positions in the stream.
     pub group: Progress,
-    /// The receiver that has acknowledged least; `None` without receivers.
+    /// The receiver that has acknowledged the fewest bytes; `None` without receivers.
     pub slowest: Option<SocketAddr>,
-    /// Segments that were repaired for all at once.
+    /// Number of segments that were retransmitted to the whole group.
     pub group_repairs: u64,
-    /// Segments that were repaired for one receiver.
+    /// Number of segments that were retransmitted to one receiver.
     pub own_repairs: u64,
-    /// Packets that were sent to the group; a GSO frame is one.
+    /// Number of packets sent to the group; a GSO frame counts as one.
     pub group_packets: u64,
 }
 
-/// A command to the worker.
+/// A command from the application to the worker about a cast.
 pub(crate) enum CastCommand<B> {
     Open(Opened<B>),
-    /// Of the cast with this listener. Nothing happens if another has replaced it.
+    /// An action on the cast with this listener. Ignored if another cast has replaced it.
     Act(Arc<Listening<B>>, CastAct),
 }
 
-/// What an application does with its cast.
+/// An action of the application on its cast.
 pub(crate) enum CastAct {
     Start,
     Text(SharedBytes),
@@ -117,7 +117,7 @@ impl<B> fmt::Debug for CastCommand<B> {
     }
 }
 
-/// A cast that an application has opened.
+/// A cast that an application has opened, on its way to the worker.
 pub(crate) struct Opened<B> {
     pub(crate) config: CastConfig,
     pub(crate) listening: Arc<Listening<B>>,
@@ -125,18 +125,19 @@ pub(crate) struct Opened<B> {
     pub(crate) room: Arc<AtomicU64>,
 }
 
-/// Tells the worker what to do with one cast, for any type of buffer.
+/// Sends actions on one cast to the worker; hides the type of buffer.
 pub(crate) trait CastPost: Send + Sync {
     fn act(&self, act: CastAct);
 }
 
-/// A stream that one host sends to a group of receivers. Dropping it resets the receivers that have not ended.
+/// A stream that one host sends to a group of receivers. Dropping it resets all receivers that have not
+/// finished.
 pub struct Cast {
     post: Box<dyn CastPost>,
-    /// Ends listening when it is dropped.
+    /// Closes the listener when it is dropped.
     _listener: Arc<dyn Accept>,
     events: Receiver<CastEvent>,
-    /// The position up to which the worker takes text.
+    /// The stream position up to which the worker accepts data.
     room: Arc<AtomicU64>,
     written: u64,
 }
@@ -151,19 +152,20 @@ impl Cast {
         Self { post, _listener: listener, events, room, written: 0 }
     }
 
-    /// Begins to send, to the receivers that are there.
+    /// Starts sending to the receivers that have joined so far.
     pub fn start(&self) {
         self.post.act(CastAct::Start);
     }
 
-    /// How much text can be written now, in bytes.
+    /// Number of bytes that [`Cast::write`] accepts now.
     #[must_use]
     pub fn room(&self) -> usize {
         let until = self.room.load(Ordering::Relaxed);
         usize::try_from(until.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
-    /// Appends as much of `text` as there is room for, without a copy, and takes it off `text`. Returns how many bytes.
+    /// Appends as much of `text` as fits, without a copy, and removes it from `text`. Returns the number of
+    /// bytes taken.
     pub fn write(&mut self, text: &mut SharedBytes) -> usize {
         let piece = text.split_to(self.room());
         let bytes = piece.len();
@@ -174,22 +176,22 @@ impl Cast {
         bytes
     }
 
-    /// Ends the stream behind what was written.
+    /// Ends the stream after the last byte written.
     pub fn finish(&self) {
         self.post.act(CastAct::Finish);
     }
 
-    /// Answers [`CastEvent::WantsText`] by text from the position that was asked for; less than was asked for will do.
-    /// Without text the receiver is stuck.
+    /// Answers [`CastEvent::WantsText`] with data that starts at the requested position; it may be shorter
+    /// than requested. An empty answer leaves the receiver stuck.
     pub fn lend(&self, id: MemberId, text: SharedBytes) {
         self.post.act(CastAct::Lend(id, text));
         self.post.act(CastAct::Lend(id, SharedBytes::default()));
     }
 
-    /// The next event; `None` if there was none for `timeout`.
+    /// Waits for the next event, at most for `timeout`; `None` if there was none.
     ///
     /// # Errors
-    /// If the host has ended, or another cast has replaced this one.
+    /// If the host has ended, or if another cast has replaced this one.
     pub fn event(&self, timeout: Duration) -> io::Result<Option<CastEvent>> {
         match self.events.recv_timeout(timeout) {
             Ok(event) => Ok(Some(event)),
@@ -215,10 +217,10 @@ impl fmt::Debug for Cast {
 }
 
 impl CastConfig {
-    /// Checks all settings.
+    /// Checks all settings of the cast.
     ///
     /// # Errors
-    /// The first invalid one.
+    /// `InvalidInput` with a message about the first invalid setting.
     pub(crate) fn check(&self) -> io::Result<()> {
         let Self { local, group, receivers, buffer_bytes, .. } = self;
         let invalid = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -240,7 +242,7 @@ impl CastConfig {
     }
 }
 
-/// The Ethernet address of a group (RFC 1112, section 6.4; RFC 2464, section 7).
+/// The Ethernet address of a multicast group (RFC 1112, section 6.4; RFC 2464, section 7).
 pub(crate) fn group_mac(group: IpAddr) -> [u8; 6] {
     match group {
         IpAddr::V4(group) => {
@@ -256,5 +258,5 @@ pub(crate) fn group_mac(group: IpAddr) -> [u8; 6] {
 
 const MOST_RECEIVERS: usize = 65_536;
 const LEAST_BUFFER: u32 = 64 << 10;
-/// Less than half of what sequence numbers tell apart.
+/// Less than half of the sequence number space, so that any two positions in it can be compared.
 const MOST_BUFFER: u32 = (1 << 30) - 1;

@@ -1,14 +1,14 @@
 //! The ring of pure ACKs that arrived while an application held the lock of the cell.
 //!
-//! Eight records that are allocated with the cell (Chan and Cheriton 2013, section 3.1). The worker pushes; the
-//! owner of the lock pops. Neither waits for the other. If the ring is full, the worker overwrites the oldest
-//! record, but only where that loses nothing but samples: the records behind it must say all that it says.
-//! Separate from the backlog of segments because a record needs no memory and may be overwritten.
+//! Eight records, allocated with the cell (Chan and Cheriton 2013, section 3.1). The worker pushes and the
+//! owner of the lock pops; neither waits for the other. When the ring is full, the worker overwrites the
+//! oldest record, but only if every later record supersedes the one before it, so that only RTT samples are
+//! lost. Separate from the backlog of segments because a record needs no allocation and may be overwritten.
 //!
-//! Contract: one thread pushes, and one thread at a time pops. A record is read before `head` is moved past it, by
-//! compare and exchange; the worker moves `head` in the same way before it overwrites. Only one of them can
-//! succeed, so a record that was overwritten while it was read is read again. `tests/ring` checks this with `loom`, which
-//! replaces [`super::atomics`], in every order with at most two preemptions.
+//! Contract: one thread pushes, and one thread at a time pops. A record is read before `head` is moved past
+//! it by compare-and-exchange; the worker moves `head` in the same way before it overwrites. Only one of them
+//! succeeds, so a record that was overwritten while it was read is read again. `tests/ring` checks this with
+//! `loom`, which replaces [`super::atomics`], in every order with at most two preemptions.
 
 use rxo_frame::Instant;
 use rxo_wire::tcp::AckRecord;
@@ -16,43 +16,44 @@ use rxo_wire::{SeqNumber, TcpFlags};
 
 use super::atomics::{AtomicU32, AtomicU64, Ordering};
 
-/// What the worker knows of a connection since it last served it, and what decides whether an ACK may be
+/// The state of a connection when the worker last served it. Decides if a record in the ring may be
 /// overwritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckTerms {
-    /// Whether the connection is synchronized.
+    /// `true` once the handshake is complete (a synchronized state of RFC 9293).
     pub(crate) is_synchronized: bool,
-    /// Both sides use SACK and nothing is being recovered, so that ACKs may be missing
+    /// `true` if both sides use SACK and no loss recovery is in progress, so that ACKs may be skipped
     /// ([`rxo_tcp::Connection::may_miss_acks`]).
     pub(crate) may_miss: bool,
-    /// SND.NXT: an ACK beyond it is invalid, and says nothing about older ones.
+    /// SND.NXT. An ACK beyond it is invalid, so it must not supersede older ACKs.
     pub(crate) sent_to: SeqNumber,
 }
 
-/// What became of a record that was pushed.
+/// The outcome of pushing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It waits; so many do now.
+    /// The record was appended; the ring now holds this many records.
     Waits(u32),
-    /// It waits in a full ring; the oldest record was overwritten.
+    /// The record was appended to a full ring, and overwrote the oldest one.
     Overwrote,
-    /// There is no room, and no record may be overwritten.
+    /// The ring is full and no record may be overwritten, or the record does not fit the format.
     Refused,
 }
 
-/// The ring.
+/// A ring of [`ENTRIES`] records with one producer, the worker, and one consumer, the owner of the cell's
+/// lock.
 #[derive(Debug)]
 pub(crate) struct AckRing {
     /// The number of the oldest record. Moved by the owner of the lock, and by the worker when it overwrites.
     head: AtomicU32,
-    /// The number of the next record. The worker's.
+    /// The number of the next record to be written. Only the worker writes it.
     tail: AtomicU32,
-    /// From this number on each record says all that the one before it says. The worker's.
+    /// From this number on, each record supersedes the one before it. Only the worker uses it.
     covered_from: AtomicU32,
     entries: [Entry; ENTRIES as usize],
 }
 
-/// The words of a record, 32 bytes.
+/// An encoded record: four words, 32 bytes.
 type Entry = [AtomicU64; 4];
 
 impl AckRing {
@@ -65,14 +66,15 @@ impl AckRing {
         }
     }
 
-    /// Whether no record waits.
+    /// Returns `true` if the ring holds no record.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.head.load(Ordering::SeqCst) == self.tail.load(Ordering::SeqCst)
     }
 
-    /// Appends the record of an ACK that is taken at `now`. Only the worker calls it.
+    /// Appends the record of an ACK that the worker processes at `now`. Only the worker may call it.
     pub(crate) fn push(&self, now: Instant, record: AckRecord, terms: AckTerms) -> Pushed {
+        // Not the record of a pure ACK, or too old for the format.
         let Some(words) = to_words(now, record) else { return Pushed::Refused };
         let tail = self.tail.load(Ordering::Relaxed);
         let mut waiting = tail.wrapping_sub(self.head.load(Ordering::Acquire));
@@ -86,7 +88,7 @@ impl AckRing {
             if !(terms.may_miss && covers && is_covered && is_valid) {
                 return Pushed::Refused;
             }
-            // If it fails, the owner of the lock has just taken the oldest record, so there is room.
+            // If this fails, the owner of the lock has just popped the oldest record, so there is free space.
             overwrote = self.move_head(head);
             waiting -= 1;
         }
@@ -99,8 +101,8 @@ impl AckRing {
         if overwrote { Pushed::Overwrote } else { Pushed::Waits(waiting + 1) }
     }
 
-    /// Takes the oldest record, and the time at which the worker took its ACK. Only the owner of the cell's lock
-    /// calls it.
+    /// Removes the oldest record and returns it with the time at which the worker processed its ACK. `None`
+    /// if the ring is empty. Only the owner of the cell's lock may call it.
     pub(crate) fn pop(&self) -> Option<(Instant, AckRecord)> {
         loop {
             let head = self.head.load(Ordering::Acquire);
@@ -109,19 +111,20 @@ impl AckRing {
             }
             let entry = self.entry(head);
             let words = [0, 1, 2, 3].map(|word: usize| entry[word].load(Ordering::Relaxed));
+            // Failure means that the worker overwrote the record while it was read: read the next one.
             if self.move_head(head) {
                 return Some(from_words(words));
             }
         }
     }
 
-    /// Moves `head` past the record `from`, unless the other side has done so.
+    /// Moves `head` past the record `from`. Returns `false` if the other thread has done so already.
     fn move_head(&self, from: u32) -> bool {
         let to = from.wrapping_add(1);
         self.head.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The record before `tail`, which the worker itself has written.
+    /// The newest record, at index `tail - 1`, which the worker itself wrote.
     fn newest(&self, tail: u32) -> AckRecord {
         let entry = self.entry(tail.wrapping_sub(1));
         from_words([0, 1, 2, 3].map(|word: usize| entry[word].load(Ordering::Relaxed))).1
@@ -132,8 +135,8 @@ impl AckRing {
     }
 }
 
-/// Whether `later` says all that `earlier` says, if both are valid: it acknowledges no less, and its window and
-/// timestamp are the newer ones. If `earlier` is acceptable, so is `later`.
+/// Returns `true` if `later` supersedes `earlier`: its ACK number and timestamp are not older, and sequence
+/// number and ECN marks are equal. If `earlier` is acceptable, so is `later`.
 fn covers(earlier: AckRecord, later: AckRecord) -> bool {
     later.seq == earlier.seq
         && later.ack.is_at_or_after(earlier.ack)
@@ -142,8 +145,8 @@ fn covers(earlier: AckRecord, later: AckRecord) -> bool {
         && later.ecn == earlier.ecn
 }
 
-/// A record and the time at which its ACK was taken. `None` if its flags are not those of a pure ACK, or if the
-/// ACK waited for more than two minutes.
+/// Encodes a record and the time `now` at which it is processed. `None` if its flags are not those of a pure
+/// ACK, or if the ACK waited for more than two minutes.
 fn to_words(now: Instant, record: AckRecord) -> Option<[u64; 4]> {
     let waited_ns = now.as_nanos().saturating_sub(record.arrived_at_ns);
     if record.flags != TcpFlags::ACK || waited_ns >> WAITED_BITS != 0 {
@@ -174,7 +177,7 @@ fn from_words([arrived_at_ns, numbers, timestamp, rest]: [u64; 4]) -> (Instant, 
     (Instant::from_nanos(arrived_at_ns + (rest >> 19)), record)
 }
 
-/// Chan and Cheriton found eight to be enough.
+/// Chan and Cheriton found eight records to be enough.
 pub(crate) const ENTRIES: u32 = 8;
-/// Bits for the time between arrival and the worker's turn, in nanoseconds.
+/// Bits for the time between arrival and processing, in nanoseconds: about two minutes.
 const WAITED_BITS: u32 = 37;

@@ -1,4 +1,4 @@
-//! Pure ACKs of the fast path: to the connection, or into the ring.
+//! Pure ACKs of the fast path: passed to the connection, or put into the ring while the cell is locked.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -11,23 +11,23 @@ use super::{Cell, Given};
 use crate::buffer::Buffer;
 use crate::fast::Records;
 
-/// What became of the ACKs of one connection in a batch that found the cell locked.
+/// The outcome for one connection's ACKs of a batch, when the cell was locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingAcks {
     pub(crate) given: Given,
-    /// ACKs that were put into the ring.
+    /// Number of ACKs that were put into the ring.
     pub(crate) pushed: u64,
-    /// ACKs that were overwritten there.
+    /// Number of ACKs that were overwritten in the ring.
     pub(crate) overwritten: u64,
-    /// The most that waited there.
+    /// The most ACKs that the ring held at once.
     pub(crate) most: u32,
-    /// ACKs that went to the backlog.
+    /// Number of ACKs that the ring refused, and that went to the backlog.
     pub(crate) refused: u64,
 }
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Gives pure ACKs to the connection in one call, or to the ring if an application holds the lock: then says what became
-    /// of them.
+    /// Passes pure ACKs to the connection in one call. If an application holds the lock, puts them into the
+    /// ring and returns the outcome; otherwise returns `None`.
     #[inline]
     pub(crate) fn on_acks(
         &self,
@@ -39,17 +39,19 @@ impl<B: AsRef<[u8]>> Cell<B> {
             return Some(self.put_off_acks(now, records.flatten().copied(), terms));
         };
         if self.run_backlog(&mut inner) {
-            // As with every arrival: until the cell is served, the text would fill the device.
+            // As for every received segment: until the cell is served, the data would occupy the device's
+            // buffers.
             Self::read_out(&mut inner);
         }
-        // Most often it is one.
+        // Usually one iteration.
         for stretch in records {
             inner.connection.on_pure_acks(now, stretch);
         }
         None
     }
 
-    /// Whether segments wait in the backlog. It stays as it is while the worker gives nothing, or becomes empty.
+    /// Returns `true` if segments wait in the backlog. Only the worker adds to it; other threads can only
+    /// empty it.
     #[inline]
     pub(crate) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
@@ -70,13 +72,16 @@ impl<B: AsRef<[u8]>> Cell<B> {
                 false => Pushed::Refused,
             };
             outcome.note(pushed);
-            // The ordinary way; the ACKs behind it go there too.
+            // Falls back to the backlog; it is not empty then, so the ACKs that follow go there too and keep
+            // their order.
             if pushed == Pushed::Refused
                 && !self.backlog.push(now, std::iter::once(Segment::from(&record)), false)
             {
                 outcome.given = Given::Dropped;
             }
         }
+        // Pairs with the fence in `Cell::leave`: either this thread gets the lock, or its owner sees the
+        // records.
         fence(Ordering::SeqCst);
         if let Some(mut inner) = self.try_lock() {
             self.run_backlog(&mut inner);
@@ -87,8 +92,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         outcome
     }
 
-    /// Gives the ACKs in the ring to the connection. Returns whether there were some. Only the owner of the cell's
-    /// lock calls it.
+    /// Passes the ACKs in the ring to the connection. Returns `true` if there were any. Only the owner of the
+    /// cell's lock may call it.
     pub(super) fn run_ring(&self, connection: &mut Connection<Buffer<B>>) -> bool {
         let mut has_run = false;
         while let Some((now, record)) = self.ring.pop() {

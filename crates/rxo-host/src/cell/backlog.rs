@@ -1,7 +1,7 @@
 //! The backlog: segments that arrived while an application held the lock of the cell.
 //!
-//! A bounded queue from the worker to the owner of the lock. Neither end waits for the other. Takes no memory
-//! until it is first used.
+//! A bounded queue from the worker to the owner of the lock; neither end waits for the other. Allocates
+//! nothing until its first use.
 
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,30 +12,31 @@ use rxo_tcp::{Arrival, Connection, Segment};
 
 use crate::buffer::Buffer;
 
-/// The queue of a cell.
+/// The backlog of one cell.
 #[derive(Debug)]
 pub(crate) struct Backlog<B> {
     ends: OnceLock<Box<Ends<B>>>,
-    /// How many segments wait, or are being taken by the connection. Negative for a moment if a segment is taken
-    /// before it is counted.
+    /// Number of segments that wait or are being passed to the connection. Briefly negative if a segment is
+    /// popped before `push` has counted it.
     count: AtomicIsize,
 }
 
-/// The worker's end, and that of the lock's owner. Nobody else locks the latter.
+/// The worker's end of the queue, and the end of the lock's owner. The mutex is never contended: only the
+/// owner of the cell's lock takes it.
 #[derive(Debug)]
 struct Ends<B> {
     sender: Sender<Box<Waiting<B>>>,
     receiver: Mutex<Receiver<Box<Waiting<B>>>>,
 }
 
-/// A segment that waits.
+/// A segment in the backlog.
 #[derive(Debug)]
 pub(super) struct Waiting<B> {
     now: Instant,
     segment: Segment<Buffer<B>>,
-    /// Whether it was sent to the connection's group.
+    /// `true` if the segment was sent to the connection's multicast group.
     is_to_group: bool,
-    /// Whether the next segment belongs to the same arrival.
+    /// `true` if the next segment was received together with this one.
     has_more: bool,
 }
 
@@ -51,13 +52,13 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         Self { ends: OnceLock::new(), count: AtomicIsize::new(0) }
     }
 
-    /// Whether no segment waits.
+    /// Returns `true` if no segment waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) <= 0
     }
 
-    /// Appends the segments of one arrival, all to the group or none. Returns `false` if there was no room for all: then the rest is
-    /// dropped.
+    /// Appends segments that were received together; `is_to_group` holds for all of them. Returns `false` if
+    /// the backlog became full; the remaining segments are dropped.
     pub(crate) fn push(
         &self,
         now: Instant,
@@ -71,7 +72,7 @@ impl<B: AsRef<[u8]>> Backlog<B> {
             if waiting >= MOST_WAITING {
                 return false;
             }
-            // Behind the last segment for which there is room, the queue goes on with another arrival.
+            // The last segment that fits ends its series, so that the next one is not taken for a part of it.
             let has_more = segments.peek().is_some() && waiting + 1 < MOST_WAITING;
             // Sending cannot fail: the other end lives as long as the cell.
             let _sent = ends.sender.send(Box::new(Waiting { now, segment, is_to_group, has_more }));
@@ -80,16 +81,19 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         true
     }
 
-    /// The first segment of the next arrival, for [`Backlog::run`]; `None` if none waits. Only the owner of the cell's
-    /// lock calls it.
+    /// The first of the next segments that were received together, for [`Backlog::run`]; `None` if the
+    /// backlog is empty. Only the owner of the cell's lock may call it.
     pub(super) fn next(&self) -> Option<Waiting<B>> {
         let receiver = &self.ends.get()?.receiver;
         let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()?;
         Some(*waiting)
     }
 
-    /// Gives an arrival that begins with `first` to the connection, without what `admits` refuses. Only then its segments count as waiting no more:
-    /// the worker must see that they are before whatever it puts off next.
+    /// Passes `first`, and the segments that were received with it, to the connection, except those that
+    /// `admits` rejects.
+    ///
+    /// The count is reduced only afterwards: until the connection has them, the worker must see that segments
+    /// wait, or it would put later ACKs into the ring, ahead of them.
     pub(super) fn run(
         &self,
         first: Waiting<B>,
@@ -113,7 +117,7 @@ impl<B: AsRef<[u8]>> Backlog<B> {
     }
 }
 
-/// In segments. An application holds the lock while it copies one buffer; fewer arrive in that time.
+/// In segments. An application holds the lock while it copies one buffer; fewer segments arrive in that time.
 const MOST_WAITING: isize = 1_024;
 
 #[cfg(test)]
@@ -136,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Takes the next segment, as [`Backlog::run`] does.
+    /// Takes the next segment off the queue and the count, as [`Backlog::run`] does.
     fn take(backlog: &Backlog<Vec<u8>>) -> Option<Waiting<Vec<u8>>> {
         let taken = backlog.next();
         backlog.count.fetch_sub(isize::from(taken.is_some()), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The application's side of a cell, for any type of buffer.
+//! The application's calls on a cell, without the type of buffer.
 
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
@@ -14,28 +14,30 @@ use super::{Cell, Inner, Reader, Signal};
 use crate::buffer::Buffer;
 use crate::transmit::Marks;
 
-/// A connection as an application uses it. Nothing blocks: a call that would returns
+/// A connection as an application uses it. No call blocks: one that would have to wait returns
 /// [`io::ErrorKind::WouldBlock`].
 pub(crate) trait Socket: Send + Sync {
-    /// Whether the connection is open. The error says why it failed.
+    /// Returns `true` if the connection is established, `false` while it opens, and an error if it is closed.
     fn is_connected(&self) -> io::Result<bool>;
     fn read(&self, to: &mut [u8]) -> io::Result<usize>;
     fn peek(&self, to: &mut [u8]) -> io::Result<usize>;
     fn set_reader(&self, reader: Reader);
-    /// Shows `read` text in order, at most [`MOST_PIECES`] pieces of it, and consumes as many bytes as `read`
-    /// returns. Calls `read` only if there is text.
+    /// Passes received data to `read` in order and without a copy, as at most [`MOST_PIECES`] slices.
+    /// Consumes as many bytes as `read` returns. Does not call `read` if there is no data.
     fn read_in_place(&self, read: &mut dyn FnMut(&[IoSlice<'_>]) -> usize) -> io::Result<usize>;
     fn write(&self, from: &[u8]) -> io::Result<usize>;
-    /// As [`Connection::send_shared`](rxo_tcp::Connection::send_shared).
+    /// Queues shared bytes without a copy, as [`Connection::send_shared`](rxo_tcp::Connection::send_shared)
+    /// does.
     fn write_shared(&self, from: &mut SharedBytes) -> io::Result<usize>;
-    /// Writes `head`, and all or a part of `text` behind all of it, before anything is sent.
+    /// Queues `head`, then all or a part of `text`, before anything is sent. `text` is used only if all of
+    /// `head` fits.
     fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize>;
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
     fn abort(&self);
     fn set_nagle(&self, is_on: bool) -> io::Result<()>;
-    /// Takes effect when the worker serves the connection next, which is soon.
+    /// Sets keep-alive probing; `None` turns it off. Takes effect when the worker next serves the connection.
     fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()>;
-    /// As [`Socket::set_keep_alive`].
+    /// Sets the user timeout. Takes effect when the worker next serves the connection.
     fn set_user_timeout(&self, timeout: Duration) -> io::Result<()>;
     fn marks(&self) -> io::Result<Marks>;
     fn set_marks(&self, marks: Marks) -> io::Result<()>;
@@ -46,19 +48,20 @@ pub(crate) trait Socket: Send + Sync {
     fn pair(&self) -> FlowKey;
 }
 
-/// The application's handle of a cell. Dropping it closes the connection.
+/// The application's handle to a cell. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct Bound<B: AsRef<[u8]>>(Arc<Cell<B>>);
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
-    /// Makes the application's handle of `cell`.
+    /// Creates the application's handle to `cell`.
     pub(crate) fn bind(cell: Arc<Cell<B>>) -> Arc<dyn Socket> {
         Arc::new(Self(cell))
     }
 }
 
 impl<B: AsRef<[u8]>> Bound<B> {
-    /// Writes by `write`, which gets the number of bytes that it may take at most.
+    /// Sends with `write`, which receives the maximum number of bytes that it may take. Returns `WouldBlock`
+    /// if no memory can be reserved.
     fn write_with(
         &self,
         write: impl FnOnce(&mut Connection<Buffer<B>>, usize) -> Result<usize, CallError>,
@@ -66,7 +69,8 @@ impl<B: AsRef<[u8]>> Bound<B> {
         self.0.call(|inner| {
             let most = self.0.most_to_send(inner);
             if most == 0 {
-                // A connection that sends no more says so first.
+                // An error of a connection that cannot send any more takes precedence over the lack of
+                // memory.
                 inner.connection.send(&[]).map_err(|error| write_error(inner, error))?;
                 (inner.lacks_memory, inner.has_work) = (true, true);
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -80,7 +84,7 @@ impl<B: AsRef<[u8]>> Bound<B> {
 }
 
 impl<B: AsRef<[u8]>> Drop for Bound<B> {
-    /// Tells the worker to close the connection.
+    /// Makes the worker close the connection.
     fn drop(&mut self) {
         self.0.is_orphan.store(true, Ordering::SeqCst);
         self.0.mark();
@@ -102,7 +106,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
                 return Ok(0);
             }
             if inner.reader.is_some() && inner.connection.readable_bytes() > 0 {
-                // The worker gives it to the reader.
+                // The worker will pass the data to the reader.
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             let read = inner.connection.receive(to).map_err(|error| read_error(inner, error))?;
@@ -114,7 +118,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
         self.0.call(|inner| {
             if inner.connection.readable_bytes() == 0 {
-                // There is nothing to consume; returns what a read would.
+                // There is no data to peek at: returns the error or the end of stream that a read would
+                // return.
                 return inner.connection.receive(to).map_err(|error| read_error(inner, error));
             }
             let mut copied = 0;
@@ -133,7 +138,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
                 return Ok(0);
             }
             if inner.connection.readable_bytes() == 0 {
-                // There is nothing to consume; returns what a read would.
+                // There is no data to consume: returns the error or the end of stream that a read would
+                // return.
                 return inner.connection.receive(&mut []).map_err(|error| read_error(inner, error));
             }
             let mut pieces = [IoSlice::new(&[]); MOST_PIECES];
@@ -149,9 +155,9 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         })
     }
 
-    /// What is already there is read at once: the worker may have served the connection for the last time.
+    /// Reads available data at once, because the worker may never serve the connection again.
     fn set_reader(&self, reader: Reader) {
-        // Dropped without the lock: a reader may own streams.
+        // Dropped after the lock is released: a reader may own streams, whose drop takes locks.
         let _spent = self.0.with(|inner| {
             let replaced = inner.reader.replace(reader);
             Cell::read_out(inner);
@@ -175,7 +181,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
                 return lend(connection, text, most);
             }
             let written = connection.send(&head[..head.len().min(most)])?;
-            // Whatever becomes of the text, the head was taken.
+            // Once the head is queued, an error of the data behind it is not reported.
             let is_all = written == head.len();
             let lent = if is_all { lend(connection, text, most - written) } else { Ok(0) };
             Ok(written + lent.unwrap_or(0))
@@ -271,8 +277,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 }
 
-/// Lends `most` bytes of `text`, if there is room, and takes them off it. What is lent stays in memory until the peer has
-/// it, perhaps for nobody else, so it counts as what is copied does.
+/// Lends at most `most` bytes of `text` to the send buffer and removes them from `text`. Lent bytes stay in
+/// memory until the peer acknowledges them, so they count towards the limit like copied ones.
 fn lend<B: AsRef<[u8]>>(
     connection: &mut Connection<Buffer<B>>,
     text: &mut SharedBytes,
@@ -286,15 +292,15 @@ fn lend<B: AsRef<[u8]>>(
     Ok(lent)
 }
 
-/// More than the frames of an aggregate. The pieces stand on the stack: 1 KiB.
+/// More than the frames of an aggregate. The slices take 1 KiB of the stack.
 const MOST_PIECES: usize = 64;
 
-/// The local address of a connection that sends as `pair`.
+/// The local address of a connection that sends with the flow key `pair`.
 pub(crate) fn local(pair: &FlowKey) -> SocketAddr {
     SocketAddr::new(pair.source(), pair.source_port())
 }
 
-/// The peer's address of a connection that sends as `pair`.
+/// The peer's address of a connection that sends with the flow key `pair`.
 pub(crate) fn peer(pair: &FlowKey) -> SocketAddr {
     SocketAddr::new(pair.destination(), pair.destination_port())
 }
@@ -315,8 +321,8 @@ fn write_error<B: AsRef<[u8]>>(inner: &Inner<B>, error: CallError) -> io::Error 
     }
 }
 
-/// The error of a call on a connection that is not open. [`io::ErrorKind::WouldBlock`] if the worker has not
-/// begun to open it.
+/// The error of a call on a connection that is not open: [`io::ErrorKind::WouldBlock`] if the worker has not
+/// begun to open it, otherwise `kind`.
 fn not_open<B: AsRef<[u8]>>(inner: &Inner<B>, kind: io::ErrorKind) -> io::Error {
     match inner.connection.state() {
         State::Listen => io::ErrorKind::WouldBlock.into(),

@@ -1,4 +1,4 @@
-//! The group that a connection belongs to: its peer sends text to many hosts at once.
+//! The multicast group of a connection: its peer sends data to many hosts at once.
 
 use std::net::SocketAddr;
 
@@ -7,20 +7,20 @@ use rxo_wire::FlowKey;
 use crate::link::{Channel, ChannelError};
 use crate::settings::pair;
 
-/// What the peer of a connection sends to a group.
+/// The flow from a connection's peer to a multicast group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupFlow {
-    /// From the peer's address and port to the group's.
+    /// The flow key from the peer's address and port to the group's.
     pub(crate) key: FlowKey,
     /// The peer's address and the group's.
     pub(crate) channel: Channel,
 }
 
 impl GroupFlow {
-    /// What `peer` sends to `group`.
+    /// The flow from `peer` to `group`.
     ///
     /// # Errors
-    /// If `group` cannot be joined, or `peer` is of another IP version.
+    /// If `group` is not a multicast address that can be joined, or if `peer` has another IP version.
     pub(crate) fn new(peer: SocketAddr, group: SocketAddr) -> Result<Self, ChannelError> {
         let channel = Channel::new(peer.ip(), group.ip())?;
         let no_source = ChannelError::Source { source: peer.ip(), group: group.ip() };

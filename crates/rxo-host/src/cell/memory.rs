@@ -1,6 +1,6 @@
-//! What a connection may hold: its memory is reserved when text comes or is written, and given back afterwards.
+//! The memory of a connection: reserved when data arrives or is written, and returned afterwards.
 //!
-//! The sums are `crate::memory`'s; here they meet the connection.
+//! `crate::memory` keeps the totals of the host; this module applies them to one connection.
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,8 @@ use crate::buffer::Buffer;
 use crate::memory::{Directions, MEAGER_BYTES, Memory, Share};
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Gives the connection the memory that its path needs, as far as there is some, and takes back what it
-    /// holds no more.
+    /// Grows the connection's buffers to what its path needs, as far as memory is available. Returns memory
+    /// that the connection does not use any more.
     pub(crate) fn grow(&self, inner: &mut Inner<B>, now: Instant) {
         let Some(wanted) = inner.connection.wants_buffers(now) else { return };
         let round_trip = inner.connection.least_round_trip();
@@ -23,8 +23,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.take_back(inner);
     }
 
-    /// How many bytes an application may write or lend to be sent, beside the limit of the send buffer. Reserves the memory,
-    /// if there is some.
+    /// Maximum number of bytes that an application may write or lend now, apart from the send buffer's limit.
+    /// Reserves the memory if it can; 0 means that the application must wait.
     pub(super) fn most_to_send(&self, inner: &mut Inner<B>) -> usize {
         let Inner { connection, share, .. } = inner;
         if share.sends() || connection.send_room() == 0 || self.post.memory().wake_sending(share) {
@@ -33,14 +33,15 @@ impl<B: AsRef<[u8]>> Cell<B> {
         if connection.unacknowledged_bytes() == 0 {
             return MEAGER_BYTES;
         }
-        // A connection that sends no more waits for nothing.
+        // Registers for memory, unless the connection cannot send any more.
         if connection.send(&[]).is_ok() && !std::mem::replace(&mut inner.lacks_memory, true) {
             self.wait_for_memory(inner);
         }
         0
     }
 
-    /// Tells an application that waits for memory to send, if there is some now. Returns whether it waits on.
+    /// If an application waits for memory to send and there is some now, reserves it and wakes the
+    /// application. Returns `true` if it still waits.
     pub(crate) fn offer_memory(&self, inner: &mut Inner<B>) -> bool {
         if inner.lacks_memory && self.post.memory().wake_sending(&mut inner.share) {
             inner.lacks_memory = false;
@@ -49,13 +50,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
         inner.lacks_memory
     }
 
-    /// Has the worker offer memory as soon as there is some.
+    /// Registers the connection with the worker, which offers memory as soon as some is free.
     pub(crate) fn wait_for_memory(&self, inner: &Inner<B>) {
         let place = self.place.load(Ordering::Relaxed);
         self.post.memory().wait_to_send(place, &inner.share);
     }
 
-    /// Frees what holds nothing, and gives back what was reserved for it. Returns whether the connection is at rest.
+    /// Frees empty buffers and returns the memory reserved for them. Returns `true` if the connection is at
+    /// rest: it holds nothing and waits for no memory.
     pub(crate) fn rest(&self, inner: &mut Inner<B>) -> bool {
         let is_free = inner.connection.free_unused();
         let in_use = Directions {
@@ -66,18 +68,18 @@ impl<B: AsRef<[u8]>> Cell<B> {
         is_free && inner.share.is_at_rest() && !inner.lacks_memory
     }
 
-    /// Takes back the memory of a connection that is over, but for text that can still be read.
+    /// Returns the memory of a closed connection, except for data that can still be read.
     pub(crate) fn take_back_all(&self, inner: &mut Inner<B>) {
         self.take_back(inner);
         self.rest(inner);
     }
 
-    /// Takes back the memory that the connection holds no more.
+    /// Returns the memory that the connection does not use any more.
     fn take_back(&self, inner: &mut Inner<B>) {
         self.post.memory().shrink(&mut inner.share, inner.connection.buffers());
     }
 
-    /// Takes back half of the memory by which the connection has grown, as far as it is free.
+    /// Returns half of the memory by which the connection has grown, as far as it is unused.
     pub(crate) fn shrink(&self, inner: &mut Inner<B>) {
         if let Some(half) = inner.share.halved() {
             inner.connection.set_buffers(half);
@@ -86,8 +88,10 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-/// Which segments a connection takes, whose memory is `share`: those without text, and those whose text finds room. Without
-/// memory that is a little of what follows, so that no text behind a gap takes the room of the text that fills it.
+/// Decides which segments a connection accepts; `share` is the connection's memory. Segments without data
+/// always pass. Segments with data pass if memory can be reserved for them; without memory, only
+/// [`MEAGER_BYTES`] of in-order data pass, so that data behind a gap cannot take the space of the data that
+/// fills the gap.
 pub(super) fn admission<'a, B: AsRef<[u8]>>(
     memory: &'a Memory,
     share: &'a mut Share,

@@ -1,18 +1,18 @@
 //! The cell: a connection and its lock, shared by the worker and the application's threads.
 //!
-//! The worker never waits for the lock. What arrives while an application holds it goes to the backlog, and
-//! the thread that unlocks the cell runs the backlog. Every thread that gets the lock runs the backlog first,
-//! so the order of segments is kept. Linux's socket lock works alike.
+//! The worker never waits for the lock. Segments that arrive while an application holds it go to the backlog,
+//! which the application's thread runs when it unlocks the cell. Every thread that gets the lock runs the
+//! backlog first, so the order of segments is kept. Linux's socket lock works in the same way.
 //!
-//! Pure ACKs of the fast path go to a ring instead (Chan and Cheriton 2013, section 3.2), which takes no memory. What
-//! is in the ring is older than what is in the backlog: the worker fills the ring only while the backlog is empty,
-//! and the thread that runs both empties the ring before each arrival of the backlog.
+//! Pure ACKs of the fast path go to a ring instead (Chan and Cheriton 2013, section 3.2), which needs no
+//! allocation. ACKs in the ring are older than segments in the backlog: the worker fills the ring only while
+//! the backlog is empty, and the thread that runs both empties the ring before each step of the backlog.
 //!
-//! No segment stays in the backlog: the worker pushes, then tries the lock again; the thread that unlocks
-//! checks the backlog afterwards. Both have a full fence in between, so at least one of them sees the other.
-//! `tests/ring` has a model of this, which `loom` runs; whoever changes one changes the other.
+//! No segment is left in the backlog: the worker pushes, then tries the lock again; the thread that unlocks
+//! checks the backlog afterwards. Both have a full fence in between, so at least one of them sees the other's
+//! write. `tests/ring` has a model of this protocol for `loom`; change both together.
 //!
-//! The application never touches the device: it marks the cell, and the worker serves it.
+//! The application never uses the device: it puts the cell into the worker's queue, and the worker serves it.
 
 mod ack_ring;
 mod acks;
@@ -54,23 +54,23 @@ use crate::memory::Share;
 use crate::post::{Command, Post};
 use crate::transmit::Marks;
 
-/// A connection and everything around it.
+/// A connection with its lock, backlog and wake-up state.
 #[derive(Debug)]
 pub(crate) struct Cell<B> {
-    /// The direction in which this side sends.
+    /// The flow key of the direction in which this host sends.
     pub(crate) pair: FlowKey,
-    /// The group to which the peer sends as well, if this side belongs to one.
+    /// The multicast group to which the peer sends as well, if the connection belongs to one.
     pub(crate) group: Option<Box<GroupFlow>>,
-    /// The cell's place at the worker, which alone writes it.
+    /// The index of the cell in the worker's table. Only the worker writes it.
     pub(crate) place: AtomicU32,
     inner: Mutex<Inner<B>>,
     ring: AckRing,
     backlog: Backlog<B>,
-    /// Whether the worker found the cell locked: then the thread that unlocks it marks it.
+    /// Set when the worker found the cell locked; the thread that unlocks it then queues the cell.
     is_wanted: AtomicBool,
-    /// Whether the cell is in the worker's queue.
+    /// Set while the cell is in the worker's queue.
     is_marked: AtomicBool,
-    /// Whether the application has dropped its handle.
+    /// Set once the application has dropped its handle.
     is_orphan: AtomicBool,
     pub(crate) signal: Signal,
     post: Arc<Post<B>>,
@@ -83,43 +83,43 @@ impl<B> Drop for Cell<B> {
     }
 }
 
-/// What the lock protects.
+/// The part of a cell that its lock protects.
 #[derive(Debug)]
 pub(crate) struct Inner<B> {
     pub(crate) connection: Connection<Buffer<B>>,
-    /// The memory reserved for the connection; given back with the cell.
+    /// The memory reserved for the connection; returned when the cell is dropped.
     share: Share,
-    /// The fields of the IP header that the application chose.
+    /// The fields of the IP header that the application set.
     pub(crate) marks: Marks,
-    /// Settings that the application has changed, and that the worker has yet to apply.
+    /// Settings that the application has changed and the worker has not applied yet.
     wishes: Option<Box<Wishes>>,
-    /// Whether the worker must serve the cell after a call of the application.
+    /// Set if the worker must serve the cell after a call of the application.
     has_work: bool,
-    /// Whether the application waits for memory to send.
+    /// Set while the application waits for memory to send.
     lacks_memory: bool,
-    /// Gets what can be read, if the application does not read by itself.
+    /// The function that receives all readable data, if the application has set one.
     pub(crate) reader: Option<Reader>,
-    /// Whether the application has shut down reading.
+    /// Set once the application has shut down reading.
     reads_no_more: bool,
-    /// Whether [`Socket::take_error`] has returned the failure.
+    /// Set once [`Socket::take_error`] has returned the failure.
     is_error_taken: bool,
-    /// Whether the connection knows that the application is gone.
+    /// Set once the connection has been told that the application has dropped its handle.
     is_abandoned: bool,
 }
 
-/// What became of an arrival.
+/// The outcome of passing received segments to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// The connection has taken it.
+    /// The connection processed them.
     Taken,
-    /// It waits in the backlog.
+    /// They wait in the backlog.
     Waits,
-    /// It was dropped, at least in part, because the backlog is full.
+    /// At least one was dropped, because the backlog is full.
     Dropped,
 }
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// A cell for `connection`, for which `share` was reserved.
+    /// Creates a cell for `connection` with its reserved memory `share`.
     pub(crate) fn new(
         connection: Connection<Buffer<B>>,
         share: Share,
@@ -128,7 +128,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Self::in_group(connection, share, post, None)
     }
 
-    /// [`Cell::new`] for a connection that belongs to `group`, if that is one.
+    /// As [`Cell::new`], for a connection that may belong to the multicast group `group`.
     pub(crate) fn in_group(
         connection: Connection<Buffer<B>>,
         share: Share,
@@ -162,7 +162,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         })
     }
 
-    /// Gives `arrival` to the connection, or to the backlog if an application holds the lock.
+    /// Passes `arrival` to the connection, or to the backlog if an application holds the lock.
     pub(crate) fn on_arrival<F, A, S>(
         &self,
         now: Instant,
@@ -180,7 +180,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
                     true => inner.connection.on_arrival(now, arrival),
                     false => self.on_first_arrival(&mut inner, now, arrival),
                 }
-                // At once: it may be served some turns later, and until then the text would fill the device.
+                // At once: the cell may be served some rounds later, and until then the data would occupy the
+                // device's buffers.
                 Self::read_out(&mut inner);
                 Given::Taken
             }
@@ -188,8 +189,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Gives `arrival` to a connection that has reserved no memory for text. It is reserved if there is text; what
-    /// finds no memory is dropped.
+    /// Passes `arrival` to a connection without memory for received data. Reserves memory if the segments
+    /// carry data; data for which there is none is dropped.
     fn on_first_arrival<F, A, S>(
         &self,
         inner: &mut Inner<B>,
@@ -215,7 +216,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         connection.on_arrival(now, Arrival::segments(arrival.filter(admits)));
     }
 
-    /// [`Cell::on_arrival`] for what the peer has sent to the group.
+    /// As [`Cell::on_arrival`], for segments that the peer sent to the multicast group.
     pub(crate) fn on_group_arrival<F, A, S>(
         &self,
         now: Instant,
@@ -245,8 +246,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Lets the worker act on the connection. `None` if an application holds the lock; then the cell comes to
-    /// the worker's queue when it is unlocked.
+    /// Runs `act` on the connection for the worker. `None` if an application holds the lock; the thread that
+    /// unlocks the cell then queues it for the worker.
     pub(crate) fn serve<R>(&self, act: impl FnOnce(&mut Inner<B>) -> R) -> Option<R> {
         let mut inner = self.try_lock().or_else(|| {
             self.is_wanted.store(true, Ordering::SeqCst);
@@ -258,9 +259,9 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Some(act(&mut inner))
     }
 
-    /// Lets the worker act on the connection before something arrives there. For connections that no application has a
-    /// handle of: only whoever lists connections may have the lock, for a moment. The worker waits for that, because
-    /// nobody would make up for what was left out.
+    /// Runs `act` on the connection before segments are passed to it. Only for connections without an
+    /// application's handle: nobody but a thread that lists connections can hold the lock, and only briefly.
+    /// The worker waits for it, because a skipped action would not be repeated.
     #[inline]
     pub(crate) fn prepare(self: &Arc<Self>, act: impl FnOnce(&mut Connection<Buffer<B>>)) {
         match self.try_lock() {
@@ -269,7 +270,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// As [`Cell::with`], for a call that can fail: it does if an application's reader made it.
+    /// As [`Cell::with`], for calls that return errors: fails with `Deadlock` instead of a panic if a reader
+    /// made the call.
     fn call<R>(
         self: &Arc<Self>,
         act: impl FnOnce(&mut Inner<B>) -> io::Result<R>,
@@ -277,10 +279,10 @@ impl<B: AsRef<[u8]>> Cell<B> {
         if is_reading() { Err(deadlock()) } else { self.with(act) }
     }
 
-    /// Lets an application's thread act on the connection. Waits for the lock.
+    /// Runs `act` on the connection for an application's thread. Blocks until it has the lock.
     ///
     /// # Panics
-    /// If an application's reader called it.
+    /// If called from inside an application's reader.
     pub(crate) fn with<R>(self: &Arc<Self>, act: impl FnOnce(&mut Inner<B>) -> R) -> R {
         assert!(!is_reading(), "{}", reader::NO_CALLS);
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -290,18 +292,18 @@ impl<B: AsRef<[u8]>> Cell<B> {
         result
     }
 
-    /// Whether the application has dropped its handle.
+    /// Returns `true` if the application has dropped its handle.
     pub(crate) fn is_orphan(&self) -> bool {
         self.is_orphan.load(Ordering::Relaxed)
     }
 
-    /// Takes note that the cell was taken from the worker's queue.
+    /// Records that the cell was taken from the worker's queue.
     pub(crate) fn unmark(&self) {
         self.is_marked.store(false, Ordering::SeqCst);
     }
 
-    /// Tells the connection what the application has changed, and, once, that it is gone. Returns whether that was
-    /// now.
+    /// Applies the settings that the application changed. When the application has dropped its handle,
+    /// abandons the connection once; returns `true` in that call.
     pub(crate) fn follow_application(&self, inner: &mut Inner<B>, now: Instant) -> bool {
         inner.apply_wishes(now);
         let is_new = self.is_orphan.load(Ordering::Relaxed) && !inner.is_abandoned;
@@ -312,7 +314,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         is_new
     }
 
-    /// Gives the application's reader, if it has one, all text that can be read.
+    /// Passes all readable data to the application's reader, if there is one.
     #[inline]
     pub(crate) fn read_out(inner: &mut Inner<B>) {
         if let Some(reader) = inner.reader.as_mut().filter(|_| !inner.reads_no_more) {
@@ -320,7 +322,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Wakes waiting threads if one of `events` is worth it.
+    /// Wakes waiting threads if `events` has one that they wait for.
     pub(crate) fn tell(&self, inner: &Inner<B>, events: Events) {
         let told = if inner.reader.is_some() { TOLD_WITH_READER } else { TOLD_AT_ONCE };
         let is_worth_it = events.intersects(told)
@@ -346,14 +348,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
             if self.is_nothing_put_off() {
                 return;
             }
-            // If the lock is taken again, its owner runs the backlog.
+            // If another thread has taken the lock, that thread runs the backlog.
             let Some(locked) = self.try_lock() else { return };
             inner = locked;
             self.run_backlog_here(&mut inner);
         }
     }
 
-    /// Puts the cell into the worker's queue, unless it is there.
+    /// Puts the cell into the worker's queue, unless it is in there.
     pub(crate) fn mark(self: &Arc<Self>) {
         if !self.is_marked.swap(true, Ordering::SeqCst) {
             self.post.send(Command::Serve(Arc::clone(self)));
@@ -378,19 +380,19 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Runs the ring and the backlog. Returns whether there was something.
+    /// Runs the ring and the backlog. Returns `true` if either held something.
     #[inline]
     fn run_backlog(&self, inner: &mut Inner<B>) -> bool {
         !self.is_nothing_put_off() && self.run_put_off(inner)
     }
 
-    /// Out of line, because there is rarely something.
+    /// Runs a ring or backlog that is not empty. Out of line, because that is rare.
     #[inline(never)]
     fn run_put_off(&self, inner: &mut Inner<B>) -> bool {
         let Inner { connection, share, .. } = inner;
         let mut has_run = self.run_ring(connection);
         while let Some(first) = self.backlog.next() {
-            // ACKs that came before this segment, after the ring was empty.
+            // ACKs may have come before this segment, after the ring was emptied.
             self.run_ring(connection);
             let admits = admission(self.post.memory(), share, connection);
             self.backlog.run(first, connection, admits);
@@ -399,13 +401,13 @@ impl<B: AsRef<[u8]>> Cell<B> {
         has_run
     }
 
-    /// Whether neither ACKs nor segments wait.
+    /// Returns `true` if the ring and the backlog are empty.
     #[inline]
     fn is_nothing_put_off(&self) -> bool {
         self.ring.is_empty() && self.backlog.is_empty()
     }
 
-    /// Runs the backlog on an application's thread. The worker must then serve the cell.
+    /// Runs the backlog on an application's thread. If there was one, the worker must serve the cell.
     fn run_backlog_here(&self, inner: &mut Inner<B>) {
         if self.run_backlog(inner) {
             inner.has_work = true;
@@ -421,14 +423,14 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-/// What the ring is made of; a model checker puts its own in the place of these.
+/// The atomics of the ring; `tests/ring` replaces them with those of `loom`.
 mod atomics {
     pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-/// Events that always wake waiting threads. Room to send is not worth a wake-up for every acknowledgement.
+/// Events that always wake waiting threads. Free send space is missing: it would wake them at every ACK.
 const TOLD_AT_ONCE: Events = TOLD_WITH_READER.with(Events::READABLE);
-/// Text is not news to an application whose reader has had it.
+/// Without `READABLE`: the reader has consumed the data already.
 const TOLD_WITH_READER: Events = Events::CONNECTED.with(Events::PEER_DONE).with(Events::CLOSED);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! An application's reader: it gets received text on the worker's thread, where the text lies.
+//! An application's reader: a function that receives data on the worker's thread, without a copy.
 //!
-//! Separate from the calls of sockets because nobody is woken and nothing is copied: the text is consumed before
-//! the worker acknowledges it, so the buffers are free again and the window stays open.
+//! Separate from the calls of sockets because no thread is woken and nothing is copied: the data is consumed
+//! before the worker acknowledges it, so its buffers are free again and the receive window stays open.
 
 use std::cell::Cell;
 use std::{fmt, io};
@@ -12,7 +12,7 @@ use crate::buffer::Buffer;
 
 type Read = dyn FnMut(&[u8]) + Send;
 
-/// A function that gets text.
+/// An application's function that receives data.
 pub(crate) struct Reader(Box<Read>);
 
 impl Reader {
@@ -20,7 +20,7 @@ impl Reader {
         Self(Box::new(read))
     }
 
-    /// Gives it everything that can be read.
+    /// Passes all readable data to the function and consumes it.
     pub(crate) fn read_all<B: AsRef<[u8]>>(&mut self, connection: &mut Connection<Buffer<B>>) {
         let bytes = connection.readable_bytes();
         if bytes > 0 {
@@ -30,7 +30,8 @@ impl Reader {
     }
 }
 
-/// Runs an application's function that gets text while the connection is locked.
+/// Runs an application's function that receives data while the connection is locked; calls on sockets fail
+/// meanwhile.
 pub(super) fn reading<R>(read: impl FnOnce() -> R) -> R {
     struct End;
     impl Drop for End {
@@ -43,13 +44,13 @@ pub(super) fn reading<R>(read: impl FnOnce() -> R) -> R {
     read()
 }
 
-/// Whether this thread runs such a function. Then it may not wait for another connection: that one's reader may wait
-/// for this one.
+/// Returns `true` while this thread runs an application's reader. It must not lock another connection then:
+/// that connection's reader may wait for this one.
 pub(crate) fn is_reading() -> bool {
     IS_READING.get()
 }
 
-/// The error of a call that would have to wait.
+/// The error of a call on a socket from inside a reader, which could deadlock.
 pub(crate) fn deadlock() -> io::Error {
     io::Error::new(io::ErrorKind::Deadlock, NO_CALLS)
 }

@@ -1,4 +1,4 @@
-//! Which of many sockets to use again: the tokens of those that changed, in a queue.
+//! A queue of the tokens of sockets that changed, for applications with many sockets.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Signal;
 
-/// The queue, and how its owner waits for it. Telling never blocks.
+/// A queue of tokens, and the signal that wakes its owner. Adding a token never blocks.
 #[derive(Debug)]
 pub(crate) struct ReadySet {
     told: Sender<u64>,
@@ -20,14 +20,15 @@ impl ReadySet {
         Self { told, tokens: Mutex::new(tokens), signal: Signal::default() }
     }
 
-    /// Appends `token`, and wakes who waits.
+    /// Appends `token` and wakes a waiting thread.
     pub(crate) fn tell(&self, token: u64) {
-        // Sending cannot fail: the other end lives as long as this.
+        // Sending cannot fail: the receiver lives as long as `self`.
         let _sent = self.told.send(token);
         self.signal.notify();
     }
 
-    /// Moves all tokens to `into`; if there is none, waits for one until `timeout` has passed.
+    /// Moves all tokens to `into`. If there is none, blocks until one comes or `timeout` passes; `None` is no
+    /// limit.
     pub(crate) fn wait(&self, into: &mut Vec<u64>, timeout: Option<Duration>) {
         let mut deadline = None;
         let before = into.len();

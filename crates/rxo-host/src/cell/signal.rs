@@ -1,8 +1,9 @@
-//! How threads wait for a change of a cell.
+//! The signal with which threads wait for a change of a cell.
 //!
-//! Separate because it has its own contract: notifying never blocks, and costs a few instructions while
-//! nobody waits. A counter counts changes. A thread reads it before it checks the cell, so it misses no
-//! change in between. The descriptor belongs to the handle that waits with it: an orphan keeps none.
+//! Separate because it has its own contract: notifying never blocks, and costs a few instructions while no
+//! thread waits. A counter counts changes. A thread reads the counter before it checks the cell, so it misses
+//! no change in between. The descriptor belongs to the handle that waits with it, so an orphaned connection
+//! keeps none.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,34 +15,34 @@ use super::ready_set::ReadySet;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::futex;
 
-/// Something that can be waited for.
+/// A counter of changes, and whoever waits for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    /// The number of changes.
+    /// Number of changes so far, wrapping. Threads wait on it with a futex.
     changes: AtomicU32,
     waiting: AtomicU32,
     told: OnceLock<Told>,
-    /// Whether the next change is told.
+    /// Set if `told` must be notified of the next change.
     is_armed: AtomicBool,
     #[cfg(feature = "tokio")]
     tasks: super::Tasks,
 }
 
-/// Is told when something changes. Threads that wait are woken apart from it.
+/// The observer of changes, besides threads that block in [`Signal::wait`].
 #[derive(Debug)]
 enum Told {
-    /// Whoever polls this descriptor.
+    /// An eventfd that the application polls.
     Descriptor(Weak<OwnedFd>),
-    /// A set of sockets, by this one's token there.
+    /// A set of sockets, and this socket's token in it.
     Set(Arc<ReadySet>, u64),
 }
 
 impl Signal {
-    /// Notifies of a change.
+    /// Counts a change and wakes all that wait for it. Never blocks.
     pub(crate) fn notify(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            // Waking nobody is no failure.
+            // It is no failure if no thread was woken.
             let _woken = futex::wake(&self.changes, futex::Flags::PRIVATE, i32::MAX as u32);
         }
         if self.is_armed.load(Ordering::SeqCst) && self.is_armed.swap(false, Ordering::SeqCst) {
@@ -51,18 +52,18 @@ impl Signal {
         self.tasks.wake();
     }
 
-    /// The tasks that wait for a change.
+    /// The wakers of tasks that wait for a change.
     #[cfg(feature = "tokio")]
     pub(crate) fn tasks(&self) -> &super::Tasks {
         &self.tasks
     }
 
-    /// The number of changes so far, to be read before checking the cell.
+    /// Number of changes so far. Read it before checking the cell, and pass it to [`Signal::wait`].
     pub(crate) fn changes(&self) -> u32 {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Waits until there are more changes than `seen`. Returns `false` if `timeout` passes first.
+    /// Blocks until the number of changes differs from `seen`. Returns `false` if `timeout` passes first.
     pub(crate) fn wait(&self, seen: u32, timeout: Option<Duration>) -> bool {
         let timeout = timeout.map(|time| rustix::time::Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
@@ -74,14 +75,15 @@ impl Signal {
         ended != Err(rustix::io::Errno::TIMEDOUT)
     }
 
-    /// The descriptor of this signal, kept in `place`. It becomes readable at a change after a call that
-    /// would have blocked. Made at the first call, and readable then, so that its owner checks once.
+    /// The eventfd of this signal, stored in `place`. Becomes readable at the first change after a call that
+    /// returned `WouldBlock`. Created by the first call, and readable then, so that its owner checks the
+    /// socket once.
     pub(crate) fn descriptor<'p>(&self, place: &'p Descriptor) -> io::Result<BorrowedFd<'p>> {
         if let Some(descriptor) = place.0.get() {
             return Ok(descriptor.as_fd());
         }
         let made = Arc::new(eventfd(1, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-        // If another thread was faster, this descriptor is closed.
+        // If another thread was faster, the descriptor made here is closed.
         let descriptor = place.0.get_or_init(|| {
             let _first = self.told.set(Told::Descriptor(Arc::downgrade(&made)));
             made
@@ -89,20 +91,21 @@ impl Signal {
         Ok(descriptor.as_fd())
     }
 
-    /// Lets `set` know this signal as `token`. Returns `false` if somebody else is told of it already.
+    /// Registers the signal with `set` under `token`. Returns `false` if it has a set or a descriptor
+    /// already.
     pub(crate) fn join(&self, set: &Arc<ReadySet>, token: u64) -> bool {
         self.told.set(Told::Set(Arc::clone(set), token)).is_ok()
     }
 
-    /// Lets the next change be told, after a call that would have blocked. The caller checks once more
-    /// afterwards.
+    /// Makes the next change notify the descriptor or the set; for use after a call that would have blocked.
+    /// The caller must check the cell once more afterwards.
     pub(crate) fn arm(&self) {
         match self.told.get() {
             None => return,
             Some(Told::Set(..)) => {}
             Some(Told::Descriptor(descriptor)) => {
                 let Some(descriptor) = descriptor.upgrade() else { return };
-                // Fails if it is not readable, which is the aim.
+                // Resets the eventfd. Fails if it is not readable, which is the wanted state.
                 let _emptied = rustix::io::read(&*descriptor, &mut [0; 8]);
             }
         }
@@ -114,9 +117,9 @@ impl Signal {
             None => {}
             Some(Told::Set(set, token)) => set.tell(*token),
             Some(Told::Descriptor(descriptor)) => {
-                // A handle keeps it, or nobody polls it.
+                // If no handle keeps the descriptor, nobody polls it.
                 if let Some(descriptor) = descriptor.upgrade() {
-                    // Fails only if the counter is full; then it is readable.
+                    // Fails only if the counter is full; then the descriptor is readable anyway.
                     let _written = rustix::io::write(&*descriptor, &1_u64.to_ne_bytes());
                 }
             }
@@ -124,7 +127,7 @@ impl Signal {
     }
 }
 
-/// The descriptor of a signal, kept by the handle that waits with it. Dropping it closes the descriptor.
+/// The eventfd of a signal, owned by the handle that waits with it. Dropping it closes the eventfd.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptor(OnceLock<Arc<OwnedFd>>);
 

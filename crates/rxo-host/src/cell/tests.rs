@@ -16,7 +16,7 @@ type Bytes = Vec<u8>;
 
 const NOW: Instant = Instant::from_micros(1_000_000);
 
-/// An open connection's cell, and where its peer's text begins.
+/// The cell of an established connection, and the sequence number at which its peer's data begins.
 struct Scene {
     cell: Arc<Cell<Bytes>>,
     commands: Receiver<Command<Bytes>>,
@@ -62,7 +62,7 @@ impl Scene {
         Self { cell: Cell::new(server, share, post), commands, seq, ack }
     }
 
-    /// The segment with the `n`-th byte of text, which is `n`.
+    /// A segment with one byte of data, `n`, at offset `n` of the stream.
     fn byte(&self, n: u32) -> Segment<Buffer<Bytes>> {
         byte(self.seq + n, self.ack, n as u8)
     }
@@ -103,7 +103,8 @@ fn a_worker_that_cannot_serve_is_told_when_it_can() {
     assert_eq!(scene.marks(), 0, "it is told once");
 }
 
-/// Whoever lists connections has the lock for a moment; the worker waits for it rather than leave out what it must do.
+/// A thread that lists connections holds the lock briefly; the worker waits for it instead of skipping its
+/// action.
 #[test]
 fn what_the_worker_prepares_is_done_though_another_thread_looks() {
     let scene = Scene::new();
@@ -118,7 +119,8 @@ fn what_the_worker_prepares_is_done_though_another_thread_looks() {
             while !has_begun.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
-            // Time to see that the lock is taken. With less the test proves nothing, and does not fail.
+            // Gives the thread time to find the lock taken. If this is too short, the test proves nothing,
+            // but does not fail.
             (0..1_000).for_each(|_| thread::yield_now());
         });
     });
@@ -135,11 +137,11 @@ fn a_full_backlog_drops_what_comes_then() {
         assert_eq!(kept, 1_024);
         assert!(given[kept..].iter().all(|given| *given == Given::Dropped));
     });
-    // Everything that waited, although the connection keeps fewer buffers.
+    // All that waited is there, although the connection keeps fewer buffers.
     assert_eq!(scene.read().len(), 1_024);
 }
 
-/// A worker gives segments of one byte while two threads of applications use the cell.
+/// A worker passes segments of one byte while two application threads use the cell.
 #[test]
 fn nothing_is_lost_disordered_or_left_lying_between_threads() {
     const BYTES: u32 = 20_000;
@@ -148,10 +150,10 @@ fn nothing_is_lost_disordered_or_left_lying_between_threads() {
     let (read, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
     let given = thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            // The other threads end even if this one fails.
+            // Stops the other threads if this one panics.
             let _end = End(&is_over);
             let give = |n: u32| {
-                // At most as many as the connection keeps buffers.
+                // Stays within the number of buffers that the connection keeps.
                 while n - read.load(Ordering::SeqCst) > 200 && !is_over.load(Ordering::SeqCst) {
                     thread::yield_now();
                 }
@@ -181,7 +183,7 @@ fn nothing_is_lost_disordered_or_left_lying_between_threads() {
     assert!(cell.backlog.is_empty(), "nothing is left lying");
 }
 
-/// Ends the other threads if its thread panics.
+/// Sets the flag that stops the other threads, if its thread panics.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

@@ -1,7 +1,7 @@
-//! Settings of a connection that an application changes while it lasts.
+//! Settings of a connection that an application changes while the connection is open.
 //!
-//! Separate because their times begin when they take effect, and only the worker knows the time: an application
-//! leaves them with the cell.
+//! Separate because the timers of these settings start when they take effect, and only the worker knows the
+//! time: an application stores the changes in the cell, and the worker applies them.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::{Connection, KeepAlive};
@@ -9,10 +9,10 @@ use rxo_tcp::{Connection, KeepAlive};
 use super::Inner;
 use crate::buffer::Buffer;
 
-/// What is to change; `None` stays as it is.
+/// Changes to the settings of a connection; `None` leaves a setting as it is.
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
-    /// Keep-alive, or none.
+    /// The new keep-alive settings; `Some(None)` turns keep-alive off.
     pub(super) keep_alive: Option<Option<KeepAlive>>,
     pub(super) user_timeout: Option<Duration>,
 }
@@ -20,7 +20,7 @@ pub(super) struct Wishes {
 impl Wishes {
     fn apply<B: AsRef<[u8]>>(self, connection: &mut Connection<Buffer<B>>, now: Instant) {
         if let Some(settings) = self.keep_alive {
-            // The settings were checked when they were made.
+            // Cannot fail: the settings were checked when the application passed them.
             let _ = connection.set_keep_alive(now, settings);
         }
         if let Some(timeout) = self.user_timeout {
@@ -30,13 +30,15 @@ impl Wishes {
 }
 
 impl<B: AsRef<[u8]>> Inner<B> {
-    /// What the application wishes. The worker is to serve the cell.
+    /// The changes that the worker has yet to apply, to be modified by the caller. Marks the cell as having
+    /// work for the worker.
     pub(super) fn wish(&mut self) -> &mut Wishes {
         self.has_work = true;
         self.wishes.get_or_insert_default()
     }
 
-    /// Applies what the application has changed, which is rare: each time that a connection is served this is asked.
+    /// Applies the changes of the application. Called whenever the connection is served; almost always there
+    /// are none.
     #[inline]
     pub(super) fn apply_wishes(&mut self, now: Instant) {
         if self.wishes.is_some() {
