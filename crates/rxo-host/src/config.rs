@@ -9,84 +9,92 @@ use crate::fast::FastPath;
 use crate::link::{DEFAULT_NEIGHBOURS, IpCidr, LinkError, Probe, Route};
 use crate::stages::StageTimer;
 
-/// The configuration of a host. It determines all memory that the host will ever need.
+/// The configuration of a host. It bounds all memory that the host will ever need.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// The host's addresses. At least one.
+    /// The host's addresses; at least one.
     pub addresses: Vec<IpCidr>,
     /// Routes to other networks; the longest prefix wins.
     pub routes: Vec<Route>,
-    /// The Ethernet address; `None` derives one from the secret. Means nothing on other links.
+    /// The host's Ethernet address; `None` derives one from the secret. Ignored on links other than Ethernet.
     pub mac: Option<[u8; 6]>,
-    /// The size of the neighbour table on an Ethernet: at least 4 beside the gateways, 4,096 by default, about
-    /// 300 bytes each. A full table evicts the least recently used neighbour, never a gateway.
+    /// Size of the neighbour table on Ethernet: at least 4 more than the number of gateways, 4,096 by
+    /// default; about 300 bytes per entry. A full table evicts the least recently used neighbour, but never a
+    /// gateway.
     pub neighbours: usize,
-    /// How the addresses are probed before they are used ([`Host::probe`](crate::Host::probe)); `None`, the default, uses
-    /// them at once. Means nothing without Ethernet.
+    /// How the addresses are probed for duplicates before use ([`Host::probe`](crate::Host::probe)); `None`,
+    /// the default, uses them at once. Ignored without Ethernet.
     pub probe: Option<Probe>,
-    /// Settings of every connection. Segment size and GSO frames are limited to what the device takes. By
-    /// default the largest segment that the MTU allows is announced, 1,460 bytes for 1,500 and 8,960 for 9,000,
-    /// and text in order is acknowledged once a turn. [`rxo_tcp::Config::initial_window`] is that of RFC 6928 by default; its
-    /// first flight is limited by the send buffer of 64 KiB, too.
+    /// Settings of every connection. Segment size and GSO frames are limited to what the device supports. By
+    /// default, the host announces the largest segment that the MTU allows, 1,460 bytes for an MTU of 1,500
+    /// and 8,960 for 9,000, and acknowledges in-order data once per round of the worker. The initial window
+    /// ([`rxo_tcp::Config::initial_window`]) is that of RFC 6928 by default; the first flight is also limited
+    /// by the send buffer of 64 KiB.
     pub tcp: rxo_tcp::Config,
-    /// Settings of the receive engine, without link kind and batch size, which the host sets. The default
-    /// policy is `remember`: every segment of an aggregate counts by itself. Aggregates may be longer than an IP packet.
+    /// Settings of the receive engine; the host itself sets link kind and batch size. The default policy is
+    /// `remember`: TCP processes every segment of an aggregate by itself. Aggregates may be longer than an IP
+    /// packet.
     pub engine: EngineConfig,
-    /// The most frames received in one turn, 1 to 32,768.
+    /// Maximum number of frames received in one round of the worker, 1 to 32,768.
     pub budget_frames: usize,
-    /// Whether the worker polls without sleeping: less delay, for a whole processor.
+    /// Polls without sleeping if `true`: lower latency, but the worker uses a whole processor.
     pub busy: bool,
-    /// How long the worker pauses between turns so that frames gather. Applications wait during a pause, too.
-    /// A worker that polls without sleeping does not pause.
+    /// The pause between rounds of the worker, during which frames gather in the device. It delays
+    /// applications as well. Ignored if `busy` is set.
     pub pause: Pause,
-    /// The most connections at a time, 1 to 1,048,576; 16,384 by default. Those in TIME-WAIT do not count.
-    /// Above it a SYN is dropped, and a call that opens a connection fails.
+    /// Maximum number of connections, 1 to 1,048,576; 16,384 by default. Connections in TIME-WAIT do not
+    /// count. Beyond the limit a SYN is dropped, and a call that opens a connection fails.
     pub sockets: usize,
-    /// The most connections in TIME-WAIT, 1 to 16,777,216; 65,536 by default. Less than 100 bytes each are
-    /// allocated with the host. Another one evicts the oldest, whose late segments are then answered by a
-    /// reset.
+    /// Maximum number of connections in TIME-WAIT, 1 to 16,777,216; 65,536 by default. Less than 100 bytes
+    /// each are allocated with the host. Another one evicts the oldest, whose late segments are then answered
+    /// with a reset.
     pub time_waits: usize,
-    /// The most orphans: connections without an application that have data to send or wait for the peer's
-    /// FIN. 1 to 1,048,576, 1,024 by default. Beyond that, those are reset whose peers have taken less
-    /// than 16 KiB for a minute; a peer that reads slowly is not, however many there are: what orphans hold is part of
-    /// [`HostConfig::memory_bytes`]. [`HostConfig::tcp`] limits how long each waits for a peer that takes little.
+    /// Maximum number of orphans: connections that the application has closed and that still have data to
+    /// send or wait for the peer's FIN. 1 to 1,048,576; 1,024 by default. Beyond the limit, orphans are reset
+    /// whose peer has accepted less than 16 KiB within a minute; others are kept, since their memory counts
+    /// towards [`HostConfig::memory_bytes`]. [`HostConfig::tcp`] limits how long an orphan waits for a peer
+    /// that accepts little.
     pub orphans: usize,
     /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default.
     ///
-    /// A connection that holds no text has reserved 8 KiB, and takes less than 3 KiB of the system's memory. The first
-    /// text in a direction reserves the buffer of that direction; it is given back when the connection has been idle for a
-    /// second, or at once while memory is short. The buffers of a new connection have 1/1,024 of what is left, at most
-    /// what [`HostConfig::tcp`] asks for and at least 32 KiB in each direction: with the buffers of 64 KiB that a host
-    /// begins with, 122 KiB are reserved while something is sent, and 161 KiB while something is received.
-    /// They grow with the path: three quarters of the memory are for growth, the last quarter is for new
-    /// connections and for those that wake. When these begin to use it, buffers that have grown are halved: free send
-    /// memory comes back at once, receive memory as the peer fills the window that was offered.
+    /// A connection that holds no data reserves 8 KiB, and takes less than 3 KiB of the system's memory. The
+    /// first data in a direction reserves the buffer of that direction, which is returned after a second
+    /// without traffic, or at once while memory is short. The buffers of a new connection are 1/1,024 of the
+    /// free memory, at most what [`HostConfig::tcp`] sets and at least 32 KiB per direction: with the initial
+    /// buffers of 64 KiB, 122 KiB are reserved while the host sends, and 161 KiB while it receives. The
+    /// buffers grow as the path requires: three quarters of the memory are for growth, the last quarter is
+    /// for new connections and for idle ones that become active. When these begin to use the last quarter,
+    /// grown buffers are halved: free send memory is returned at once, receive memory as the peer fills the
+    /// window that was offered.
     ///
-    /// So all windows together can be more than the memory. What finds none is dropped and counted
-    /// ([`HostCounters::texts_without_memory`](crate::HostCounters::texts_without_memory)); its sender retransmits it,
-    /// and no window is taken back. Writing then waits for memory, and those who have waited longest get it first. Lent text
-    /// ([`TcpStream::write_shared`](crate::TcpStream::write_shared)) counts as written text does, until the peer has acknowledged it. A connection without any gets on nevertheless, 2 KiB
-    /// at a time. If there is not enough for both directions of one more connection, a SYN is dropped, and a call
-    /// that opens a connection fails.
+    /// The sum of all windows can therefore exceed the memory. Data without memory is dropped and counted
+    /// ([`HostCounters::texts_without_memory`](crate::HostCounters::texts_without_memory)); its sender
+    /// retransmits it, and no window is reduced. Writers then wait for memory and get it in the order in
+    /// which they began to wait. Lent data ([`TcpStream::write_shared`](crate::TcpStream::write_shared))
+    /// counts like written data until the peer has acknowledged it. A connection without memory still
+    /// progresses, 2 KiB at a time. If the memory does not suffice for both directions of one more
+    /// connection, a SYN is dropped, and a call that opens a connection fails.
     pub memory_bytes: u64,
-    /// Whether a listener with too many opening connections answers a SYN by a cookie (RFC 4987) instead of
-    /// dropping it. Without timestamps such a connection has no SACK, window scale or ECN.
+    /// Answers SYNs with SYN cookies (RFC 4987), instead of dropping them, while a listener has too many
+    /// half-open connections. Without timestamps such a connection has no SACK, window scale or ECN.
     pub syn_cookies: bool,
-    /// Whether several acknowledgements are sent as a template (Menon and Zwaenepoel 2008, section 4). A device
-    /// that can expands it; for any other it is expanded just before. Otherwise each is built by itself.
+    /// Sends several ACKs as one template (Menon and Zwaenepoel 2008, section 4). A capable device expands
+    /// the template; for others the host does so just before transmission. If `false`, each ACK is built
+    /// separately.
     pub ack_templates: bool,
-    /// Which modules look at frames before the engine. Off by default; [`Handle::fast_path`](crate::Handle::fast_path)
-    /// changes it while the host runs.
+    /// The modules that process frames before the engine. Off by default;
+    /// [`Handle::fast_path`](crate::Handle::fast_path) changes them while the host runs.
     pub fast_path: FastPath,
-    /// The secret for initial sequence numbers and timestamps, and the seed of the flow table.
+    /// The secret for initial sequence numbers and timestamps; also the seed of the flow table.
     pub secret: [u64; 2],
-    /// Whether turns are timed stage by stage ([`HostCounters::stages`](crate::HostCounters)); `None`
+    /// Measures the time of each stage of a round ([`HostCounters::stages`](crate::HostCounters)); `None`
     /// reads no clock.
     pub stage_timer: Option<StageTimer>,
 }
 
 impl HostConfig {
-    /// A host with `addresses` and defaults for everything else. `secret` must be random and stay secret.
+    /// Creates a configuration with `addresses` and defaults for everything else. `secret` must be random and
+    /// stay secret.
     #[must_use]
     pub fn new(addresses: Vec<IpCidr>, secret: [u64; 2]) -> Self {
         Self {
@@ -112,12 +120,12 @@ impl HostConfig {
         }
     }
 
-    /// The Ethernet address.
+    /// The configured Ethernet address, or the one derived from the secret.
     pub(crate) fn ethernet_address(&self) -> [u8; 6] {
         self.mac.unwrap_or(local_mac(self.secret))
     }
 
-    /// The part of this that each of `shards` gets.
+    /// The configuration of one of `shards` shards: limits and memory are divided among them.
     pub(crate) fn part_of(&self, shards: usize) -> Self {
         Self {
             sockets: self.sockets.div_ceil(shards),
@@ -128,7 +136,7 @@ impl HostConfig {
         }
     }
 
-    /// Checks a policy of the receive engine.
+    /// Checks that `policy` does not coalesce inside tunnels, which a host cannot do.
     pub(crate) fn check_policy(policy: &Policy) -> Result<(), HostError> {
         if policy.takes_tunnels() { Err(HostError::Tunnels) } else { Ok(()) }
     }
@@ -151,7 +159,7 @@ impl HostConfig {
     }
 }
 
-/// Why a host cannot be made.
+/// The reason why a host cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HostError {
     /// An address, a route or the neighbour table is invalid.
@@ -160,13 +168,13 @@ pub enum HostError {
     /// A number is out of range.
     #[error("{option} is {value}; choose {least} to {most}")]
     Number {
-        /// The field.
+        /// The name of the field.
         option: &'static str,
-        /// Its value.
+        /// Its invalid value.
         value: usize,
-        /// The least accepted.
+        /// The lowest valid value.
         least: usize,
-        /// The most accepted.
+        /// The highest valid value.
         most: usize,
     },
     /// A setting of the connections is invalid.
@@ -175,30 +183,30 @@ pub enum HostError {
     /// A setting of the receive engine is invalid.
     #[error("engine: {0}")]
     Engine(#[from] rxo_coalesce::ConfigError),
-    /// The receive engine would coalesce inside tunnels.
+    /// The policy of the receive engine would coalesce inside tunnels.
     #[error("engine: tunnels is on, and a host ends no tunnels; set it to off or auto")]
     Tunnels,
-    /// Source and sink have different link kinds.
+    /// The device's source and sink have different link kinds.
     #[error("the device's source and sink are of different kinds; give both ends of one device")]
     TwoLinks,
-    /// The MTU of the device is too small.
+    /// The MTU of the device is too small for TCP.
     #[error("an MTU of {mtu} bytes is too small for TCP; choose at least {least}")]
     SmallMtu {
         /// The MTU of the device, in bytes.
         mtu: u32,
-        /// The least valid MTU, in bytes.
+        /// The smallest valid MTU, in bytes.
         least: u32,
     },
-    /// The system gave no descriptor for waking the worker.
+    /// The system refused to create the descriptor that wakes the worker.
     #[error("no descriptor to wake the worker: {0}")]
     NoDescriptor(String),
-    /// Another shard of the host could not be opened.
+    /// Another shard of the same host could not be opened.
     #[error("another shard of this host was not opened")]
     OtherShard,
 }
 
-/// Buffers that are small at first, and large where the path needs it. One acknowledgement a turn, because each
-/// costs the peer more than several segments cost here; peers count bytes today.
+/// The default TCP settings. Buffers start small and grow where the path needs it. One ACK per round, because
+/// an ACK costs the peer more than several segments cost this host; peers count acknowledged bytes, not ACKs.
 fn tcp() -> rxo_tcp::Config {
     rxo_tcp::Config {
         maximum_segment_size: u16::MAX,
@@ -210,7 +218,7 @@ fn tcp() -> rxo_tcp::Config {
     }
 }
 
-/// A locally administered Ethernet address (IEEE 802), derived from `secret`.
+/// A locally administered unicast Ethernet address (IEEE 802), derived from `secret`.
 const fn local_mac(secret: [u64; 2]) -> [u8; 6] {
     let [_, b, c, d, e, f, ..] = secret[0].wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     [0x02, b, c, d, e, f]

@@ -1,14 +1,13 @@
-//! Demultiplexing: which cell a delivery is for.
+//! Demultiplexing: maps the flow key of a delivery to the cell of its connection.
 //!
-//! One hash for each delivery, keyed by the host's secret; a delivery of the same flow as the one before
-//! needs none.
+//! One keyed hash per delivery; a delivery of the same flow as the previous one needs none.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use rxo_wire::{FlowHasher, FlowKey};
 
-/// Maps flow keys to the places of cells.
+/// A table from flow keys to the indices of cells, with a cache of the last hit.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: FlowHasher,
@@ -21,7 +20,7 @@ impl Demux {
         Self { hasher: FlowHasher::new(seed), places: HashMap::default(), last: None }
     }
 
-    /// The place of the cell of the flow `key`, if there is one.
+    /// The index of the cell of the flow `key`; `None` if there is no connection.
     #[inline]
     pub(crate) fn find(&mut self, key: &FlowKey) -> Option<u32> {
         if let Some((last, place)) = &self.last
@@ -50,7 +49,7 @@ impl Demux {
     }
 }
 
-/// A key with its hash.
+/// A flow key with its precomputed hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hashed {
     key: FlowKey,
@@ -63,7 +62,7 @@ impl Hash for Hashed {
     }
 }
 
-/// A hasher for keys that are hashes already.
+/// A `Hasher` for keys that carry their hash: it returns the `u64` written to it.
 #[derive(Debug, Default)]
 pub(crate) struct AsItIs(u64);
 

@@ -1,49 +1,49 @@
-//! What the fast path has done.
+//! The counters of the fast path.
 
 use super::modules::{Account, HalfOpen};
 use super::{FallbackReason, FastModules};
 
-/// Totals of the fast path since the host was made.
+/// Totals of the fast path since the host was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FastCounters {
     /// The modules that are on now.
     pub modules: FastModules,
-    /// Pure ACKs that connections took without a frame.
+    /// Number of pure ACKs that were passed to connections without a frame.
     pub consumed: u64,
-    /// Those of them that repeat the one before, by number and window.
+    /// Number of consumed ACKs with the same ACK number and window as the one before.
     pub duplicates: u64,
-    /// Calls of connections, each with all ACKs of one connection in a batch.
+    /// Number of calls to connections; one call passes all ACKs of a connection in a batch.
     pub calls: u64,
-    /// Consumed ACKs whose memory never left the device.
+    /// Number of consumed ACKs that were read in the device's memory, without taking a buffer.
     pub unseen: u64,
-    /// Frames that took the ordinary way, by reason; see [`FastCounters::fallback`].
+    /// Number of frames that took the slow path, by reason; see [`FastCounters::fallback`].
     pub fallbacks: [u64; FallbackReason::ALL.len()],
-    /// ACKs that waited in a ring because an application held the lock.
+    /// Number of ACKs that waited in a cell's ring because an application held the lock.
     pub ring_pushed: u64,
-    /// ACKs that were overwritten there.
+    /// Number of ACKs that were overwritten in a ring by newer ones.
     pub ring_overwritten: u64,
     /// The most ACKs that waited in one ring.
     pub ring_most: u32,
-    /// ACKs that waited in a backlog, because they did not fit into the ring and none there may be overwritten.
+    /// Number of ACKs that went to a backlog, because the ring was full and none in it could be overwritten.
     pub ring_refused: u64,
-    /// Frames that the filter dropped.
+    /// Number of frames that the filter dropped.
     pub filtered: u64,
-    /// What the SYN-flood detector found.
+    /// The counters of the SYN-flood detector.
     pub half_open: HalfOpen,
-    /// The accounts with the most bytes, the largest first.
+    /// The accounts with the most bytes, in descending order.
     pub accounts: Vec<Account>,
-    /// What went to no account because there were too many.
+    /// The sum of all frames that got no account because the table was full.
     pub unaccounted: Account,
 }
 
 impl FastCounters {
-    /// How many frames took the ordinary way for `reason`.
+    /// Number of frames that took the slow path for `reason`.
     #[must_use]
     pub const fn fallback(&self, reason: FallbackReason) -> u64 {
         self.fallbacks[reason as usize]
     }
 
-    /// Frames that took the ordinary way.
+    /// Number of frames that took the slow path, for any reason.
     #[must_use]
     pub fn fallbacks(&self) -> u64 {
         self.fallbacks.iter().sum()

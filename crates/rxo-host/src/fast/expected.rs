@@ -1,12 +1,14 @@
-//! The next pure ACK of the connection whose ACK was gathered last, recognised by one compare.
+//! Predicts the next pure ACK of the connection whose ACK was gathered last, and recognises it with one
+//! comparison.
 //!
-//! ACKs of a connection come in bursts. Two of them differ in the IPv4 identification and checksum, the sequence and
-//! ACK number, the window, the TCP checksum, the values of the timestamp, and in padding. If all other bytes are equal
-//! and both checksums are right, all checks give the same answers as for the ACK before. So none is made again. The engine does the same for data, by another row of the table ([`rxo_wire::layout`]).
+//! ACKs of a connection come in bursts. Two of them differ in the IPv4 ID and checksum, the sequence and ACK
+//! numbers, the window, the TCP checksum, the timestamp values, and in padding. If all other bytes are equal
+//! and both checksums are right, every check gives the same result as for the ACK before, so no check is
+//! repeated. The engine does the same for data, with another row of the table in [`rxo_wire::layout`].
 //!
-//! Contract: what passes between two ACKs may change the answers, so whoever passes a frame on calls
-//! [`Expected::forget`], and so does whoever gathers the ACK of another connection: what is expected belongs to the run of the
-//! ACK gathered last. A batch begins with nothing expected.
+//! Contract: a frame that takes the slow path, or the ACK of another connection, may change the results of
+//! the checks, so the code that handles such a frame calls [`Expected::forget`]. The prediction belongs to
+//! the run of the ACK gathered last. A batch begins without a prediction.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::layout;
@@ -15,24 +17,24 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, IpVersion, SeqNumber, TcpFlags};
 
 use super::gather::Told;
 
-/// What is expected. By default nothing.
+/// The predicted ACK: the last one, and the sums that its successor must match. By default there is none.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// Which of [`LAYOUTS`] the ACK before has, if it has no mark of ECN, as nearly all.
+    /// The row of [`LAYOUTS`] that the last ACK has, if it carries no ECN mark, as nearly all do.
     layout: Number,
-    /// Which it has otherwise.
+    /// The row of [`LAYOUTS`] that the last ACK has, if it carries an ECN mark.
     marked: Number,
-    /// The ECN field of its IP header.
+    /// The ECN field in the IP header of a marked ACK.
     ecn: u8,
-    /// The ACK before.
+    /// The bytes of the last ACK.
     before: Before,
-    /// What its IPv4 identification and checksum add up to.
+    /// The sum of its IPv4 ID and header checksum; equal for every valid successor.
     ip_sum: u16,
-    /// What its TCP header adds up to; `None` if nobody has verified its checksum.
+    /// The sum of its TCP header; `None` if its checksum was not verified by software.
     tcp_sum: Option<u16>,
 }
 
-/// A frame that begins where a word of vectors does, which then is an operand that needs no load.
+/// The bytes of an ACK, aligned to 16 so that they can be a memory operand of a vector instruction.
 #[derive(Debug)]
 #[repr(align(16))]
 struct Before([u8; MOST_BYTES]);
@@ -46,20 +48,20 @@ impl Default for Expected {
 }
 
 impl Expected {
-    /// Expects nothing.
+    /// Drops the prediction.
     #[inline]
     pub(super) fn forget(&mut self) {
         (self.layout, self.marked) = (Number::Nothing, Number::Nothing);
     }
 
-    /// Whether what is expected has a mark of ECN.
+    /// Returns `true` if the predicted ACK carries an ECN mark.
     #[inline]
     pub(super) fn is_marked(&self) -> bool {
         self.marked != Number::Nothing
     }
 
-    /// Expects what follows `frame`, which is the pure ACK that was gathered last. `shape` is whether it has a timestamp, and
-    /// the ECN field of its IP header, which is the same in the next.
+    /// Predicts the ACK that follows `frame`, the pure ACK that was gathered last. The pair holds if it has a
+    /// timestamp, and the ECN field of its IP header; both must be the same in the next ACK.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,
@@ -84,14 +86,15 @@ impl Expected {
         self.tcp_sum = (!frame.checksum.is_trusted()).then(|| layout.tcp_sum(bytes));
     }
 
-    /// Writes the fields of `frame` into `record` if it is what is expected after an ACK without a mark. Returns what it
-    /// tells. If it is not, `record` is as before.
+    /// Writes the fields of `frame` into `record` if it is the predicted ACK, without an ECN mark. Returns
+    /// its ACK number and window, or `None` with `record` unchanged.
     #[inline(always)]
     pub(super) fn read(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
         self.read_like(self.layout, frame, record)
     }
 
-    /// [`Expected::read`] after an ACK with a mark. Apart from it, so that the mark is a constant there.
+    /// [`Expected::read`] for ACKs with an ECN mark. A separate function, so that the mark is a constant in
+    /// the frequent case.
     #[inline(never)]
     pub(super) fn read_marked(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
         let told = self.read_like(self.marked, frame, record)?;
@@ -120,7 +123,8 @@ impl Expected {
         }
     }
 
-    /// [`Expected::read`] of a layout that is known where it is compiled, so that only what must be equal is compared.
+    /// [`Expected::read`] with the layout as a compile-time constant, so that only the bytes that must be
+    /// equal are compared.
     #[inline(always)]
     fn read_as<const LAYOUT: usize>(
         &self,
@@ -142,23 +146,23 @@ impl Expected {
     }
 }
 
-/// Where the headers of a pure ACK lie, and which of their bytes may differ from one ACK to the next.
+/// The offsets of a pure ACK's headers, and the bytes that may differ from one ACK to the next.
 #[derive(Debug)]
 struct Layout {
-    /// What must be equal from the IP header on.
+    /// The bytes that must be equal, from the IP header on.
     row: layout::Layout,
-    /// The length of the frame.
+    /// The length of the frame, in bytes.
     bytes: usize,
     version: IpVersion,
-    /// Where the IP header begins.
+    /// The offset of the IP header in the frame.
     network: usize,
-    /// Where the TCP header begins.
+    /// The offset of the TCP header in the frame.
     tcp: usize,
     has_timestamp: bool,
 }
 
 impl Layout {
-    /// The number of the layout of a pure ACK, if it is one of the usual.
+    /// The index in [`LAYOUTS`] of the pure ACK in `frame`; `None` if it has an uncommon layout.
     fn of(link: LinkKind, frame: &[u8], has_timestamp: bool) -> Option<usize> {
         let network = if link == LinkKind::RawIp { 0 } else { ETHERNET_HEADER_BYTES };
         let version = if frame.get(network)? >> 4 == 4 { IpVersion::V4 } else { IpVersion::V6 };
@@ -179,7 +183,7 @@ impl Layout {
         Self { row, bytes, version, network, tcp: network + ip_bytes, has_timestamp }
     }
 
-    /// Whether a frame of this layout is like the one before, where it must be.
+    /// Returns `true` if `frame` equals `before` in all bytes that must be equal.
     #[inline(always)]
     fn is_like(&self, frame: &[u8], before: &[u8; MOST_BYTES]) -> bool {
         let link = layout::differing_link(before, frame, self.network);
@@ -188,8 +192,8 @@ impl Layout {
         link | self.row.differing(last, next) == 0
     }
 
-    /// Writes the record of an ACK that is like the one before, without its mark of ECN. Returns what it tells. Field by field, so that it takes few
-    /// registers.
+    /// Writes the fields of an ACK that matches the prediction into `record`, without the ECN mark. Returns
+    /// its ACK number and window. Writes field by field, which needs few registers.
     #[inline(always)]
     fn read(&self, frame: &[u8], arrived_at_ns: u64, record: &mut AckRecord) -> Told {
         let word = |at: usize| u32::from_be(word32(frame, self.tcp + at));
@@ -205,7 +209,8 @@ impl Layout {
         (SeqNumber(ack), window)
     }
 
-    /// What the fields of an IPv4 header add up to that may differ. The same for all of IPv6.
+    /// The ones' complement sum of the IPv4 ID and header checksum, which stays the same while all other
+    /// fields do. 0 for IPv6, which has no such fields.
     #[inline(always)]
     fn ip_sum(&self, frame: &[u8]) -> u16 {
         if self.version == IpVersion::V6 {
@@ -216,7 +221,8 @@ impl Layout {
         sum + u16::from(carries)
     }
 
-    /// What the TCP header adds up to. The pseudo-header is the same for all.
+    /// The ones' complement sum of the TCP header. The pseudo-header is left out: it is the same for all ACKs
+    /// of a flow.
     #[inline(always)]
     fn tcp_sum(&self, frame: &[u8]) -> u16 {
         let bytes = if self.has_timestamp { 32 } else { 20 };
@@ -225,12 +231,12 @@ impl Layout {
     }
 }
 
-/// Whether the timestamp is in its usual place (RFC 7323, appendix A).
+/// Returns `true` if the timestamp follows two NOP options, as in RFC 7323, appendix A.
 fn has_usual_timestamp(layout: &Layout, frame: &[u8]) -> bool {
     u32::from_be(word32(frame, layout.tcp + 20)) == 0x0101_080a
 }
 
-/// The word at `at` as it lies; 0 behind the end.
+/// The 32-bit word at offset `at`, in the byte order of memory; 0 beyond the end.
 #[inline(always)]
 fn word32(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
@@ -243,7 +249,7 @@ fn word16(bytes: &[u8], at: usize) -> u16 {
     word.map_or(0, |word| u16::from_ne_bytes(*word))
 }
 
-/// The sum of 16-bit words in ones' complement. Zero only if all of them are.
+/// Folds a sum of 32-bit words to 16 bits in ones' complement. Zero only if all words are zero.
 #[inline(always)]
 const fn folded(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
@@ -252,14 +258,14 @@ const fn folded(sum: u64) -> u16 {
     ((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-/// Every length is another, but for IPv4 with padding beside IPv6 on raw IP.
+/// The known layouts. Each has another frame length, except IPv4 with padding and IPv6 over raw IP, both 60.
 const LAYOUTS: [Layout; 9] = {
     const E: usize = ETHERNET_HEADER_BYTES;
     [
         Layout::new(E, IpVersion::V4, true, 66),
         Layout::new(E, IpVersion::V6, true, 86),
         Layout::new(E, IpVersion::V4, false, 54),
-        // Padded to the shortest frame.
+        // Padded to the minimum Ethernet frame.
         Layout::new(E, IpVersion::V4, false, 60),
         Layout::new(E, IpVersion::V6, false, 74),
         Layout::new(0, IpVersion::V4, true, 52),
@@ -269,7 +275,8 @@ const LAYOUTS: [Layout; 9] = {
     ]
 };
 
-/// A number in [`LAYOUTS`], or nothing that is expected. An enum, so that its range needs no check.
+/// An index into [`LAYOUTS`], or `Nothing` without a prediction. An enum, so that indexing needs no bounds
+/// check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number {
     N0,
@@ -289,7 +296,7 @@ impl Number {
         [Self::N0, Self::N1, Self::N2, Self::N3, Self::N4, Self::N5, Self::N6, Self::N7, Self::N8];
 }
 
-/// An ACK over Ethernet and IPv6 with a timestamp.
+/// The longest layout: Ethernet, IPv6, TCP with a timestamp.
 const MOST_BYTES: usize = 86;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Which connection a pure ACK is for, and whether it can take it: checks 6 to 8.
+//! Finds the connection of a pure ACK, and decides if it can take the ACK: checks 6 to 8.
 //!
-//! Separate from the bytes and from the worker: it knows places of cells and what the worker knows of each.
+//! Separate from parsing and from the worker: it uses only indices of cells and the state kept for each
+//! ([`AckState`]).
 
 use rxo_device::Verdict;
 use rxo_frame::{Frame, Instant};
@@ -13,61 +14,61 @@ use super::parse::{V4_BYTES, V6_BYTES};
 use super::{FallbackReason, Fast, FastModules};
 use crate::cell::AckTerms;
 
-/// What the worker knows of a connection for the fast path. Written when the connection is served.
+/// The worker's record of a connection for the fast path. Updated whenever the connection is served.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckState {
-    /// Whether packets of this flow pass the gate.
+    /// `true` if packets of this flow pass the gate.
     is_admitted: bool,
     pub(crate) terms: AckTerms,
-    /// The number and window of the last ACK that was consumed.
+    /// The ACK number and window of the last consumed ACK.
     last: (SeqNumber, u16),
 }
 
 impl AckState {
-    /// Of a new connection.
+    /// The state of a new connection.
     pub(crate) fn new(is_admitted: bool) -> Self {
         Self { is_admitted, ..Self::default() }
     }
 
-    /// Whether the connection is open, and packets of its flow pass the gate.
+    /// Returns `true` if the connection is synchronized and packets of its flow pass the gate.
     #[inline]
     const fn takes_acks(&self) -> bool {
         self.terms.is_synchronized && self.is_admitted
     }
 
-    /// Remembers what the last ACK that was consumed has told: if the next tells the same, it is a duplicate.
+    /// Stores the ACK number and window of the last consumed ACK; an ACK that repeats both is a duplicate.
     #[inline]
     pub(crate) fn remember(&mut self, told: (SeqNumber, u16)) {
         self.last = told;
     }
 }
 
-/// What the fast path asks the worker.
+/// The worker's tables, as the fast path queries them.
 pub(crate) trait Lookup {
-    /// The place of the connection of the flow `key`.
+    /// The index of the connection of the flow `key`; `None` if there is no connection.
     fn find(&mut self, key: &FlowKey) -> Option<u32>;
 
-    /// What is at `place` now, if that is the connection of the flow `key`.
+    /// The connection at index `place`; `None` if that slot is empty or belongs to another flow.
     fn at(&self, place: u32, key: &FlowKey) -> Option<Seen>;
 
-    /// What is known of the connection at `place`.
+    /// The fast path's state of the connection at index `place`.
     fn state(&mut self, place: u32) -> Option<&mut AckState>;
 
-    /// Whether the engine holds anything of the flow `key`.
+    /// Returns `true` if the engine holds an aggregate of the flow `key`.
     fn is_held(&self, key: &FlowKey) -> bool;
 }
 
-/// A connection, as it is before an ACK of it is gathered.
+/// A snapshot of a connection, taken before its first ACK of a batch is gathered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) place: u32,
     pub(crate) state: AckState,
-    /// Whether segments wait in its backlog.
+    /// `true` if segments wait in the connection's backlog.
     pub(crate) has_backlog: bool,
 }
 
 impl Fast {
-    /// Decides about one frame of a batch that [`Fast::takes_expected`] has not taken.
+    /// Gathers or rejects one frame of a batch that [`Fast::takes_expected`] has not taken.
     #[inline(always)]
     pub(crate) fn look(
         &mut self,
@@ -76,7 +77,7 @@ impl Fast {
         frame: &Frame<&[u8]>,
     ) -> Verdict {
         if self.has_observers() {
-            // They come before all else, so they have not seen it if it was expected.
+            // The modules must see every frame first, so the prediction was not tried yet.
             if self.is_filtered(now, frame) || self.takes_expected(frame) {
                 return Verdict::Consumed;
             }
@@ -93,28 +94,29 @@ impl Fast {
         }
     }
 
-    /// Whether modules are to see every frame first: then [`Fast::takes_expected`] is not called for it.
+    /// Returns `true` if modules must see every frame first; [`Fast::takes_expected`] must not be called
+    /// then.
     #[inline]
     pub(crate) fn has_observers(&self) -> bool {
         !self.on.without(FastModules::PURE_ACK).is_off()
     }
 
-    /// Gathers the ACK in `frame` if it is the expected one. Returns whether it has. Calls nothing, so that it costs the
-    /// caller few registers.
+    /// Gathers the ACK in `frame` and returns `true` if it is the predicted one. Fully inlined, so that it
+    /// costs the caller few registers.
     #[inline(always)]
     pub(crate) fn takes_expected(&mut self, frame: &Frame<&[u8]>) -> bool {
         let told = self.gathered.room().and_then(|room| self.expected.read(frame, room));
         self.gather_expected(told)
     }
 
-    /// [`Fast::takes_expected`] for an ACK with a mark of ECN.
+    /// [`Fast::takes_expected`] for ACKs with an ECN mark.
     #[inline]
     fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
         let told = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));
         self.gather_expected(told)
     }
 
-    /// Gathers the ACK that was written into the room, if one was.
+    /// Gathers the ACK that was written into the free record, if `told` is `Some`. Returns `true` then.
     #[inline(always)]
     fn gather_expected(&mut self, told: Option<Told>) -> bool {
         if let Some(told) = told {
@@ -124,14 +126,14 @@ impl Fast {
         told.is_some()
     }
 
-    /// Takes note that `frame` takes the ordinary way.
+    /// Records that `frame` takes the slow path, for `reason`.
     fn pass(&mut self, reason: FallbackReason, frame: &Frame<&[u8]>) {
         self.counters.fallbacks[reason as usize] += 1;
         self.expected.forget();
         self.flows.pass(self.expect.link, frame);
     }
 
-    /// Gathers the ACK in `frame`, or says why not.
+    /// Gathers the ACK in `frame`, or returns the first check that failed.
     #[inline(always)]
     fn take(
         &mut self,
@@ -148,8 +150,8 @@ impl Fast {
         }
     }
 
-    /// [`Fast::take`] of a packet whose IP header has `TRANSPORT` bytes. One for each version, so that what was read need not
-    /// be in memory where both meet.
+    /// [`Fast::take`] for a packet whose IP header has `TRANSPORT` bytes. One instance per IP version, so
+    /// that the parsed values stay in registers.
     #[inline(always)]
     fn take_packet<const TRANSPORT: u32>(
         &mut self,
@@ -176,7 +178,7 @@ impl Fast {
                 self.append(number, ack.record());
                 return Ok(());
             }
-            // Another flow takes the spot, or the run ends with each ACK.
+            // Another flow takes the slot, or each ACK ends its run.
             if let (Some(last), Some(state)) =
                 (self.gathered.last_told(number), connections.state(place))
             {
@@ -193,7 +195,7 @@ impl Fast {
         if known == Known::Blocked || connections.is_held(&key) {
             return Err(FallbackReason::Order);
         }
-        // The worker alone fills the backlog, so while this batch is looked at it stays empty.
+        // Only the worker fills the backlog, so it stays empty during this batch.
         if seen.has_backlog {
             return Err(FallbackReason::Backlog);
         }
@@ -205,14 +207,14 @@ impl Fast {
         Ok(())
     }
 
-    /// Gathers an ACK of a run that has begun.
+    /// Appends an ACK to a run that has begun.
     #[inline]
     fn append(&mut self, run: u32, record: AckRecord) {
         let is_duplicate = self.gathered.append(run, record);
         self.note(is_duplicate);
     }
 
-    /// Counts an ACK that repeats the one before, if it does.
+    /// Counts the ACK if it is a duplicate.
     #[inline]
     fn note(&mut self, is_duplicate: bool) {
         if is_duplicate {
@@ -220,7 +222,7 @@ impl Fast {
         }
     }
 
-    /// Ends a batch: counts what was gathered, and forgets it.
+    /// Ends a batch: counts the gathered ACKs, and clears them.
     pub(crate) fn end(&mut self) {
         self.counters.consumed += self.gathered.acks() as u64;
         self.counters.calls += self.gathered.runs() as u64;
@@ -228,7 +230,8 @@ impl Fast {
     }
 }
 
-/// Looks for the connection of the flow `key`: by value, so that it need not be in memory where the last one is found.
+/// The connection of the flow `key`. Takes the key by value, so that the caller can keep its copy in
+/// registers.
 #[cold]
 #[inline(never)]
 fn find(connections: &mut impl Lookup, key: FlowKey) -> Option<Seen> {

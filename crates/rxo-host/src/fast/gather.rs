@@ -1,9 +1,9 @@
-//! The ACKs of a batch, gathered by connection.
+//! Gathers the ACKs of a batch by connection.
 //!
-//! A run is the ACKs of one connection, in order. All ACKs lie in one list, and those of a run that came without another's
-//! in between are a stretch of it, so the next of a burst is appended without a link, and TCP reads a slice. A connection has several runs only if
-//! another flow shares its spot ([`super::order`]) or ACKs are not to be gathered; they are given to it in order. Nothing
-//! allocates once a batch has been as large as it gets.
+//! A run is the ACKs of one connection, in order. All ACKs are in one list. Consecutive ACKs of a run form a
+//! stretch, so the next ACK of a burst is appended without a link, and TCP receives a slice. A connection has
+//! several runs only if another flow shares its slot ([`super::order`]) or if gathering is off; its runs are
+//! processed in order. Nothing is allocated once the largest batch was seen.
 
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::AckRecord;
@@ -11,51 +11,54 @@ use rxo_wire::tcp::AckRecord;
 /// The ACKs of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    /// Each ends where the next begins. A run has the number of its first.
+    /// The stretches, in order; each ends where the next begins. The number of a run is the index of its
+    /// first stretch.
     stretches: Vec<Stretch>,
-    /// Those that are used, and room for more. It is not cut when a batch ends, so a record is written in place.
+    /// The ACKs in use, followed by free records. Not shortened when a batch ends, so a record is written in
+    /// place.
     acks: Vec<AckRecord>,
-    /// How many are used.
+    /// Number of ACKs in use.
     used: usize,
-    /// What the ACK gathered last tells.
+    /// ACK number and window of the ACK gathered last.
     last: Told,
-    /// The number of stretches that continue a run.
+    /// Number of stretches that continue a run.
     continued: usize,
 }
 
-/// What makes an ACK a duplicate if the next one tells it again: its number and its window.
+/// The ACK number and the window: an ACK is a duplicate if the one before it has the same.
 pub(crate) type Told = (SeqNumber, u16);
 
-/// ACKs of one connection that came without another's in between.
+/// Consecutive ACKs of one connection.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// The place of the connection's cell; [`CONTINUES`] if this is not the first stretch of a run.
+    /// The index of the connection's cell, or [`CONTINUES`] if this is not the first stretch of a run.
     place: u32,
-    /// Its first ACK.
+    /// The index of the first ACK.
     start: u32,
-    /// The next stretch of its run, or [`END`].
+    /// The next stretch of the run, or [`END`].
     next: u32,
-    /// The last stretch of the run that begins with this one.
+    /// The index of the run's last stretch; kept only in the first stretch of a run.
     last: u32,
 }
 
 impl Gathered {
-    /// The numbers of runs are below this. Not each of them is one.
+    /// An upper bound of the run numbers. Some numbers below it belong to stretches that continue a run.
     pub(crate) fn numbers(&self) -> usize {
         self.stretches.len()
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub(super) fn runs(&self) -> usize {
         self.stretches.len() - self.continued
     }
 
-    /// The number of ACKs.
+    /// Number of ACKs.
     pub(super) fn acks(&self) -> usize {
         self.used
     }
 
-    /// The run with this number: the place of the connection's cell, and the ACKs.
+    /// The run with this number: the index of the connection's cell, and the ACKs. `None` if a run does not
+    /// begin there.
     #[inline]
     pub(crate) fn run(&self, number: usize) -> Option<(u32, Records<'_>)> {
         let Stretch { place, start, next, .. } = *self.stretches.get(number)?;
@@ -63,13 +66,13 @@ impl Gathered {
         (place != CONTINUES).then_some((place, Records { gathered: self, stretch, next }))
     }
 
-    /// The place of the cell whose ACKs are in the run `number`.
+    /// The index of the cell whose ACKs are in the run `number`.
     #[inline]
     pub(super) fn place(&self, number: u32) -> Option<u32> {
         self.stretches.get(number as usize).map(|first| first.place)
     }
 
-    /// Begins a run with one ACK. Returns its number.
+    /// Begins a run with one ACK. Returns the number of the run.
     #[inline]
     pub(super) fn begin(&mut self, place: u32, record: AckRecord) -> u32 {
         let (number, start) = (self.stretches.len() as u32, self.used as u32);
@@ -78,7 +81,7 @@ impl Gathered {
         number
     }
 
-    /// Appends an ACK to the run `number`. Returns whether it tells what the one before it told.
+    /// Appends an ACK to the run `number`. Returns `true` if it is a duplicate of the run's last ACK.
     #[inline]
     pub(super) fn append(&mut self, number: u32, record: AckRecord) -> bool {
         let before = self.last_told(number);
@@ -89,14 +92,15 @@ impl Gathered {
         before == Some(told(&record))
     }
 
-    /// Room for the next ACK of the run of the ACK gathered last; `None` if that needs more memory. Whoever has written it
-    /// calls [`Gathered::append_written`].
+    /// A free record for the next ACK of the run gathered last; `None` if the list is full. After writing it,
+    /// call [`Gathered::append_written`].
     #[inline(always)]
     pub(super) fn room(&mut self) -> Option<&mut AckRecord> {
         self.acks.get_mut(self.used)
     }
 
-    /// Appends what was written into the room, which tells `told`. Returns whether the ACK before it told that too.
+    /// Appends the record that was written into [`Gathered::room`]. Returns `true` if it is a duplicate of
+    /// the ACK before it.
     #[inline(always)]
     pub(super) fn append_written(&mut self, told: Told) -> bool {
         self.used += 1;
@@ -135,21 +139,21 @@ impl Gathered {
         self.continued += 1;
     }
 
-    /// Whether the ACK gathered last is of the run `number`.
+    /// Returns `true` if the ACK gathered last belongs to the run `number`.
     #[inline]
     pub(super) fn is_last(&self, number: u32) -> bool {
         let run = self.stretches.get(number as usize);
         run.is_some_and(|run| run.last as usize + 1 == self.stretches.len())
     }
 
-    /// What the last ACK of the run `number` tells.
+    /// ACK number and window of the last ACK of the run `number`.
     #[inline]
     pub(super) fn last_told(&self, number: u32) -> Option<Told> {
         let last = self.stretches.get(number as usize)?.last;
         self.acks.get(self.end(last as usize).checked_sub(1)?).map(told)
     }
 
-    /// The ACKs of a stretch that continues a run, and the next stretch of that.
+    /// The ACKs of a stretch that continues a run, and the number of the run's next stretch.
     #[cold]
     fn stretch(&self, number: u32) -> (&[AckRecord], u32) {
         let stretch = self.stretches.get(number as usize);
@@ -158,20 +162,20 @@ impl Gathered {
         (acks.unwrap_or_default(), stretch.map_or(END, |it| it.next))
     }
 
-    /// Where a stretch ends.
+    /// The index after the last ACK of a stretch.
     #[inline]
     fn end(&self, number: usize) -> usize {
         self.stretches.get(number + 1).map_or(self.used, |it| it.start as usize)
     }
 
-    /// Forgets all.
+    /// Removes all runs. Keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.stretches.clear();
         (self.used, self.continued) = (0, 0);
     }
 }
 
-/// The ACKs of a run, by stretches. None is empty.
+/// The ACKs of a run: an iterator over its stretches, none of which is empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records<'a> {
     gathered: &'a Gathered,
@@ -180,7 +184,7 @@ pub(crate) struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// What the last of them tells.
+    /// ACK number and window of the run's last ACK.
     #[inline]
     pub(crate) fn last_told(&self) -> Option<Told> {
         let last = if self.next == END { self.stretch } else { (*self).last()? };
@@ -201,15 +205,15 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// What `record` tells.
+/// The ACK number and window of `record`.
 #[inline]
 pub(super) fn told(record: &AckRecord) -> Told {
     (record.ack, record.window)
 }
 
-/// No stretch has this number: a batch has at most 32,768 frames.
+/// No stretch has this index: a batch has at most 32,768 frames.
 const END: u32 = u32::MAX;
-/// ACKs for which there is room at first.
+/// Number of records that the first allocation makes.
 const LEAST_ROOM: usize = 8;
-/// No cell has this place.
+/// No cell has this index.
 const CONTINUES: u32 = u32::MAX;

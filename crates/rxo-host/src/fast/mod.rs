@@ -1,20 +1,20 @@
-//! The fast path: frames are looked at where they lie, before the engine, and pure ACKs are consumed there
+//! The fast path: reads frames in the device's memory, before the engine, and consumes pure ACKs there
 //! (TCP-PARO: Chan and Cheriton 2013).
 //!
-//! A consumed ACK takes no buffer, no place in the engine, and no delivery: its device gets its memory back at
-//! once, and the connection gets five values of it. Everything else falls back to the ordinary way, with a counted
-//! reason ([`FallbackReason`]).
+//! A consumed ACK takes no buffer, no slot in the engine, and no delivery: the device has its memory back at
+//! once, and the connection receives only the fields of the ACK. All other frames take the slow path, with a
+//! counted reason ([`FallbackReason`]).
 //!
-//! * `parse.rs`: is the frame a pure ACK for this host.
+//! * `parse.rs`: decides if the frame is a pure ACK for this host.
 //! * `order.rs`: the flows of the batch, so that no ACK overtakes a segment of its flow.
-//! * `expected.rs`: the next ACK of the connection whose ACK was gathered last, by one compare.
-//! * `gather.rs`: the ACKs of a batch by connection; each gets one call for all.
-//! * `find.rs`: which connection, and whether it can take ACKs; what the worker does for a batch.
+//! * `expected.rs`: predicts the next ACK of the connection whose ACK was gathered last.
+//! * `gather.rs`: groups the ACKs of a batch by connection; each connection is called once for all its ACKs.
+//! * `find.rs`: finds the connection, and decides if it can take ACKs; the steps of a batch.
 //! * `verdict.rs`, `counters.rs`: the reasons and the totals.
-//! * `switches.rs`, `modules/`: what else may look, and which of them is on.
+//! * `switches.rs`, `modules/`: the other modules, and the set of those that are on.
 //!
-//! Contract: what a connection is given is what it would have been given otherwise, in the same order; the tests
-//! `tests/host/fast` hold both ways against each other. While all modules are off, nothing here runs.
+//! Contract: a connection receives the same ACKs in the same order as without the fast path; the tests
+//! `tests/host/fast` compare both paths. While all modules are off, nothing here runs.
 
 mod counters;
 mod expected;
@@ -45,18 +45,18 @@ pub use self::verdict::FallbackReason;
 /// The settings of the fast path. The default is off.
 #[derive(Clone, Debug, Default)]
 pub struct FastPath {
-    /// The modules that are on at first. [`FastSwitches`] change that while the host runs.
+    /// The modules that are on at the start. [`FastSwitches`] changes them while the host runs.
     pub modules: FastModules,
-    /// The rules of the filter; the first that matches decides, and what matches none passes.
+    /// The rules of the filter: the first that matches decides; packets that match none pass.
     pub filter: Vec<FilterRule>,
-    /// What the accounts are of.
+    /// The key of an account: a network or a flow.
     pub account_by: AccountBy,
-    /// Whether each ACK is looked up and given to its connection by itself, as in the paper. By default the ACKs of
-    /// a connection in a batch are looked up once and given in one call, which costs less.
+    /// Passes each ACK to its connection separately if `true`, as in the paper. By default the ACKs of a
+    /// connection in a batch are looked up once and passed in one call, which costs less.
     pub one_by_one: bool,
 }
 
-/// The worker's part.
+/// The worker's part of the fast path.
 #[derive(Debug)]
 pub(crate) struct Fast {
     switch: Switch,
@@ -88,7 +88,7 @@ impl Fast {
         }
     }
 
-    /// Begins a batch. Returns whether any module is on.
+    /// Begins a batch. Returns `true` if any module is on.
     #[inline]
     pub(crate) fn begin(&mut self) -> bool {
         self.on = self.switch.modules();
@@ -100,10 +100,11 @@ impl Fast {
         true
     }
 
-    /// All totals.
+    /// All counters, including those of the modules.
     pub(crate) fn counters(&self) -> FastCounters {
         let mut counters = self.counters.clone();
-        // A device that shows frames where they lie does so for all; what the filter dropped is no ACK.
+        // A device that exposes frames in its own memory does so for all of them, so every filtered frame was
+        // counted as unseen too; those are not ACKs.
         counters.unseen = counters.unseen.saturating_sub(counters.filtered);
         counters.modules = self.switch.modules();
         counters.half_open = self.detector.report();

@@ -1,17 +1,19 @@
-//! The flows of a batch. Of each: whether a packet has taken the ordinary way, and where its ACKs are gathered.
+//! The flows of a batch: for each, if a packet took the slow path, and the run in which its ACKs are
+//! gathered.
 //!
-//! Check 7: an ACK must not overtake an earlier segment of its flow. A frame that takes the ordinary way blocks
-//! its spot, and later ACKs of that spot take the ordinary way too. Flows share spots, so a flow may be blocked for
-//! another's sake; that costs time, never order. A frame whose flow is not at a fixed place blocks all.
+//! Check 7: an ACK must not overtake an earlier segment of its flow. A frame that takes the slow path blocks
+//! its slot, and later ACKs of that slot take the slow path too. Flows can share a slot, so a flow may be
+//! blocked because of another; that costs time, but never changes the order. A frame whose flow cannot be
+//! read at fixed offsets blocks all slots.
 //!
-//! Nothing is cleared between batches: a spot is valid if it has the number of the batch.
+//! Nothing is cleared between batches: a slot is valid only if it has the number of the current batch.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ethertype};
 
 use crate::link::ETHERTYPE_ARP;
 
-/// The spots of a batch.
+/// A hash table without collision handling: a slot for the flows of a batch that share a hash.
 #[derive(Debug)]
 pub(super) struct Flows {
     spots: Box<[Spot; SPOTS]>,
@@ -22,19 +24,20 @@ pub(super) struct Flows {
 #[derive(Clone, Copy, Debug, Default)]
 struct Spot {
     batch: u32,
-    /// The run in which the ACKs of the last flow at this spot are gathered, or [`BLOCKED`].
+    /// The run that gathers the ACKs of the slot's last flow, or [`BLOCKED`].
     run: u32,
-    /// The place of the connection whose ACK was gathered here last, in whatever batch. It may be there no more.
+    /// The index of the connection whose ACK was last gathered here, in any batch. That connection may be
+    /// gone.
     place: u32,
 }
 
-/// What is known of the flows at a spot in this batch.
+/// The state of a slot in this batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Nothing,
-    /// Something of one of them has taken the ordinary way.
+    /// A frame of one of its flows has taken the slow path.
     Blocked,
-    /// ACKs of one of them are gathered in this run.
+    /// ACKs of one of its flows are gathered in this run.
     Run(u32),
 }
 
@@ -43,18 +46,18 @@ impl Flows {
         Self { spots: Box::new([Spot::default(); SPOTS]), batch: 0, is_all_blocked: false }
     }
 
-    /// Begins a batch.
+    /// Begins a batch, with all slots free.
     pub(super) fn begin(&mut self) {
         self.is_all_blocked = false;
         self.batch = self.batch.wrapping_add(1);
         if self.batch == 0 {
-            // Otherwise a spot of four billion batches ago would look new.
+            // The number wrapped: otherwise a slot of 2^32 batches ago would look current.
             self.spots.fill(Spot::default());
             self.batch = 1;
         }
     }
 
-    /// What is known of the flows at `spot`.
+    /// The state of the slot `spot`.
     #[inline]
     pub(super) fn known(&self, spot: usize) -> Known {
         let Spot { batch, run, .. } = self.spots[spot % SPOTS];
@@ -66,19 +69,20 @@ impl Flows {
         }
     }
 
-    /// Gathers the next ACKs at `spot` in `run`, which is of the connection at `place`.
+    /// Assigns the slot `spot` to `run`, which gathers ACKs of the connection at index `place`.
     #[inline]
     pub(super) fn set(&mut self, spot: usize, run: u32, place: u32) {
         self.spots[spot % SPOTS] = Spot { batch: self.batch, run, place };
     }
 
-    /// The place of the connection whose ACK was gathered last at `spot`, if it is still there: most often that of the next.
+    /// The index of the connection whose ACK was last gathered at `spot`: most often that of the next ACK
+    /// too. The caller must check that it is still the right one.
     #[inline]
     pub(super) fn last_place(&self, spot: usize) -> u32 {
         self.spots[spot % SPOTS].place
     }
 
-    /// Takes note that `frame` takes the ordinary way.
+    /// Blocks the slot of `frame`, which takes the slow path; blocks all slots if its flow is unknown.
     #[inline]
     pub(super) fn pass(&mut self, link: LinkKind, frame: &Frame<&[u8]>) {
         match whose(link, frame.bytes) {
@@ -92,7 +96,8 @@ impl Flows {
     }
 }
 
-/// Which flow of TCP a frame may be of.
+/// The slot of a frame's TCP flow; `Nobody` if it is not TCP, `Unknown` if that cannot be read at fixed
+/// offsets.
 enum Whose {
     Flow(usize),
     Nobody,
@@ -138,7 +143,8 @@ fn whose_v6(packet: &[u8]) -> Whose {
     }
 }
 
-/// The spot of the flow of a plain packet: the one that every other packet of the flow has.
+/// The slot of the flow of a plain packet: equal for all packets of a flow. `None` if the packet is too
+/// short.
 #[inline(always)]
 pub(super) fn spot_of_plain(packet: &[u8], is_v4: bool) -> Option<usize> {
     Some(if is_v4 { spot_v4(packet.first_chunk()?) } else { spot_v6(packet.first_chunk()?) })
@@ -161,7 +167,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Spreads flows over spots. Whoever aims at a spot only blocks it.
+/// Hashes a flow to a slot. Not keyed: an attacker who targets a slot can only block it.
 #[inline]
 const fn mix(addresses: u32, ports: u32) -> usize {
     let both = (addresses as u64) << 32 | ports as u64;

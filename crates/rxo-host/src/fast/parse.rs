@@ -1,7 +1,7 @@
-//! Whether a frame is a pure ACK for this host: checks 2 to 5 and the link's.
+//! Decides if a frame is a pure ACK for this host: checks 2 to 5, and those of the link.
 //!
-//! Separate from everything that knows connections: it looks at bytes only. It reads from fixed offsets, as the
-//! engine's tier for plain segments does; what is not plain is classified out of line, to count a reason.
+//! Separate from all code that knows connections: it reads bytes only. It reads at fixed offsets, as the
+//! engine's path for plain segments does; other frames are classified out of line, to count a reason.
 
 use rxo_frame::{Frame, Instant, LinkKind};
 use rxo_wire::checksum::{Summer, verify_tcp};
@@ -15,7 +15,7 @@ use rxo_wire::{
 use super::FallbackReason;
 use super::order::spot_of_plain;
 
-/// What is looked for on a link.
+/// The link, the Ethernet address and the checksum routine that frames are checked with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expect {
     pub(crate) link: LinkKind,
@@ -24,27 +24,28 @@ pub(crate) struct Expect {
     pub(crate) summer: Summer,
 }
 
-/// A pure ACK.
+/// A parsed pure ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PureAck<'a> {
     pub(crate) key: FlowKey,
-    /// The spot of its flow.
+    /// The slot of its flow, see [`super::order`].
     pub(crate) spot: usize,
     /// The ECN field of its IP header.
     pub(crate) ecn: u8,
-    /// Its TCP header without options, and the option with its padding if there is one.
+    /// Its TCP header without options.
     header: &'a [u8; 20],
+    /// The timestamp option with its padding, if there is one.
     pub(crate) timestamp: Option<&'a [u8; 12]>,
     arrived_at: Instant,
 }
 
 impl Expect {
-    /// Reads `packet`, whose IP header has `TRANSPORT` bytes, if it is a pure ACK: with right checksums, no flag but ACK, no
-    /// text, and no option but the timestamp. It is that of `frame`.
+    /// Parses `packet`, the IP packet in `frame`, whose IP header has `TRANSPORT` bytes. It must be a pure
+    /// ACK: right checksums, no flag but ACK, no data, and no option but the timestamp.
     ///
     /// # Errors
-    /// The first check that fails. The TCP checksum of a frame that is not plain is not verified: it falls back anyhow,
-    /// and the ordinary way verifies it.
+    /// The first check that fails. The TCP checksum of a frame that is not plain is not verified here: the
+    /// slow path does it.
     #[inline(always)]
     pub(crate) fn read_plain<'a, const TRANSPORT: u32>(
         &self,
@@ -63,7 +64,7 @@ impl Expect {
         if !frame.checksum.vouches_for(transport, CHECKSUM_AT as u16) {
             let end = header_bytes + payload_bytes;
             let at = Offsets { network: 0, transport: TRANSPORT, payload: header_bytes, end };
-            // A copy, so that the key need not be in memory where nothing is to be verified.
+            // A copy, so that the key can stay in registers if nothing must be verified.
             let verified = key;
             if !verify_tcp(&verified, at, packet, self.summer) {
                 return Err(FallbackReason::Checksum);
@@ -86,7 +87,8 @@ impl Expect {
         Ok(PureAck { key, spot, ecn, header, timestamp, arrived_at: frame.arrived_at })
     }
 
-    /// The packet in a frame that has the length of a pure ACK and is for this station, and whether it is IPv4.
+    /// The IP packet in `frame`, and `true` if it is IPv4. `None` if the frame does not have the length of a
+    /// pure ACK or is not addressed to this host.
     #[inline(always)]
     pub(crate) fn packet<'a>(&self, frame: &Frame<&'a [u8]>) -> Option<(&'a [u8], bool)> {
         if frame.gso.is_some() || frame.vlan.is_some() {
@@ -111,7 +113,7 @@ impl Expect {
 }
 
 impl PureAck<'_> {
-    /// Its fields. A method, so that they are read when there is a place for them.
+    /// The fields of the ACK, as the connection takes them. Parsed only when called, to save registers.
     #[inline(always)]
     pub(crate) fn record(&self) -> AckRecord {
         let header = self.header;
@@ -138,7 +140,7 @@ impl PureAck<'_> {
     }
 }
 
-/// Why a packet that is not plain is no pure ACK.
+/// The reason why a packet that is not plain is not a pure ACK.
 #[cold]
 fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
     let Ok(parsed) = parse_ip(packet) else { return FallbackReason::Ip };
@@ -154,6 +156,7 @@ fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
     }
 }
 
-/// Bytes of the IP header of a plain packet.
+/// Length of the IPv4 header of a plain packet.
 pub(crate) const V4_BYTES: u32 = 20;
+/// Length of the IPv6 header of a plain packet.
 pub(crate) const V6_BYTES: u32 = 40;

@@ -1,7 +1,7 @@
-//! The modules of the fast path, and their switches.
+//! The modules of the fast path, and the switches that turn them on and off.
 //!
-//! Separate because threads of applications use them while the worker runs: the worker reads all switches once a
-//! batch. Chan and Cheriton 2013 have one such switch in *sysfs*.
+//! Separate because application threads use the switches while the worker runs: the worker reads them once
+//! per batch. Chan and Cheriton 2013 have one such switch in *sysfs*.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use thiserror::Error;
 pub struct FastModules(u8);
 
 impl FastModules {
-    /// None: the fast path is off.
+    /// No module: the fast path is off.
     pub const OFF: Self = Self(0);
     /// Consumes pure ACKs (Chan and Cheriton 2013, section 3.2).
     pub const PURE_ACK: Self = Self(1);
@@ -25,10 +25,10 @@ impl FastModules {
     pub const ACCOUNTING: Self = Self(4);
     /// Drops frames by address and port, before everything else.
     pub const FILTER: Self = Self(8);
-    /// The meaning of `--fast-path on`: pure ACKs.
+    /// The set for `--fast-path on`: pure ACKs.
     pub const ON: Self = Self::PURE_ACK;
 
-    /// Each module, with the name that users type.
+    /// All modules, with the names that users type.
     pub const NAMES: [(Self, &str); 4] = [
         (Self::PURE_ACK, "pure-ack"),
         (Self::SYN_FLOOD, "syn-flood"),
@@ -36,7 +36,7 @@ impl FastModules {
         (Self::FILTER, "filter"),
     ];
 
-    /// This set with `modules`.
+    /// The union of this set and `modules`.
     #[must_use]
     pub const fn with(self, modules: Self) -> Self {
         Self(self.0 | modules.0)
@@ -48,14 +48,14 @@ impl FastModules {
         Self(self.0 & !modules.0)
     }
 
-    /// Returns `true` if it has any of `modules`.
+    /// Returns `true` if any of `modules` is in this set.
     #[inline]
     #[must_use]
     pub const fn has(self, modules: Self) -> bool {
         self.0 & modules.0 != 0
     }
 
-    /// Returns `true` if no module is in it.
+    /// Returns `true` if the set is empty.
     #[inline]
     #[must_use]
     pub const fn is_off(self) -> bool {
@@ -63,7 +63,7 @@ impl FastModules {
     }
 }
 
-/// As `--fast-path` takes it: `off`, or the names of modules.
+/// Prints the syntax of `--fast-path`: `off`, or the names of modules separated by commas.
 impl fmt::Display for FastModules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = Self::NAMES.iter().filter(|(module, _)| self.has(*module));
@@ -72,7 +72,7 @@ impl fmt::Display for FastModules {
     }
 }
 
-/// A name that is no module's.
+/// The name of an unknown module.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}: no module of the fast path; choose pure-ack, syn-flood, accounting or filter")]
 pub struct UnknownModule(pub String);
@@ -92,22 +92,22 @@ impl FromStr for FastModules {
     }
 }
 
-/// The switches of a running host's fast path, for any thread. A clone switches the same host.
+/// The switches of a running host's fast path, usable from any thread. A clone controls the same host.
 ///
-/// A change takes effect with the next batch of each worker. Whatever waits in a ring is still processed.
+/// A change takes effect with the next batch of each worker. ACKs that wait in a ring are still processed.
 #[derive(Clone, Debug)]
 pub struct FastSwitches {
     pub(crate) workers: Vec<Switch>,
 }
 
 impl FastSwitches {
-    /// The modules that are on; of a host in shards, those of the first.
+    /// The modules that are on. If the host has several shards, those of the first shard.
     #[must_use]
     pub fn modules(&self) -> FastModules {
         self.workers.first().map_or(FastModules::OFF, Switch::modules)
     }
 
-    /// Turns `modules` on or off, in all shards.
+    /// Turns `modules` on or off in all shards.
     pub fn set(&self, modules: FastModules, is_on: bool) {
         for Switch(bits) in &self.workers {
             match is_on {
@@ -118,7 +118,7 @@ impl FastSwitches {
     }
 }
 
-/// The switch of one worker; a clone is another handle on it.
+/// The switch of one worker. A clone controls the same worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Switch(Arc<AtomicU8>);
 

@@ -1,33 +1,33 @@
-//! Why a frame is not consumed.
+//! The reasons why a frame is not consumed by the fast path.
 //!
-//! Separate because it is the list of all reasons, in the order in which they are checked, and what the totals are
-//! named after.
+//! Separate because it is the list of all reasons, in the order of the checks, and the names of the totals.
 
 use std::fmt;
 
-/// Why a frame that was looked at takes the ordinary way, by the first check that said no (`docs/host.md`). If flags,
-/// options or headers already show that a frame is no pure ACK, its TCP checksum may be left to the ordinary way.
+/// The first check of the fast path that rejected a frame, which then takes the slow path (`docs/host.md`).
+/// If flags, options or headers already show that a frame is not a pure ACK, its TCP checksum may not have
+/// been verified yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackReason {
-    /// The module for pure ACKs is off; others look.
+    /// The module for pure ACKs is off, while other modules are on.
     Off,
-    /// The frame does not have the length of a pure ACK, is a GSO frame, has a VLAN tag, or is for another
-    /// station.
+    /// The frame does not have the length of a pure ACK, is a GSO frame, has a VLAN tag, or is not addressed
+    /// to this host.
     Length,
-    /// It is neither IPv4 nor IPv6 with TCP, is a fragment, has options or extension headers, or its header
-    /// checksum is wrong.
+    /// The packet is not TCP over IPv4 or IPv6, is a fragment, has IP options or extension headers, or its
+    /// header checksum is wrong.
     Ip,
-    /// The TCP checksum of what else looks like a plain segment is wrong.
+    /// The TCP checksum of a plain segment is wrong.
     Checksum,
-    /// There are other flags than ACK, or text.
+    /// The segment has flags other than ACK, or carries data.
     Flags,
-    /// There is an option other than the timestamp, or the timestamp is not in its usual place.
+    /// The segment has an option other than the timestamp, or the timestamp is not at its usual offset.
     Options,
     /// No connection has these addresses and ports.
     NoConnection,
-    /// The connection is not open yet, or its addresses may not pass the gate.
+    /// The connection is not synchronized yet, or its addresses do not pass the gate.
     NotSynchronized,
-    /// Something earlier of the flow is held by the engine, or stands before it in the batch.
+    /// An earlier segment of the flow is held by the engine, or took the slow path in the same batch.
     Order,
     /// Segments wait in the connection's backlog.
     Backlog,
@@ -48,7 +48,7 @@ impl FallbackReason {
         Self::Backlog,
     ];
 
-    /// Its name in totals and in JSON.
+    /// The name of the reason in totals and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! One compare never says more than all the checks of `parse.rs`, and says as much for a burst of ACKs.
+//! The single comparison accepts only ACKs that pass all checks of `parse.rs`, and recognises every ACK of a
+//! burst.
 
 use std::num::NonZeroU16;
 
@@ -13,7 +14,7 @@ use crate::fast::parse::{Expect, V4_BYTES, V6_BYTES};
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// What may differ from one ACK to the next.
+/// The fields that may differ from one ACK to the next.
 #[derive(Clone, Copy, Debug)]
 struct Fields {
     id: u16,
@@ -28,7 +29,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     fields.prop_map(|(id, seq, ack, window, timestamp)| Fields { id, seq, ack, window, timestamp })
 }
 
-/// A kind of frame: its link, whether it is IPv4, whether it has a timestamp, whether ECN marks it.
+/// A kind of frame: its link, and if it is IPv4, has a timestamp and carries an ECN mark.
 type Kind = (LinkKind, bool, bool, bool);
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -36,7 +37,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     (link, any::<bool>(), any::<bool>(), any::<bool>())
 }
 
-/// An ACK, byte by byte, with right checksums.
+/// Builds an ACK byte by byte, with right checksums.
 fn ack((link, is_v4, has_timestamp, is_marked): Kind, it: Fields) -> Vec<u8> {
     let mut tcp =
         [&[0x1f, 0x90, 0xc3, 0x50][..], &it.seq.to_be_bytes(), &it.ack.to_be_bytes()].concat();
@@ -74,7 +75,7 @@ fn ack((link, is_v4, has_timestamp, is_marked): Kind, it: Fields) -> Vec<u8> {
     frame
 }
 
-/// RFC 1071, as it is written there.
+/// The Internet checksum, computed literally as in RFC 1071.
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
     let sum: u32 = words.sum();
@@ -82,7 +83,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-/// What all checks say: the flow and the fields of a pure ACK.
+/// The result of all checks of `parse.rs`: the flow and the fields of a pure ACK.
 fn checked(link: LinkKind, frame: &Frame<&[u8]>) -> Option<(FlowKey, AckRecord)> {
     let expect = Expect { link, mac: MAC, summer: Summer::detect() };
     let (packet, is_v4) = expect.packet(frame)?;
@@ -93,7 +94,7 @@ fn checked(link: LinkKind, frame: &Frame<&[u8]>) -> Option<(FlowKey, AckRecord)>
     ack.ok().map(|ack| (ack.key, ack.record()))
 }
 
-/// What is expected after the ACK `bytes`, and the flow of that.
+/// The prediction after the ACK `bytes`, and the flow key of that ACK.
 fn after(link: LinkKind, bytes: &[u8], status: ChecksumStatus) -> (Expected, FlowKey) {
     let frame = Frame { checksum: status, ..Frame::new(bytes, Instant::ZERO) };
     let (key, record) = checked(link, &frame).expect("a pure ACK");
@@ -102,7 +103,8 @@ fn after(link: LinkKind, bytes: &[u8], status: ChecksumStatus) -> (Expected, Flo
     (expected, key)
 }
 
-/// What is read of `frame`, if it is expected. Nothing of what was in the record before is left.
+/// Reads `frame` with `expected`; `None` if it does not match. Also checks that an old `record` is fully
+/// overwritten on a match, and unchanged otherwise.
 fn read(expected: &Expected, frame: &Frame<&[u8]>) -> Option<AckRecord> {
     let before = AckRecord { ecn: 3, flags: TcpFlags::SYN, ..AckRecord::default() };
     let mut record = before;
@@ -169,7 +171,7 @@ proptest! {
     }
 }
 
-/// Makes the checksums right for whatever the headers say now.
+/// Recomputes both checksums of a frame whose headers were changed.
 fn repair((link, is_v4, ..): Kind, frame: &mut [u8]) {
     let at = if link == LinkKind::RawIp { 0 } else { 14 };
     let (ip, tcp) = frame[at..].split_at_mut(if is_v4 { 20 } else { 40 });
@@ -199,7 +201,7 @@ fn nothing_is_expected_at_first_and_after_it_was_forgotten() {
     assert_eq!(read(&expected, &frame), None);
 }
 
-/// A device that says that it has verified a wrong checksum teaches nothing about checksums.
+/// A checksum that the device claims to have verified may be wrong, so it is not used for the comparison.
 #[test]
 fn a_checksum_that_nobody_has_verified_is_not_compared_with() {
     let kind = (LinkKind::Ethernet, true, true, false);

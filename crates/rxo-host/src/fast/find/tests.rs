@@ -1,4 +1,4 @@
-//! Flows that share a spot: each gets its ACKs in the order in which they came.
+//! Flows that share a slot: each gets its ACKs in the order of arrival.
 
 use proptest::prelude::*;
 use rxo_frame::{ChecksumStatus, LinkKind};
@@ -8,7 +8,7 @@ use super::*;
 use crate::fast::order::spot_of_plain;
 use crate::fast::{FastModules, FastPath, Switch};
 
-/// A connection of each source port; its place is the port.
+/// A lookup in which every source port has a connection; its index is the port.
 struct All(AckState);
 
 impl All {
@@ -38,7 +38,7 @@ impl Lookup for All {
     }
 }
 
-/// A pure ACK of `number` from `port`. Two with different `ttl` are not expected after each other.
+/// Builds a pure ACK of `number` from `port`. ACKs with different `ttl` do not match each other's prediction.
 fn ack(port: u16, ttl: u8, number: u32) -> Vec<u8> {
     let mut packet = vec![0; 52];
     packet[..4].copy_from_slice(&[0x45, 0, 0, 52]);
@@ -54,7 +54,7 @@ fn ack(port: u16, ttl: u8, number: u32) -> Vec<u8> {
     packet
 }
 
-/// Two ports whose flows share a spot, and one whose flow has another.
+/// Two ports whose flows share a slot, and one whose flow has another slot.
 fn ports() -> [u16; 3] {
     let spot_of = |port: u16| spot_of_plain(&ack(port, 64, 0), true);
     let shares = |port: &u16| spot_of(*port) == spot_of(1);
@@ -63,8 +63,8 @@ fn ports() -> [u16; 3] {
     [1, same, other]
 }
 
-/// Looks at a batch of ACKs. An ACK's number is its position in the batch. Returns connection and number of each ACK,
-/// in the order in which connections get them.
+/// Runs a batch of ACKs through the fast path; an ACK's number is its position in the batch. Returns
+/// connection and number of each ACK, in the order in which the connections receive them.
 fn given(batch: impl IntoIterator<Item = (u16, u8)>) -> Vec<(u32, u32)> {
     let switch = Switch::new(FastModules::ON);
     let mut fast = Fast::new(&FastPath::default(), LinkKind::RawIp, [0; 6], switch);
@@ -90,12 +90,12 @@ fn of_place(given: &[(u32, u32)], place: u16) -> Vec<u32> {
     given.iter().filter(|(at, _)| *at == place.into()).map(|(_, number)| *number).collect()
 }
 
-/// The sixth ACK of the first flow is not the expected one, so it begins a run behind that of the second flow. The
-/// seventh is what was expected before.
+/// The sixth ACK of the first flow does not match the prediction, so it begins a run after that of the second
+/// flow. The seventh matches the prediction before the sixth.
 #[test]
 fn an_expected_ack_does_not_overtake_one_that_was_not() {
     let [first, second, _] = ports();
-    // As many as make room for more.
+    // Enough ACKs to make the list of records grow.
     let begin = [(first, 64); 5];
     let given = given(begin.into_iter().chain([(second, 64), (first, 63), (first, 64)]));
     assert_eq!(of_place(&given, first), [0, 1, 2, 3, 4, 6, 7]);

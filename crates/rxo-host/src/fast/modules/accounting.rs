@@ -1,4 +1,4 @@
-//! Accounts of what arrives, by flow or by the network of the source.
+//! Counts received frames and bytes by flow, or by the network of the source.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,35 +7,35 @@ use rxo_wire::FlowKey;
 
 use crate::link::IpCidr;
 
-/// What accounts are of.
+/// The key by which frames are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccountBy {
-    /// One for each network of sources: 24 bits of IPv4, 64 of IPv6.
+    /// One account per source network: the first 24 bits of an IPv4 address, or 64 bits of an IPv6 address.
     #[default]
     Network,
-    /// One for each flow.
+    /// One account per flow.
     Flow,
 }
 
-/// The network or the flow that an account is of.
+/// The network or the flow that an account belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccountName {
-    /// A network of sources.
+    /// The network of the source.
     Network(IpCidr),
     /// A flow.
     Flow(FlowKey),
 }
 
-/// One account: what arrived since the host was made.
+/// The totals of one account since the host was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// `None` for the sum of those for which there was no room.
+    /// The network or flow; `None` for the sum of frames that got no account.
     pub name: Option<AccountName>,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes.
+    /// Number of bytes, link header included.
     pub bytes: u64,
-    /// Pure ACKs among them.
+    /// Number of pure ACKs among the frames.
     pub acks: u64,
 }
 
@@ -47,7 +47,8 @@ pub(in crate::fast) struct Accounts {
 }
 
 impl Accounts {
-    /// Counts a frame of the flow `key` in its account by `by`.
+    /// Counts a frame of the flow `key` in the account that `by` selects, or in a common one if the table is
+    /// full.
     pub(in crate::fast) fn count(&mut self, by: AccountBy, key: FlowKey, bytes: u64, is_ack: bool) {
         let name = match by {
             AccountBy::Flow => AccountName::Flow(key),
@@ -64,7 +65,7 @@ impl Accounts {
         account.acks += u64::from(is_ack);
     }
 
-    /// The largest accounts, and the sum of what went to none.
+    /// The [`MOST_REPORTED`] largest accounts in descending order, and the sum of frames without an account.
     pub(in crate::fast) fn report(&self) -> (Vec<Account>, Account) {
         let mut accounts: Vec<_> = self.accounts.values().copied().collect();
         accounts.sort_by_key(|account| Reverse((account.bytes, account.frames)));

@@ -5,8 +5,8 @@
 //! end  = ADDRESS[/LENGTH] [ "port" NUMBER ] | "port" NUMBER
 //! ```
 //!
-//! The first rule that matches decides; what matches none passes. A packet without ports (a fragment) matches no
-//! rule with a port.
+//! The first rule that matches decides; a packet that matches none passes. A packet without ports (a
+//! fragment) matches no rule with a port.
 
 use std::iter::Peekable;
 use std::str::{FromStr, SplitWhitespace};
@@ -28,7 +28,7 @@ use crate::link::{CidrError, IpCidr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterRule {
     drops: bool,
-    /// Source and destination.
+    /// The source and the destination that the rule matches.
     ends: [End; 2],
 }
 
@@ -38,7 +38,7 @@ struct End {
     port: Option<u16>,
 }
 
-/// The reason why a text is no rule.
+/// The reason why a string is not a valid rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is no rule: {1}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]
 pub struct RuleError(String, String);
@@ -74,7 +74,7 @@ impl FromStr for FilterRule {
     }
 }
 
-/// Reads the end behind `word`. Without this word it matches everything.
+/// Parses the end after the keyword `word` (`from` or `to`). Without the keyword the end matches everything.
 fn read_end(words: &mut Peekable<SplitWhitespace<'_>>, word: &str) -> Result<End, String> {
     if words.next_if_eq(&word).is_none() {
         return Ok(End::default());

@@ -1,7 +1,7 @@
-//! The modules that look at frames beside the one for pure ACKs (Chan and Cheriton 2013, section 6).
+//! The modules that process frames besides the one for pure ACKs (Chan and Cheriton 2013, section 6).
 //!
-//! The filter comes first, so that the others do not count what it drops. Each is bounded in memory, reads no clock, and
-//! parses nothing: the headers are read once for all.
+//! The filter runs first, so that the other modules do not count dropped frames. Each module is bounded in
+//! memory, reads no clock, and parses nothing: the headers are parsed once for all of them.
 
 mod accounting;
 mod filter;
@@ -18,7 +18,7 @@ pub use self::syn_flood::HalfOpen;
 use super::{Fast, FastModules};
 
 impl Fast {
-    /// Shows `frame` to the modules that see all frames, if it is IP. Returns `true` if one of them drops it.
+    /// Passes `frame` to the modules that see all frames, if it is IP. Returns `true` if the filter drops it.
     #[inline(never)]
     pub(super) fn is_filtered(&mut self, now: Instant, frame: &Frame<&[u8]>) -> bool {
         let parsed = match self.expect.link {

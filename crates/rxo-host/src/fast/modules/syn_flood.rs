@@ -1,7 +1,7 @@
-//! The SYN-flood detector: half-open connections by the network of their source.
+//! The SYN-flood detector: counts half-open connections by the network of their source.
 //!
-//! A flow is half open from its SYN until it sends anything else, or for a minute. The detector only counts: a flood
-//! is answered by cookies ([`HostConfig::syn_cookies`](crate::HostConfig::syn_cookies)).
+//! A flow is half-open from its SYN until it sends any other segment, for at most a minute. The detector only
+//! counts; SYN cookies answer a flood ([`HostConfig::syn_cookies`](crate::HostConfig::syn_cookies)).
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -15,29 +15,30 @@ use crate::link::IpCidr;
 /// The counters of the SYN-flood detector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HalfOpen {
-    /// SYNs of new connections so far.
+    /// Number of SYNs that opened a connection since the host was created; retransmitted SYNs do not count.
     pub syns: u64,
-    /// Half-open flows now, 8,192 at most.
+    /// Number of half-open flows now, at most 8,192.
     pub now: u64,
-    /// How often the half-open flows of one network reached 256.
+    /// Number of times that the half-open flows of one network reached 256.
     pub alarms: u64,
-    /// The network with the most half-open flows now, and how many there are.
+    /// The network with the most half-open flows now, and their number.
     pub worst: Option<(IpCidr, u64)>,
 }
 
-/// The detector.
+/// The half-open flows, by flow and by network.
 #[derive(Debug, Default)]
 pub(in crate::fast) struct Detector {
-    /// Half-open flows and the times of their SYNs.
+    /// The half-open flows, with the time of their SYN.
     flows: HashMap<FlowKey, Instant>,
-    /// The same in order of time; one that is not half open any more, or since another time, is skipped.
+    /// The flows in order of their SYN. An entry is skipped if its flow has completed since, or was opened
+    /// again.
     order: VecDeque<(Instant, FlowKey)>,
     networks: HashMap<IpCidr, u64>,
     totals: HalfOpen,
 }
 
 impl Detector {
-    /// Counts a segment of the flow `key` with `flags`.
+    /// Counts a TCP segment of the flow `key` with `flags`.
     pub(in crate::fast) fn count(&mut self, key: FlowKey, flags: TcpFlags, now: Instant) {
         while self.order.front().is_some_and(|(at, _)| now.since(*at) >= HALF_OPEN_FOR) {
             self.forget_oldest();
@@ -45,7 +46,7 @@ impl Detector {
         if !flags.contains(TcpFlags::SYN) || flags.contains(TcpFlags::ACK) {
             self.close(&key);
         } else if !self.flows.contains_key(&key) {
-            // A SYN that is sent again opens nothing.
+            // A retransmitted SYN does not open a second flow.
             self.open(key, now);
         }
     }
@@ -90,7 +91,7 @@ impl Detector {
 
 const MOST_FLOWS: usize = 8_192;
 const ALARM: u64 = 256;
-/// As long as a connection may stay in SYN-RECEIVED.
+/// The longest time that a connection may stay in SYN-RECEIVED.
 const HALF_OPEN_FOR: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
