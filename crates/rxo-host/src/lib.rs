@@ -1,5 +1,5 @@
-//! A host's TCP in user space. Received frames are coalesced and given to connections; applications read them
-//! through sockets like those of the standard library.
+//! A host's TCP in user space. Received frames are coalesced and passed to connections; applications read the
+//! data through sockets like those of the standard library.
 //!
 //! ```text
 //!              ┌───────────────────────── Host::turn ─────────────────────────┐
@@ -8,26 +8,26 @@
 //!              └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! One [`Host`] is one worker. It owns a device, an engine, connections and timers, and runs in turns. A
-//! [`ShardedHost`] is several of them, which applications see as one (`shards.rs`). The
-//! folders, in the order in which a frame passes them:
+//! One [`Host`] is one worker: it owns a device, an engine, connections and timers, and runs in rounds
+//! ([`Host::turn`]). A [`ShardedHost`] is several workers that applications see as one host (`shards.rs`).
+//! The folders, in the order in which a frame passes them:
 //!
-//! * `worker/`: the turn: device, engine, connections, timers, device.
-//! * `fast/`: the fast path, if it is on: pure ACKs are consumed where they lie.
-//! * `link/`: the gate; what is not TCP: neighbours, routes, ICMP ([`link::Link`]).
-//! * `receive/`: a delivery becomes an arrival, in the buffers of its frames.
-//! * `demux/`: which connection it is for.
-//! * `cell/`: the connection and its lock, which never stops the worker; the backlog.
-//! * `socket/`: the interface of applications: [`Handle`], [`TcpStream`], [`TcpListener`],
-//!   [`Readiness`].
+//! * `worker/`: one round: receive from the device, engine, connections, timers, transmit to the device.
+//! * `fast/`: the fast path, if it is on: consumes pure ACKs in the device's memory.
+//! * `link/`: the gate, and everything that is not TCP: neighbours, routes, ICMP ([`link::Link`]).
+//! * `receive/`: turns a delivery of the engine into segments for TCP, without copying.
+//! * `demux/`: finds the connection of a delivery.
+//! * `cell/`: a connection and its lock, which never blocks the worker; the backlog.
+//! * `socket/`: the interface for applications: [`Handle`], [`TcpStream`], [`TcpListener`], [`Readiness`].
 //! * `cast.rs`: one stream to a group of receivers ([`Cast`]).
-//! * `transmit/`: segments to send become packets, and packets one batch.
+//! * `transmit/`: turns segments to send into packets, and packets into one batch for the device.
 //!
-//! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so that hosts run on
-//! virtual time as well. Memory is bounded by the configuration. No bytes make it panic. Only blocking
-//! calls of applications' threads wait; the worker waits where its [`Waiter`] waits, and nowhere else.
+//! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so hosts run on virtual time as
+//! well. Memory is bounded by the configuration. No received bytes cause a panic. Application threads block
+//! only in blocking calls; the worker blocks only in its [`Waiter`].
 //!
 //! # Examples
+//! Two hosts and a link in memory, on virtual time:
 //! Two hosts and a link in memory, on virtual time:
 //! ```
 //! use std::io::{Read, Write};
@@ -60,30 +60,41 @@
 //! ```
 //!
 //! # Tasks
+//! With the feature `tokio` a [`TcpStream`] implements tokio's `AsyncRead` and `AsyncWrite`, which copy.
+//! Calls without a copy are `write_shared_async`, which lends data, and `read_in_place_async`, which reads it
+//! in the receive buffers. Each call also has a `poll_` form. `connect_async` and `accept_async` open
+//! connections. Any runtime can poll these futures; none is started.
 //! With the feature `tokio` a [`TcpStream`] has tokio's `AsyncRead` and `AsyncWrite`, which copy, and beside them what does
 //! not copy: `write_shared_async` lends text, `read_in_place_async` reads it where it arrived. Each call has a form to
 //! poll. `connect_async` and `accept_async` open connections. No runtime is needed, and none is brought.
 //!
 //! # Several cores
+//! A connection stays with one worker, so a host on several cores is several workers: *shards*, each with its
+//! own device queue, thread and connections. They share no lock on the path of a packet, and applications see
+//! one host: a [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all of
+//! them.
 //! A connection stays with one worker, so a host on several cores is several workers: *shards*, each with a device queue, a
 //! thread and connections of its own. They share no lock on the way of a packet, and applications see one host: a
 //! [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all.
 //!
-//! What it needs: a device that gives queue `n` the connections for which [`shard_of`](rxo_wire::shard_of()) says `n`, in both
-//! directions; a SYN on another queue is ignored ([`HostCounters::misplaced`]). Queues of hardware that hash otherwise do
-//! not. On Linux `PacketSource::open_shards` of `rxo-driver` opens such
-//! queues on any interface: the kernel asks a filter of ours (`PACKET_FANOUT`) which socket gets a frame.
+//! Requirement: the device must deliver a connection to queue `n` if [`shard_of`](rxo_wire::shard_of())
+//! returns `n` for it, in both directions; a SYN on another queue is ignored and counted
+//! ([`HostCounters::misplaced`]). Hardware queues with another hash do not qualify. On Linux
+//! `PacketSource::open_shards` of `rxo-driver` opens such queues on any interface: a filter of this project
+//! (`PACKET_FANOUT`) tells the kernel which socket gets a frame.
 //!
-//! What it costs: a few dozen instructions of that filter for each frame, in the kernel. Each shard has an equal part of the
-//! limits ([`HostConfig::memory_bytes`], sockets, orphans), which the others cannot use. A connection that this host opens tries
-//! as many local ports as there are shards, on average. What is about neighbours and paths is copied to every shard; what is not
-//! a whole TCP packet comes to the first one.
+//! Cost: the filter takes a few dozen instructions per frame, in the kernel. Each shard has an equal part of
+//! the limits ([`HostConfig::memory_bytes`], sockets, orphans), which other shards cannot use. To open a
+//! connection, the host tries as many local ports as there are shards, on average. Frames about neighbours
+//! and paths are copied to every shard; everything else that is not a whole TCP packet goes to the first
+//! shard.
 //!
-//! What it does not do: move a connection, or balance them; one connection never gets more than one core. A cast, and joining a
-//! group, need a host with one worker. Counters are those of each shard. No command of `rxo` uses it.
+//! Limits: connections are neither moved nor balanced, and one connection never gets more than one core. A
+//! cast, and joining a group, need a host with one worker. Counters are per shard. No command of `rxo` uses
+//! shards.
 //!
-//! [`ShardedHost`] takes all queues at once. If a queue belongs to the thread that opened it, as those of `rxo-driver` do, each
-//! thread gets a [`ShardSeat`]:
+//! [`ShardedHost`] takes all queues at once. If a queue must be used by the thread that opened it, as those
+//! of `rxo-driver` must, each thread gets a [`ShardSeat`]:
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
 //! use std::thread;

@@ -2,12 +2,12 @@
 
 use rxo_frame::Instant;
 
-/// A burst, and a rate in the long run.
+/// A token bucket: a burst, and a long-term rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     at_once: u64,
     each_second: u64,
-    /// The tokens that are left, in units of 1 / [`NANOS_PER_SECOND`].
+    /// The remaining tokens, in units of 1 / [`NANOS_PER_SECOND`].
     left: u64,
     seen_at: Instant,
 }
@@ -18,7 +18,7 @@ impl Allowance {
         Self { at_once, each_second, left: at_once * NANOS_PER_SECOND, seen_at: Instant::ZERO }
     }
 
-    /// Takes a token. Returns whether there was one at `now`.
+    /// Takes a token. Returns `false` if there is none at `now`.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let most = self.at_once * NANOS_PER_SECOND;
         let earned = now.nanos_since(self.seen_at).saturating_mul(self.each_second);

@@ -1,4 +1,4 @@
-//! ARP: IPv4 addresses to Ethernet addresses (RFC 826, 5227).
+//! ARP: resolves IPv4 addresses to Ethernet addresses (RFC 826, RFC 5227).
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use etherparse::{ArpEthIpv4Packet, ArpOperation, ArpPacketSlice};
 use super::frames::{self, BROADCAST};
 use super::neighbours::Mac;
 
-/// The content of an ARP packet.
+/// The content of an ARP packet for IPv4 over Ethernet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arp {
     pub(super) is_request: bool,
@@ -17,8 +17,8 @@ pub(super) struct Arp {
 }
 
 impl Arp {
-    /// Reads the packet behind the Ethernet header. `None` if it is of another kind of network, or its sender
-    /// is invalid, such as a group address.
+    /// Parses the packet after the Ethernet header. `None` if it is not for IPv4 over Ethernet, is neither a
+    /// request nor a reply, or has an invalid sender such as a group address.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let packet = ArpPacketSlice::from_slice(bytes).ok()?.to_packet().try_eth_ipv4().ok()?;
         let is_known = [ArpOperation::REQUEST, ArpOperation::REPLY].contains(&packet.operation);
@@ -31,7 +31,7 @@ impl Arp {
         })
     }
 
-    /// The reply to the sender of this request: `target` has `mac`.
+    /// Builds the reply to this request: `target` has the address `mac`.
     pub(super) fn reply(&self, mac: Mac) -> Option<Vec<u8>> {
         let packet = ArpEthIpv4Packet {
             operation: ArpOperation::REPLY,
@@ -44,7 +44,7 @@ impl Arp {
     }
 }
 
-/// The request who has `target`, sent to `to` or to all stations.
+/// Builds an ARP request for `target`, sent to `to` or, if that is `None`, to all stations.
 pub(super) fn request(
     mac: Mac,
     sender: Ipv4Addr,
@@ -61,7 +61,8 @@ pub(super) fn request(
     frames::arp(mac, to.unwrap_or(BROADCAST), &packet.to_bytes())
 }
 
-/// The request whether anybody has `target`, which says nothing of the sender's address (RFC 5227, section 2.1.1).
+/// Builds an ARP probe for `target`: it asks if any host has the address, and does not claim it (RFC 5227,
+/// section 2.1.1).
 pub(super) fn probe(mac: Mac, target: Ipv4Addr) -> Option<Vec<u8>> {
     request(mac, Ipv4Addr::UNSPECIFIED, target, None)
 }

@@ -1,4 +1,4 @@
-//! An IP address with the prefix length of its network.
+//! An IP address together with the prefix length of its network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ pub struct IpCidr {
 }
 
 impl IpCidr {
-    /// `address` in a network with a prefix of `prefix_bits`: at most 32 for IPv4, 128 for IPv6.
+    /// Creates an address in a network with a prefix of `prefix_bits`: at most 32 for IPv4, 128 for IPv6.
     ///
     /// # Errors
     /// If the prefix is longer than the address.
@@ -24,19 +24,19 @@ impl IpCidr {
         Ok(Self { address, prefix_bits })
     }
 
-    /// The prefix of length zero, which covers every address of a version.
+    /// The prefix of length zero, which covers all addresses of one IP version.
     pub(super) const fn everything(is_v4: bool) -> Self {
         let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         Self { address: if is_v4 { v4 } else { v6 }, prefix_bits: 0 }
     }
 
-    /// The network of `ip` alone.
+    /// The network that contains only `ip`.
     pub(crate) fn of_host(ip: IpAddr) -> Self {
         Self { address: ip, prefix_bits: width(ip) }
     }
 
-    /// The network by which the source `ip` is counted: of 24 bits for IPv4, of 64 for IPv6.
+    /// The network in which the source `ip` is counted: its first 24 bits for IPv4, 64 for IPv6.
     pub(crate) fn of_source(ip: IpAddr) -> Self {
         let (address, prefix_bits) = match ip {
             IpAddr::V4(ip) => (Ipv4Addr::from_bits(ip.to_bits() & u32::MAX << 8).into(), 24),
@@ -45,7 +45,7 @@ impl IpCidr {
         Self { address, prefix_bits }
     }
 
-    /// The address, with its host bits.
+    /// The address, including its host bits.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
@@ -57,7 +57,7 @@ impl IpCidr {
         self.prefix_bits
     }
 
-    /// Whether `ip` is in this network. An address of the other version is not.
+    /// Returns `true` if `ip` is in this network. An address of the other IP version never is.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
         let most = width(self.address);
@@ -66,7 +66,7 @@ impl IpCidr {
         width(ip) == most && differs.checked_shr(host_bits).unwrap_or(0) == 0
     }
 
-    /// The broadcast address of an IPv4 network; `None` for IPv6 and for networks of one or two addresses
+    /// The broadcast address of an IPv4 network; `None` for IPv6, and for networks of one or two addresses
     /// (RFC 3021).
     #[must_use]
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
@@ -79,7 +79,7 @@ impl IpCidr {
     }
 }
 
-/// The length of an address of the version of `ip`, in bits.
+/// The length of an address of the same IP version as `ip`, in bits.
 fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
@@ -115,22 +115,22 @@ impl fmt::Display for IpCidr {
     }
 }
 
-/// Why a text is not an address with a prefix length.
+/// The reason why a string is not an address with a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CidrError {
-    /// There is no address.
+    /// The string does not begin with a valid address.
     Address {
-        /// The text in its place.
+        /// The string that was given instead.
         given: String,
     },
-    /// There is no prefix length.
+    /// The prefix length is missing.
     NoPrefix {
-        /// The address.
+        /// The address that was given.
         address: IpAddr,
     },
     /// The prefix length is not a number, or longer than the address.
     Prefix {
-        /// The text that was given.
+        /// The prefix length that was given.
         given: String,
         /// The largest valid prefix length.
         most: u8,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// RFC 3021, section 2.1.
+    /// RFC 3021, section 2.1: a /31 network has no broadcast address.
     #[test]
     fn small_networks_have_no_broadcast() {
         assert_eq!(cidr("10.0.0.2/24").broadcast(), Some(Ipv4Addr::new(10, 0, 0, 255)));

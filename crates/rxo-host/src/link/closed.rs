@@ -1,7 +1,7 @@
-//! Answers to datagrams: this host has no UDP, so every port is closed.
+//! Answers UDP datagrams: this host has no UDP, so every port is closed.
 //!
-//! Separate from what else is heard because the answer quotes the packet. Without it a client waits for its own time to
-//! be over, and an application that tries QUIC first is slow to try TCP.
+//! Separate from the other messages because the answer quotes the packet. Without an answer a client would
+//! wait for its own timeout: an application that tries QUIC first would be slow to fall back to TCP.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,9 @@ use super::hears::HOP_LIMIT;
 use super::{Heard, Link};
 
 impl Link {
-    /// Answers a datagram for this host with "port unreachable" (RFC 1122, section 4.1.3.1; RFC 4443, section 3.1). The
-    /// gate has refused what must have no answer: groups and broadcasts, sources that are none (RFC 1122, section 3.2.2).
+    /// Answers a datagram for this host with "port unreachable" (RFC 1122, section 4.1.3.1; RFC 4443, section
+    /// 3.1). Datagrams that must not be answered, such as those to groups or from invalid sources (RFC 1122,
+    /// section 3.2.2), were refused by the gate.
     pub(super) fn refuse_datagram(
         &mut self,
         ip: &Parsed,
@@ -42,10 +43,11 @@ impl Link {
     }
 }
 
-/// Type and code of "port unreachable".
+/// ICMP type and code of "port unreachable".
 const UNREACHABLE_V4: [u8; 2] = [3, 3];
+/// ICMPv6 type and code of "port unreachable".
 const UNREACHABLE_V6: [u8; 2] = [1, 4];
-/// What is quoted at most, so that the answer has at most 576 bytes (RFC 1812, section 4.3.2.3), or 1,280 (RFC 4443,
-/// section 2.4 (c)).
+/// Maximum number of quoted bytes: the answer has at most 576 bytes with IPv4 (RFC 1812, section 4.3.2.3).
 const MOST_V4: usize = 576 - 20 - 8;
+/// Maximum number of quoted bytes with IPv6: the answer has at most 1,280 bytes (RFC 4443, section 2.4 (c)).
 const MOST_V6: usize = 1_280 - 40 - 8;

@@ -1,4 +1,4 @@
-//! Neighbour discovery: IPv6 addresses to Ethernet addresses (RFC 4861).
+//! Neighbour discovery: resolves IPv6 addresses to Ethernet addresses (RFC 4861).
 
 use std::net::Ipv6Addr;
 
@@ -13,15 +13,15 @@ use super::neighbours::Mac;
 /// The content of a neighbour discovery message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discovery {
-    /// A request who has `target`.
+    /// A request for the Ethernet address of `target`.
     Solicitation { target: Ipv6Addr, source_mac: Option<Mac> },
-    /// A statement who has `target`.
+    /// A statement of the Ethernet address of `target`.
     Advertisement { target: Ipv6Addr, target_mac: Option<Mac>, is_answer: bool, overrides: bool },
 }
 
 impl Discovery {
-    /// Reads an ICMPv6 message whose checksum is right. `None` if it is of another kind, or invalid by RFC
-    /// 4861, section 7.1: `hop_limit` shows that no router forwarded it.
+    /// Parses an ICMPv6 message whose checksum is right. `None` if it is of another type, or invalid
+    /// according to RFC 4861, section 7.1: a `hop_limit` of 255 shows that no router forwarded it.
     pub(super) fn read(message: &Icmpv6Slice<'_>, hop_limit: u8, to: Ipv6Addr) -> Option<Self> {
         if hop_limit != HOP_LIMIT {
             return None;
@@ -51,8 +51,8 @@ impl Discovery {
     }
 }
 
-/// The first link-layer address in an option of type `wanted`; `Some(None)` if there is none, `None` if the
-/// options are malformed or the address is a group's.
+/// The first link-layer address in an option that `wanted` selects; `Some(None)` if there is none, `None` if
+/// the options are malformed or the address is a group address.
 fn mac_in<'a>(
     options: NdpOptionsIterator<'a>,
     wanted: impl Fn(&NdpOptionSlice<'a>) -> Option<&'a [u8]>,
@@ -82,7 +82,8 @@ fn is_target<'a>(option: &NdpOptionSlice<'a>) -> Option<&'a [u8]> {
     }
 }
 
-/// The solicitation who has `target`, sent to `to` or to the solicited-node group of `target`.
+/// Builds a solicitation for `target`, sent to `to` or, if that is `None`, to the solicited-node group of
+/// `target`.
 pub(super) fn solicit(
     mac: Mac,
     source: Ipv6Addr,
@@ -95,7 +96,8 @@ pub(super) fn solicit(
     envelope(mac, to.unwrap_or(group_mac(group))).icmp(source.into(), destination.into(), &message)
 }
 
-/// The solicitation whether anybody has `target`, from nobody, and so without an option (RFC 4862, section 5.4.2).
+/// Builds the probe that checks if `target` is in use: a solicitation with an unspecified source, hence
+/// without an option (RFC 4862, section 5.4.2).
 pub(super) fn probe(mac: Mac, target: Ipv6Addr) -> Option<Vec<u8>> {
     let group = solicited_node(target);
     let message = message(TYPE_NEIGHBOR_SOLICITATION, [0; 4], target, (SOURCE_OPTION, mac));
@@ -103,7 +105,8 @@ pub(super) fn probe(mac: Mac, target: Ipv6Addr) -> Option<Vec<u8>> {
     envelope(mac, group_mac(group)).icmp(Ipv6Addr::UNSPECIFIED.into(), group.into(), without_option)
 }
 
-/// The advertisement that `target` has `mac`: an answer to `to`, or for all nodes if `to` is `None`.
+/// Builds the advertisement that `target` has the address `mac`: an answer to `to`, or to all nodes if `to`
+/// is `None`.
 pub(super) fn advertise(
     mac: Mac,
     target: Ipv6Addr,
@@ -123,7 +126,7 @@ pub(super) fn solicited_node(ip: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
 }
 
-/// The Ethernet address of a group (RFC 2464, section 7).
+/// The Ethernet address of an IPv6 multicast group (RFC 2464, section 7).
 pub(super) fn group_mac(group: Ipv6Addr) -> Mac {
     let [.., a, b, c, d] = group.octets();
     [0x33, 0x33, a, b, c, d]
@@ -133,7 +136,7 @@ const fn envelope(from: Mac, to: Mac) -> Envelope {
     Envelope { macs: Some((from, to)), hop_limit: HOP_LIMIT, traffic_class: 0 }
 }
 
-/// A message: type, code and checksum; four bytes of flags; the target; one option with an address.
+/// Builds a message: type, code and checksum; four bytes of flags; the target; one option with an address.
 fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8; 32] {
     let mut message = [0; 32];
     message[0] = kind;
@@ -144,7 +147,7 @@ fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8
     message
 }
 
-/// The intended receiver of an ICMPv6 message of this type.
+/// The receivers for which an ICMPv6 message of this type is meant.
 pub(super) const fn meant_by(kind: u8) -> Meant {
     match kind {
         TYPE_NEIGHBOR_SOLICITATION | TYPE_NEIGHBOR_ADVERTISEMENT => Meant::Neighbours,
@@ -152,13 +155,13 @@ pub(super) const fn meant_by(kind: u8) -> Meant {
     }
 }
 
-/// All nodes on the link.
+/// The multicast address of all nodes on the link.
 pub(super) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const TYPE_NEIGHBOR_SOLICITATION: u8 = etherparse::icmpv6::TYPE_NEIGHBOR_SOLICITATION;
-/// RFC 4861, section 4.6.1.
+/// Type of the source link-layer address option (RFC 4861, section 4.6.1).
 const SOURCE_OPTION: u8 = 1;
 const TARGET_OPTION: u8 = 2;
-/// RFC 4861, section 4.3.
+/// Length of a solicitation without options (RFC 4861, section 4.3).
 const BYTES_WITHOUT_OPTION: usize = 24;
 /// The hop limit of a packet that no router has forwarded.
 const HOP_LIMIT: u8 = 255;

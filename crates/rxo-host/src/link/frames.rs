@@ -1,4 +1,4 @@
-//! The frames that the link sends by itself.
+//! Builds the frames that the link itself sends: ARP, ICMP, IGMP and MLD.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,17 +17,17 @@ pub(super) const BROADCAST: Mac = [0xff; 6];
 /// The Ethernet and IP header values of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Envelope {
-    /// Source and destination on the Ethernet; `None` if frames begin with IP.
+    /// Source and destination Ethernet addresses; `None` if frames begin with the IP header.
     pub(super) macs: Option<(Mac, Mac)>,
-    /// Time to live or hop limit.
+    /// Time to live (IPv4) or hop limit (IPv6).
     pub(super) hop_limit: u8,
-    /// Type of service or traffic class.
+    /// Type of service (IPv4) or traffic class (IPv6).
     pub(super) traffic_class: u8,
 }
 
 impl Envelope {
-    /// An ICMP or ICMPv6 packet with `message`, whose checksum is written here. `None` if it would be longer
-    /// than IP allows, or the addresses are of different versions.
+    /// Builds an ICMP or ICMPv6 packet with `message`, and writes its checksum. `None` if the packet would be
+    /// too long for IP, or if the addresses are of different IP versions.
     pub(super) fn icmp(&self, from: IpAddr, to: IpAddr, message: &[u8]) -> Option<Vec<u8>> {
         match (from, to) {
             (IpAddr::V4(from), IpAddr::V4(to)) => self.icmpv4(from, to, message),
@@ -49,8 +49,8 @@ impl Envelope {
         self.ipv4(&ip, message)
     }
 
-    /// An IGMP packet with `message`, with a Router Alert (RFC 2113) and this envelope's time to live. Its checksum is
-    /// written here. `None` as for [`Envelope::icmp`].
+    /// Builds an IGMP packet with `message` and a Router Alert option (RFC 2113), and writes its checksum.
+    /// `None` as for [`Envelope::icmp`].
     pub(super) fn igmp(
         &self,
         source: Ipv4Addr,
@@ -77,8 +77,8 @@ impl Envelope {
         Some(frame)
     }
 
-    /// An ICMPv6 packet of multicast listener discovery with `message`, behind a Router Alert (RFC 2711). Its checksum
-    /// is written here. `None` as for [`Envelope::icmp`].
+    /// Builds an ICMPv6 packet of multicast listener discovery with `message` and a Router Alert option (RFC
+    /// 2711), and writes its checksum. `None` as for [`Envelope::icmp`].
     pub(super) fn mld(
         &self,
         source: Ipv6Addr,
@@ -134,7 +134,7 @@ impl Envelope {
     }
 }
 
-/// An ARP packet from `source` to `destination`.
+/// Builds an ARP frame from `source` to `destination`.
 pub(super) fn arp(source: Mac, destination: Mac, packet: &[u8]) -> Option<Vec<u8>> {
     let header = EthernetHeader { destination, source, tags: &[], ethertype: ETHERTYPE_ARP };
     let mut frame = vec![0; header.bytes() + packet.len()];
@@ -142,7 +142,8 @@ pub(super) fn arp(source: Mac, destination: Mac, packet: &[u8]) -> Option<Vec<u8
     Some(frame)
 }
 
-/// The flow key of packets from `source` to `destination`; the source port is in the upper half of `ports`.
+/// The flow key of packets from `source` to `destination`; the upper 16 bits of `ports` are the source port.
+/// `None` if the IP versions differ.
 pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<FlowKey> {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -158,7 +159,7 @@ pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<
     }
 }
 
-/// The pseudo-header of the ICMPv6 `message`.
+/// The checksum of the pseudo-header for the ICMPv6 `message`.
 fn pseudo_of(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> Option<Sum> {
     let key = key_of(source.into(), destination.into(), 0)?;
     Some(pseudo_header(&key, PROTOCOL_ICMPV6, u32::try_from(message.len()).ok()?))
@@ -172,10 +173,10 @@ fn put(out: &mut [u8], message: &[u8], pseudo: Sum) -> Option<()> {
     Some(())
 }
 
-/// Examine the packet (RFC 2113, section 2.1).
+/// The Router Alert option with the value "examine packet" (RFC 2113, section 2.1).
 const IPV4_ROUTER_ALERT: [u8; 4] = [0x94, 4, 0, 0];
 const HOP_BY_HOP: u8 = 0;
-/// Hop-by-hop options: ICMPv6 follows; a Router Alert about MLD (RFC 2711, section 2.1), padding.
+/// A hop-by-hop options header: next header ICMPv6; a Router Alert for MLD (RFC 2711, section 2.1); padding.
 const IPV6_ROUTER_ALERT: [u8; 8] = [PROTOCOL_ICMPV6, 0, 5, 2, 0, 0, 1, 0];
 /// The offset of the checksum in every ICMP and IGMP message.
 const CHECKSUM_AT: usize = 2;

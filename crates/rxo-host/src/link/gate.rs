@@ -1,9 +1,9 @@
-//! The gate: refuses everything that is not for this host.
+//! The gate: refuses every frame that is not for this host.
 //!
-//! Every delivery passes it before anything acts on it: lone segments, aggregates, pure ACKs, ARP, neighbour
-//! discovery and other ICMP. Separate so that there is one list of reasons to refuse, checked in one order
-//! and counted, which no way in can skip. A device in promiscuous mode shows frames for other hosts, and
-//! answering them would be speaking in their name.
+//! Every delivery passes the gate before anything acts on it: single segments, aggregates, pure ACKs, ARP,
+//! neighbour discovery and other ICMP. Separate so that there is one list of reasons to refuse, checked in
+//! one order and counted, and no path around it. A device in promiscuous mode also delivers frames for other
+//! hosts, which this host must not answer.
 
 use std::net::IpAddr;
 
@@ -15,26 +15,27 @@ use super::groups::{Groups, igmp};
 use super::neighbours::Mac;
 use super::routes::Routes;
 
-/// Refused deliveries, by the first reason found.
+/// Number of refused deliveries, by the first check that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GateCounters {
-    /// Sent to another station's hardware address.
+    /// Sent to the Ethernet address of another station.
     pub other_station: u64,
-    /// Sent to a broadcast or group address at the link, though meant for one host (RFC 1122, section 3.3.6).
+    /// Sent to a broadcast or multicast Ethernet address, but to the IP address of one host (RFC 1122,
+    /// section 3.3.6).
     pub group_station: u64,
-    /// On a VLAN; this host has none.
+    /// With a VLAN tag; this host is on no VLAN.
     pub other_vlan: u64,
-    /// For an IP address that is not this host's.
+    /// Sent to an IP address that is not one of this host's.
     pub other_address: u64,
-    /// From an address that no other host can have: a group, a broadcast, loopback, this host's own (RFC 1122,
-    /// section 3.2.1.3; RFC 9293, section 3.9.2.3).
+    /// From a source address that no other host can have: multicast, broadcast, loopback, or this host's own
+    /// (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
     pub no_source: u64,
     /// With a wrong IP, TCP or ICMP checksum.
     pub bad_checksum: u64,
 }
 
 impl GateCounters {
-    /// The sum of all.
+    /// The sum of all counters.
     #[must_use]
     pub const fn total(&self) -> u64 {
         let Self {
@@ -49,7 +50,7 @@ impl GateCounters {
     }
 }
 
-/// Why a delivery is refused.
+/// The reason why a delivery is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     OtherStation,
@@ -60,19 +61,20 @@ enum Refusal {
     BadChecksum,
 }
 
-/// The intended receiver of a message.
+/// The receivers for which a message is meant, which determines the addresses that it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meant {
-    /// One host: echo, ICMP errors.
+    /// One host: echo requests and ICMP errors.
     OneHost,
-    /// A connection: one host's, or several hosts' that belong to a group, each with the same source.
+    /// A connection: its destination is an address of this host, or a joined group with the connection's
+    /// source.
     Connection,
-    /// Neighbours: members of a group, too, and also from hosts without an address or that claim ours. Messages about
-    /// groups are for them as well.
+    /// Neighbours: the destination may be a group, and the source may be unspecified or an address of this
+    /// host. Also used for messages about groups.
     Neighbours,
 }
 
-/// The station that a frame was sent to.
+/// The Ethernet destination of a frame: this host, or a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Station {
     Us,
@@ -84,26 +86,26 @@ enum Station {
 pub(super) struct Gate {
     kind: LinkKind,
     mac: Mac,
-    /// The last flow whose addresses were found right; they are not checked again.
+    /// The flow that passed the address check last; its addresses are not checked again.
     last: FlowKey,
     pub(super) counters: GateCounters,
 }
 
 impl Gate {
     pub(super) fn new(kind: LinkKind, mac: Mac) -> Self {
-        // Matches no flow: a frame on a VLAN is refused before its key is compared.
+        // A key that matches no flow: a frame on a VLAN is refused before its key is compared.
         let last = FlowKey::NOBODY.on_device_vlan(0);
         Self { kind, mac, last, counters: GateCounters::default() }
     }
 
-    /// Forgets the last flow: what is ours has changed.
+    /// Clears the cached flow. Must be called when the addresses or groups of this host change.
     pub(super) fn forget_last(&mut self) {
         self.last = FlowKey::NOBODY.on_device_vlan(0);
     }
 
-    /// Whether a delivery may pass. All its packets have the link header of `frame` and the addresses and
-    /// receiver in `addressed`; `None` skips the check of addresses. `is_right` verifies checksums; it is called
-    /// last, because it may read the whole frame. Counts a refusal.
+    /// Returns `true` if a delivery may pass. All its packets have the link header of `frame` and the
+    /// addresses and receivers in `addressed`; `None` skips the address check. `is_right` verifies the
+    /// checksums; it is called last, because it may read the whole frame. Counts a refusal.
     #[inline]
     pub(super) fn admits<B: AsRef<[u8]>>(
         &mut self,
@@ -121,7 +123,7 @@ impl Gate {
         checked.inspect_err(|refusal| self.refuse(*refusal)).is_ok()
     }
 
-    /// The station that `frame` was sent to. Refuses a frame with a tag or for another station.
+    /// The Ethernet destination of `frame`. Refuses a frame with a VLAN tag or for another station.
     #[inline]
     fn check_link<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> Result<Station, Refusal> {
         let bytes = frame.bytes();
@@ -139,7 +141,7 @@ impl Gate {
         Ok(station)
     }
 
-    /// Checks addresses, unless they are those of the last flow.
+    /// Checks the addresses, unless the flow is the cached one.
     #[inline]
     fn check_addresses(
         &mut self,
@@ -172,12 +174,13 @@ impl Gate {
     }
 }
 
-/// Whether the addresses of the flow `key` are those of packets for this host alone.
+/// Returns `true` if packets of the flow `key` have the addresses of packets for this host alone.
 pub(super) fn may_arrive(ours: Ours<'_>, key: &FlowKey) -> bool {
     check_addresses(ours, Station::Us, key, Meant::OneHost).is_ok()
 }
 
-/// Refuses a packet whose addresses, in `key`, or `station` are not those of a packet for this host.
+/// Refuses a packet if the addresses in `key`, or its Ethernet destination, are not those of a packet for
+/// this host.
 fn check_addresses(
     ours: Ours<'_>,
     station: Station,
@@ -214,7 +217,7 @@ pub(super) struct Ours<'a> {
 }
 
 impl Ours<'_> {
-    /// Whether this host belongs to `group`, for messages of neighbours.
+    /// Returns `true` if messages of neighbours to `group` are for this host.
     fn hears_group(self, group: IpAddr) -> bool {
         let is_basic = match group {
             IpAddr::V4(group) => group == igmp::ALL_SYSTEMS,
@@ -224,12 +227,12 @@ impl Ours<'_> {
     }
 }
 
-/// Whether the Ethernet address is a broadcast, or that of a group of IPv4 or IPv6.
+/// Returns `true` if `mac` is the broadcast address, or the address of an IPv4 or IPv6 multicast group.
 fn is_group(mac: &Mac) -> bool {
     *mac == BROADCAST || mac[..2] == IPV6_GROUP || mac[..3] == IPV4_GROUP && mac[3] < 0x80
 }
 
-/// Whether a VLAN tag follows the Ethernet header.
+/// Returns `true` if a VLAN tag follows the Ethernet addresses.
 #[inline]
 fn is_tagged(bytes: &[u8]) -> bool {
     match ethertype(bytes) {
@@ -238,9 +241,10 @@ fn is_tagged(bytes: &[u8]) -> bool {
     }
 }
 
-/// RFC 1112, section 6.4: the 23 bits behind these and a zero are the group's.
+/// The first bits of the Ethernet address of an IPv4 group; a zero bit and 23 bits of the group follow (RFC
+/// 1112, section 6.4).
 const IPV4_GROUP: [u8; 3] = [0x01, 0x00, 0x5e];
-/// RFC 2464, section 7.
+/// The first bytes of the Ethernet address of an IPv6 group (RFC 2464, section 7).
 const IPV6_GROUP: [u8; 2] = [0x33, 0x33];
-/// IEEE 802.1Q, 802.1ad, and what came before it.
+/// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the older one for stacked tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];

@@ -1,4 +1,4 @@
-//! Takes a frame: the gate, then what its kind asks for.
+//! Receives a frame: passes it through the gate, then handles it by its kind.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,9 +17,9 @@ use super::path::{self, PathError};
 use super::{Heard, Link};
 
 impl Link {
-    /// Takes a frame whose flow is not known. Reads its headers, and verifies its checksums. Answers go to the queue of
-    /// [`Link::poll_transmit`]; a TCP segment is returned as [`Heard::Segment`], for the connections. A frame
-    /// that the gate refuses is counted and ignored.
+    /// Receives a frame of an unknown flow: parses its headers and verifies its checksums. Answers go to the
+    /// queue of [`Link::poll_transmit`]; a TCP segment is returned as [`Heard::Segment`] for the connections.
+    /// A frame that the gate refuses is counted and ignored.
     pub fn on_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
         let packet = Packet::read(self.kind, frame.bytes());
         let is_right = || packet.is_right(frame, self.summer);
@@ -44,7 +44,7 @@ impl Link {
         })
     }
 
-    /// Whether `frame` concerns every shard of this host: it is about neighbours or paths.
+    /// Returns `true` if every shard of this host needs `frame`: it is about neighbours or paths.
     pub(crate) fn concerns_all<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> bool {
         match Packet::read(self.kind, frame.bytes()) {
             Packet::Arp(_) => true,
@@ -56,7 +56,8 @@ impl Link {
         }
     }
 
-    /// Takes a frame that another shard has taken, which answers and counts it.
+    /// Receives a copy of a frame that another shard receives too. That shard answers and counts it; here it
+    /// only updates the tables.
     pub(crate) fn overhear<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
         let (answers, counters) = (self.frames.len(), self.counters);
         let heard = self.on_frame(frame, now);
@@ -65,9 +66,9 @@ impl Link {
         heard
     }
 
-    /// Whether the segments of a delivery pass the gate. All have the link header of `frame` and the flow
-    /// `key`. If `is_intact` their checksums are known to be right; otherwise `frame` is the only one, its
-    /// headers are at `at`, and its checksums are verified.
+    /// Returns `true` if the segments of a delivery pass the gate. All of them have the link header of
+    /// `frame` and the flow `key`. If `is_intact`, their checksums are known to be right; otherwise `frame`
+    /// is the only packet, its headers are at the offsets `at`, and its checksums are verified.
     #[inline]
     pub(crate) fn admits<B: AsRef<[u8]>>(
         &mut self,
@@ -82,13 +83,13 @@ impl Link {
         self.gate.admits(ours, frame, Some((key, Meant::Connection)), is_right)
     }
 
-    /// Whether the addresses of the flow `key` are those of packets for this host, which is known before any
-    /// arrives. Counts nothing.
+    /// Returns `true` if the gate would admit the addresses of the flow `key`. Can be called before any
+    /// packet arrives; counts nothing.
     pub(crate) fn may_arrive(&self, key: &FlowKey) -> bool {
         may_arrive(Ours { routes: &self.routes, groups: &self.groups }, key)
     }
 
-    /// RFC 826, "Packet Reception".
+    /// Handles an ARP packet (RFC 826, "Packet Reception").
     fn hear_arp(&mut self, arp: &Arp, now: Instant) -> Heard {
         self.counters.neighbour_messages += 1;
         if self.is_ours(arp.sender.into()) {
@@ -110,7 +111,7 @@ impl Link {
             },
             now,
         );
-        // A probe whether an address is free is answered, too (RFC 5227, section 2.1.1).
+        // A probe, which asks if an address is free, is answered as well (RFC 5227, section 2.1.1).
         let may_ask = arp.sender.is_unspecified() || self.routes.may_be_another(arp.sender.into());
         if is_for_us && arp.is_request && may_ask {
             self.answer(now, arp.reply(self.mac));
@@ -118,7 +119,7 @@ impl Link {
         if is_news { Heard::Neighbour(arp.sender.into()) } else { Heard::Nothing }
     }
 
-    /// Defends an address of ours that another host claims (RFC 5227, section 2.4, rule b).
+    /// Defends an address of this host that another host claims (RFC 5227, section 2.4, rule b).
     fn defend(&mut self, arp: &Arp, now: Instant) {
         let is_another = self.note_claim(arp.sender.into(), arp.sender_mac);
         if is_another && !self.is_probing() && self.may_defend.take(now) {
@@ -126,8 +127,9 @@ impl Link {
         }
     }
 
-    /// Another station that probes the same address takes it as well (RFC 5227, section 2.1.1). Whoever only asks for it
-    /// gets no answer, because it is not ours yet.
+    /// Handles an ARP packet about an address that is still being probed. A probe of another station for the
+    /// same address is a conflict (RFC 5227, section 2.1.1). Other requests get no answer, because the
+    /// address is not this host's yet.
     fn hear_rival(&mut self, arp: &Arp) {
         if arp.is_request && arp.sender.is_unspecified() {
             self.note_claim(arp.target.into(), arp.sender_mac);
@@ -169,7 +171,7 @@ impl Link {
         Heard::Nothing
     }
 
-    /// The Ethernet address of the sender; zeros on other links.
+    /// The Ethernet address of the sender; zeros on links without Ethernet, `None` if the frame is too short.
     pub(super) fn sender_mac(&self, bytes: &[u8]) -> Option<Mac> {
         match self.kind {
             LinkKind::RawIp => Some([0; 6]),
@@ -199,7 +201,7 @@ impl Link {
         self.path_error(error)
     }
 
-    /// RFC 4861, sections 7.2.3 and 7.2.5.
+    /// Handles a neighbour discovery message (RFC 4861, sections 7.2.3 and 7.2.5).
     fn hear_discovery(
         &mut self,
         discovery: &Discovery,
@@ -238,14 +240,16 @@ impl Link {
         now: Instant,
     ) {
         if self.is_probing() {
-            // Another probe is a claim (RFC 4862, section 5.4.3), and our own may come back.
+            // A probe of another host is a claim (RFC 4862, section 5.4.3); a probe of this host may come
+            // back.
             if letter.source.is_unspecified() {
                 self.note_claim(target.into(), letter.from);
             }
             return;
         }
         if letter.source.is_unspecified() {
-            // A probe whether the address is free (RFC 4862, section 5.4.3) is answered to all nodes.
+            // The probe of a host that checks if the address is free (RFC 4862, section 5.4.3) is answered to
+            // all nodes.
             self.answer(now, discovery::advertise(self.mac, target, None));
             return;
         }
@@ -261,8 +265,8 @@ impl Link {
         self.answer(now, discovery::advertise(self.mac, target, Some(to)));
     }
 
-    /// Answers an echo request (RFC 792; RFC 4443, section 4.2). The answer goes to the station that sent the
-    /// request.
+    /// Answers an echo request (RFC 792; RFC 4443, section 4.2). The answer goes to the Ethernet address that
+    /// sent the request.
     fn echo<A: Into<IpAddr> + Copy>(
         &mut self,
         letter: &Letter<'_, A>,
@@ -283,7 +287,7 @@ impl Link {
         Some(Heard::Nothing)
     }
 
-    /// Takes an error about a packet that this host has sent; ignores others.
+    /// Handles an ICMP error about a packet that this host has sent; ignores errors about other packets.
     fn path_error(&mut self, error: PathError) -> Option<Heard> {
         let (PathError::TooBig(super::PacketTooBig { pair, .. })
         | PathError::Unreachable(super::Unreachable { pair, .. })) = error;
@@ -298,7 +302,7 @@ impl Link {
     }
 }
 
-/// An ICMP message with its addresses.
+/// An ICMP message with its IP and Ethernet addresses.
 struct Letter<'a, A> {
     ip: &'a Parsed,
     message: &'a [u8],

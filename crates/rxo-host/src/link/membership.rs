@@ -1,4 +1,4 @@
-//! Joins and leaves channels, and sends the reports about them.
+//! Joins and leaves channels, and builds the reports about them.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,10 +10,13 @@ use super::groups::report::{Record, message};
 use super::groups::{Channel, ChannelError, igmp, mac, mld};
 
 impl Link {
-    /// Adds a member to `channel`. The first one is reported at once and again within a second
-    /// ([`Link::poll_transmit`]), and from now on the gate admits segments from the channel's source to its group.
+    /// Adds a member to `channel`. The first member is reported at once and again within a second
+    /// ([`Link::poll_transmit`]), and from then on the gate admits segments from the channel's source to its
+    /// group.
     ///
     /// # Errors
+    /// [`ChannelError::Full`] if 32 channels are joined, [`ChannelError::Version`] if the link has no address
+    /// of the group's IP version.
     /// [`ChannelError::Full`] if there are 32 other channels, [`ChannelError::Version`] if the link has no address of
     /// the group's version.
     pub fn join(&mut self, channel: Channel, now: Instant) -> Result<(), ChannelError> {
@@ -26,14 +29,14 @@ impl Link {
         Ok(())
     }
 
-    /// Removes a member of `channel`. That the last one has left is reported.
+    /// Removes a member of `channel`. If it was the last one, that is reported.
     pub fn leave(&mut self, channel: Channel, now: Instant) {
         let records = self.groups.leave(channel, now);
         self.gate.forget_last();
         self.report(&records);
     }
 
-    /// Puts a report of `records`, which are about groups of one IP version, into the queue.
+    /// Queues a report of `records`, which must be about groups of one IP version.
     pub(super) fn report(&mut self, records: &[Record]) {
         let Some(first) = records.first() else { return };
         self.counters.group_reports += 1;
@@ -44,7 +47,7 @@ impl Link {
         self.push(frame);
     }
 
-    /// RFC 3376, sections 4 and 4.2.
+    /// Builds an IGMPv3 report (RFC 3376, sections 4 and 4.2). `None` if the host has no IPv4 address.
     fn igmp_report(&self, records: &[Record]) -> Option<Vec<u8>> {
         let source = self.addresses().find_map(|cidr| match cidr.address() {
             IpAddr::V4(ip) => Some(ip),
@@ -54,8 +57,8 @@ impl Link {
         envelope.igmp(source, igmp::ALL_ROUTERS, &message(igmp::REPORT, records))
     }
 
-    /// RFC 3810, section 5.2. Routers take reports from link-local addresses only; without one, which happens on links
-    /// that are no Ethernet, the source is unspecified (section 5.2.13).
+    /// Builds an MLDv2 report (RFC 3810, section 5.2). Routers accept reports only from link-local addresses;
+    /// without one, as on links without Ethernet, the source is unspecified (section 5.2.13).
     fn mld_report(&self, records: &[Record]) -> Option<Vec<u8>> {
         let link_local = self.addresses().find_map(|cidr| match cidr.address() {
             IpAddr::V6(ip) if ip.is_unicast_link_local() => Some(ip),
@@ -66,12 +69,12 @@ impl Link {
         envelope.mld(source, mld::ALL_ROUTERS, &message(mld::REPORT, records))
     }
 
-    /// The envelope of a message that no router forwards.
+    /// The header values of a message to routers on this link; with hop limit 1, no router forwards it.
     fn to_routers(&self, group: IpAddr, traffic_class: u8) -> Envelope {
         let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, mac(group)));
         Envelope { macs, hop_limit: 1, traffic_class }
     }
 }
 
-/// RFC 3376, section 4.
+/// The type of service of IGMP messages (RFC 3376, section 4).
 const INTERNETWORK_CONTROL: u8 = 0xc0;

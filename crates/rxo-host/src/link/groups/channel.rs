@@ -1,4 +1,4 @@
-//! A channel: a group, and the one source whose packets to it are wanted (RFC 4607).
+//! A channel: a multicast group together with the one source whose packets to it are wanted (RFC 4607).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::link::discovery;
 use crate::link::neighbours::Mac;
 
-/// A source and a group. Both are IPv4, or both IPv6.
+/// A source and a multicast group, both IPv4 or both IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Channel {
     group: IpAddr,
@@ -17,7 +17,8 @@ impl Channel {
     /// The channel of packets from `source` to `group`.
     ///
     /// # Errors
-    /// [`ChannelError`] if `group` is no group that hosts report, or `source` cannot be a host of its version.
+    /// [`ChannelError::Group`] if `group` is not a group whose membership hosts report,
+    /// [`ChannelError::Source`] if `source` is not the address of a host of the same IP version.
     pub fn new(source: IpAddr, group: IpAddr) -> Result<Self, ChannelError> {
         if !is_reported(group) {
             return Err(ChannelError::Group { group });
@@ -29,13 +30,13 @@ impl Channel {
         Ok(Self { group, source })
     }
 
-    /// The group.
+    /// The multicast group.
     #[must_use]
     pub const fn group(&self) -> IpAddr {
         self.group
     }
 
-    /// The source.
+    /// The source of the wanted packets.
     #[must_use]
     pub const fn source(&self) -> IpAddr {
         self.source
@@ -48,27 +49,28 @@ impl fmt::Display for Channel {
     }
 }
 
-/// Why there is no such channel, or it cannot be joined.
+/// The reason why a channel is invalid or cannot be joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelError {
-    /// The address is no group, or a group that is not reported: one of this link or this host.
+    /// The address is not multicast, or a group that is never reported: one whose scope is this link or this
+    /// host.
     Group {
-        /// Which.
+        /// The address that was given.
         group: IpAddr,
     },
-    /// The source is no host's address, or not of the group's version.
+    /// The source is not the address of a host, or not of the group's IP version.
     Source {
-        /// Which.
+        /// The source that was given.
         source: IpAddr,
         /// The group.
         group: IpAddr,
     },
-    /// The link belongs to as many channels as it can.
+    /// The link has joined as many channels as it can.
     Full {
-        /// How many.
+        /// The maximum number of channels.
         most: usize,
     },
-    /// The host has no address of the group's version, so it cannot report.
+    /// The host has no address of the group's IP version, so it cannot send reports.
     Version {
         /// The group.
         group: IpAddr,
@@ -100,8 +102,8 @@ impl fmt::Display for ChannelError {
 
 impl std::error::Error for ChannelError {}
 
-/// Whether membership of `group` is reported: RFC 3376, section 5 and RFC 4541 leave out 224.0.0.0/24; RFC 3810,
-/// section 6 leaves out all nodes and the scopes 0 and 1.
+/// Returns `true` if membership of `group` is reported. RFC 3376, section 5 and RFC 4541 exclude
+/// 224.0.0.0/24; RFC 3810, section 6 excludes the all-nodes group and the scopes 0 and 1.
 fn is_reported(group: IpAddr) -> bool {
     match group {
         IpAddr::V4(ip) => ip.is_multicast() && ip.octets()[..3] != [224, 0, 0],
@@ -111,7 +113,7 @@ fn is_reported(group: IpAddr) -> bool {
     }
 }
 
-/// The Ethernet address of `group`: RFC 1112, section 6.4; RFC 2464, section 7.
+/// The Ethernet address of `group` (RFC 1112, section 6.4; RFC 2464, section 7).
 pub(in crate::link) fn mac(group: IpAddr) -> Mac {
     match group {
         IpAddr::V4(ip) => {

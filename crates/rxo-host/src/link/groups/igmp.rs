@@ -1,4 +1,4 @@
-//! IGMP: memberships of IPv4 groups (RFC 3376, RFC 9776).
+//! IGMP: reads queries about memberships of IPv4 groups (RFC 3376, RFC 9776).
 
 use std::net::Ipv4Addr;
 
@@ -6,8 +6,8 @@ use rxo_frame::Duration;
 
 use super::query::{Query, robustness_in, value_of};
 
-/// The query in an IGMP message whose checksum is right. `None` if it is another message, or its length is not that
-/// of a query (RFC 3376, section 7.1).
+/// Parses the query in an IGMP message whose checksum is right. `None` if it is another message, or if its
+/// length is not that of a query (RFC 3376, section 7.1).
 pub(in crate::link) fn query(message: &[u8]) -> Option<Query> {
     let [QUERY, code, _, _, a, b, c, d, rest @ ..] = message else { return None };
     let group = Ipv4Addr::new(*a, *b, *c, *d);
@@ -19,7 +19,7 @@ pub(in crate::link) fn query(message: &[u8]) -> Option<Query> {
         robustness: 0,
     };
     match rest {
-        // Version 1 has no code: its hosts answer within 10 s.
+        // An IGMPv1 query has no code; hosts answer it within 10 s.
         [] if *code == 0 => Some(Query { within: tenths(100), ..query }),
         [] => Some(query),
         [flags, _, high, low, rest @ ..] => {
@@ -42,11 +42,11 @@ const fn tenths(count: u32) -> Duration {
     Duration::from_millis(count as u64 * 100)
 }
 
-/// The type of a version 3 report (RFC 3376, section 4.2).
+/// The type of an IGMPv3 report (RFC 3376, section 4.2).
 pub(in crate::link) const REPORT: u8 = 0x22;
-/// All routers that know version 3 (section 4.2.14).
+/// The group of all routers that support IGMPv3 (RFC 3376, section 4.2.14).
 pub(in crate::link) const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 22);
-/// All systems: general queries are sent there (section 4.1.12).
+/// The group of all systems, the destination of general queries (RFC 3376, section 4.1.12).
 pub(in crate::link) const ALL_SYSTEMS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 const QUERY: u8 = 0x11;
 

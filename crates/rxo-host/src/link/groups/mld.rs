@@ -1,4 +1,4 @@
-//! MLD: memberships of IPv6 groups (RFC 3810, RFC 9777).
+//! MLD: reads queries about memberships of IPv6 groups (RFC 3810, RFC 9777).
 
 use std::net::Ipv6Addr;
 
@@ -6,8 +6,8 @@ use rxo_frame::Duration;
 
 use super::query::{Query, robustness_in, value_of};
 
-/// The query in an ICMPv6 message whose checksum is right. `None` if it is another message, or its length is not
-/// that of a query (RFC 3810, section 8.1).
+/// Parses the query in an ICMPv6 message whose checksum is right. `None` if it is another message, or if its
+/// length is not that of a query (RFC 3810, section 8.1).
 pub(in crate::link) fn query(message: &[u8]) -> Option<Query> {
     let [QUERY, _, _, _, high, low, _, _, rest @ ..] = message else { return None };
     let (group, rest) = rest.split_first_chunk::<16>()?;
@@ -37,13 +37,13 @@ pub(in crate::link) fn query(message: &[u8]) -> Option<Query> {
     }
 }
 
-/// Whether a query with this hop limit, source and packet is valid: from a neighbour's link-local address, and with
-/// a Router Alert (RFC 3810, section 6.2). `packet` begins with the IPv6 header.
+/// Returns `true` if a query is valid: it has hop limit 1, a link-local source, and a Router Alert (RFC 3810,
+/// section 6.2). `packet` begins with the IPv6 header.
 pub(in crate::link) fn is_valid(hop_limit: u8, source: Ipv6Addr, packet: &[u8]) -> bool {
     hop_limit == 1 && source.is_unicast_link_local() && has_router_alert(packet)
 }
 
-/// Whether the hop-by-hop options of `packet` have a Router Alert (RFC 2711).
+/// Returns `true` if the hop-by-hop options of `packet` contain a Router Alert (RFC 2711).
 fn has_router_alert(packet: &[u8]) -> bool {
     let Some((fixed, rest)) = packet.split_first_chunk::<40>() else { return false };
     let (HOP_BY_HOP, [_, units, ..]) = (fixed[6], rest) else { return false };
@@ -59,11 +59,11 @@ fn has_router_alert(packet: &[u8]) -> bool {
     false
 }
 
-/// The type of a query, of both versions.
+/// The ICMPv6 type of a query, in both versions of MLD.
 pub(in crate::link) const QUERY: u8 = 130;
-/// The type of a version 2 report (RFC 3810, section 5.2).
+/// The ICMPv6 type of an MLDv2 report (RFC 3810, section 5.2).
 pub(in crate::link) const REPORT: u8 = 143;
-/// All routers that know version 2 (section 5.2.14).
+/// The group of all routers that support MLDv2 (RFC 3810, section 5.2.14).
 pub(in crate::link) const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
 const HOP_BY_HOP: u8 = 0;
 const ROUTER_ALERT: u8 = 5;
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(query(&message(500, &[3])), None);
     }
 
-    /// RFC 3810, section 6.2.
+    /// RFC 3810, section 6.2: queries without a Router Alert are dropped.
     #[test]
     fn a_query_without_router_alert_is_invalid() {
         let packet = |next, options: [u8; 8]| {

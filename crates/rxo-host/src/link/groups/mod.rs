@@ -1,20 +1,23 @@
-//! Multicast groups: which channels this host belongs to, and what it reports of them to routers and switches.
+//! Multicast groups: the channels that this host has joined, and the reports about them to routers and
+//! switches.
 //!
-//! Memberships are source-specific (RFC 4607): a channel is a group and one source. IPv4 reports them by IGMPv3 (RFC
-//! 3376, RFC 9776), IPv6 by MLDv2 (RFC 3810, RFC 9777). A link without neighbours to tell, such as a TUN device, reports as well.
+//! Memberships are source-specific (RFC 4607): a channel is a group and one source. IPv4 memberships are
+//! reported by IGMPv3 (RFC 3376, RFC 9776), IPv6 memberships by MLDv2 (RFC 3810, RFC 9777). Reports are also
+//! sent on links without neighbours, such as a TUN device.
 //!
-//! Older versions know no sources, so a querier of IGMPv1, IGMPv2 or MLDv1 cannot be answered in its own language
-//! without asking for every source. It is answered by a report of the current version, which switches with snooping
-//! understand and routers of that age ignore, and counted ([`LinkCounters::older_queriers`](super::LinkCounters)); RFC 4604, section 2.2
-//! likewise forbids older reports for source-specific groups.
+//! Older versions know no sources, so a querier of IGMPv1, IGMPv2 or MLDv1 cannot be answered in its own
+//! version without requesting every source. It is answered with a report of the current version, which
+//! snooping switches understand and old routers ignore, and counted
+//! ([`LinkCounters::older_queriers`](super::LinkCounters)); RFC 4604, section 2.2 likewise forbids older
+//! reports for source-specific groups.
 //!
-//! * `channel.rs`: what a channel is.
-//! * `query.rs`, `igmp.rs`, `mld.rs`: questions, read.
-//! * `report.rs`: answers, written.
-//! * `reporter.rs`: when which channels are reported.
+//! * `channel.rs`: a group with its source.
+//! * `query.rs`, `igmp.rs`, `mld.rs`: parsing of queries.
+//! * `report.rs`: building of reports.
+//! * `reporter.rs`: the timers that decide when to report.
 //!
-//! Contract: sans-IO as all of the link. Random delays come from the seed of [`LinkConfig`](super::LinkConfig). Memory is bounded by
-//! [`MOST_CHANNELS`]; no query makes it grow.
+//! Contract: sans-IO, like all of the link. Random delays come from the seed in
+//! [`LinkConfig`](super::LinkConfig). Memory is bounded by [`MOST_CHANNELS`]; no query makes it grow.
 
 mod channel;
 pub(super) mod igmp;
@@ -36,9 +39,9 @@ use self::reporter::Reporter;
 /// The memberships of one link.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
-    /// In order.
+    /// The joined channels, sorted.
     channels: Vec<Channel>,
-    /// How many members each of the channels has here.
+    /// Number of members of each channel on this host, parallel to `channels`.
     members: Vec<u32>,
     v4: Reporter,
     v6: Reporter,
@@ -46,7 +49,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// No memberships. `seed` determines the random delays.
+    /// Creates an empty set of memberships. `seed` determines the random delays.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             channels: Vec::new(),
@@ -57,18 +60,18 @@ impl Groups {
         }
     }
 
-    /// Whether packets from `source` to `group` are wanted.
+    /// Returns `true` if packets from `source` to `group` are wanted.
     pub(super) fn wants(&self, source: IpAddr, group: IpAddr) -> bool {
         let mut same = self.channels.iter().filter(|channel| channel.group() == group);
         same.any(|channel| channel.source() == source)
     }
 
-    /// Whether this host belongs to `group`, with any source.
+    /// Returns `true` if this host has joined `group`, with any source.
     pub(super) fn has(&self, group: IpAddr) -> bool {
         self.channels.iter().any(|channel| channel.group() == group)
     }
 
-    /// The groups that this host belongs to.
+    /// The groups that this host has joined, each once.
     pub(super) fn groups(&self) -> impl Iterator<Item = IpAddr> {
         self.channels
             .chunk_by(|a, b| a.group() == b.group())
@@ -76,10 +79,10 @@ impl Groups {
             .map(Channel::group)
     }
 
-    /// Adds a member to `channel`. Returns the records to send now.
+    /// Adds a member to `channel`. Returns the records to report now; none if the channel was joined already.
     ///
     /// # Errors
-    /// [`ChannelError::Full`].
+    /// [`ChannelError::Full`] if [`MOST_CHANNELS`] channels are joined.
     pub(super) fn join(
         &mut self,
         channel: Channel,
@@ -101,7 +104,8 @@ impl Groups {
         }
     }
 
-    /// Removes a member of `channel`, if it has one. Returns the records to send now.
+    /// Removes a member of `channel`, if there is one. Returns the records to report now; none while members
+    /// remain.
     pub(super) fn leave(&mut self, channel: Channel, now: Instant) -> Vec<Record> {
         let Ok(place) = self.channels.binary_search(&channel) else { return Vec::new() };
         self.members[place] -= 1;
@@ -119,7 +123,7 @@ impl Groups {
         reporter.change(kind, channel, (now, random))
     }
 
-    /// Takes a query, of IGMP if `is_v4`, else of MLD.
+    /// Schedules the answer to a query, of IGMP if `is_v4`, otherwise of MLD.
     pub(super) fn ask(&mut self, query: &Query, is_v4: bool, now: Instant) {
         let Self { channels, v4, v6, random, .. } = self;
         let (v4_channels, v6_channels) = by_version(channels);
@@ -129,13 +133,13 @@ impl Groups {
         }
     }
 
-    /// When [`Groups::take_due`] is to be called; `None` if no timer runs.
+    /// The deadline at which to call [`Groups::take_due`]; `None` if no timer runs.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.v4.next_at().into_iter().chain(self.v6.next_at()).min()
     }
 
-    /// Does what is due at `now`. Returns the records to send, those of each report together; a report is about
-    /// IPv4 groups or about IPv6 groups.
+    /// Runs the timers that have expired at `now`. Returns the records to send, one list per report; all
+    /// groups of a report are of one IP version.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<Vec<Record>> {
         let Self { channels, v4, v6, random, .. } = self;
         let (v4_channels, v6_channels) = by_version(channels);
@@ -145,17 +149,17 @@ impl Groups {
     }
 }
 
-/// Those of IPv4, which come first in order, and those of IPv6.
+/// Splits sorted channels into those of IPv4, which come first, and those of IPv6.
 fn by_version(channels: &[Channel]) -> (&[Channel], &[Channel]) {
     channels.split_at(channels.partition_point(|channel| channel.group().is_ipv4()))
 }
 
-/// Numbers that look random (SplitMix64; Steele, Lea and Flood 2014).
+/// A pseudorandom number generator (SplitMix64; Steele, Lea and Flood 2014).
 #[derive(Clone, Debug)]
 struct Random(u64);
 
 impl Random {
-    /// A duration above zero, at most `most`; a nanosecond if that is zero.
+    /// A random duration above zero and at most `most`; one nanosecond if `most` is zero.
     fn up_to(&mut self, most: Duration) -> Duration {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -166,5 +170,5 @@ impl Random {
     }
 }
 
-/// The most channels that a host belongs to. A report about all of them fits into a packet of 1,280 bytes.
+/// Maximum number of joined channels. A report about all of them fits into a packet of 1,280 bytes.
 pub(super) const MOST_CHANNELS: usize = 32;

@@ -1,26 +1,26 @@
-//! A question of a router or a switch: which channels have members here.
+//! A query of a router or a switch: it asks which channels have members on this host.
 
 use std::net::IpAddr;
 
 use rxo_frame::Duration;
 
-/// A query, of IGMP or MLD.
+/// The content of an IGMP or MLD query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::link) struct Query {
-    /// Whether the querier speaks this host's version, which knows sources.
+    /// `true` if the querier uses the current version, which knows sources.
     pub(in crate::link) knows_sources: bool,
-    /// The group that is asked about; `None` means all.
+    /// The group in question; `None` for all groups.
     pub(in crate::link) group: Option<IpAddr>,
-    /// The sources that are asked about; none means all.
+    /// The sources in question; empty for all sources.
     pub(in crate::link) sources: Vec<IpAddr>,
-    /// How long the answer may take.
+    /// The maximum time until the answer.
     pub(in crate::link) within: Duration,
-    /// How often the querier wants changes reported; 0 if it does not say.
+    /// Number of times that the querier wants a change reported; 0 if it does not say.
     pub(in crate::link) robustness: u8,
 }
 
-/// The value of a code of `bits` bits: itself, or from half the range on a floating-point number with three bits of
-/// exponent (RFC 3376, section 4.1.1; RFC 3810, section 5.1.3).
+/// Decodes a time code of `bits` bits: the lower half of the range stands for itself, the upper half is a
+/// floating-point number with a 3-bit exponent (RFC 3376, section 4.1.1; RFC 3810, section 5.1.3).
 pub(super) const fn value_of(code: u32, bits: u32) -> u32 {
     let mantissa_bits = bits - 4;
     if code < 1 << (bits - 1) {
@@ -30,7 +30,7 @@ pub(super) const fn value_of(code: u32, bits: u32) -> u32 {
     mantissa << (3 + (code >> mantissa_bits & 7))
 }
 
-/// The robustness in the byte of flags of a query.
+/// The robustness variable in the flags byte of a query.
 pub(super) const fn robustness_in(flags: u8) -> u8 {
     flags & 7
 }

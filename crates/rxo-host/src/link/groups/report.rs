@@ -1,24 +1,25 @@
-//! What a report says: records, and how they are written in IGMPv3 and MLDv2.
+//! Reports: their records, and their encoding in IGMPv3 and MLDv2.
 //!
-//! Both have the same layout: a header of 8 bytes, then records with a type, the number of sources, the group and
-//! the sources (RFC 3376, section 4.2; RFC 3810, section 5.2).
+//! Both protocols use the same layout: a header of 8 bytes, then records with a type, the number of sources,
+//! the group and the sources (RFC 3376, section 4.2; RFC 3810, section 5.2).
 
 use std::net::IpAddr;
 
 use super::Channel;
 
-/// What a record says of its sources. Hosts that want single sources only never need the other types.
+/// The statement of a record about its sources. Hosts that only join single sources need no other record
+/// types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::link) enum RecordKind {
-    /// MODE_IS_INCLUDE: they are wanted.
+    /// MODE_IS_INCLUDE: the sources are wanted.
     Wanted = 1,
-    /// ALLOW_NEW_SOURCES: they are wanted from now on.
+    /// ALLOW_NEW_SOURCES: the sources are wanted from now on.
     Joined = 5,
-    /// BLOCK_OLD_SOURCES: they are wanted no more.
+    /// BLOCK_OLD_SOURCES: the sources are not wanted any more.
     Left = 6,
 }
 
-/// A record: one group, some of its sources.
+/// A record of a report: one group, and some of its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::link) struct Record {
     pub(in crate::link) kind: RecordKind,
@@ -26,7 +27,7 @@ pub(in crate::link) struct Record {
     pub(in crate::link) sources: Vec<IpAddr>,
 }
 
-/// The records about `channels`, each with what is said of it: one for each group and kind, in order.
+/// Groups `channels`, each with the statement about it, into records: one per group and kind, in order.
 pub(super) fn records(channels: impl IntoIterator<Item = (RecordKind, Channel)>) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for (kind, channel) in channels {
@@ -43,7 +44,7 @@ pub(super) fn records(channels: impl IntoIterator<Item = (RecordKind, Channel)>)
     records
 }
 
-/// The message of type `kind` with `records`, its checksum left 0.
+/// Builds a report of type `kind` with `records`. The checksum is left 0.
 pub(in crate::link) fn message(kind: u8, records: &[Record]) -> Vec<u8> {
     let mut message = vec![kind, 0, 0, 0, 0, 0];
     message.extend((records.len() as u16).to_be_bytes());

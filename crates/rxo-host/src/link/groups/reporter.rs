@@ -1,8 +1,8 @@
-//! When which channels are reported: the timers of one protocol, for the one interface of this host.
+//! Decides when channels are reported: the timers of one protocol, for the one interface of this host.
 //!
-//! RFC 3376, section 5 and RFC 3810, section 6, for memberships of single sources: a change is reported at once and
-//! then again, as often as the querier's robustness says, at random times; queries are answered at a random time
-//! within the delay that they permit.
+//! Implements RFC 3376, section 5 and RFC 3810, section 6 for source-specific memberships. A change is
+//! reported at once and repeated at random times, as often as the querier's robustness variable says; a query
+//! is answered at a random time within the delay that it permits.
 
 use std::net::IpAddr;
 
@@ -12,33 +12,33 @@ use super::query::Query;
 use super::report::{Record, RecordKind, records};
 use super::{Channel, MOST_CHANNELS, Random};
 
-/// The timers of IGMP or MLD.
+/// The timers and pending reports of IGMP or MLD.
 #[derive(Clone, Debug)]
 pub(super) struct Reporter {
     robustness: u8,
     changes: Vec<Change>,
-    /// When the changes are reported again.
+    /// The deadline for repeating `changes`.
     changes_at: Option<Instant>,
-    /// When a general query is answered.
+    /// The deadline for the answer to a general query.
     general_at: Option<Instant>,
-    /// Answers about single groups, at most one for each that this host belongs to.
+    /// Pending answers about single groups, at most one per joined group.
     answers: Vec<Answer>,
 }
 
-/// A change that is still to be reported.
+/// A change that must be reported again.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     kind: RecordKind,
     channel: Channel,
-    /// How many more times.
+    /// Number of remaining reports.
     left: u8,
 }
 
-/// An answer about one group.
+/// A pending answer about one group.
 #[derive(Clone, Debug)]
 struct Answer {
     group: IpAddr,
-    /// The sources that were asked about and are wanted; `None` means all of them.
+    /// The wanted sources among those in question; `None` for all of the group's.
     sources: Option<Vec<IpAddr>>,
     at: Instant,
 }
@@ -56,14 +56,14 @@ impl Default for Reporter {
 }
 
 impl Reporter {
-    /// When [`Reporter::take_due`] is to be called.
+    /// The deadline at which to call [`Reporter::take_due`]; `None` if no timer runs.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let answers = self.answers.iter().map(|answer| answer.at);
         answers.chain(self.changes_at).chain(self.general_at).min()
     }
 
-    /// Reports that `channel` was joined or left: returns the records to send now, which are all changes that are not
-    /// reported often enough yet (RFC 3376, section 5.1).
+    /// Records that `channel` was joined or left. Returns the records to send now: all changes that have not
+    /// been repeated often enough (RFC 3376, section 5.1).
     pub(super) fn change(
         &mut self,
         kind: RecordKind,
@@ -72,14 +72,14 @@ impl Reporter {
     ) -> Vec<Record> {
         self.changes.retain(|change| change.channel != channel);
         if self.changes.len() >= MOST_CHANNELS {
-            // The oldest was reported once at least.
+            // The oldest change has been reported at least once.
             self.changes.remove(0);
         }
         self.changes.push(Change { kind, channel, left: self.robustness });
         self.report_changes(now, random)
     }
 
-    /// Takes a query about `channels`, those that this host belongs to (RFC 3376, section 5.2).
+    /// Schedules the answer to a query; `channels` are the joined ones (RFC 3376, section 5.2).
     pub(super) fn ask(
         &mut self,
         query: &Query,
@@ -87,10 +87,11 @@ impl Reporter {
         (now, random): (Instant, &mut Random),
     ) {
         if query.knows_sources {
-            // 0 means that the querier does not say, and then the default holds (section 4.1.6).
+            // 0 means that the querier gives no value; then the default applies (section 4.1.6).
             self.robustness = if query.robustness == 0 { ROBUSTNESS } else { query.robustness };
         }
         let at = now + random.up_to(query.within);
+        // A general answer that leaves earlier covers this query too.
         if self.general_at.is_some_and(|general| general <= at) {
             return;
         }
@@ -122,7 +123,7 @@ impl Reporter {
         });
     }
 
-    /// Does what is due at `now`. Returns the records to send, those of each report together.
+    /// Runs the timers that have expired at `now`. Returns the records to send, one list per report.
     pub(super) fn take_due(
         &mut self,
         channels: &[Channel],
@@ -161,7 +162,7 @@ impl Reporter {
     }
 }
 
-/// RFC 3376, section 8.1; RFC 3810, section 9.1.
+/// Default of the robustness variable (RFC 3376, section 8.1; RFC 3810, section 9.1).
 const ROBUSTNESS: u8 = 2;
-/// RFC 3376, section 8.11; RFC 3810, section 9.11.
+/// Maximum time between two reports of a change (RFC 3376, section 8.11; RFC 3810, section 9.11).
 const UNSOLICITED_REPORT_INTERVAL: Duration = Duration::from_secs(1);
