@@ -28,7 +28,6 @@
 //!
 //! # Examples
 //! Two hosts and a link in memory, on virtual time:
-//! Two hosts and a link in memory, on virtual time:
 //! ```
 //! use std::io::{Read, Write};
 //! use rxo_device::{MemoryLink, MemoryOptions};
@@ -64,18 +63,12 @@
 //! Calls without a copy are `write_shared_async`, which lends data, and `read_in_place_async`, which reads it
 //! in the receive buffers. Each call also has a `poll_` form. `connect_async` and `accept_async` open
 //! connections. Any runtime can poll these futures; none is started.
-//! With the feature `tokio` a [`TcpStream`] has tokio's `AsyncRead` and `AsyncWrite`, which copy, and beside them what does
-//! not copy: `write_shared_async` lends text, `read_in_place_async` reads it where it arrived. Each call has a form to
-//! poll. `connect_async` and `accept_async` open connections. No runtime is needed, and none is brought.
 //!
 //! # Several cores
 //! A connection stays with one worker, so a host on several cores is several workers: *shards*, each with its
 //! own device queue, thread and connections. They share no lock on the path of a packet, and applications see
 //! one host: a [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all of
 //! them.
-//! A connection stays with one worker, so a host on several cores is several workers: *shards*, each with a device queue, a
-//! thread and connections of its own. They share no lock on the way of a packet, and applications see one host: a
-//! [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all.
 //!
 //! Requirement: the device must deliver a connection to queue `n` if [`shard_of`](rxo_wire::shard_of())
 //! returns `n` for it, in both directions; a SYN on another queue is ignored and counted

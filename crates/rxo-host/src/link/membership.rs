@@ -17,8 +17,6 @@ impl Link {
     /// # Errors
     /// [`ChannelError::Full`] if 32 channels are joined, [`ChannelError::Version`] if the link has no address
     /// of the group's IP version.
-    /// [`ChannelError::Full`] if there are 32 other channels, [`ChannelError::Version`] if the link has no address of
-    /// the group's version.
     pub fn join(&mut self, channel: Channel, now: Instant) -> Result<(), ChannelError> {
         let is_same_version = |ip: IpAddr| ip.is_ipv4() == channel.group().is_ipv4();
         if !self.addresses().any(|cidr| is_same_version(cidr.address())) {

@@ -1,23 +1,23 @@
-//! The link under a host's TCP: addresses, neighbours, routes, ICMP.
+//! The link below a host's TCP: addresses, neighbours, routes, ICMP.
 //!
-//! Separate from the sockets because it is sans-IO by itself: frames go in ([`Link::on_frame`]), time goes in
+//! Separate from the sockets because it is sans-IO: frames go in ([`Link::on_frame`]), time goes in
 //! ([`Link::on_timeout`], due at [`Link::poll_at`]), frames to send come out ([`Link::poll_transmit`]), and
-//! [`Link::resolve`] says where a packet goes. No bytes make it panic. Memory is bounded by
-//! [`LinkConfig::neighbours`] and a queue of frames.
+//! [`Link::resolve`] returns the Ethernet address for a packet. No input causes a panic. Memory is bounded by
+//! [`LinkConfig::neighbours`] and a bounded queue of frames.
 //!
-//! * `cidr.rs`, `routes.rs`: which addresses are ours, which neighbour gets a packet.
-//! * `neighbours.rs`: the neighbour table: Ethernet addresses, and how long they are valid.
+//! * `cidr.rs`, `routes.rs`: the host's own addresses, and the next hop of a packet.
+//! * `neighbours.rs`: the neighbour table: Ethernet addresses, and the time for which they are valid.
 //! * `arp.rs`, `discovery.rs`: requests and answers for IPv4 (RFC 826) and IPv6 (RFC 4861).
 //! * `groups/`: memberships of multicast groups (IGMPv3, MLDv2).
-//! * `gate.rs`: whether a delivery is for this host at all, TCP included.
-//! * `path.rs`: errors about segments, for TCP to judge.
-//! * `packet.rs`, `hears.rs`: what a frame carries, and what to do with it.
-//! * `closed.rs`: the answer to a datagram.
+//! * `gate.rs`: decides if a delivery is for this host at all, TCP included.
+//! * `path.rs`: parses ICMP errors about segments, which TCP then validates.
+//! * `packet.rs`, `hears.rs`: parsing and handling of received frames.
+//! * `closed.rs`: answers UDP datagrams with "port unreachable".
 //!
-//! * `probe.rs`: whether another station has one of our addresses.
+//! * `probe.rs`: checks if another station uses one of the host's addresses.
 //!
-//! What is not here: router advertisements, redirects (all routes are
-//! configured), packets to groups, fragments, VLANs.
+//! Not supported: router advertisements and redirects (all routes are configured), packets to groups that are
+//! not TCP, fragments, VLANs.
 
 mod allowance;
 mod arp;
@@ -62,23 +62,24 @@ use self::routes::Routes;
 /// The configuration of a link.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// The link kind. Without Ethernet there are no neighbours: every address resolves.
+    /// The link kind. Without Ethernet there are no neighbours, and every address with a route resolves.
     pub kind: LinkKind,
-    /// The Ethernet address of the device; means nothing without Ethernet.
+    /// The Ethernet address of the device; ignored without Ethernet.
     pub mac: [u8; 6],
-    /// The host's addresses; at least one. A host with an IPv6 address also gets a link-local one.
+    /// The host's addresses; at least one. On Ethernet, a host with an IPv6 address also gets a link-local
+    /// one.
     pub addresses: Vec<IpCidr>,
-    /// Routes, without those to the networks of the addresses.
+    /// Routes to other networks; those to the networks of `addresses` are implied.
     pub routes: Vec<Route>,
-    /// The size of the neighbour table: at least 4 beside the gateways of the routes. A full table evicts the
-    /// least recently used neighbour, never a gateway.
+    /// Size of the neighbour table: at least 4 more than the number of gateways. A full table evicts the
+    /// least recently used neighbour, but never a gateway.
     pub neighbours: usize,
-    /// Determines the random delays of reports about groups.
+    /// The seed of the random delays of membership reports.
     pub seed: u64,
 }
 
 impl LinkConfig {
-    /// An Ethernet link with room for 4,096 neighbours.
+    /// Creates the configuration of an Ethernet link with the default of 4,096 neighbours and no routes.
     #[must_use]
     pub const fn ethernet(mac: [u8; 6], addresses: Vec<IpCidr>) -> Self {
         let kind = LinkKind::Ethernet;
@@ -86,22 +87,22 @@ impl LinkConfig {
     }
 }
 
-/// Why the configuration of a link is invalid.
+/// The reason why the configuration of a link is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkError {
     /// The host has no address.
     NoAddress,
-    /// An address is given twice, or cannot be a host's.
+    /// An address is given twice, or cannot be the address of a host.
     Address {
-        /// Which.
+        /// The invalid address.
         address: IpCidr,
     },
-    /// A gateway is on no network of this host.
+    /// The gateway is not on a network of this host.
     Gateway {
-        /// Which.
+        /// The invalid gateway.
         gateway: IpAddr,
     },
-    /// The Ethernet address is a group address, or zero.
+    /// The Ethernet address is a group address or zero.
     Mac {
         /// The address that was given.
         mac: [u8; 6],
@@ -110,7 +111,7 @@ pub enum LinkError {
     Neighbours {
         /// The size that was given.
         given: usize,
-        /// The least valid size.
+        /// The smallest valid size.
         least: usize,
     },
 }
@@ -139,36 +140,36 @@ impl fmt::Display for LinkError {
 
 impl std::error::Error for LinkError {}
 
-/// Where a packet goes.
+/// The result of resolving the destination of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolve {
-    /// To this Ethernet address; it means nothing without Ethernet.
+    /// Send the packet to this Ethernet address; it is zero and unused without Ethernet.
     Resolved([u8; 6]),
-    /// The address is not known yet, and was requested. [`Heard::Neighbour`] says when to try again.
+    /// The Ethernet address is not known yet, and has been requested. Try again after [`Heard::Neighbour`].
     Pending,
-    /// The neighbour does not answer.
+    /// The neighbour did not answer.
     Unreachable,
-    /// There is no route, or the destination is this host itself or a group.
+    /// There is no route, or the destination is this host itself or a multicast group.
     NoRoute,
 }
 
-/// What a frame means for the rest of the host.
+/// The consequence of a received frame for the rest of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Nothing. It may have been answered.
+    /// None. The link may have answered the frame.
     Nothing,
-    /// This neighbour is reachable now: packets that waited for it, or for a destination behind it, may be
-    /// tried again.
+    /// The neighbour with this address is reachable now: retry packets that waited for it, or for a
+    /// destination behind it.
     Neighbour(IpAddr),
-    /// A segment was too large for its path.
+    /// A router reports that a segment was too large for its path.
     TooBig(PacketTooBig),
-    /// A segment did not arrive.
+    /// A router or host reports that a segment was not delivered.
     Unreachable(Unreachable),
-    /// A TCP segment for this host has arrived; its checksums are right.
+    /// The frame is a TCP segment for this host; its checksums are right.
     Segment(Parsed),
 }
 
-/// A host's end of a link.
+/// The host's end of a link.
 #[derive(Clone, Debug)]
 pub struct Link {
     kind: LinkKind,
@@ -177,7 +178,7 @@ pub struct Link {
     routes: Routes,
     groups: Groups,
     neighbours: Neighbours,
-    /// Frames that wait to be sent.
+    /// Frames to be sent, at most [`MOST_FRAMES`].
     frames: VecDeque<Vec<u8>>,
     may_ask: Allowance,
     may_answer: Allowance,
@@ -191,7 +192,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link with an empty neighbour table.
+    /// Creates a link with an empty neighbour table.
     ///
     /// # Errors
     /// If `config` is invalid.
@@ -229,8 +230,8 @@ impl Link {
         })
     }
 
-    /// Announces this host's addresses, so that no neighbour keeps those of a predecessor (RFC 5227, section
-    /// 2.3; RFC 4861, section 7.2.6).
+    /// Announces this host's addresses, so that no neighbour keeps the Ethernet address of a previous owner
+    /// (RFC 5227, section 2.3; RFC 4861, section 7.2.6).
     pub fn announce(&mut self) {
         if !self.is_ethernet() {
             return;
@@ -244,7 +245,7 @@ impl Link {
         }
     }
 
-    /// The Ethernet address that a packet for `ip` is sent to. Requests it if it is not known.
+    /// The Ethernet address to which a packet for `ip` must be sent. Requests it if it is unknown.
     pub fn resolve(&mut self, ip: IpAddr, now: Instant) -> Resolve {
         let Some(hop) = self.routes.next_hop(ip) else { return Resolve::NoRoute };
         if self.kind == LinkKind::RawIp {
@@ -265,27 +266,27 @@ impl Link {
         }
     }
 
-    /// Confirms that packets to `ip` arrive, as TCP knows: its neighbour need not be probed (RFC 4861, section
-    /// 7.3.1).
+    /// Confirms that packets to `ip` arrive, as TCP has learnt from ACKs: the neighbour need not be probed
+    /// (RFC 4861, section 7.3.1).
     pub fn confirm(&mut self, ip: IpAddr, now: Instant) {
         if let Some(hop) = self.routes.next_hop(ip) {
             self.neighbours.confirm(hop, now);
         }
     }
 
-    /// The address of this host for a connection to `ip`; `None` if there is no route.
+    /// The local address for a connection to `ip`; `None` if there is no route.
     #[must_use]
     pub fn source_for(&self, ip: IpAddr) -> Option<IpAddr> {
         self.routes.source_for(ip)
     }
 
-    /// Whether `ip` is this host's.
+    /// Returns `true` if `ip` is an address of this host.
     #[must_use]
     pub fn is_ours(&self, ip: IpAddr) -> bool {
         self.routes.is_ours(ip)
     }
 
-    /// All addresses of this host, with the link-local one that it gave itself.
+    /// All addresses of this host, including the link-local one that it derived itself.
     pub fn addresses(&self) -> impl Iterator<Item = IpCidr> {
         self.routes.addresses().iter().copied()
     }
@@ -296,8 +297,8 @@ impl Link {
         self.mac
     }
 
-    /// The Ethernet addresses that the device must accept beside its own: the groups of neighbour discovery, and
-    /// those that this host belongs to. A device in promiscuous mode accepts them anyway.
+    /// The multicast Ethernet addresses that the device must accept: the groups of neighbour discovery, and
+    /// the groups that this host has joined. A device in promiscuous mode accepts them anyway.
     pub fn groups(&self) -> impl Iterator<Item = [u8; 6]> {
         let v6 = self.addresses().filter_map(|cidr| match cidr.address() {
             IpAddr::V6(ip) => Some(discovery::solicited_node(ip)),
@@ -307,20 +308,19 @@ impl Link {
         discovery.chain(self.groups.groups()).map(groups::mac)
     }
 
-    /// The next frame to send, with complete checksums. Call it until it returns `None` after everything that
-    /// goes in.
+    /// The next frame to send, with complete checksums. After each input, call it until it returns `None`.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.frames.pop_front()
     }
 
-    /// When [`Link::on_timeout`] is to be called; `None` if no timer runs.
+    /// The deadline at which to call [`Link::on_timeout`]; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let probes_at = self.probing.map(|probing| probing.at);
         [self.neighbours.next_at(), self.groups.next_at(), probes_at].into_iter().flatten().min()
     }
 
-    /// Does what is due at `now`, which may be nothing.
+    /// Runs the timers that have expired at `now`, if any.
     pub fn on_timeout(&mut self, now: Instant) {
         self.probe_on_timeout(now);
         let mut asks = Vec::new();
@@ -333,13 +333,13 @@ impl Link {
         }
     }
 
-    /// How many neighbours the table has.
+    /// Number of neighbours in the table.
     #[must_use]
     pub fn neighbours(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// The counters.
+    /// The counters of the link, including the gate's.
     #[must_use]
     pub const fn counters(&self) -> LinkCounters {
         LinkCounters { refused: self.gate.counters, ..self.counters }
@@ -367,7 +367,7 @@ impl Link {
         self.kind == LinkKind::Ethernet
     }
 
-    /// Puts a frame into the queue if there is room.
+    /// Queues a frame to be sent. Drops and counts it if the queue is full or the frame could not be built.
     fn push(&mut self, frame: Option<Vec<u8>>) {
         match frame {
             Some(frame) if self.frames.len() < MOST_FRAMES => self.frames.push_back(frame),
@@ -375,7 +375,7 @@ impl Link {
         }
     }
 
-    /// Puts the answer to a request into the queue, at a limited rate.
+    /// Queues the answer to a request, subject to the rate limit.
     fn answer(&mut self, now: Instant, frame: Option<Vec<u8>>) {
         if self.may_answer.take(now) {
             self.counters.answers += 1;
@@ -386,14 +386,16 @@ impl Link {
     }
 }
 
-/// Whether this host belongs to `group`: all nodes, or a solicited-node group of its addresses.
+/// Returns `true` if `group` is the all-nodes group, or the solicited-node group of one of this host's
+/// addresses.
 fn hears_group(routes: &Routes, group: Ipv6Addr) -> bool {
     let mut ours = routes.addresses().iter().map(IpCidr::address);
     group == discovery::ALL_NODES
         || ours.any(|ip| matches!(ip, IpAddr::V6(ip) if discovery::solicited_node(ip) == group))
 }
 
-/// Every host with IPv6 has a link-local address (RFC 4291, section 2.8).
+/// Adds a link-local address, which every host with IPv6 must have (RFC 4291, section 2.8), unless there is
+/// one.
 fn add_link_local(addresses: &mut Vec<IpCidr>, mac: [u8; 6]) {
     let is_link_local =
         |cidr: &IpCidr| matches!(cidr.address(), IpAddr::V6(ip) if ip.is_unicast_link_local());
@@ -404,21 +406,21 @@ fn add_link_local(addresses: &mut Vec<IpCidr>, mac: [u8; 6]) {
 }
 
 const LEAST_NEIGHBOURS: usize = 4;
-/// All hosts of a /20 network.
+/// Enough for all hosts of a /20 network.
 pub(crate) const DEFAULT_NEIGHBOURS: usize = 4_096;
 const LINK_LOCAL_BITS: u8 = 64;
-/// The most frames that wait for the device.
+/// Maximum number of frames that wait for the device.
 const MOST_FRAMES: usize = 256;
-/// Connections to many neighbours may be opened at once, but a flood of SYNs from addresses that do not exist
-/// must not become a flood of requests.
+/// A burst lets connections to many neighbours open at once, but a flood of SYNs from addresses that do not
+/// exist must not become a flood of requests.
 const ASK_AT_ONCE: u32 = 64;
 const ASK_EACH_SECOND: u32 = 128;
-/// A neighbour repeats a request once a second.
+/// Ample, because a neighbour repeats a request only once a second.
 const ANSWER_AT_ONCE: u32 = 128;
 const ANSWER_EACH_SECOND: u32 = 1_000;
-/// RFC 1812, section 4.3.2.8, asks for a limit and leaves its size open.
+/// RFC 1812, section 4.3.2.8, requires a limit and leaves its size open.
 const ECHO_AT_ONCE: u32 = 100;
 const ECHO_EACH_SECOND: u32 = 1_000;
-/// Errors are fewer, because datagrams are often sent without care for an answer.
+/// Lower than for echoes, because datagrams are often sent by programs that do not wait for an answer.
 const REFUSE_AT_ONCE: u32 = 20;
 const REFUSE_EACH_SECOND: u32 = 100;

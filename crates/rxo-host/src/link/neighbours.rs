@@ -1,31 +1,33 @@
-//! The neighbour table: link-layer addresses, with the states of RFC 4861, section 7.3.2, for ARP as well.
+//! The neighbour table: maps IP addresses to link-layer addresses, with the states of RFC 4861, section
+//! 7.3.2, for ARP as well.
 //!
-//! Separate because it knows addresses and time, but no packets: it says which requests to send, and is told
-//! what was received. The number of entries is bounded, and a flood of addresses fills at most half of them:
+//! Separate because it handles addresses and time, but no packets: it decides which requests to send, and is
+//! given what was received. The number of entries is bounded, and a flood of addresses fills at most half of
+//! them. The order of eviction is:
 //!
-//! * an entry that this host never asked for is evicted first, the oldest before the others;
-//! * then, if half of all wait for an answer, the one of them that was requested first;
-//! * then the least recently used one. A gateway is never evicted.
+//! * an entry that this host never asked for, the oldest first;
+//! * if half of all entries wait for an answer, the one of them that was requested first;
+//! * the least recently used entry. A gateway is never evicted.
 //!
-//! Indices find the next entry to evict and the next that is due: no operation looks at all entries.
+//! Sorted indices give the next entry to evict and the next timer: no operation visits all entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use rxo_frame::{Duration, Instant};
 
-/// A link-layer address.
+/// An Ethernet address.
 pub(super) type Mac = [u8; 6];
 
-/// The table.
+/// A bounded table of neighbours.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
     entries: BTreeMap<IpAddr, Neighbour>,
-    /// All entries, in the order in which they are evicted.
+    /// All entries in order of eviction.
     order: BTreeSet<(Rank, Instant, IpAddr)>,
-    /// All entries, in the order in which their states end.
+    /// All entries in order of their timers.
     due: BTreeSet<(Instant, IpAddr)>,
-    /// How many entries have no link-layer address yet.
+    /// Number of entries without a link-layer address.
     waiting: usize,
     gateways: Vec<IpAddr>,
     limit: usize,
@@ -35,27 +37,27 @@ pub(super) struct Neighbours {
 struct Neighbour {
     mac: Mac,
     state: State,
-    /// When the state ends by itself.
+    /// The time at which the state's timer expires.
     until: Instant,
-    /// When this host last sent a packet to it; `None` if it never did.
+    /// The time at which this host last sent a packet to it; `None` if it never did.
     used_at: Option<Instant>,
-    /// When the last message about it was received.
+    /// The time of the last message about this neighbour.
     heard_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A request was sent to all; there is no answer.
+    /// A request was sent to all stations, `asked` times so far, and none has answered.
     Incomplete { asked: u8 },
-    /// It has answered recently.
+    /// The neighbour has answered, or TCP has confirmed it, recently.
     Reachable,
-    /// It has not answered recently, and nothing was sent to it since.
+    /// The neighbour has not answered recently, and nothing was sent to it since.
     Stale,
-    /// It has not answered recently, and something was sent to it: a response may confirm it.
+    /// The neighbour has not answered recently, and a packet was sent to it: progress of TCP may confirm it.
     Delay,
-    /// A request was sent to it alone.
+    /// Requests were sent to the neighbour alone, `asked` so far.
     Probe { asked: u8 },
-    /// There was no answer; no request is sent for a while.
+    /// The neighbour did not answer; no request is sent for a while.
     Failed,
 }
 
@@ -63,13 +65,13 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Mac(Mac),
-    /// The address has been requested.
+    /// The address has been requested already.
     Pending,
-    /// The caller is to send a request now.
+    /// The caller must send a request now.
     Ask,
-    /// There was no answer.
+    /// The neighbour did not answer.
     Failed,
-    /// The table holds gateways only.
+    /// The table is full of gateways.
     Full,
 }
 
@@ -77,42 +79,44 @@ pub(super) enum Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) ip: IpAddr,
-    /// The station to ask; `None` asks all.
+    /// The station to send the request to; `None` sends it to all.
     pub(super) mac: Option<Mac>,
 }
 
-/// A message about a neighbour.
+/// A received message about a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) ip: IpAddr,
-    /// Its link-layer address, if the message says it.
+    /// The link-layer address in the message, if there is one.
     pub(super) mac: Option<Mac>,
-    /// Whether it answers a request of this host.
+    /// `true` if the message answers a request of this host.
     pub(super) is_answer: bool,
-    /// Whether its address replaces a different one that is known.
+    /// `true` if the address in the message may replace a different one that is known.
     pub(super) overrides: bool,
-    /// Whether it was sent to this host, so that an answer is likely to follow.
+    /// `true` if the message was sent to this host, so that it will probably send packets to that neighbour
+    /// soon.
     pub(super) is_for_us: bool,
 }
 
 impl Neighbours {
-    /// A table of `limit` entries, more than there are `gateways`.
+    /// Creates a table of `limit` entries, which must exceed the number of `gateways`.
     pub(super) fn new(limit: usize, gateways: Vec<IpAddr>) -> Self {
         let (entries, order, due) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         Self { entries, order, due, waiting: 0, gateways, limit }
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// When [`Neighbours::on_timeout`] is to be called; `None` if no timer runs.
+    /// The deadline at which to call [`Neighbours::on_timeout`]; `None` if no timer runs.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The link-layer address for a packet to `ip`.
+    /// The link-layer address for a packet to the neighbour `ip`. Adds an entry if there is none, and marks
+    /// it as used.
     pub(super) fn resolve(&mut self, ip: IpAddr, now: Instant) -> Known {
         let used = self.change(ip, |entry| {
             entry.used_at = Some(now);
@@ -140,7 +144,7 @@ impl Neighbours {
         Known::Ask
     }
 
-    /// Confirms that packets to `ip` arrive, as the transport knows (RFC 4861, section 7.3.1).
+    /// Records that packets to `ip` arrive, as reported by the transport (RFC 4861, section 7.3.1).
     pub(super) fn confirm(&mut self, ip: IpAddr, now: Instant) {
         self.change(ip, |entry| {
             if entry.has_mac() {
@@ -150,8 +154,8 @@ impl Neighbours {
         });
     }
 
-    /// Takes a message. Returns whether the neighbour has become reachable, so that waiting packets may be sent
-    /// (RFC 4861, section 7.2.5; RFC 826).
+    /// Processes a message. Returns `true` if the neighbour has just become reachable, so that waiting
+    /// packets may be sent (RFC 4861, section 7.2.5; RFC 826).
     pub(super) fn hear(&mut self, heard: &Heard, now: Instant) -> bool {
         let news = self.change(heard.ip, |entry| {
             let had_mac = entry.has_mac();
@@ -164,7 +168,7 @@ impl Neighbours {
         news.unwrap_or(false)
     }
 
-    /// Adds a neighbour that this host did not ask for.
+    /// Adds a neighbour that this host did not ask for, if the message was sent to this host.
     fn learn(&mut self, heard: &Heard, now: Instant) {
         let Some(mac) = heard.mac.filter(|_| heard.is_for_us && !heard.is_answer) else { return };
         if self.make_room(false) {
@@ -174,7 +178,8 @@ impl Neighbours {
         }
     }
 
-    /// Does what is due at `now`, and passes each request to send to `ask`. Looks at no other entry.
+    /// Runs the timers that have expired at `now`, and passes each request to send to `ask`. Visits no other
+    /// entry.
     pub(super) fn on_timeout(&mut self, now: Instant, mut ask: impl FnMut(Ask)) {
         while self.next_at().is_some_and(|at| at <= now) {
             let Some((_, ip)) = self.due.pop_first() else { return };
@@ -198,7 +203,7 @@ impl Neighbours {
         }
     }
 
-    /// Applies `change` to the entry of `ip`, if there is one.
+    /// Applies `change` to the entry of `ip` and updates the indices. `None` if there is no entry.
     fn change<R>(&mut self, ip: IpAddr, change: impl FnOnce(&mut Neighbour) -> R) -> Option<R> {
         let entry = self.entries.get_mut(&ip)?;
         let before = *entry;
@@ -222,7 +227,7 @@ impl Neighbours {
         self.due.remove(&(entry.until, ip));
     }
 
-    /// The order of eviction: the least is first.
+    /// The key of an entry in the order of eviction; the smallest is evicted first.
     fn turn_of(&self, ip: IpAddr, entry: Neighbour) -> (Rank, Instant, IpAddr) {
         match entry.used_at {
             _ if self.gateways.contains(&ip) => (Rank::Gateway, entry.heard_at, ip),
@@ -232,8 +237,8 @@ impl Neighbours {
         }
     }
 
-    /// Makes room for another entry by eviction. Returns whether there is room. An entry that this host wants
-    /// may evict any but a gateway.
+    /// Makes space for another entry, by eviction if needed. Returns `false` if there is none. An entry that
+    /// this host wants may evict any other except gateways.
     fn make_room(&mut self, is_wanted: bool) -> bool {
         let has_too_many = is_wanted && self.waiting >= self.limit.div_ceil(2);
         if self.entries.len() < self.limit && !has_too_many {
@@ -256,12 +261,12 @@ impl Neighbours {
     }
 }
 
-/// The rank of an entry. The lowest is evicted first.
+/// The class of an entry in the order of eviction; the lowest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// This host never requested it.
+    /// This host never sent a packet to it.
     Unwanted,
-    /// There was no answer.
+    /// It has not answered a request.
     Unanswered,
     Used,
     Gateway,
@@ -290,7 +295,7 @@ impl Neighbour {
         self.mac = mac;
     }
 
-    /// Ends the state. Returns `false` if the entry is no longer needed.
+    /// Moves to the next state when the timer expires. Returns `false` if the entry must be removed.
     fn expire(&mut self, now: Instant) -> bool {
         let (state, wait) = match self.state {
             State::Incomplete { asked } if asked < MOST_ASKED => {
@@ -308,7 +313,8 @@ impl Neighbour {
         true
     }
 
-    /// The request that the state sends.
+    /// The request that this state sends: `None` for none, `Some(None)` to all stations, `Some(Some(mac))` to
+    /// one.
     fn asks(&self) -> Option<Option<Mac>> {
         match self.state {
             State::Incomplete { .. } => Some(None),
@@ -318,17 +324,17 @@ impl Neighbour {
     }
 }
 
-/// RFC 4861, section 10: `RETRANS_TIMER`.
+/// Time between requests: `RETRANS_TIMER` of RFC 4861, section 10.
 const RETRANSMIT: Duration = Duration::from_secs(1);
-/// RFC 4861, section 10: `MAX_MULTICAST_SOLICIT` and `MAX_UNICAST_SOLICIT`.
+/// Number of requests: `MAX_MULTICAST_SOLICIT` and `MAX_UNICAST_SOLICIT` of RFC 4861, section 10.
 const MOST_ASKED: u8 = 3;
-/// RFC 4861, section 10: `REACHABLE_TIME`.
+/// Time for which an answer is valid: `REACHABLE_TIME` of RFC 4861, section 10.
 const REACHABLE: Duration = Duration::from_secs(30);
-/// RFC 4861, section 10: `DELAY_FIRST_PROBE_TIME`.
+/// Time to wait for TCP's confirmation: `DELAY_FIRST_PROBE_TIME` of RFC 4861, section 10.
 const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
-/// How long an entry is kept that is not used and that no message is about.
+/// Time for which an entry is kept that is neither used nor the subject of a message.
 const UNUSED: Duration = Duration::from_secs(600);
-/// How long a neighbour that did not answer is not requested again.
+/// Time for which no request is sent to a neighbour that did not answer.
 const FORGET_FAILURE: Duration = Duration::from_secs(1);
 const LEAST_IP: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 

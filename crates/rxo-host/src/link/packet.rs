@@ -1,6 +1,6 @@
-//! What a frame carries, read once: before the gate is asked, and for whoever gets it behind the gate.
+//! Parses a received frame once, for the gate and for the handlers behind it.
 //!
-//! Separate so that the gate stands before every kind of packet alike.
+//! Separate so that the gate handles every kind of packet in the same way.
 
 use rxo_frame::{Frame, LinkKind};
 use rxo_wire::checksum::{
@@ -19,12 +19,12 @@ use super::frames::ETHERTYPE_ARP;
 use super::gate::Meant;
 use super::groups::mld;
 
-/// What a frame carries.
+/// The content of a frame, by protocol.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Packet {
     /// A TCP segment.
     Segment(Parsed),
-    /// An ICMP or ICMPv6 message for whom it says.
+    /// An ICMP or ICMPv6 message, with the receivers that it is meant for.
     Icmp(Parsed, Meant),
     /// An IGMP message.
     Igmp(Parsed),
@@ -32,12 +32,12 @@ pub(super) enum Packet {
     Datagram(Parsed),
     /// An ARP packet.
     Arp(Arp),
-    /// Anything that this host does not understand.
+    /// Any other frame; this host ignores it.
     Other,
 }
 
 impl Packet {
-    /// Reads the frame `bytes`.
+    /// Parses the frame `bytes`.
     pub(super) fn read(kind: LinkKind, bytes: &[u8]) -> Self {
         match kind {
             LinkKind::Ethernet if ethertype(bytes) == Some(ETHERTYPE_ARP) => {
@@ -62,7 +62,8 @@ impl Packet {
         }
     }
 
-    /// Its addresses, and whom it is meant for. `None` if IP addresses say nothing about that.
+    /// The addresses of the packet, and the receivers that it is meant for. `None` if the packet has no IP
+    /// addresses to check.
     pub(super) const fn addressed(&self) -> Option<(&FlowKey, Meant)> {
         match self {
             Self::Segment(ip) => Some((&ip.key, Meant::Connection)),
@@ -73,7 +74,7 @@ impl Packet {
         }
     }
 
-    /// Whether the checksums in `frame` are right.
+    /// Returns `true` if the checksums in `frame` are right.
     pub(super) fn is_right<B: AsRef<[u8]>>(&self, frame: &Frame<B>, summer: Summer) -> bool {
         let bytes = frame.bytes();
         match self {
@@ -99,8 +100,8 @@ impl Packet {
 /// The offset of the checksum in a UDP header.
 const UDP_CHECKSUM_AT: u16 = 6;
 
-/// Whether the checksums are right of the segment in `frame` whose headers are at `at` and whose flow is
-/// `key`. That of TCP is computed unless the device vouches for it.
+/// Returns `true` if the checksums of the TCP segment in `frame` are right; its headers are at the offsets
+/// `at`, its flow is `key`. The TCP checksum is computed unless the device vouches for it.
 pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     frame: &Frame<B>,
     key: &FlowKey,
@@ -112,12 +113,12 @@ pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     verify_ip_header(at, bytes) && (is_trusted || verify_tcp(key, at, bytes, summer))
 }
 
-/// The intended receiver of an ICMPv6 message of type `kind`.
+/// The receivers for which an ICMPv6 message of type `kind` is meant.
 fn meant_by(kind: u8) -> Meant {
     if kind == mld::QUERY { Meant::Neighbours } else { discovery::meant_by(kind) }
 }
 
-/// What follows the IP header of the packet in the frame `bytes`.
+/// The bytes after the IP header of the packet in the frame `bytes`.
 pub(super) fn message<'a>(ip: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
     bytes.get(ip.at.segment()).unwrap_or_default()
 }

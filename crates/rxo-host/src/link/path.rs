@@ -1,7 +1,7 @@
 //! ICMP errors about segments that this host has sent.
 //!
-//! Separate because it believes nothing: it says which connection an error names, and TCP decides by the
-//! sequence number whether to believe it (RFC 5927, section 4).
+//! Separate because it trusts nothing: it only extracts the connection that an error names; TCP decides by
+//! the sequence number if the error is credible (RFC 5927, section 4).
 
 use etherparse::icmpv4::DestUnreachableHeader;
 use etherparse::icmpv6::DestUnreachableCode;
@@ -10,37 +10,37 @@ use rxo_wire::{FlowKey, SeqNumber};
 
 use super::frames::key_of;
 
-/// A packet was larger than the path takes.
+/// A packet was larger than the path allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketTooBig {
-    /// The connection, in the direction in which this host sends.
+    /// The flow key of the connection, in the direction in which this host sends.
     pub pair: FlowKey,
-    /// The sequence number of the segment that did not pass.
+    /// The sequence number of the segment that was too large.
     pub seq: SeqNumber,
-    /// The largest IP packet that the next link takes, in bytes, as the router says. A guess if it does not say
-    /// (RFC 1191, section 7.1).
+    /// The largest IP packet that the next link can carry, in bytes, as reported by the router. Estimated if
+    /// the router reports none (RFC 1191, section 7.1).
     pub mtu: u32,
 }
 
-/// A packet did not arrive.
+/// A packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// The connection, in the direction in which this host sends.
+    /// The flow key of the connection, in the direction in which this host sends.
     pub pair: FlowKey,
-    /// The sequence number of the segment that did not arrive.
+    /// The sequence number of the segment that was not delivered.
     pub seq: SeqNumber,
-    /// Whether the error is permanent: a hard error of RFC 9293, section 3.9.2.2.
+    /// `true` if the error is permanent: a hard error of RFC 9293, section 3.9.2.2.
     pub is_hard: bool,
 }
 
-/// An error about a segment.
+/// An ICMP error about a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathError {
     TooBig(PacketTooBig),
     Unreachable(Unreachable),
 }
 
-/// Reads an ICMP message whose checksum is right; `None` if it is not an error about a TCP segment.
+/// Parses an ICMP message whose checksum is right; `None` if it is not an error about a TCP segment.
 pub(super) fn read_v4(message: &Icmpv4Slice<'_>) -> Option<PathError> {
     use DestUnreachableHeader::{FragmentationNeeded, Port, Protocol};
     let kind = message.icmp_type();
@@ -59,7 +59,7 @@ pub(super) fn read_v4(message: &Icmpv4Slice<'_>) -> Option<PathError> {
     Some(Quoted::read(message.payload())?.unreachable(is_hard))
 }
 
-/// Reads an ICMPv6 message whose checksum is right; `None` if it is not an error about a TCP segment.
+/// Parses an ICMPv6 message whose checksum is right; `None` if it is not an error about a TCP segment.
 pub(super) fn read_v6(message: &Icmpv6Slice<'_>) -> Option<PathError> {
     let is_hard = match message.icmp_type() {
         Icmpv6Type::PacketTooBig { mtu } => {
@@ -72,7 +72,7 @@ pub(super) fn read_v6(message: &Icmpv6Slice<'_>) -> Option<PathError> {
     Some(Quoted::read(message.payload())?.unreachable(is_hard))
 }
 
-/// The packet that an error quotes, little more than its headers.
+/// The flow and sequence number in the packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug)]
 struct Quoted {
     pair: FlowKey,
@@ -87,7 +87,7 @@ impl Quoted {
         if payload.ip_number != IpNumber::TCP || payload.fragmented {
             return None;
         }
-        // ICMP promises eight bytes after the IP header (RFC 792): ports and sequence number.
+        // ICMP guarantees eight bytes after the IP header (RFC 792): ports and sequence number.
         let [a, b, c, d, e, f, g, h] = *payload.payload.first_chunk::<8>()?;
         let ports = u32::from_be_bytes([a, b, c, d]);
         let pair = key_of(ip.source_addr(), ip.destination_addr(), ports)?;
@@ -105,11 +105,11 @@ impl Quoted {
     }
 }
 
-/// The next smaller common MTU, for routers older than RFC 1191.
+/// The next common MTU below `packet_bytes`, for routers older than RFC 1191, which report none.
 fn plateau(packet_bytes: u16) -> u16 {
     PLATEAUS.into_iter().find(|size| *size < packet_bytes).unwrap_or(LEAST_PLATEAU)
 }
 
-/// RFC 1191, section 7.1, table 7-1.
+/// Common MTUs (RFC 1191, section 7.1, table 7-1).
 const PLATEAUS: [u16; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
 const LEAST_PLATEAU: u16 = 68;

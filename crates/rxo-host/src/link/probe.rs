@@ -1,9 +1,9 @@
-//! Probes whether another station has an address of this host, and remembers the first that claims one (RFC 5227; RFC 4862,
-//! section 5.4).
+//! Probes if another station uses an address of this host, and stores the first such conflict (RFC 5227; RFC
+//! 4862, section 5.4).
 //!
-//! Separate because it is the only time at which a link must not answer for its addresses: they are not its own yet. It is
-//! shorter than the RFCs ask for, which suits machines that configure themselves: no random delay, fewer probes, and no
-//! wait of seconds before the announcement.
+//! Separate because probing is the only time at which a link must not answer for its addresses: they are not
+//! its own yet. It takes less time than the RFCs ask for, since machines configure these hosts: no random
+//! delay, fewer probes, and no wait of seconds before the announcement.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,17 +12,17 @@ use rxo_frame::{Duration, Instant};
 
 use super::{Link, arp, discovery};
 
-/// The probes for the addresses of a host, before it uses them.
+/// The number and interval of the probes for a host's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// How many are sent for each address. RFC 5227 says 3, RFC 4862 says 1.
+    /// Number of probes per address; RFC 5227 says 3, RFC 4862 says 1.
     pub count: u8,
-    /// The time after each in which an answer is waited for. RFC 5227 says 1 to 2 s, RFC 4862 says 1 s.
+    /// Time to wait for an answer after each probe; RFC 5227 says 1 to 2 s, RFC 4862 says 1 s.
     pub interval: Duration,
 }
 
 impl Default for Probe {
-    /// Two probes, because one may be lost, 200 ms each: a station on the same link answers sooner.
+    /// Two probes, because one may be lost, 200 ms apart: a station on the same link answers sooner.
     fn default() -> Self {
         Self { count: 2, interval: Duration::from_millis(200) }
     }
@@ -31,7 +31,7 @@ impl Default for Probe {
 /// An address of this host that another station claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The address.
+    /// The address that both claim.
     pub address: IpAddr,
     /// The Ethernet address of the other station.
     pub mac: [u8; 6],
@@ -49,22 +49,23 @@ impl fmt::Display for Conflict {
 
 impl std::error::Error for Conflict {}
 
-/// Probes that are under way.
+/// The state of the probes while they run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probing {
     interval: Duration,
-    /// How many are still to be sent.
+    /// Number of probes still to be sent per address.
     left: u8,
-    /// When the next is sent, or the last is over.
+    /// The time of the next probe, or of the end after the last one.
     pub(super) at: Instant,
-    /// Whether this shard sends them for all.
+    /// `true` if this shard sends the probes for all shards.
     is_sender: bool,
 }
 
 impl Link {
-    /// Begins to probe this host's addresses; the first probes are due at once ([`Link::on_timeout`]). Until they are over,
-    /// the link answers nobody's request for them. Then it announces them if nobody else has claimed one. If `is_sender`
-    /// is false, another shard sends all that. Does nothing without Ethernet.
+    /// Starts to probe this host's addresses; the first probes are due at once ([`Link::on_timeout`]). Until
+    /// the probes end, the link answers no request for these addresses. Then it announces them, unless
+    /// another station has claimed one. If `is_sender` is false, another shard sends probes and
+    /// announcements. Does nothing without Ethernet.
     pub fn probe(&mut self, probe: Probe, is_sender: bool) {
         if self.is_ethernet() {
             let Probe { count, interval } = probe;
@@ -72,13 +73,14 @@ impl Link {
         }
     }
 
-    /// Whether the probes are not over.
+    /// Returns `true` while the probes run.
     #[must_use]
     pub const fn is_probing(&self) -> bool {
         self.probing.is_some()
     }
 
-    /// The first claim of an address of this host by another station, at any time.
+    /// The first claim of an address of this host by another station, during or after the probes; `None` if
+    /// there was none.
     #[must_use]
     pub const fn conflict(&self) -> Option<Conflict> {
         self.conflict
@@ -110,7 +112,7 @@ impl Link {
         }
     }
 
-    /// Takes note that `mac` claims `address`, which is this host's. Returns whether it is another station.
+    /// Records that `mac` claims `address`, which is this host's. Returns `true` if `mac` is another station.
     pub(super) fn note_claim(&mut self, address: IpAddr, mac: [u8; 6]) -> bool {
         let is_another = mac != self.mac;
         if is_another {

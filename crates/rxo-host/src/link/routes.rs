@@ -1,41 +1,42 @@
-//! Routes: which neighbour gets a packet, and from which address it is sent.
+//! Routes: select the next hop of a packet and its source address.
 //!
-//! Separate because it is pure: a few rows, the longest prefix wins. There are few, so the search is linear.
+//! Separate because it is pure: a few rows, of which the longest prefix wins. The search is linear, since
+//! rows are few.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use super::{IpCidr, LinkError};
 
-/// A static route: packets for `destination` go to `gateway`.
+/// A static route: packets for `destination` are sent to `gateway`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The destination network; host bits mean nothing.
+    /// The destination network; host bits are ignored.
     pub destination: IpCidr,
     /// The neighbour that forwards the packets, on one of the link's own networks.
     pub gateway: IpAddr,
 }
 
 impl Route {
-    /// The default route for the IP version of `gateway`.
+    /// Creates the default route for the IP version of `gateway`.
     #[must_use]
     pub fn default_by(gateway: IpAddr) -> Self {
         Self { destination: IpCidr::everything(gateway.is_ipv4()), gateway }
     }
 }
 
-/// Addresses and routes.
+/// The addresses and routes of a host.
 #[derive(Clone, Debug)]
 pub(super) struct Routes {
     addresses: Vec<IpCidr>,
-    /// The longest prefix first.
+    /// Sorted by prefix length, the longest first.
     routes: Vec<Route>,
 }
 
 impl Routes {
-    /// The host's addresses, and its routes without those to its own networks.
+    /// Creates the table from the host's addresses and its routes to other networks.
     ///
     /// # Errors
-    /// If an address cannot be a host's, or a gateway is on none of its networks.
+    /// If an address cannot be a host's, or a gateway is not on one of its networks.
     pub(super) fn new(addresses: Vec<IpCidr>, routes: &[Route]) -> Result<Self, LinkError> {
         if addresses.is_empty() {
             return Err(LinkError::NoAddress);
@@ -61,27 +62,27 @@ impl Routes {
             && self.own_network(route.gateway).is_some()
     }
 
-    /// All addresses.
+    /// All addresses of the host.
     pub(super) fn addresses(&self) -> &[IpCidr] {
         &self.addresses
     }
 
-    /// Whether `ip` is an address of this host.
+    /// Returns `true` if `ip` is an address of this host.
     pub(super) fn is_ours(&self, ip: IpAddr) -> bool {
         self.addresses.iter().any(|cidr| cidr.address() == ip)
     }
 
-    /// Whether `ip` may be a neighbour: another host's address on one of the link's networks.
+    /// Returns `true` if `ip` may be a neighbour: another host's address on one of the link's networks.
     pub(super) fn may_be_neighbour(&self, ip: IpAddr) -> bool {
         self.may_be_another(ip) && self.own_network(ip).is_some()
     }
 
-    /// Whether `ip` can be the address of another host, on this link or elsewhere.
+    /// Returns `true` if `ip` can be the address of another host, on this link or elsewhere.
     pub(super) fn may_be_another(&self, ip: IpAddr) -> bool {
         is_host(ip) && !self.is_ours(ip) && !self.is_broadcast(ip)
     }
 
-    /// The neighbour that gets a packet for `ip`; `None` if there is no route.
+    /// The neighbour to which a packet for `ip` is sent; `None` if there is no route.
     pub(super) fn next_hop(&self, ip: IpAddr) -> Option<IpAddr> {
         if !self.may_be_another(ip) {
             return None;
@@ -97,8 +98,8 @@ impl Routes {
         }
     }
 
-    /// The source address of a packet for `ip`: in the network of its next hop, or else the first that is not
-    /// link-local.
+    /// The source address of a packet for `ip`: one in the network of the next hop, or else the first that is
+    /// not link-local. `None` if there is no route.
     pub(super) fn source_for(&self, ip: IpAddr) -> Option<IpAddr> {
         let hop = self.next_hop(ip)?;
         let same = self.addresses.iter().filter(|cidr| cidr.address().is_ipv4() == ip.is_ipv4());
@@ -114,8 +115,8 @@ impl Routes {
         self.addresses.iter().any(|cidr| is_broadcast_of(cidr, ip))
     }
 
-    /// The longest prefix of an own network that has `ip`. Link-local addresses are always on the link (RFC
-    /// 4291, section 2.5.6).
+    /// The prefix length of the narrowest own network that contains `ip`. Link-local IPv6 addresses are
+    /// always on the link (RFC 4291, section 2.5.6).
     fn own_network(&self, ip: IpAddr) -> Option<u8> {
         let own = self.addresses.iter().filter(|cidr| cidr.contains(ip));
         let own = own.map(IpCidr::prefix_bits).max();
@@ -124,7 +125,7 @@ impl Routes {
     }
 }
 
-/// Whether `ip` can be the address of a host.
+/// Returns `true` if `ip` can be the address of a host.
 fn is_host(ip: IpAddr) -> bool {
     let is_limited_broadcast = ip == IpAddr::from([255; 4]);
     !ip.is_unspecified() && !ip.is_multicast() && !ip.is_loopback() && !is_limited_broadcast
@@ -141,7 +142,8 @@ fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
-/// The link-local address of a device (RFC 4291, section 2.5.6 and appendix A).
+/// Derives the link-local address of a device from its Ethernet address (RFC 4291, section 2.5.6 and appendix
+/// A).
 pub(super) fn link_local(mac: [u8; 6]) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac;
     let mut octets = [0; 16];
@@ -247,7 +249,7 @@ mod tests {
         }
     }
 
-    /// RFC 4291, appendix A: the example there.
+    /// The example of RFC 4291, appendix A.
     #[test]
     fn a_device_names_its_link_local_address() {
         let mac = [0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde];

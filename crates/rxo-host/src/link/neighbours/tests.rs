@@ -1,4 +1,4 @@
-//! The table alone, on virtual time.
+//! The neighbour table alone, on virtual time.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn resolved() -> Neighbours {
     table
 }
 
-/// RFC 4861, section 7.2.2: three times, a second apart; then the failure is remembered for one.
+/// RFC 4861, section 7.2.2: three requests, a second apart; then the failure is kept for one second.
 #[test]
 fn a_neighbour_is_asked_for_three_times() {
     let mut table = table_of(8);
@@ -55,13 +55,13 @@ fn a_neighbour_is_asked_for_three_times() {
     assert_eq!(table.resolve(ip(1), at(4_000)), Known::Ask);
 }
 
-/// RFC 4861, section 7.3.3: what was not heard of for long is asked by itself, then forgotten.
+/// RFC 4861, section 7.3.3: a neighbour that was silent for long is sent requests of its own, then removed.
 #[test]
 fn an_old_neighbour_is_probed_when_used() {
     let mut table = resolved();
     assert_eq!(table.resolve(ip(1), at(29_999)), Known::Mac(MAC));
     assert_eq!(asked(&mut table, 30_000), []);
-    // It may answer what is sent to it within five seconds; then it is asked.
+    // It has five seconds to confirm the packet; then it is sent a request.
     assert_eq!(table.resolve(ip(1), at(31_000)), Known::Mac(MAC));
     assert_eq!(asked(&mut table, 35_999), []);
     let itself = Ask { ip: ip(1), mac: Some(MAC) };
@@ -73,7 +73,7 @@ fn an_old_neighbour_is_probed_when_used() {
     assert_eq!(table.resolve(ip(1), at(39_000)), Known::Ask);
 }
 
-/// RFC 4861, section 7.3.1: the transport's progress makes asking needless.
+/// RFC 4861, section 7.3.1: confirmation by the transport makes requests needless.
 #[test]
 fn progress_confirms_a_neighbour() {
     let mut table = resolved();
@@ -86,8 +86,7 @@ fn progress_confirms_a_neighbour() {
     assert_eq!(table.len(), 1);
 }
 
-/// Of all neighbours only those are looked at whose time has come, so that a time that has moved wakes
-/// nobody.
+/// Only neighbours whose timer has expired are visited, so a postponed timer causes no wake-up.
 #[test]
 fn a_time_that_has_moved_wakes_nobody() {
     let mut table = resolved();
@@ -109,7 +108,7 @@ fn a_neighbour_that_nobody_uses_is_forgotten() {
     assert_eq!(table.len(), 0);
 }
 
-/// RFC 4861, section 7.2.5: without the override flag another address only raises doubt.
+/// RFC 4861, section 7.2.5: without the override flag, another address only makes the entry stale.
 #[test]
 fn another_address_must_override() {
     let mut table = resolved();
@@ -132,7 +131,7 @@ fn an_answer_that_nobody_asked_for_is_not_learnt() {
     assert_eq!(table.resolve(ip(4), at(0)), Known::Mac(MAC));
 }
 
-/// An advertisement without an address says nothing to one who has none (RFC 4861, 7.2.5).
+/// An advertisement without an address does not resolve an incomplete entry (RFC 4861, section 7.2.5).
 #[test]
 fn an_answer_without_an_address_does_not_resolve() {
     let mut table = table_of(8);
@@ -157,7 +156,7 @@ fn a_flood_of_names_leaves_those_in_use() {
     }
 }
 
-/// As a flood of SYNs from names that do not exist makes this host ask.
+/// Like a flood of SYNs from addresses that do not exist, each of which makes this host send a request.
 #[test]
 fn a_flood_of_questions_leaves_those_in_use() {
     let mut table = table_of(8);
@@ -174,8 +173,7 @@ fn a_flood_of_questions_leaves_those_in_use() {
     }
 }
 
-/// More neighbours than places, all of them in use: the one used least recently gives way, the gateway
-/// never.
+/// More neighbours in use than entries: the least recently used one is evicted, the gateway never.
 #[test]
 fn the_least_recently_used_gives_way() {
     let mut table = table_of(4);
@@ -189,7 +187,7 @@ fn the_least_recently_used_gives_way() {
         assert_eq!(use_at(host, host.into()), Known::Ask);
     }
     assert_eq!(use_at(2, 10), Known::Mac(MAC));
-    // Not the gateway, which is 1, nor 2: 3, then 4.
+    // Neither the gateway, which is 1, nor 2 is evicted: first 3, then 4.
     assert_eq!(use_at(5, 11), Known::Ask);
     assert_eq!(use_at(6, 12), Known::Ask);
     assert_eq!((use_at(1, 13), use_at(2, 14)), (Known::Mac(MAC), Known::Mac(MAC)));
@@ -197,7 +195,7 @@ fn the_least_recently_used_gives_way() {
     assert_eq!(use_at(1, 1_000), Known::Mac(MAC));
 }
 
-/// Those that take turns all get their answers, however much more there are of them than places.
+/// Neighbours that are used in turn all get resolved, even if there are far more of them than entries.
 #[test]
 fn more_than_there_are_places_are_reached_in_turn() {
     let mut table = table_of(8);
@@ -222,7 +220,7 @@ fn only_gateways_left_is_full() {
 }
 
 proptest::proptest! {
-    /// The indices say what a look at every entry would.
+    /// The indices agree with a scan of all entries.
     #[test]
     fn the_indices_are_right(
         steps in proptest::collection::vec((0_u8..5, 1_u32..20, 0_u64..40_000), 0..200)
