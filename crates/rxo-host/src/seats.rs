@@ -1,7 +1,9 @@
-//! The shards of a host before they have their queues: a seat each, which goes to the thread that runs the shard.
+//! The shards of a host before they have their queues: a seat for each, which goes to the thread that runs
+//! the shard.
 //!
-//! Separate because a device of the system may belong to the thread that opened it. So the threads open their queues
-//! themselves, and meet once, before the first packet: each shard must know the others. No lock is used after that.
+//! Separate because a device may be usable only by the thread that opened it. So each thread opens its own
+//! queue, and all threads meet once, before the first packet, to exchange their command queues. No lock is
+//! used after that.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,8 +15,8 @@ use crate::shards::{Seat, Shard};
 use crate::socket::Shards;
 use crate::{Handle, Host, HostConfig, HostError};
 
-/// The right to be one shard of a host, given out by [`ShardSeat::all`]. It can be sent to a thread, which then opens
-/// a queue of the device and runs the shard on it.
+/// The right to run one shard of a host, created by [`ShardSeat::all`]. It can be sent to a thread, which
+/// opens a queue of the device and runs the shard on it.
 pub struct ShardSeat<B> {
     config: Arc<HostConfig>,
     seat: Seat,
@@ -22,11 +24,11 @@ pub struct ShardSeat<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
-    /// The seats of a host in `count` shards, which divide the limits of `config` equally. `B` is the buffer of their
-    /// queues.
+    /// Creates the seats of a host with `count` shards, which divide the limits of `config` equally. `B` is
+    /// the buffer type of their queues.
     ///
     /// # Errors
-    /// [`HostError`] if a setting is invalid, or `count` is not 1 to 256.
+    /// [`HostError`] if a setting is invalid, or if `count` is not 1 to 256.
     ///
     /// # Examples
     /// ```
@@ -70,19 +72,19 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         Ok(seats.collect())
     }
 
-    /// The number of this shard: its queue gives the frames of the connections for which
-    /// [`shard_of`](rxo_wire::shard_of()) says so.
+    /// The number of this shard: its queue must deliver the connections for which
+    /// [`shard_of`](rxo_wire::shard_of()) returns this number.
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.seat.shard.index()
     }
 
-    /// Opens the shard on the queue with these two ends, waits until all other seats are opened as well, and returns the
-    /// shard and the handle of the whole host.
+    /// Opens the shard on the queue with this source and sink, and blocks until all other seats are open.
+    /// Returns the shard, and a handle to the whole host.
     ///
     /// # Errors
-    /// [`HostError`] if the queue does not fit; [`HostError::OtherShard`] if another seat was dropped, or its queue does
-    /// not fit.
+    /// [`HostError`] if the queue is unsuitable; [`HostError::OtherShard`] if another seat was dropped or its
+    /// queue is unsuitable.
     pub fn open<I, O>(self, source: I, sink: O) -> Result<(Host<I, O>, Handle), HostError>
     where
         I: FrameSource<Buffer = B>,
@@ -94,7 +96,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         Ok((shard, Handle::new(Shards::new(posts))))
     }
 
-    /// Opens all shards on this thread.
+    /// Opens all shards on this thread, without blocking.
     pub(crate) fn open_all<I, O>(
         seats: Vec<Self>,
         queues: Vec<(I, O)>,
@@ -132,7 +134,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
     }
 }
 
-/// Who waits for this shard waits in vain, unless it has come.
+/// Makes the other seats fail with [`HostError::OtherShard`], unless this shard was opened.
 impl<B> Drop for ShardSeat<B> {
     fn drop(&mut self) {
         self.meeting.leave(self.seat.shard.index());
@@ -145,13 +147,13 @@ impl<B> fmt::Debug for ShardSeat<B> {
     }
 }
 
-/// Where the shards meet before they run.
+/// A rendezvous at which the shards exchange their command queues before they run.
 struct Meeting<B> {
     guests: Mutex<Guests<B>>,
     changed: Condvar,
 }
 
-/// Who has come, in the order of the shards.
+/// The command queues of the shards that are open, by shard number.
 struct Guests<B> {
     posts: Vec<Option<Arc<Post<B>>>>,
     is_cancelled: bool,
@@ -175,7 +177,7 @@ impl<B> Meeting<B> {
         self.changed.notify_all();
     }
 
-    /// Waits until all have come. Returns them.
+    /// Blocks until all shards are open, and returns their command queues.
     fn wait(&self) -> Result<Vec<Arc<Post<B>>>, HostError> {
         let mut guests = self.guests();
         loop {

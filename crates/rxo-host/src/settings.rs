@@ -13,22 +13,22 @@ use crate::link::{Link, LinkConfig, LinkError};
 use crate::memory::Share;
 use crate::{HostConfig, HostError};
 
-/// Settings that all connections share.
+/// Settings that all connections of a host share.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Addresses and routes, the same as in the worker's link.
+    /// The addresses and routes, a copy of those of the worker's link.
     pub(crate) link: Link,
     v4: Arc<Config>,
     v6: Arc<Config>,
     secret: Secret,
-    /// SYN cookies for IPv4 and IPv6, if they are enabled.
+    /// SYN cookies for IPv4 and IPv6; `None` if they are disabled.
     cookies: Option<[SynCookies; 2]>,
     pub(crate) sockets: usize,
-    /// How long TIME-WAIT lasts.
+    /// The duration of TIME-WAIT.
     pub(crate) time_wait: Duration,
     /// The largest IP packet, in bytes.
     pub(crate) mtu: u32,
-    /// How many frames the device keeps until they are received; `None` if that is not known.
+    /// Number of frames that the device holds until they are received; `None` if unknown.
     pub(crate) queue_frames: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ impl Settings {
         })
     }
 
-    /// For a device that keeps so many frames.
+    /// Sets the number of frames that the device holds.
     pub(crate) fn with_queue(self, queue_frames: Option<usize>) -> Self {
         Self { queue_frames, ..self }
     }
@@ -67,18 +67,18 @@ impl Settings {
         self.secret
     }
 
-    /// The cookies of connections that send as `pair`; `None` if they are disabled.
+    /// The SYN cookies for connections that send as `pair`; `None` if cookies are disabled.
     pub(crate) fn cookies(&self, pair: &FlowKey) -> Option<&SynCookies> {
         let [v4, v6] = self.cookies.as_ref()?;
         Some(if pair.source().is_ipv4() { v4 } else { v6 })
     }
 
-    /// The settings of connections that send as `pair`, before memory limits them.
+    /// The settings of connections that send as `pair`, before the memory limits them.
     pub(crate) fn tcp(&self, pair: &FlowKey) -> &Arc<Config> {
         if pair.source().is_ipv4() { &self.v4 } else { &self.v6 }
     }
 
-    /// A connection in LISTEN with the memory in `share`.
+    /// Creates a connection in LISTEN with the memory in `share`.
     pub(crate) fn connection<B: AsRef<[u8]>>(
         &self,
         pair: FlowKey,
@@ -88,7 +88,7 @@ impl Settings {
     }
 }
 
-/// The flow key of packets from `local` to `remote`; `None` if they are of different versions.
+/// The flow key of packets from `local` to `remote`; `None` if their IP versions differ.
 pub(crate) fn pair(local: SocketAddr, remote: SocketAddr) -> Option<FlowKey> {
     let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
     match (local.ip(), remote.ip()) {
@@ -122,7 +122,8 @@ fn fitted(config: &Config, mtu: u32, gso_bytes: u32, headers: u32) -> Result<Con
     let mss = u16::try_from(room).unwrap_or(u16::MAX).min(config.maximum_segment_size);
     fitted.maximum_segment_size = mss;
     if gso_bytes > 0 {
-        // If the device takes no GSO frames, the host splits them, and the size of the path is enough.
+        // If the device takes no GSO frames, the host splits large sends itself, and only the path limits
+        // their size.
         let large = gso_bytes.saturating_sub(headers + MOST_OPTIONS_BYTES);
         fitted.large_send_bytes = config.large_send_bytes.min(large);
     }

@@ -1,10 +1,10 @@
-//! A host in several shards: a device queue, a worker and connections each.
+//! A host with several shards: each has a device queue, a worker and connections.
 //!
-//! A connection never moves, and the shards share no lock on the way of a packet: the device gives each shard its own
-//! connections. Both directions of one belong to the same shard, which is known beforehand
-//! ([`shard_of`](rxo_wire::shard_of())), so a connection that this host opens gets a local port whose answers come in on the
-//! shard that opens it. What is about neighbours and paths may come in on any shard. That shard answers it, and
-//! the others hear a copy.
+//! A connection never moves, and the shards share no lock on the path of a packet: the device delivers each
+//! connection to its shard. Both directions of a connection belong to the same shard
+//! ([`shard_of`](rxo_wire::shard_of())), so a connection that this host opens gets a local port for which the
+//! answers arrive on the same shard. Frames about neighbours and paths may arrive on any shard, which answers
+//! them and sends copies to the other shards.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use rxo_wire::{FlowKey, shard_of};
 use crate::post::Listeners;
 use crate::{Handle, Host, HostConfig, HostError, ShardSeat};
 
-/// A host in several shards.
+/// A host with several shards.
 ///
-/// Each is a [`Host`] with a device queue of its own, to be run by a thread of its own
-/// ([`ShardedHost::into_shards`]) if its queue can be sent to that thread. Sinks of `rxo-driver` cannot: there each thread
-/// gets a [`ShardSeat`] and opens its queue itself, or one thread opens all, and the shards take turns on it
-/// ([`ShardedHost::turn`]). The applications see one host.
+/// Each shard is a [`Host`] with its own device queue, to be run by its own thread
+/// ([`ShardedHost::into_shards`]) if the queue can be sent to that thread. Sinks of `rxo-driver` cannot:
+/// there each thread gets a [`ShardSeat`] and opens its queue itself, or one thread opens all queues and runs
+/// the shards in turn ([`ShardedHost::turn`]). Applications see one host.
 pub struct ShardedHost<I: FrameSource, O> {
     shards: Vec<Host<I, O>>,
     handle: Handle,
@@ -33,12 +33,13 @@ where
     I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
-    /// A host with a shard for each of `queues`, which are queues of one device: the source of number `n` gives the
-    /// frames of the connections for which [`shard_of`](rxo_wire::shard_of()) says `n`, and everything else comes out of
-    /// any of them. The shards divide the limits of `config` equally.
+    /// Creates a host with one shard per queue. `queues` belong to one device: the source with index `n`
+    /// delivers the connections for which [`shard_of`](rxo_wire::shard_of()) returns `n`; all other frames
+    /// may arrive on any queue. The shards divide the limits of `config` equally.
     ///
     /// # Errors
-    /// [`HostError`] if a setting is invalid, the queues do not fit, or there are none, or more than 256.
+    /// [`HostError`] if a setting is invalid, if a queue is unsuitable, or if there are no queues or more
+    /// than 256.
     ///
     /// # Examples
     /// ```no_run
@@ -62,28 +63,29 @@ where
         Ok(Self { shards, handle })
     }
 
-    /// The handle for applications. Its connections are opened on the shards in turn, and its listeners accept from all.
+    /// A handle for applications. It opens connections on the shards in turn, and its listeners accept from
+    /// all shards.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// The shards, in the order of the queues.
+    /// The shards in the order of the queues.
     pub fn shards(&mut self) -> &mut [Host<I, O>] {
         &mut self.shards
     }
 
-    /// The shards, in the order of the queues, to be run on threads of their own. The handle stays valid; the handle of a
-    /// single shard opens connections and listeners on that shard only.
+    /// Returns the shards in the order of the queues, to be run on separate threads. The handle stays valid;
+    /// the handle of a single shard opens connections and listeners only on that shard.
     #[must_use]
     pub fn into_shards(self) -> Vec<Host<I, O>> {
         self.shards
     }
 
-    /// Runs one turn of each shard at `now`, on this thread. Returns whether anything happened.
+    /// Runs one round of each shard at `now`, on this thread. Returns `true` if any shard did something.
     ///
     /// # Errors
-    /// The first failure of a queue; later shards have no turn then.
+    /// The first failure of a queue; later shards are skipped then.
     pub fn turn(&mut self, now: Instant) -> Result<bool, DeviceError> {
         let mut is_busy = false;
         for shard in &mut self.shards {
@@ -92,7 +94,7 @@ where
         Ok(is_busy)
     }
 
-    /// When the next turn is due if no frame and no command arrives; `None` if no timer runs.
+    /// The deadline of the next round if no frame and no command arrives; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.shards.iter().filter_map(Host::poll_at).min()
@@ -105,7 +107,7 @@ impl<I: FrameSource, O> fmt::Debug for ShardedHost<I, O> {
     }
 }
 
-/// Which shard of its host a worker is.
+/// The number of a worker among the shards of its host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shard {
     index: u32,
@@ -113,7 +115,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// The shard with the number `index` of `count`.
+    /// The shard with the number `index` of `count` shards.
     pub(crate) const fn new(index: u32, count: u32) -> Self {
         Self { index, count }
     }
@@ -126,15 +128,15 @@ impl Shard {
         self.index == 0
     }
 
-    /// Whether the connection `key` belongs to this shard; the same for both directions.
+    /// Returns `true` if the connection `key` belongs to this shard; both directions give the same result.
     #[inline]
     pub(crate) fn owns(self, key: &FlowKey) -> bool {
         self.count == 1 || shard_of(key, self.count) == self.index
     }
 }
 
-/// A shard, and what it shares with the others, which only the threads of applications use. The default is a host
-/// that is not sharded.
+/// A shard's number, and the state that it shares with other shards, which only application threads use. The
+/// default is a host with a single shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) shard: Shard,
@@ -147,10 +149,10 @@ impl Default for Seat {
     }
 }
 
-/// A frame that one shard has taken and all are to hear.
+/// A copy of a frame that one shard received and all shards must process.
 pub(crate) type News = Frame<Arc<[u8]>>;
 
-/// A copy of `frame` for other shards.
+/// Copies `frame` for the other shards.
 pub(crate) fn news<B: AsRef<[u8]>>(frame: &Frame<B>) -> News {
     frame.with_bytes(frame.bytes().into())
 }

@@ -1,4 +1,4 @@
-//! The application's handle of a host.
+//! The application's handle to a host.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use crate::cast::{Cast, CastConfig};
 use super::{Opener, TcpListener, TcpStream};
 use crate::FastSwitches;
 
-/// A handle of a host, for the threads of applications: opens connections and listeners.
+/// A handle to a host: opens connections and listeners, from any thread.
 #[derive(Clone)]
 pub struct Handle {
     opener: Arc<dyn Opener>,
@@ -22,13 +22,13 @@ impl Handle {
         Self { opener }
     }
 
-    /// Opens a connection and waits until it is open.
+    /// Opens a connection and blocks until it is established.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionRefused`] if nobody listens there, [`io::ErrorKind::TimedOut`] if nobody
-    /// answers, [`io::ErrorKind::NetworkUnreachable`] without a route, [`io::ErrorKind::AddrNotAvailable`] if
-    /// connections to `remote` use all 16,384 ports, [`io::ErrorKind::QuotaExceeded`] if all sockets, or their
-    /// memory, are in use.
+    /// [`io::ErrorKind::ConnectionRefused`] if there is no listener, [`io::ErrorKind::TimedOut`] if the peer
+    /// does not answer, [`io::ErrorKind::NetworkUnreachable`] without a route,
+    /// [`io::ErrorKind::AddrNotAvailable`] if connections to `remote` use all 16,384 ports,
+    /// [`io::ErrorKind::QuotaExceeded`] if the limit of connections or of their memory is reached.
     ///
     /// # Examples
     /// Another thread runs the host:
@@ -51,43 +51,44 @@ impl Handle {
         Ok(stream)
     }
 
-    /// Opens a connection and waits until it is open, at most for `timeout`.
+    /// Opens a connection and blocks until it is established, at most for `timeout`.
     ///
     /// # Errors
-    /// As [`Handle::connect`].
+    /// The errors of [`Handle::connect`].
     pub fn connect_timeout(&self, remote: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
         let stream = self.connect_nonblocking(remote)?;
         stream.wait_connected(Some(timeout))?;
         Ok(stream)
     }
 
-    /// Begins to open a connection. [`TcpStream::is_connected`] says whether it is open. Calls on the stream
-    /// block until [`TcpStream::set_nonblocking`].
+    /// Starts to open a connection; [`TcpStream::is_connected`] returns `true` once it is established. Later
+    /// calls on the stream block unless [`TcpStream::set_nonblocking`] is set.
     ///
     /// # Errors
-    /// As [`Handle::connect`], without the errors that depend on the peer.
+    /// The errors of [`Handle::connect`] that do not depend on the peer.
     pub fn connect_nonblocking(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         self.opener.connect(remote).map(TcpStream::new)
     }
 
-    /// Joins the multicast group `group` for packets from `remote`, and begins to open a connection to `remote`, whose
-    /// text may come to the group instead of this host alone (Chan and Cheriton 2013, section 4): from the port of
-    /// `remote` to the port of `group`. The host belongs to the group until the connection is over. A connection that
-    /// cannot join, because there are 32 groups or another connection has this one, is reset.
+    /// Joins the multicast group `group` for packets from `remote`, and starts to open a connection to
+    /// `remote`. The peer may send the connection's data to the group instead of to this host alone (Chan and
+    /// Cheriton 2013, section 4), from the port of `remote` to the port of `group`. The host leaves the group
+    /// when the connection is closed. The connection is reset if it cannot join, because there are 32 groups
+    /// or another connection has joined this one.
     ///
     /// # Errors
-    /// As [`Handle::connect_nonblocking`]; [`io::ErrorKind::InvalidInput`] if the address is no group that can be joined,
-    /// [`io::ErrorKind::Unsupported`] on a host in several shards.
+    /// The errors of [`Handle::connect_nonblocking`]; [`io::ErrorKind::InvalidInput`] if `group` is not a
+    /// group that can be joined, [`io::ErrorKind::Unsupported`] on a host with several shards.
     pub fn join_nonblocking(&self, remote: SocketAddr, group: SocketAddr) -> io::Result<TcpStream> {
         self.opener.join(remote, group).map(TcpStream::new)
     }
 
-    /// Listens on `local`. An unspecified address means all addresses of this host, port 0 any free port. At
-    /// most `backlog` connections are opening or wait to be accepted.
+    /// Listens on `local`. An unspecified address covers all addresses of this host; port 0 selects any free
+    /// port. At most `backlog` connections are half-open or wait to be accepted.
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrNotAvailable`] if the address is not this host's, [`io::ErrorKind::AddrInUse`] if
-    /// there is a listener on it.
+    /// another listener uses it.
     ///
     /// # Examples
     /// Another thread runs the host:
@@ -108,12 +109,13 @@ impl Handle {
         self.opener.listen(local, backlog).map(TcpListener::new)
     }
 
-    /// Opens a cast: one stream to a group of receivers, which connect to `config.local`. A host has one at a time: a new
-    /// one replaces it, whose receivers are reset, and whose handle does nothing from then on.
+    /// Opens a cast: one stream to a group of receivers, which connect to `config.local`. A host has one cast
+    /// at a time. A new one replaces it: the old receivers are reset, and the old handle has no effect any
+    /// more.
     ///
     /// # Errors
-    /// As [`Handle::listen`]; [`io::ErrorKind::InvalidInput`] if a setting is invalid, [`io::ErrorKind::Unsupported`] if
-    /// the host has several workers.
+    /// The errors of [`Handle::listen`]; [`io::ErrorKind::InvalidInput`] if a setting is invalid,
+    /// [`io::ErrorKind::Unsupported`] if the host has several shards.
     ///
     /// # Examples
     /// ```no_run
@@ -134,13 +136,13 @@ impl Handle {
         self.opener.cast(config)
     }
 
-    /// The switches of the fast path: which modules look at frames before the engine.
+    /// The switches of the fast path's modules, which process frames before the engine.
     #[must_use]
     pub fn fast_path(&self) -> FastSwitches {
         self.opener.fast_path()
     }
 
-    /// Ends the worker's wait, if it waits: its turn is over soon, and its observer is called.
+    /// Wakes the worker if it waits: it runs a round, and then its observer is called.
     pub fn wake(&self) {
         self.opener.wake();
     }

@@ -1,4 +1,4 @@
-//! The application's handle of a listener.
+//! The application's handle to a listener.
 
 use std::fmt;
 use std::io;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::{Accept, TcpStream, Waiting};
 use crate::cell::{Signal, peer};
 
-/// Waits for connections to this host, like [`std::net::TcpListener`], from any thread. Dropping it resets
-/// connections that were not accepted.
+/// Accepts connections to this host, like [`std::net::TcpListener`]; usable from any thread. Dropping it
+/// resets connections that were not accepted.
 pub struct TcpListener {
     pub(super) listener: Arc<dyn Accept>,
     waiting: Waiting,
@@ -21,10 +21,10 @@ impl TcpListener {
         Self { listener, waiting: Waiting::default() }
     }
 
-    /// Waits for a connection, and returns it with the peer's address.
+    /// Blocks until there is a connection, and returns it with the peer's address.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if it is nonblocking and there is no connection;
+    /// [`io::ErrorKind::WouldBlock`] if the listener is nonblocking and no connection waits;
     /// [`io::ErrorKind::NotConnected`] if the host was stopped.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let socket = self.waiting.until(self.listener.signal(), None, || self.listener.accept())?;
@@ -32,13 +32,13 @@ impl TcpListener {
         Ok((TcpStream::new(socket), peer))
     }
 
-    /// An iterator over connections, which never ends.
+    /// An endless iterator that accepts connections.
     #[must_use]
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
     }
 
-    /// Sets whether [`TcpListener::accept`] returns an error instead of waiting.
+    /// Makes [`TcpListener::accept`] return an error instead of blocking if `is_nonblocking` is set.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -51,7 +51,7 @@ impl TcpListener {
         self.listener.signal()
     }
 
-    /// The local address.
+    /// The local address and port.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -60,7 +60,7 @@ impl TcpListener {
     }
 }
 
-/// The connections of a [`TcpListener`].
+/// An iterator over the connections that a [`TcpListener`] accepts.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     listener: &'a TcpListener,
@@ -79,7 +79,7 @@ impl AsFd for TcpListener {
     /// [readiness](TcpStream#readiness).
     ///
     /// # Panics
-    /// If the process has no descriptor left.
+    /// If the process cannot open another descriptor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.waiting.descriptor(self.listener.signal()) {
             Ok(descriptor) => descriptor,

@@ -1,4 +1,4 @@
-//! A listener, shared by the worker, which fills it, and the application, which empties it.
+//! A listener: a queue of connections from the worker to the application.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,25 +12,26 @@ use crate::cast::{CastAct, CastCommand, CastPost};
 use crate::cell::{Bound, Cell, Signal, Socket};
 use crate::post::{Command, Post};
 
-/// The connections of a local address that wait for `accept`, of one shard.
+/// The connections of a local address that wait for `accept`, on one shard.
 #[derive(Debug)]
 pub(crate) struct Listening<B> {
     pub(crate) address: SocketAddr,
-    /// The most connections that are opening or wait.
+    /// Maximum number of connections that are half-open or wait.
     pub(crate) backlog: usize,
-    /// How many connections are opening; only the worker writes it.
+    /// Number of half-open connections. Only the worker writes it.
     opening: AtomicUsize,
-    /// Until when cookies may be returned, in nanoseconds of the worker's clock; only the worker writes it.
+    /// The time until which a returned SYN cookie is valid, in nanoseconds of the worker's clock. Only the
+    /// worker writes it.
     cookies_until: AtomicU64,
     ready: Sender<Arc<Cell<B>>>,
     accepted: Mutex<Receiver<Arc<Cell<B>>>>,
-    /// How many connections are open and wait.
+    /// Number of established connections that wait to be accepted.
     waiting: AtomicUsize,
-    /// Shared with the other shards.
+    /// The signal of the listener, shared with its other shards.
     pub(crate) signal: Arc<Signal>,
 }
 
-/// The application's side of a listener. Nothing blocks.
+/// The application's side of a listener. No call blocks.
 pub(crate) trait Accept: Send + Sync {
     fn accept(&self) -> io::Result<Arc<dyn Socket>>;
     fn signal(&self) -> &Signal;
@@ -52,45 +53,46 @@ impl<B> Listening<B> {
         })
     }
 
-    /// Whether another connection may open.
+    /// Returns `true` if the backlog allows another half-open connection.
     pub(crate) fn has_room(&self) -> bool {
         self.opening.load(Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed) < self.backlog
     }
 
-    /// Whether another open connection may wait.
+    /// Returns `true` if the backlog allows another established connection to wait.
     pub(crate) fn accepts(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) < self.backlog
     }
 
-    /// Counts a connection that is opening.
+    /// Counts a new half-open connection.
     pub(crate) fn one_opens(&self) {
         self.opening.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts that a connection is no longer opening: it is open, or has failed.
+    /// Counts that a half-open connection was established or has failed.
     pub(crate) fn one_opens_no_more(&self) {
         self.opening.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Records that SYNs were answered by cookies, which may be returned until `until`.
+    /// Records that SYNs were answered with cookies, which may be returned until `until`.
     pub(crate) fn expect_cookies(&self, until: Instant) {
         self.cookies_until.store(until.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Whether a cookie may be returned at `now`. At other times guessing one is useless.
+    /// Returns `true` if a returned cookie is valid at `now`. At other times all are refused, so that
+    /// guessing is useless.
     pub(crate) fn expects_cookies(&self, now: Instant) -> bool {
         now.as_nanos() < self.cookies_until.load(Ordering::Relaxed)
     }
 
-    /// Adds an open connection.
+    /// Appends an established connection and notifies the application.
     pub(crate) fn push(&self, cell: Arc<Cell<B>>) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        // Sending cannot fail: the other end lives as long as this.
+        // Sending cannot fail: the receiver lives as long as `self`.
         let _sent = self.ready.send(cell);
         self.signal.notify();
     }
 
-    /// The connection that waits longest.
+    /// Removes and returns the connection that has waited longest.
     pub(crate) fn pop(&self) -> Option<Arc<Cell<B>>> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = accepted.try_recv().ok()?;
@@ -104,11 +106,11 @@ pub(crate) struct BoundListener<B> {
     address: SocketAddr,
     parts: Vec<Part<B>>,
     signal: Arc<Signal>,
-    /// Counts calls, which ask the shards in turn.
+    /// Number of calls of `accept`, which begin with each shard in turn.
     calls: AtomicUsize,
 }
 
-/// A listener's part on one shard.
+/// The part of a listener that belongs to one shard.
 pub(crate) struct Part<B> {
     pub(crate) listening: Arc<Listening<B>>,
     pub(crate) post: Arc<Post<B>>,
@@ -162,7 +164,7 @@ impl<B> Drop for BoundListener<B> {
     }
 }
 
-/// The error if the worker has ended.
+/// The error of a call on a host whose worker has ended.
 pub(crate) fn worker_ended() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the host has been stopped; start another")
 }

@@ -1,7 +1,7 @@
-//! The interface of applications: a handle of the host, streams, listeners. They mirror `std::net`.
+//! The interface for applications: a handle to the host, streams and listeners, modelled on `std::net`.
 //!
-//! Separate from the cell because they add waiting. A call of a cell returns that it would block; here that
-//! call waits, unless the socket is nonblocking.
+//! Separate from the cell because it adds blocking: a call on a cell returns `WouldBlock`, and here the
+//! thread then waits and retries, unless the socket is nonblocking.
 
 mod handle;
 mod listener;

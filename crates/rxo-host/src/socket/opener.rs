@@ -1,7 +1,7 @@
-//! Opens connections and listeners for the threads of applications.
+//! Opens connections and listeners for application threads.
 //!
-//! A host that is not sharded is one of one shard. A connection is opened on a shard that has room, from a local port
-//! whose answers come in there. A listener is on all shards.
+//! An unsharded host is one with a single shard. A connection is opened on a shard with free capacity, from a
+//! local port whose answers arrive on that shard. A listener is on all shards.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use crate::cast::{Cast, CastCommand, CastConfig, Opened};
 use crate::cell::{Bound, Cell, GroupFlow, Signal, Socket};
 use crate::post::{Command, Post};
 
-/// The commands of a handle, for any type of buffer.
+/// The operations of a handle, without the type of buffer.
 pub(crate) trait Opener: Send + Sync {
     fn connect(&self, remote: SocketAddr) -> io::Result<Arc<dyn Socket>>;
     fn join(&self, remote: SocketAddr, group: SocketAddr) -> io::Result<Arc<dyn Socket>>;
@@ -28,10 +28,10 @@ pub(crate) trait Opener: Send + Sync {
     fn wake(&self);
 }
 
-/// The shards of a host.
+/// The shared state of all shards of a host.
 pub(crate) struct Shards<B> {
     posts: Vec<Arc<Post<B>>>,
-    /// Counts connections, which are opened on the shards in turn.
+    /// Number of connections opened, which start on each shard in turn.
     opened: AtomicUsize,
 }
 
@@ -118,10 +118,10 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
     }
 }
 
-/// Room for receivers that are opening, beside as many as may join.
+/// Backlog for half-open receivers, besides those that may join.
 const MORE_OPENING: usize = 64;
 
-/// Whether another shard may have room, or run.
+/// Returns `true` if the error is about one shard, so that another shard may succeed.
 fn is_of_one_shard(error: &io::Error) -> bool {
     use io::ErrorKind::{AddrNotAvailable, NotConnected, QuotaExceeded};
     matches!(error.kind(), QuotaExceeded | AddrNotAvailable | NotConnected)
@@ -146,7 +146,7 @@ fn connect<B: AsRef<[u8]> + Send + Sync + 'static>(
     Ok(Bound::bind(cell))
 }
 
-/// A cell for a connection to be opened. Its port is none on which there is a listener.
+/// Creates a cell for a connection to be opened. Its local port is never one that a listener uses.
 fn cell<B: AsRef<[u8]>>(
     post: &Arc<Post<B>>,
     source: IpAddr,

@@ -1,4 +1,4 @@
-//! Many sockets and one thread.
+//! Waits for the readiness of many sockets in one thread.
 
 use std::io;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::{TcpListener, TcpStream};
 use crate::cell::{ReadySet, Signal};
 
-/// Says which of many nonblocking sockets to use again, without a descriptor for each; a wait costs what is
-/// ready, not what is watched. Clones are the same set.
+/// Reports which of many nonblocking sockets are ready, without a descriptor for each; the cost of a wait
+/// depends on the ready sockets, not on the watched ones. Clones share one set.
 ///
-/// Each socket has a token. After a call on it has returned [`io::ErrorKind::WouldBlock`], its token comes when
-/// that call should be tried again; the same token may come in vain.
+/// Each socket has a token. After a call on a socket has returned [`io::ErrorKind::WouldBlock`], its token is
+/// reported when the call should be retried. Spurious tokens are possible.
 ///
 /// # Examples
 /// ```no_run
@@ -41,24 +41,24 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// Without sockets.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self { set: Arc::new(ReadySet::new()) }
     }
 
-    /// Watches `stream`, before it is used without waiting.
+    /// Watches `stream` under `token`. Call it before using the stream in nonblocking mode.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] if it is watched, or its descriptor was taken.
+    /// [`io::ErrorKind::AlreadyExists`] if the stream is watched already, or if its descriptor is in use.
     pub fn watch(&self, stream: &TcpStream, token: u64) -> io::Result<()> {
         self.join(stream.signal(), token)
     }
 
-    /// Watches `listener`.
+    /// Watches `listener` under `token`.
     ///
     /// # Errors
-    /// As [`Readiness::watch`].
+    /// The errors of [`Readiness::watch`].
     pub fn watch_listener(&self, listener: &TcpListener, token: u64) -> io::Result<()> {
         self.join(listener.signal(), token)
     }
@@ -72,13 +72,14 @@ impl Readiness {
         Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
     }
 
-    /// Lets `token` come, which need not be a socket's. From any thread; never blocks.
+    /// Reports `token`, which need not belong to a socket, and wakes a waiting thread. Callable from any
+    /// thread; never blocks.
     pub fn tell(&self, token: u64) {
         self.set.tell(token);
     }
 
-    /// Appends the tokens that came since the last call to `ready`. If there is none, waits until `timeout` has
-    /// passed; `None` means for ever.
+    /// Appends the tokens that were reported since the last call to `ready`. If there is none, blocks until
+    /// one comes or `timeout` passes; `None` sets no limit.
     pub fn wait(&self, ready: &mut Vec<u64>, timeout: Option<Duration>) {
         self.set.wait(ready, timeout);
     }

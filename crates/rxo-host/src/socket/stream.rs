@@ -1,4 +1,4 @@
-//! The application's handle of a connection.
+//! The application's handle to a connection.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -14,19 +14,20 @@ use super::Waiting;
 use crate::cell::{Reader, Signal, Socket, local, peer};
 use crate::transmit::Marks;
 
-/// A TCP connection of this host, like [`std::net::TcpStream`], from any thread.
+/// A TCP connection of this host, like [`std::net::TcpStream`]; usable from any thread.
 ///
-/// Dropping the last clone closes the connection in the background: written data is still delivered, unless
-/// received text was not read; then the peer is reset.
+/// Dropping the last clone closes the connection in the background: written data is still delivered. But if
+/// received data was not read, the connection is reset.
 ///
-/// When a connection fails, text that had arrived in order is still read, then a read returns the failure once, then 0, as on
-/// Linux. Writes return it each time. Behind a peer's FIN no text is missing: then reads return 0 and only writes fail.
+/// After a failure, data that was received in order can still be read; then a read returns the error once,
+/// and later reads return 0, as on Linux. Writes return the error each time. If the peer had sent its FIN, no
+/// data is missing: reads return 0, and only writes fail.
 ///
 /// # Readiness
-/// [`AsFd`] gives a descriptor for `mio`, `epoll` and the like. Register it for *reading*, also to wait for
-/// writing: after a call returned [`io::ErrorKind::WouldBlock`] it becomes readable when that call should be
-/// tried again. It is readable at first. Do not read, write or close it. With edge-triggered polling, use the
-/// socket until it would block, as always.
+/// [`AsFd`] returns a descriptor for `mio`, `epoll` and the like. Register it for *reading*, even to wait for
+/// writing: after a call has returned [`io::ErrorKind::WouldBlock`], the descriptor becomes readable when
+/// that call should be retried. It is readable at first. Do not read, write or close it. With edge-triggered
+/// polling, use the socket until it would block, as usual.
 #[derive(Clone)]
 pub struct TcpStream {
     pub(super) socket: Arc<dyn Socket>,
@@ -42,7 +43,7 @@ impl TcpStream {
         self.socket.signal()
     }
 
-    /// Waits until the connection is open.
+    /// Blocks until the connection is established.
     pub(crate) fn wait_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
         let outcome = self.waiting.until(self.socket.signal(), timeout, || {
             match self.socket.is_connected()? {
@@ -58,21 +59,21 @@ impl TcpStream {
         })
     }
 
-    /// Whether a connection that was opened without waiting is open now. If not, the descriptor becomes
-    /// readable when this should be called again.
+    /// Returns `true` if a connection that was opened without blocking is established. If it is not, the
+    /// descriptor becomes readable when this call should be repeated.
     ///
     /// # Errors
-    /// Why the connection failed or has ended.
+    /// The reason why the connection failed or was closed.
     pub fn is_connected(&self) -> io::Result<bool> {
         if self.socket.is_connected()? {
             return Ok(true);
         }
         self.socket.signal().arm();
-        // The connection may have opened in between.
+        // The connection may have been established since the first check.
         self.socket.is_connected()
     }
 
-    /// The peer's address.
+    /// The peer's address and port.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -80,7 +81,7 @@ impl TcpStream {
         Ok(peer(&self.socket.pair()))
     }
 
-    /// The local address.
+    /// The local address and port.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -96,12 +97,12 @@ impl TcpStream {
         self.socket.shutdown(how)
     }
 
-    /// Resets the connection. Undelivered data is lost.
+    /// Resets the connection. Data that was not delivered is lost.
     pub fn abort(&self) {
         self.socket.abort();
     }
 
-    /// Another handle of the same connection.
+    /// Creates another handle to the same connection.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -109,28 +110,29 @@ impl TcpStream {
         Ok(self.clone())
     }
 
-    /// Reads without consuming.
+    /// Copies received data into `to` without consuming it.
     ///
     /// # Errors
-    /// As [`Read::read`].
+    /// The errors of [`Read::read`].
     pub fn peek(&self, to: &mut [u8]) -> io::Result<usize> {
         let timeout = self.waiting.read_timeout().get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.peek(to))
     }
 
-    /// Writes without a copy: takes as much off the front of `from` as there is room for, and returns how many bytes.
-    /// Waits for room as [`Write::write`] does, and both may be mixed: the peer gets everything in the order of the
-    /// calls, with the end of one text and the beginning of the next in one segment. Less than 2 KiB is copied.
+    /// Writes without a copy: removes from the front of `from` as many bytes as fit into the send buffer, and
+    /// returns their number. Blocks while the buffer is full, as [`Write::write`] does. Both calls may be
+    /// mixed: the peer receives all data in the order of the calls, and a segment may span two of them. Less
+    /// than 2 KiB is copied.
     ///
-    /// The connection keeps the bytes until the peer has acknowledged them, or the connection has ended, also after
-    /// the stream is dropped. They count against the same limit as written bytes; a part, however small, keeps the
-    /// whole owner.
-    /// The host's worker reads the bytes whenever it sends them, more than once if they are lost, and it may drop the
-    /// owner. So the bytes should be in memory: while they are read from a disk, no connection of the host is served. A
-    /// mapping of a file that is truncated meanwhile ends the whole process by SIGBUS: see [`SharedBytes::from_owner`].
+    /// The connection keeps the bytes until the peer has acknowledged them or the connection is closed, even
+    /// if the stream is dropped. They count towards the same limit as copied bytes; any part of them, however
+    /// small, keeps the whole owner alive. The worker reads the bytes whenever it sends or retransmits them,
+    /// and may drop the owner. So the bytes should be in memory: while the worker reads them from a disk, it
+    /// serves no connection. If they are a mapping of a file that is truncated, SIGBUS ends the whole
+    /// process: see [`SharedBytes::from_owner`].
     ///
     /// # Errors
-    /// As [`Write::write`]; then `from` is unchanged.
+    /// The errors of [`Write::write`]; `from` is unchanged then.
     ///
     /// # Examples
     /// ```no_run
@@ -150,34 +152,35 @@ impl TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write_shared(from))
     }
 
-    /// Gives all received text to `reader` from now on, in order, a piece at a time, as soon as it arrives. It is
-    /// called on the host's thread, with the text where it arrived: nothing is copied, no thread is woken, and
-    /// the window stays open. This is the cheapest way to receive. What has arrived before is given on this
-    /// thread.
+    /// From now on, passes all received data to `reader`, in order, one piece at a time, as soon as it
+    /// arrives. `reader` is called on the worker's thread and reads the receive buffers: nothing is copied,
+    /// no thread is woken, and the window stays open. This is the cheapest way to receive. Data that was
+    /// received before is passed by this call, on this thread.
     ///
-    /// [`Read::read`] then waits for the end: it returns 0 after the peer has closed and `reader` has had
-    /// everything, and once the error of a connection that failed. Writing, closing and readiness are as before.
+    /// [`Read::read`] then only waits for the end: it returns 0 after the peer has closed and `reader` has
+    /// received all data, and returns the error of a failed connection once. Writing, closing and readiness
+    /// do not change.
     ///
-    /// `reader` runs while the connection is locked, and everything else of the host waits for it: it must not wait.
-    /// It must not use a stream or a listener of any host, because two readers that use each other's streams would
-    /// wait for each other: let it hand the text over by a channel. Calls that it makes all the same fail with
-    /// [`io::ErrorKind::Deadlock`]; [`TcpStream::abort`], [`TcpStream::statistics`] and this one panic. It may
-    /// drop streams. If it panics, the host ends. It is dropped when the connection is over.
+    /// `reader` runs while the connection is locked, and delays the whole host, so it must not block. It must
+    /// not use a stream or a listener of any host, because two readers that use each other's streams would
+    /// deadlock: pass the data on through a channel. Calls on sockets inside `reader` fail with
+    /// [`io::ErrorKind::Deadlock`]; [`TcpStream::abort`], [`TcpStream::statistics`] and this function panic.
+    /// `reader` may drop streams. If it panics, the host ends. It is dropped when the connection is closed.
     pub fn read_with(&self, reader: impl FnMut(&[u8]) + Send + 'static) {
         self.socket.set_reader(Reader::new(reader));
     }
 
-    /// Reads in place, without a copy: shows `read` text that has arrived, in order and where the device has
-    /// written it, and consumes as many bytes as `read` returns, at most those that it was shown. Returns that
-    /// number. 0 if the peer has closed its direction and everything is read; `read` is not called then.
+    /// Reads in place, without a copy: passes received data to `read`, in order and in the buffers in which
+    /// the device wrote it. Consumes as many bytes as `read` returns, at most those that it was given, and
+    /// returns that number. Returns 0, without calling `read`, if the peer has closed its direction and all
+    /// data was read.
     ///
-    /// `read` sees at least one piece and at most 64, none of them empty; more text may be readable. The
-    /// connection is locked meanwhile: what arrives waits in a bounded queue and is dropped when that is full. So
-    /// `read` should not wait for anything, and must not use a stream or a listener, as with
-    /// [`TcpStream::read_with`].
+    /// `read` receives 1 to 64 slices, none of them empty; more data may be available. The connection is
+    /// locked meanwhile: new segments wait in a bounded queue, and are dropped when it is full. So `read`
+    /// should not block, and must not use a stream or a listener, as with [`TcpStream::read_with`].
     ///
     /// # Errors
-    /// As [`Read::read`].
+    /// The errors of [`Read::read`].
     ///
     /// # Examples
     /// ```no_run
@@ -201,18 +204,18 @@ impl TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.read_in_place(&mut show))
     }
 
-    /// Writes `head`, which is copied, and behind it `text` as [`TcpStream::write_shared`] does: in one call, so that
-    /// the end of the head and the beginning of the text leave in one segment. Returns how many bytes of both were
-    /// taken; those of `text` are off its front.
+    /// Writes a copy of `head`, followed by `text` without a copy as [`TcpStream::write_shared`] does. In one
+    /// call, so that a segment may contain the end of the head and the beginning of the text. Returns the
+    /// number of bytes taken from both; those of `text` are removed from its front.
     ///
     /// # Errors
-    /// As [`Write::write`]; then `text` is unchanged.
+    /// The errors of [`Write::write`]; `text` is unchanged then.
     pub fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
         let timeout = self.waiting.write_timeout().get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write_both(head, text))
     }
 
-    /// Sets whether calls that would block return an error instead.
+    /// Makes calls return [`io::ErrorKind::WouldBlock`] instead of blocking if `is_nonblocking` is set.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -221,7 +224,7 @@ impl TcpStream {
         Ok(())
     }
 
-    /// Sets how long a read waits before it returns [`io::ErrorKind::WouldBlock`]; `None` means for ever.
+    /// Sets the time after which a blocked read returns [`io::ErrorKind::WouldBlock`]; `None` sets no limit.
     ///
     /// # Errors
     /// If the time is zero.
@@ -229,7 +232,7 @@ impl TcpStream {
         self.waiting.read_timeout().set(timeout)
     }
 
-    /// Sets how long a write waits before it returns [`io::ErrorKind::WouldBlock`]; `None` means for ever.
+    /// Sets the time after which a blocked write returns [`io::ErrorKind::WouldBlock`]; `None` sets no limit.
     ///
     /// # Errors
     /// If the time is zero.
@@ -237,7 +240,7 @@ impl TcpStream {
         self.waiting.write_timeout().set(timeout)
     }
 
-    /// How long a read waits; `None` means for ever.
+    /// The time after which a blocked read fails; `None` means no limit.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -245,7 +248,7 @@ impl TcpStream {
         Ok(self.waiting.read_timeout().get())
     }
 
-    /// How long a write waits; `None` means for ever.
+    /// The time after which a blocked write fails; `None` means no limit.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -253,7 +256,7 @@ impl TcpStream {
         Ok(self.waiting.write_timeout().get())
     }
 
-    /// Sets whether small segments are sent at once, which switches the Nagle algorithm off.
+    /// Sends small segments at once if `is_nodelay` is set; otherwise the Nagle algorithm may delay them.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -261,37 +264,38 @@ impl TcpStream {
         self.socket.set_nagle(!is_nodelay)
     }
 
-    /// Sets when and how often the peer is asked whether it is still there while nothing else is sent; `None` for
-    /// never (RFC 9293, section 3.8.4). [`HostConfig::tcp`](crate::HostConfig::tcp) says how connections begin. The
-    /// idle time begins when this takes effect, which is soon.
+    /// Sets when and how often an idle peer is probed (RFC 9293, section 3.8.4); `None` turns keep-alive off.
+    /// The default comes from [`HostConfig::tcp`](crate::HostConfig::tcp). The idle time starts when the
+    /// worker applies the change, which is soon.
     ///
     /// # Errors
-    /// `InvalidInput` if a time is shorter than a millisecond, or a single probe would decide.
+    /// `InvalidInput` if a time is shorter than a millisecond, or if one unanswered probe would close the
+    /// connection.
     pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
         self.socket.set_keep_alive(settings)
     }
 
     /// Sets how long written data may stay unacknowledged before the connection fails (RFC 5482, section 3).
-    /// [`HostConfig::tcp`](crate::HostConfig::tcp) says how connections begin. For data that is outstanding the time
-    /// begins when this takes effect, which is soon.
+    /// The default comes from [`HostConfig::tcp`](crate::HostConfig::tcp). For outstanding data the time
+    /// starts when the worker applies the change, which is soon.
     ///
     /// # Errors
-    /// Never, except in a reader.
+    /// `Deadlock` inside a reader; otherwise never.
     pub fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.socket.set_user_timeout(timeout)
     }
 
-    /// Sets the time to live, or hop limit, of later packets (RFC 9293, section 3.9.2); 64 until set.
+    /// Sets the IPv4 TTL or IPv6 hop limit of later packets (RFC 9293, section 3.9.2); the default is 64.
     ///
     /// # Errors
-    /// `InvalidInput` unless it is from 1 to 255.
+    /// `InvalidInput` unless `ttl` is 1 to 255.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         let hop_limit = u8::try_from(ttl).ok().filter(|limit| *limit > 0);
         let hop_limit = hop_limit.ok_or_else(|| wrong(format!("ttl is {ttl}; choose 1 to 255")))?;
         self.socket.set_marks(Marks { hop_limit, ..self.socket.marks()? })
     }
 
-    /// The time to live, or hop limit.
+    /// The IPv4 TTL or IPv6 hop limit of sent packets.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -299,11 +303,11 @@ impl TcpStream {
         Ok(self.socket.marks()?.hop_limit.into())
     }
 
-    /// Sets the differentiated services code point of later packets (RFC 2474; RFC 9293, section 3.9.1.9),
-    /// without the ECN bits; 0 until set.
+    /// Sets the differentiated services code point of later packets, without the ECN bits (RFC 2474; RFC
+    /// 9293, section 3.9.1.9); the default is 0.
     ///
     /// # Errors
-    /// `InvalidInput` if it has more than six bits.
+    /// `InvalidInput` if `dscp` exceeds 63.
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
         if dscp > MOST_DSCP {
             return Err(wrong(format!("dscp is {dscp}; choose 0 to {MOST_DSCP}")));
@@ -311,15 +315,15 @@ impl TcpStream {
         self.socket.set_marks(Marks { dscp, ..self.socket.marks()? })
     }
 
-    /// What it is.
+    /// The differentiated services code point of sent packets.
     ///
     /// # Errors
-    /// Never, except in a reader.
+    /// `Deadlock` inside a reader; otherwise never.
     pub fn dscp(&self) -> io::Result<u8> {
         Ok(self.socket.marks()?.dscp)
     }
 
-    /// Why the connection failed; `None` if it did not, or after the first call.
+    /// Takes the error for which the connection failed; `None` if it did not fail, and after the first call.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -327,17 +331,20 @@ impl TcpStream {
         self.socket.take_error()
     }
 
-    /// How many bytes were written that the peer has not acknowledged: those on their way to it, and those that its window
-    /// or the path hold back. 0 once the connection is over.
+    /// Number of written bytes that the peer has not acknowledged, sent or not. 0 once the connection is
+    /// closed.
     ///
     /// # Panics
-    /// In a reader, as [`TcpStream::statistics`].
+    /// Inside a reader, like [`TcpStream::statistics`].
     #[must_use]
     pub fn unacknowledged_bytes(&self) -> usize {
         self.socket.unacknowledged_bytes()
     }
 
-    /// A snapshot of the connection: windows, round-trip time, agreed features.
+    /// A snapshot of the connection: windows, round-trip time, negotiated features.
+    ///
+    /// # Panics
+    /// Inside a reader; see [`TcpStream::read_with`].
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.socket.statistics()
@@ -348,7 +355,7 @@ fn wrong(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// Six bits.
+/// The largest value of six bits.
 const MOST_DSCP: u8 = 63;
 
 impl Read for &TcpStream {
@@ -367,7 +374,7 @@ impl Write for &TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write(from))
     }
 
-    /// Does nothing: written data is sent without it.
+    /// Does nothing: written data is sent without a flush.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -390,10 +397,10 @@ impl Write for TcpStream {
 }
 
 impl AsFd for TcpStream {
-    /// See [readiness](TcpStream#readiness).
+    /// The descriptor to poll; see [readiness](TcpStream#readiness).
     ///
     /// # Panics
-    /// If the process has no descriptor left.
+    /// If the process cannot open another descriptor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self.waiting.descriptor(self.socket.signal()) {
             Ok(descriptor) => descriptor,

@@ -1,11 +1,11 @@
-//! Sockets for tasks: the traits of tokio, which know no runtime.
+//! Sockets for asynchronous tasks: implements tokio's traits without depending on a runtime.
 //!
-//! Separate because nothing here waits: a call that would block leaves the task's waker at the cell. Of the tasks
-//! that read from one connection only the last that asked is woken, likewise of those that write, and of those that
-//! accept from one listener. Whether a socket is nonblocking means nothing here.
+//! Separate because no call blocks: a call that would block leaves the task's waker in the cell. If several
+//! tasks read from one connection, only the last one that called is woken; the same holds for tasks that
+//! write, and for tasks that accept from one listener. The nonblocking mode of a socket has no effect here.
 //!
-//! Tokio's traits copy. What does not copy stands beside them, once to poll and once to await, under the name of the call
-//! that blocks a thread.
+//! Tokio's traits copy. For each call without a copy there is one to poll and one to await, named after the
+//! blocking call.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -20,10 +20,10 @@ use super::{Handle, TcpListener, TcpStream};
 use crate::cell::{Signal, Wish, peer};
 
 impl Handle {
-    /// Opens a connection, as [`Handle::connect`] does.
+    /// Opens a connection and waits until it is established, as [`Handle::connect`] does.
     ///
     /// # Errors
-    /// As [`Handle::connect`].
+    /// The errors of [`Handle::connect`].
     pub async fn connect_async(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let stream = self.connect_nonblocking(remote)?;
         poll_fn(|context| stream.poll_connected(context)).await?;
@@ -32,10 +32,10 @@ impl Handle {
 }
 
 impl TcpStream {
-    /// Whether a connection that was opened without waiting is open.
+    /// Returns `Ready` once a connection that was opened without blocking is established.
     ///
     /// # Errors
-    /// Why the connection failed or has ended.
+    /// The reason why the connection failed or was closed.
     pub fn poll_connected(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         poll(self.socket.signal(), Wish::Write, context, || match self.socket.is_connected()? {
             true => Ok(()),
@@ -43,11 +43,11 @@ impl TcpStream {
         })
     }
 
-    /// Writes without a copy, as [`TcpStream::write_shared`] does. While there is no room, `from` is unchanged and the task
-    /// is woken when there is.
+    /// Writes without a copy, as [`TcpStream::write_shared`] does. While the send buffer is full, leaves
+    /// `from` unchanged and wakes the task when there is free space.
     ///
     /// # Errors
-    /// As [`TcpStream::write_shared`].
+    /// The errors of [`TcpStream::write_shared`].
     pub fn poll_write_shared(
         &self,
         context: &mut Context<'_>,
@@ -57,11 +57,11 @@ impl TcpStream {
         poll(self.socket.signal(), Wish::Write, context, write)
     }
 
-    /// Waits for room, and writes without a copy as much as there is room for, as [`TcpStream::write_shared`] does. May be
-    /// cancelled: either nothing was taken off `from`, or what was taken is written.
+    /// Waits for free space in the send buffer and writes without a copy, as [`TcpStream::write_shared`]
+    /// does. Cancellation is safe: bytes are removed from `from` only if they are written.
     ///
     /// # Errors
-    /// As [`TcpStream::write_shared`].
+    /// The errors of [`TcpStream::write_shared`].
     ///
     /// # Examples
     /// A head that is copied, and a page that is lent:
@@ -81,11 +81,11 @@ impl TcpStream {
         poll_fn(|context| self.poll_write_shared(context, from)).await
     }
 
-    /// Writes a copy of `head`, and `text` behind it without a copy, as [`TcpStream::write_both`] does. While there is no
-    /// room, `text` is unchanged and the task is woken when there is.
+    /// Writes a copy of `head`, then `text` without a copy, as [`TcpStream::write_both`] does. While the send
+    /// buffer is full, leaves `text` unchanged and wakes the task when there is free space.
     ///
     /// # Errors
-    /// As [`TcpStream::write_both`].
+    /// The errors of [`TcpStream::write_both`].
     pub fn poll_write_both(
         &self,
         context: &mut Context<'_>,
@@ -96,20 +96,20 @@ impl TcpStream {
         poll(self.socket.signal(), Wish::Write, context, write)
     }
 
-    /// Waits for room, and writes both as [`TcpStream::write_both`] does. May be cancelled, as
-    /// [`TcpStream::write_shared_async`].
+    /// Waits for free space in the send buffer and writes `head` and `text` as [`TcpStream::write_both`]
+    /// does. Cancellation is safe, as for [`TcpStream::write_shared_async`].
     ///
     /// # Errors
-    /// As [`TcpStream::write_both`].
+    /// The errors of [`TcpStream::write_both`].
     pub async fn write_both_async(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
         poll_fn(|context| self.poll_write_both(context, head, text)).await
     }
 
-    /// Reads in place, as [`TcpStream::read_in_place`] does. While there is no text, `read` is not called and the task is
-    /// woken when there is.
+    /// Reads in place, as [`TcpStream::read_in_place`] does. While there is no data, does not call `read`,
+    /// and wakes the task when data arrives.
     ///
     /// # Errors
-    /// As [`TcpStream::read_in_place`].
+    /// The errors of [`TcpStream::read_in_place`].
     pub fn poll_read_in_place(
         &self,
         context: &mut Context<'_>,
@@ -118,11 +118,11 @@ impl TcpStream {
         self.poll_show(context, &mut Some(read))
     }
 
-    /// Waits for text, and reads it in place as [`TcpStream::read_in_place`] does. `read` is called once at most, by the
-    /// thread that polls, and must not wait. May be cancelled: then `read` was not called.
+    /// Waits for data and reads it in place, as [`TcpStream::read_in_place`] does. `read` is called at most
+    /// once, by the thread that polls, and must not block. Cancellation is safe: `read` was not called then.
     ///
     /// # Errors
-    /// As [`TcpStream::read_in_place`].
+    /// The errors of [`TcpStream::read_in_place`].
     ///
     /// # Examples
     /// ```
@@ -150,7 +150,7 @@ impl TcpStream {
         poll_fn(|context| self.poll_show(context, &mut read)).await
     }
 
-    /// Takes `read` when there is text to show it.
+    /// Takes `read` out of the option and calls it once there is data.
     fn poll_show(
         &self,
         context: &mut Context<'_>,
@@ -163,7 +163,7 @@ impl TcpStream {
 }
 
 impl TcpListener {
-    /// Accepts a connection, as [`TcpListener::accept`] does.
+    /// Accepts a connection, as [`TcpListener::accept`] does. If none waits, the task is woken when one does.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotConnected`] if the host was stopped.
@@ -178,10 +178,10 @@ impl TcpListener {
         })
     }
 
-    /// Waits for a connection, as [`TcpListener::accept`] does.
+    /// Waits for a connection and accepts it, as [`TcpListener::accept`] does.
     ///
     /// # Errors
-    /// As [`TcpListener::poll_accept`].
+    /// The errors of [`TcpListener::poll_accept`].
     pub async fn accept_async(&self) -> io::Result<(TcpStream, SocketAddr)> {
         poll_fn(|context| self.poll_accept(context)).await
     }
@@ -213,18 +213,19 @@ impl AsyncWrite for TcpStream {
         poll(self.socket.signal(), Wish::Write, context, || self.socket.write(data))
     }
 
-    /// Does nothing: written data is sent without it.
+    /// Does nothing: written data is sent without a flush.
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends a FIN after the written data, and does not wait for it.
+    /// Sends a FIN after the written data, without waiting for its ACK.
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.socket.shutdown(Shutdown::Write))
     }
 }
 
-/// Calls `attempt`. If it would block, the next change wakes the task; a change in between is not missed.
+/// Calls `attempt`. If it would block, registers the task, which the next change wakes, and tries once more:
+/// a change between both attempts is not missed.
 fn poll<R>(
     signal: &Signal,
     wish: Wish,

@@ -1,4 +1,4 @@
-//! Waits for a signal until a call no longer would block.
+//! Blocks on a signal until a call can succeed.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cell::{Descriptor, Signal, deadlock, is_reading};
 
-/// How a socket waits; shared by its clones.
+/// The blocking mode and the timeouts of a socket, shared by its clones.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     is_nonblocking: AtomicBool,
@@ -16,7 +16,7 @@ pub(crate) struct Waiting {
     descriptor: Descriptor,
 }
 
-/// A timeout in nanoseconds; 0 is none.
+/// A timeout in nanoseconds; 0 means no limit.
 #[derive(Debug, Default)]
 pub(crate) struct Timeout(AtomicU64);
 
@@ -26,7 +26,7 @@ impl Timeout {
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// Sets the timeout. Zero is an error, as in `std::net`.
+    /// Sets the timeout. A timeout of zero is an error, as in `std::net`.
     pub(crate) fn set(&self, timeout: Option<Duration>) -> io::Result<()> {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             let message = "a timeout of zero: choose more, or none";
@@ -51,12 +51,13 @@ impl Waiting {
         self.is_nonblocking.store(is_nonblocking, Ordering::Relaxed);
     }
 
-    /// The descriptor of the signal. It lives as long as this.
+    /// The descriptor of the signal. It is closed when `self` is dropped.
     pub(crate) fn descriptor(&self, signal: &Signal) -> io::Result<BorrowedFd<'_>> {
         signal.descriptor(&self.descriptor)
     }
 
-    /// Repeats `attempt` until it would not block, unless the socket is nonblocking.
+    /// Repeats `attempt` while it would block, at most for `timeout`. If the socket is nonblocking, tries
+    /// once.
     pub(crate) fn until<R>(
         &self,
         signal: &Signal,
@@ -87,8 +88,8 @@ impl Waiting {
     }
 }
 
-/// Calls `attempt`. If it would block, the next change makes the descriptor readable; a change in between is
-/// not missed.
+/// Calls `attempt`. If it would block, the next change makes the descriptor readable. A second attempt
+/// catches a change between the first one and arming.
 fn attempt_armed<R>(signal: &Signal, mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     match attempt() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
