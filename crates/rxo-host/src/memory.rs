@@ -1,16 +1,18 @@
-//! The memory of a host's connections: a place for each, and the buffers of a direction while it holds text.
+//! The memory of a host's connections: a fixed amount for each, and the buffer of each direction that holds
+//! data.
 //!
-//! Separate because it is one bound for many owners. A direction that holds text has reserved its whole buffer and
-//! never holds more, so what is reserved bounds the host, whatever its peers do. Nothing is counted for each segment,
-//! and everything inside an offered window can be kept. A direction that holds nothing has reserved nothing: it takes
-//! its memory with the next text, and gives it back when it is at rest (`worker/rests.rs`). So idle connections are
-//! many, and together they offer more than there is memory. If all their peers use it at once, what finds no memory is
-//! dropped and comes again, as from a full queue of the network; the windows stay. A place has room for a little text
-//! in each direction ([`MEAGER_BYTES`]), so that every connection gets on, one piece after the other.
+//! Separate because it is one limit for many owners. A direction that holds data has reserved its whole
+//! buffer and never holds more, so the reservations bound the host's memory, whatever its peers do. Nothing
+//! is counted per segment, and everything inside an offered window can be stored. A direction without data
+//! has reserved nothing: it reserves its buffer with the next data, and returns it when it becomes idle
+//! (`worker/rests.rs`). So there can be many idle connections, whose windows together exceed the memory. If
+//! all peers use them at once, data without memory is dropped and retransmitted, as after a full queue in the
+//! network; the windows stay. The fixed amount includes a little data per direction ([`MEAGER_BYTES`]), so
+//! that every connection progresses.
 //!
-//! Growth leaves the last quarter to new connections and to those that wake; when these take it, buffers that have
-//! grown are halved, and directions rest as soon as they are empty. The windows are counted for the device's queue,
-//! too (`queue.rs`).
+//! Growth leaves the last quarter to new connections and to idle ones that become active; when they use it,
+//! grown buffers are halved, and a direction returns its buffer as soon as it is empty. The windows are also
+//! limited by the device's receive queue (`queue.rs`).
 
 mod waiting;
 
@@ -23,33 +25,34 @@ use rxo_tcp::{Algorithm, Buffers, Config, SendBuffer};
 use self::waiting::Waiting;
 use crate::queue::Queue;
 
-/// The memory of all connections, in bytes.
+/// The memory of all connections, in bytes, and its users.
 #[derive(Debug)]
 pub(crate) struct Memory {
     left: AtomicU64,
-    /// What growth leaves to new connections and to those that wake.
+    /// The part that growth leaves to new and newly active connections, in bytes.
     for_new: u64,
-    /// Segments with text that found no memory.
+    /// Number of segments with data that were dropped for lack of memory.
     refused: AtomicU64,
-    /// Who waits for memory to send.
+    /// The cells that wait for memory to send.
     waiting: Waiting,
     queue: Queue,
 }
 
-/// The memory of one connection: what it may hold, and what of it is reserved.
+/// The memory of one connection: the sizes of its buffers, and which of them are reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     buffers: Buffers,
-    /// The sizes at the start, to which the buffers shrink.
+    /// The initial sizes, to which the buffers shrink.
     initial: Buffers,
-    /// The bookkeeping of each direction, in KiB: 100,000 connections have one of these each.
+    /// The bookkeeping of each direction, in KiB: 16 bits, because 100,000 connections have one of these
+    /// each.
     sending_kib: u16,
     receiving_kib: u16,
-    /// Which directions have reserved their memory.
+    /// The directions whose memory is reserved.
     holds: Directions,
 }
 
-/// Directions of a connection.
+/// A set of the two directions of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directions {
     pub(crate) sending: bool,
@@ -57,42 +60,43 @@ pub(crate) struct Directions {
 }
 
 impl Memory {
-    /// The device's queue.
+    /// The device's receive queue.
     #[inline]
     pub(crate) const fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// So many `bytes`, for connections over a device with `queue`.
+    /// Creates a budget of `bytes` for the connections of a device with `queue`.
     pub(crate) const fn new(bytes: u64, queue: Queue) -> Self {
         let (left, refused) = (AtomicU64::new(bytes), AtomicU64::new(0));
         Self { left, for_new: bytes / 4, refused, waiting: Waiting::new(), queue }
     }
 
-    /// Whether buffers that have grown are to shrink.
+    /// Returns `true` if less than a quarter is free, so that grown buffers must shrink.
     pub(crate) fn is_short(&self) -> bool {
         self.left() < self.for_new
     }
 
-    /// How much is left, in bytes.
+    /// Free memory, in bytes.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// How many segments with text found no memory, and were dropped.
+    /// Number of segments with data that were dropped for lack of memory.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Reserves a place for a connection with `config`. It may hold all that it asks for while there is plenty, else
-    /// less, and a window that the device's queue has room for. `None` if not even the least is left, for then it
-    /// could do nothing.
+    /// Reserves the fixed amount for a connection with `config`, and sets its buffer sizes: those of `config`
+    /// while memory is plentiful, otherwise smaller ones, and a receive window that the device's queue can
+    /// take. `None` if there is not enough memory for even the smallest buffers.
     pub(crate) fn reserve(&self, config: &Config) -> Option<Share> {
         let window = self.queue.first(config.receive_buffer_bytes);
         self.reserve_with(|left| Share::of(config, left / SHARES).with_window(window))
     }
 
-    /// Reserves a place, and all that `config` asks for. `None` if that is not left.
+    /// Reserves the fixed amount and both buffers in the sizes of `config`. `None` if there is not enough
+    /// memory.
     pub(crate) fn reserve_all(&self, config: &Config) -> Option<Share> {
         let holds = Directions { sending: true, receiving: true };
         self.reserve_with(|_| Share { holds, ..Share::of(config, u64::MAX) })
@@ -109,41 +113,41 @@ impl Memory {
         Some(share)
     }
 
-    /// Whether `share` has memory for text to be sent; reserves it if not.
+    /// Returns `true` if `share` has memory for data to send; reserves it if needed.
     pub(crate) fn wake_sending(&self, share: &mut Share) -> bool {
         share.holds.sending || self.hold(share, Directions { sending: true, ..share.holds })
     }
 
-    /// The cell at `place`, whose memory is `share`, waits for memory to send.
+    /// Records that the cell with index `place`, whose memory is `share`, waits for memory to send.
     pub(crate) fn wait_to_send(&self, place: u32, share: &Share) {
         let awake = Share { holds: Directions { sending: true, ..share.holds }, ..*share };
         self.waiting.push(place, awake.bytes() - share.bytes());
     }
 
-    /// Whether there is memory for the cell that has waited longest.
+    /// Returns `true` if there is enough memory for the cell that has waited longest.
     pub(crate) fn serves_waiting(&self) -> bool {
         self.waiting.is_served_by(self.left())
     }
 
-    /// The place of the cell that has waited longest, if there is memory for it. It waits no more.
+    /// Removes and returns the index of the cell that has waited longest, if there is enough memory for it.
     pub(crate) fn take_waiting(&self) -> Option<u32> {
         self.waiting.take(self.left())
     }
 
-    /// Whether `share` has memory for received text; reserves it if not.
+    /// Returns `true` if `share` has memory for received data; reserves it if needed.
     pub(crate) fn wake_receiving(&self, share: &mut Share) -> bool {
         share.holds.receiving || self.hold(share, Directions { receiving: true, ..share.holds })
     }
 
-    /// Whether a connection may take a segment with text: if there is memory for it, or the text `fits` into its
-    /// place. Counts what is refused.
+    /// Returns `true` if a connection may accept a segment with data: memory is reserved for it, or `fits`
+    /// says that its fixed amount suffices. Counts a refusal.
     pub(crate) fn admits(&self, share: &mut Share, fits: bool) -> bool {
         let is_admitted = self.wake_receiving(share) || fits;
         self.refused.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
         is_admitted
     }
 
-    /// Gives back what `share` has reserved for directions that are not `in_use`.
+    /// Returns the memory that `share` has reserved for directions that are not `in_use`.
     pub(crate) fn rest(&self, share: &mut Share, in_use: Directions) {
         let holds = Directions {
             sending: share.holds.sending && in_use.sending,
@@ -165,9 +169,9 @@ impl Memory {
         has_room
     }
 
-    /// Grows `share` towards `wanted`: a part of what is left at most, so that many can grow. Returns the
-    /// granted sizes; `None` if too little is left for growth, which is found out without writing. `round_trip` is the
-    /// least of the path, if it is known.
+    /// Grows `share` towards `wanted`, by a limited part of the free memory so that many connections can
+    /// grow. Returns the granted sizes; `None` if there is too little memory for growth, a case that writes
+    /// nothing. `round_trip` is the minimum round-trip time of the path, if known.
     pub(crate) fn grow(
         &self,
         share: &mut Share,
@@ -176,7 +180,7 @@ impl Memory {
     ) -> Option<Buffers> {
         let has = share.buffers.receive_bytes;
         let receive_bytes = self.queue.grown(has, wanted.receive_bytes, round_trip);
-        // What holds nothing needs no growth.
+        // A direction without data needs no growth.
         let Directions { sending, receiving } = share.holds;
         let wanted = Buffers {
             send_bytes: if sending { wanted.send_bytes } else { 0 },
@@ -193,7 +197,7 @@ impl Memory {
         Some(granted)
     }
 
-    /// Takes back what `share` has beyond `kept`, which is what the connection still holds.
+    /// Reduces `share` to `kept`, the sizes that the connection still has, and frees the difference.
     pub(crate) fn shrink(&self, share: &mut Share, kept: Buffers) {
         let (before, window) = (share.bytes(), share.buffers.receive_bytes);
         share.buffers = Buffers {
@@ -208,7 +212,7 @@ impl Memory {
         }
     }
 
-    /// Gives a share back.
+    /// Frees all memory of a share.
     pub(crate) fn give_back(&self, share: Share) {
         self.left.fetch_add(share.bytes(), Ordering::Relaxed);
         self.queue.changed(share.buffers.receive_bytes, 0);
@@ -216,7 +220,7 @@ impl Memory {
 }
 
 impl Share {
-    /// The share of a connection with `config` that may take `most_bytes`. Nothing is reserved for text.
+    /// The share of a connection with `config` that may take `most_bytes`; no memory for data is reserved.
     fn of(config: &Config, most_bytes: u64) -> Self {
         let (sending_kib, receiving_kib) = tracking_kib(config);
         let tracking = IDLE_CONNECTION_BYTES + kib(sending_kib) + kib(receiving_kib);
@@ -235,24 +239,24 @@ impl Share {
         Self { buffers, initial: buffers, sending_kib, receiving_kib, holds }
     }
 
-    /// Whether memory for text to be sent is reserved.
+    /// Returns `true` if memory for data to send is reserved.
     #[inline]
     pub(crate) const fn sends(&self) -> bool {
         self.holds.sending
     }
 
-    /// Whether memory for received text is reserved.
+    /// Returns `true` if memory for received data is reserved.
     #[inline]
     pub(crate) const fn receives(&self) -> bool {
         self.holds.receiving
     }
 
-    /// Whether no memory is reserved but that of the place.
+    /// Returns `true` if only the fixed amount is reserved.
     pub(crate) const fn is_at_rest(&self) -> bool {
         !self.holds.sending && !self.holds.receiving
     }
 
-    /// What is reserved, in bytes.
+    /// Reserved memory, in bytes.
     fn bytes(&self) -> u64 {
         let sending = sent_bytes(self.buffers) + kib(self.sending_kib);
         let receiving = received_bytes(self.buffers) + kib(self.receiving_kib);
@@ -261,12 +265,12 @@ impl Share {
         IDLE_CONNECTION_BYTES + part(sends, sending) + part(receives, receiving)
     }
 
-    /// What is reserved while both directions hold text, in bytes.
+    /// Memory that is reserved while both directions hold data, in bytes.
     fn most_bytes(&self) -> u64 {
         Self { holds: Directions { sending: true, receiving: true }, ..*self }.bytes()
     }
 
-    /// With a window of `bytes` at most.
+    /// Limits the receive window to `bytes`.
     fn with_window(mut self, bytes: u32) -> Self {
         let receive_bytes = self.buffers.receive_bytes.min(bytes);
         self.buffers.receive_bytes = receive_bytes;
@@ -274,7 +278,8 @@ impl Share {
         self
     }
 
-    /// Limits `config` to this share. Connections that get all that they ask for share the settings.
+    /// Limits the buffers in `config` to this share. Connections with the configured sizes share one
+    /// `Config`.
     pub(crate) fn apply(self, config: &Arc<Config>) -> Arc<Config> {
         if self.buffers == config.initial_buffers() {
             return Arc::clone(config);
@@ -287,7 +292,7 @@ impl Share {
         })
     }
 
-    /// Half of the buffers, at least their first sizes; `None` if they have not grown.
+    /// Half of the buffers, but at least the initial sizes; `None` if they have not grown.
     pub(crate) fn halved(&self) -> Option<Buffers> {
         let (has, initial) = (self.buffers, self.initial);
         let half = |bytes: u32, initial: u32| (bytes / 2).max(initial);
@@ -299,8 +304,8 @@ impl Share {
         })
     }
 
-    /// The sizes on the way to `wanted` that take about `most_bytes` more; `None` if no direction gets enough to be
-    /// worth moving its data. A direction that wants less than it has keeps that.
+    /// The buffer sizes on the way to `wanted` that take about `most_bytes` more; `None` if no direction
+    /// gains enough to justify moving its data. A direction whose wanted size is smaller keeps its size.
     fn towards(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {
         let has = self.buffers;
         let wanted = wanted.larger(has);
@@ -318,26 +323,28 @@ impl Share {
     }
 }
 
-/// The memory of text in both directions.
+/// The memory for the data of both directions, in bytes.
 fn text_bytes(buffers: Buffers) -> u64 {
     sent_bytes(buffers) + received_bytes(buffers)
 }
 
-/// The memory of text to be sent. Larger buffers have more places: for a range of each 512 bytes, for a part of each
-/// 2,048 that is lent.
+/// The memory for data to send, in bytes. Includes bookkeeping: an entry for a sent range per 512 bytes, and
+/// one for a lent piece per 2,048 bytes.
 fn sent_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.send_bytes);
     SendBuffer::most_memory(buffers.send_bytes) + PLACE_BYTES * (bytes / 512 + bytes / 2_048)
 }
 
-/// The memory of received text. It stays in buffers of its own, and small pieces are moved into a ring with room for
-/// all of it. Eight bytes are for a gap in each 512 bytes of the window.
+/// The memory for received data, in bytes. Data stays in its receive buffers, and small pieces are copied
+/// into a ring of the window's size; so both are counted. Eight bytes are for a gap per 512 bytes of the
+/// window.
 fn received_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.receive_bytes);
     2 * bytes + 8 * (bytes / 512)
 }
 
-/// The memory of a connection without its text, to send and to receive: its ranges of sent numbers, its pieces of text.
+/// The bookkeeping of a connection, in KiB, for sending (ranges of sent sequence numbers) and for receiving
+/// (pieces of data).
 fn tracking_kib(config: &Config) -> (u16, u16) {
     let model = if config.congestion == Algorithm::Bbr { BBR_BYTES } else { 0 };
     let kib = |places: usize, more: u64| {
@@ -350,23 +357,24 @@ const fn kib(count: u16) -> u64 {
     (count as u64) << 10
 }
 
-/// The most text, in bytes, that a direction takes without memory of its own: more than a packet of 1,500 bytes has. A
-/// place has room for it twice.
+/// Number of bytes of data that a direction can hold without reserving a buffer: more than a packet of 1,500
+/// bytes carries. The fixed amount includes it twice.
 pub(crate) const MEAGER_BYTES: usize = 2 << 10;
-/// What a connection that holds no text reserves of [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes): a
-/// cell, its place at the worker, its timers, and room for a little text.
+/// The fixed amount that every connection reserves of
+/// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes): a cell, its entry at the worker, its
+/// timers, and space for a little data.
 pub const IDLE_CONNECTION_BYTES: u64 = 8 << 10;
-/// What BBR knows of each time at which something left.
+/// The memory for BBR's record of transmission times.
 const BBR_BYTES: u64 = 12 << 10;
-/// A place for a piece of text or for a range that was sent.
+/// The memory of one entry for a piece of data or a sent range.
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;
 const SHARES: u64 = 1_024;
-/// One growth takes this part of what is left for growth.
+/// The divisor of the memory for growth that a single growth may take.
 const GROWTHS: u64 = 256;
-/// And at least so much, as far as it is left: both directions of a small connection can grow.
+/// The minimum that a single growth may take, if available: both directions of a small connection can grow.
 const LEAST_PART_BYTES: u64 = 64 << 10;
-/// Growth allocates and moves data. A direction grows by so much at least, and by an eighth.
+/// The minimum growth of a direction, besides an eighth of its size: growth allocates and moves data.
 const LEAST_GROWTH_BYTES: u32 = 16 << 10;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The local ports of connections that this host opens.
 //!
-//! Separate because two connections may have the same port as long as their peers differ: pairs of sockets
-//! are tracked, not ports, and each destination can use all ports (RFC 6056, section 3.3.4). The threads of
-//! applications choose ports, and may wait for each other. The worker never waits: while a thread chooses, it
-//! delays its changes by a turn.
+//! Separate because two connections may have the same port if their peers differ: pairs of sockets are
+//! tracked, not ports, and each destination can use all ports (RFC 6056, section 3.3.4). Application threads
+//! choose ports, and may block each other. The worker never blocks: while a thread chooses, the worker delays
+//! its changes by a round.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -17,29 +17,29 @@ use rxo_wire::{FlowHasher, FlowKey};
 use crate::demux::AsItIs;
 use crate::settings;
 
-/// The pairs of sockets in use whose local port is a dynamic one.
+/// The pairs of sockets in use whose local port is in the dynamic range.
 #[derive(Debug)]
 pub(crate) struct Ports {
     secret: Secret,
     hasher: FlowHasher,
-    /// Hashes of pairs. Of two pairs with the same hash, the later takes another port.
+    /// Hashes of pairs. If two pairs have the same hash, the later one takes another port.
     taken: Mutex<HashSet<u64, BuildHasherDefault<AsItIs>>>,
-    /// The number of ports tried, by group of destinations.
+    /// Number of ports tried so far, by a hash of the destination.
     tried: Box<[AtomicU16]>,
 }
 
-/// A change of a pair that the worker reports.
+/// A change of a pair, reported by the worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PortChange {
-    /// A connection that a peer opened uses it.
+    /// A connection that a peer has opened uses the pair.
     Taken(FlowKey),
-    /// It is free.
+    /// The pair is free again.
     Free(FlowKey),
 }
 
 impl Ports {
     pub(crate) fn new(secret: Secret) -> Self {
-        // RFC 6056, section 3.3.4: the table begins with random numbers.
+        // RFC 6056, section 3.3.4: the counters start with random numbers.
         let group =
             |index: u32| AtomicU16::new(secret.port_hash(&FlowKey::v4(0, index, 0, 0)) as u16);
         Self {
@@ -50,9 +50,9 @@ impl Ports {
         }
     }
 
-    /// Takes a pair that `fits` from `source`, whose port is ignored, to `remote`, with a port that no other
-    /// connection to `remote` uses and that is none of `avoided`. `None` if there is none, or the addresses are of different
-    /// versions.
+    /// Reserves a pair from `source`, whose port is ignored, to `remote`. Its local port is not in `avoided`
+    /// and is used by no other connection to `remote`, and `fits` accepts the pair. `None` if there is no
+    /// such port, or if the IP versions differ.
     pub(crate) fn take(
         &self,
         source: SocketAddr,
@@ -78,12 +78,13 @@ impl Ports {
         self.lock().remove(&self.hash(pair));
     }
 
-    /// Whether pairs with this local port are tracked.
+    /// Returns `true` if pairs with this local port are tracked.
     pub(crate) const fn counts(port: u16) -> bool {
         port >= FIRST
     }
 
-    /// Applies the worker's changes, unless a thread chooses now: then they stay in `changes`.
+    /// Applies and removes the worker's changes. If a thread is choosing a port now, they stay in `changes`
+    /// for the next call.
     pub(crate) fn change(&self, changes: &mut Vec<PortChange>) {
         let mut taken = match self.taken.try_lock() {
             Ok(taken) => taken,
@@ -103,17 +104,17 @@ impl Ports {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<u64, BuildHasherDefault<AsItIs>>> {
-        // A panic leaves at most one pair too many.
+        // A panic leaves at most one pair reserved that is not used.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The `step`-th port that a listener on any port tries.
+/// The port that a listener on any port tries as number `step`.
 pub(crate) const fn any(step: u16) -> u16 {
     FIRST + step % COUNT
 }
 
-/// RFC 6335, section 6: the dynamic ports.
+/// The first of the dynamic ports (RFC 6335, section 6).
 const FIRST: u16 = 49_152;
 pub(crate) const COUNT: u16 = 16_384;
 const GROUPS: u32 = 256;
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// RFC 6056, section 3.3.4: the ports to one destination say nothing about those to another.
+    /// RFC 6056, section 3.3.4: the ports to one destination do not reveal those to another.
     #[test]
     fn ports_begin_elsewhere_for_each_destination_and_secret() {
         let first = |secret, remote: &str| {

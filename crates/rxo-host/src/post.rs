@@ -1,6 +1,7 @@
-//! What the threads of applications share with the worker: a queue of commands, the alarm, the ports.
+//! The state that application threads share with the worker: a queue of commands, the alarm, ports and
+//! memory.
 //!
-//! The worker never waits here: it reads the queue without a lock.
+//! The worker never blocks here: it reads the queue without a lock.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -34,34 +35,34 @@ pub(crate) enum Command<B> {
     Listen(Arc<Listening<B>>),
     /// Accept no more connections for this listener.
     Unlisten(Arc<Listening<B>>),
-    /// Hear what another shard was told.
+    /// Process a frame that another shard received.
     Hear(News),
-    /// Take a turn: somebody waits for the end of it.
+    /// Run a round: a thread waits for its end.
     Turn,
-    /// Act on the cast. Boxed, so that the queue has small places.
+    /// Act on the cast. Boxed, so that the queue's entries stay small.
     Cast(Box<CastCommand<B>>),
 }
 
-/// The shared part.
+/// The state of one worker that application threads share with it.
 #[derive(Debug)]
 pub(crate) struct Post<B> {
     commands: Sender<Command<B>>,
-    /// Whether the worker sleeps, or is about to.
+    /// Set while the worker sleeps or is about to.
     is_asleep: AtomicBool,
     alarm: OwnedFd,
     ports: Ports,
     memory: Memory,
-    /// Whether the worker has ended: no command will be carried out.
+    /// Set once the worker has ended: no command will be processed.
     is_closed: AtomicBool,
-    /// How many connections there are.
+    /// Number of connections, without those in TIME-WAIT.
     sockets: AtomicUsize,
-    /// How many frames of other shards wait to be heard.
+    /// Number of frames from other shards that wait to be processed.
     news: AtomicUsize,
     pub(crate) settings: Settings,
-    /// Which modules of the fast path are on.
+    /// The switch of the fast path's modules.
     pub(crate) fast: Switch,
     pub(crate) shard: Shard,
-    /// Shared with the other shards.
+    /// The addresses of listeners, shared with the other shards.
     pub(crate) listeners: Arc<Listeners>,
 }
 
@@ -96,7 +97,7 @@ impl<B> Post<B> {
 
     /// Sends a command, and wakes the worker if it sleeps.
     pub(crate) fn send(&self, command: Command<B>) {
-        // Fails only if the worker has ended, which `is_closed` says.
+        // Fails only if the worker has ended; then `is_closed` is set.
         let _sent = self.commands.send(command);
         fence(Ordering::SeqCst);
         if self.is_asleep.load(Ordering::SeqCst) && self.is_asleep.swap(false, Ordering::SeqCst) {
@@ -110,7 +111,7 @@ impl<B> Post<B> {
         self.send(Command::Cast(Box::new(command)));
     }
 
-    /// Has this shard hear `news`, unless too many wait.
+    /// Queues `news` for this shard, or drops it if too many wait.
     pub(crate) fn tell(&self, news: News) {
         if self.news.fetch_add(1, Ordering::Relaxed) < MOST_NEWS {
             self.send(Command::Hear(news));
@@ -119,12 +120,12 @@ impl<B> Post<B> {
         }
     }
 
-    /// Counts that news were heard.
+    /// Records that one piece of news was processed.
     pub(crate) fn one_is_heard(&self) {
         self.news.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Records that the worker is about to sleep. It reads its queue once more afterwards.
+    /// Records that the worker is about to sleep. The worker must check its queue once more after this call.
     pub(crate) fn fall_asleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -133,12 +134,12 @@ impl<B> Post<B> {
     /// Records that the worker is awake, and resets the alarm.
     pub(crate) fn wake_up(&self) {
         if !self.is_asleep.swap(false, Ordering::SeqCst) {
-            // Fails if the alarm is not readable, which is the aim.
+            // Fails if the alarm is not readable, which is the wanted state.
             let _silenced = rustix::io::read(&self.alarm, &mut [0; 8]);
         }
     }
 
-    /// The descriptor that becomes readable when the worker is to wake.
+    /// The eventfd that becomes readable when the worker must wake up.
     pub(crate) fn alarm(&self) -> BorrowedFd<'_> {
         self.alarm.as_fd()
     }
@@ -151,7 +152,8 @@ impl<B> Post<B> {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Counts a new connection. Returns `false` if there are too many. Those in TIME-WAIT do not count.
+    /// Counts a new connection. Returns `false`, without counting, if the limit is reached. Connections in
+    /// TIME-WAIT do not count.
     pub(crate) fn take_socket(&self) -> bool {
         let most = self.settings.sockets;
         let has_room = self.sockets.fetch_add(1, Ordering::Relaxed) < most;
@@ -166,7 +168,7 @@ impl<B> Post<B> {
         self.sockets.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The memory of connections.
+    /// The memory budget of the connections.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -176,17 +178,17 @@ impl<B> Post<B> {
     }
 }
 
-/// The addresses of listeners; used by the threads of applications only.
+/// The addresses of all listeners. Used only by application threads.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     taken: Mutex<Vec<SocketAddr>>,
 }
 
 impl Listeners {
-    /// Takes `address` for a listener; with port 0 any free port. Returns the address.
+    /// Reserves `address` for a listener; port 0 selects any free port. Returns the address with its port.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if there is a listener on it.
+    /// [`io::ErrorKind::AddrInUse`] if another listener uses the address, or if no port is free.
     pub(crate) fn take(&self, address: SocketAddr) -> io::Result<SocketAddr> {
         let mut taken = self.lock();
         let is_free = |address: &SocketAddr| !taken.iter().any(|other| overlap(*other, *address));
@@ -204,7 +206,7 @@ impl Listeners {
         Ok(found)
     }
 
-    /// The ports of listeners.
+    /// The ports of all listeners.
     pub(crate) fn ports(&self) -> Vec<u16> {
         self.lock().iter().map(SocketAddr::port).collect()
     }
@@ -213,22 +215,23 @@ impl Listeners {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives `address` back.
+    /// Frees `address` after its listener was closed.
     pub(crate) fn give_back(&self, address: SocketAddr) {
         self.lock().retain(|other| *other != address);
     }
 }
 
-/// Whether a packet could be for both addresses.
+/// Returns `true` if a packet could be for both addresses.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && (covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))
 }
 
-/// Whether a listener on `listening` takes packets for `local`. Unspecified means all addresses of
-/// its version.
+/// Returns `true` if a listener on `listening` accepts packets for `local`. An unspecified address covers all
+/// addresses of its IP version.
 pub(crate) fn covers(listening: IpAddr, local: IpAddr) -> bool {
     listening == local || listening.is_unspecified() && listening.is_ipv4() == local.is_ipv4()
 }
 
-/// The most frames of other shards that wait. Neighbours repeat themselves.
+/// Maximum number of waiting frames from other shards. Dropping more is harmless: neighbours repeat their
+/// messages.
 const MOST_NEWS: usize = 64;

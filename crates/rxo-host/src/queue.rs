@@ -1,11 +1,12 @@
-//! What the device can hold until it is read, and what peers may send at once.
+//! Limits the receive windows to the frames that the device can hold until the worker reads them.
 //!
-//! The windows of many connections together can be far more than a ring has room for. On a short path all of them
-//! are used at once, whenever the worker is away for a moment; what finds no room is lost, and comes again after a
-//! timeout. So the first window of a connection follows what the windows before it have left of the ring, and windows
-//! grow only into that. A long path spreads what its windows allow over its round trip, so they grow as they
-//! need. A ring has a slot for each frame, so where peers send GSO frames it has room for more. Separate from memory because a
-//! ring is a matter of time, not of bytes that are kept.
+//! The windows of many connections together can far exceed the device's receive ring. On a short path all of
+//! them are used at once, whenever the worker pauses for a moment; frames that find the ring full are lost,
+//! and retransmitted after a timeout. So the first window of a connection depends on how much of the ring
+//! earlier windows have left, and windows grow only into the rest. A long path spreads the data of a window
+//! over its round trip, so there windows grow as they need. A ring has a slot per frame, so it holds more
+//! data if peers send GSO frames. Separate from `memory` because a ring limits data per time, not stored
+//! bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,45 +14,47 @@ use rxo_frame::Duration;
 
 use crate::recent::RecentFrames;
 
-/// The queue of one device.
+/// The receive queue of one device, and the windows offered over it.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Frames that it keeps; `None` if it has no limit.
+    /// Number of frames that the queue holds; `None` if that is unknown.
     frames: Option<u64>,
     mtu: u32,
     recent: RecentFrames,
-    /// The windows of all connections, in bytes. Only a guide: two threads may both take the last of it.
+    /// The sum of the windows of all connections, in bytes. Only a guide: two threads may both use the last
+    /// part.
     offered: AtomicU64,
 }
 
 impl Queue {
-    /// The queue of a device that keeps `frames` frames with up to `mtu` bytes; `None` if that is not known.
+    /// Creates the state of a queue that holds `frames` frames of up to `mtu` bytes; `None` sets no limit.
     pub(crate) fn new(frames: Option<usize>, mtu: u32) -> Self {
         let (frames, recent) = (frames.map(|frames| frames as u64), RecentFrames::new(mtu));
         Self { frames, mtu, recent, offered: AtomicU64::new(0) }
     }
 
-    /// How large its frames have been lately.
+    /// The recent frame size of the device.
     pub(crate) const fn recent(&self) -> &RecentFrames {
         &self.recent
     }
 
-    /// Bytes of text that may be on their way to it; `u64::MAX` if it has no limit.
+    /// The bytes of data that may be in flight to the queue; `u64::MAX` without a limit.
     fn room(&self) -> u64 {
-        // Half of it is for what comes beside text, for text that is read late, and for the least windows of many.
+        // Half of the queue is reserved for other frames, for data that is read late, and for the minimum
+        // windows of many connections.
         let of = |frames: u64, bytes: u32| frames * u64::from(bytes) / 2;
         let Some(frames) = self.frames else { return u64::MAX };
         let room = of(frames, self.recent.bytes());
         room.min(MOST_LARGE_BYTES.max(of(frames, self.mtu)))
     }
 
-    /// The first window of a connection that asks for `asked` bytes.
+    /// The first window of a connection that requests `asked` bytes.
     pub(crate) fn first(&self, asked: u32) -> u32 {
         asked.min(self.part().max(LEAST_WINDOW_BYTES))
     }
 
-    /// The window, in bytes, to which one of `has` bytes may grow at a time towards `wanted`, if `round_trip` is the
-    /// least of its path.
+    /// The window to which a connection may grow in one step from `has` towards `wanted` bytes. `round_trip`
+    /// is the minimum of its path; on a path long enough to spread the data, the step is not limited.
     pub(crate) fn grown(&self, has: u32, wanted: u32, round_trip: Option<Duration>) -> u32 {
         if round_trip.is_some_and(|time| self.takes_at_most(time)) {
             return wanted;
@@ -59,31 +62,32 @@ impl Queue {
         wanted.min(has.saturating_add(self.part()))
     }
 
-    /// A window has changed from `before` to `after` bytes.
+    /// Records that a window has changed from `before` to `after` bytes.
     pub(crate) fn changed(&self, before: u32, after: u32) {
-        // Wraps, but the sum of all changes is never below zero.
+        // May wrap, but the total of all changes is never negative.
         let change = u64::from(after).wrapping_sub(before.into());
         self.offered.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// What one connection may take at a time of what is left.
+    /// The part of the free queue that one connection may take at a time, in bytes.
     fn part(&self) -> u32 {
         let left = self.room().saturating_sub(self.offered.load(Ordering::Relaxed));
         u32::try_from(left / PARTS).unwrap_or(u32::MAX)
     }
 
-    /// Whether a link of 10 Gbit/s fills the queue in `time` or less.
+    /// Returns `true` if a link of 10 Gbit/s takes no longer than `time` to fill the queue.
     fn takes_at_most(&self, time: Duration) -> bool {
         u128::from(self.room()) <= time.as_nanos() * BYTES_IN_EIGHT_NS / 8
     }
 }
 
-/// RFC 6928, section 2: what a peer may send before the first acknowledgement.
+/// The minimum window: the data that a peer may send before the first ACK (RFC 6928, section 2).
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
-/// Frames that are larger than a slot wait in a socket's queue, whose 32 MiB also count what the kernel needs for each.
+/// Frames larger than a slot wait in a socket's queue, whose 32 MiB also include the kernel's overhead per
+/// frame.
 const MOST_LARGE_BYTES: u64 = 16 << 20;
-/// Of 10 Gbit/s.
+/// Bytes that a link of 10 Gbit/s carries in 8 ns.
 const BYTES_IN_EIGHT_NS: u128 = 10;
 
 #[cfg(test)]
@@ -94,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// What a packet socket's ring has by default.
+    /// The default ring of a packet socket: 8,192 slots.
     fn ring() -> Queue {
         Queue::new(Some(8_192), 1_500)
     }
@@ -162,7 +166,7 @@ mod tests {
         assert!(windows.iter().all(|&window| window > 256 << 10), "{windows:?}");
     }
 
-    /// 6.1 MB take 4.9 ms at 10 Gbit/s.
+    /// The ring holds 6.1 MB, which take 4.9 ms at 10 Gbit/s.
     #[test]
     fn on_a_long_path_they_grow_as_they_need() {
         let queue = ring();

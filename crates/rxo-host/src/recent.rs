@@ -1,14 +1,15 @@
-//! How large the frames of a device have been lately, and so how many of them are a batch.
+//! Measures the recent frame size of a device, which determines the number of frames in a batch.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rxo_frame::Frame;
 
-/// How large the frames of a source have been lately.
+/// The recent frame size of a source, as a moving average.
 ///
-/// A source that copies puts each GSO frame into a buffer of 64 KiB. A whole batch of them is many megabytes: when
-/// the last was copied, the first has left the caches. So a batch is as many as a cache holds. Frames of one segment
-/// gather in a pause; the segments of a GSO frame have gathered before.
+/// A source that copies puts each GSO frame into a buffer of 64 KiB. A whole batch of these is many
+/// megabytes: when the last frame has been copied, the first has left the CPU caches. So a batch is limited
+/// to what a cache holds. Single segments gain from gathering during a pause; the segments of a GSO frame
+/// were gathered before.
 #[derive(Debug)]
 pub(crate) struct RecentFrames {
     mtu: u32,
@@ -16,45 +17,47 @@ pub(crate) struct RecentFrames {
 }
 
 impl RecentFrames {
-    /// Of a source whose largest packet on the wire has `mtu` bytes. None has come.
+    /// Starts with frames of `mtu` bytes, the largest packet on the wire.
     pub(crate) const fn new(mtu: u32) -> Self {
         Self { mtu, bytes: AtomicU32::new(mtu) }
     }
 
-    /// `frame` has come, by itself or with others like it. Only one thread may say so.
+    /// Records a received frame, or one of several equal ones. Only one thread may call it.
     #[inline]
     pub(crate) fn came<B: AsRef<[u8]>>(&self, frame: &Frame<B>) {
-        // With its link's header a frame is longer than the MTU, so its length alone does not tell.
+        // With its link header even a single segment is longer than the MTU, so length alone does not
+        // identify a GSO frame.
         let bytes = frame.gso.map_or(0, |_| frame.bytes().len() as u32);
         let bytes = bytes.min(LARGEST_FRAME_BYTES).max(self.mtu);
         let before = self.bytes();
         if bytes != before {
-            // Rounded away from `before`, so that frames that are all alike are soon the measure.
+            // Rounded up, so that the average reaches the size of frames that are all equal.
             let step = bytes.abs_diff(before).div_ceil(8);
             let now = if bytes > before { before + step } else { before - step };
             self.bytes.store(now, Ordering::Relaxed);
         }
     }
 
-    /// Bytes of a frame as they came lately, from the MTU to 65,536.
+    /// The recent frame size, from the MTU to 65,536 bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether GSO frames come.
+    /// Returns `true` if the device has recently delivered GSO frames.
     pub(crate) fn has_gso(&self) -> bool {
         self.bytes() > self.mtu
     }
 
-    /// How many frames are a batch: `most`, or as many as a cache holds if GSO frames come; at least one if `most` is.
+    /// Number of frames in a batch: `most`, or, with GSO frames, as many as fit into a cache, but at least
+    /// one if `most` is not zero.
     pub(crate) fn batch_frames(&self, most: usize) -> usize {
         if self.has_gso() { most.min((BATCH_BYTES / self.bytes()).max(1) as usize) } else { most }
     }
 }
 
-/// Two of the largest frames: half of the second level of cache of small processors.
+/// Two of the largest frames: half of a small processor's L2 cache.
 const BATCH_BYTES: u32 = 128 << 10;
-/// Of an IP packet.
+/// The maximum size of an IP packet.
 const LARGEST_FRAME_BYTES: u32 = 1 << 16;
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 use super::*;
 
-/// Over a device whose queue has no limit.
+/// The memory of a host over a device whose queue has no limit.
 fn memory(bytes: u64) -> Memory {
     Memory::new(bytes, Queue::new(None, 1_500))
 }
 
-/// A share of a connection that holds text in both directions.
+/// The share of a connection that holds data in both directions; `None` if there is not enough memory.
 fn awake(memory: &Memory, config: &Config) -> Option<Share> {
     let mut share = memory.reserve(config)?;
     let is_awake = memory.wake_sending(&mut share) && memory.wake_receiving(&mut share);
     is_awake.then_some(share)
 }
 
-/// Idle connections take their places only, and whoever wakes gets what it offers; until too many do. The last
-/// place is left to nobody who could do nothing in it.
+/// Idle connections take only the fixed amount, and an active one gets the buffers that it offers, until too
+/// many are active. A connection that could reserve no buffer is not accepted.
 #[test]
 fn many_can_be_idle_and_not_all_can_wake() {
     let (config, memory) = (Config::default(), memory(2 << 30));
@@ -39,7 +39,7 @@ fn many_can_be_idle_and_not_all_can_wake() {
     assert_eq!(memory.left(), 2 << 30);
 }
 
-/// A direction in use keeps its memory when the other one rests.
+/// A direction in use keeps its memory when the other one becomes idle.
 #[test]
 fn each_direction_rests_by_itself() {
     let (config, memory) = (Config::default(), memory(2 << 30));
@@ -81,7 +81,7 @@ fn small_buffers_stay_as_they_are() {
     assert_eq!(share.apply(&config), config);
 }
 
-/// A quarter stays for new connections, whatever others ask for; of the rest all get something.
+/// Growth leaves a quarter to new connections, and every connection gets a part of the rest.
 #[test]
 fn growth_leaves_a_quarter() {
     let (config, memory) = (Config::default(), memory(1 << 30));
@@ -93,7 +93,7 @@ fn growth_leaves_a_quarter() {
         });
     }
     assert!(memory.left() >= 256 << 20 && !memory.is_short(), "{} left", memory.left());
-    // A part too small to be worth moving data stays.
+    // Parts that are too small to justify moving data remain free.
     assert!(memory.left() < 280 << 20, "{} left", memory.left());
     assert!(shares.iter().all(|share| share.buffers != share.initial));
     for share in &mut shares {
@@ -105,8 +105,8 @@ fn growth_leaves_a_quarter() {
     assert_eq!(memory.left(), 1 << 30);
 }
 
-/// Our FIN is acknowledged: the connection has no send buffer, but its share still counts it. The other direction
-/// grows all the same, within what is left for growth.
+/// After the peer has acknowledged the FIN, the connection has no send buffer, but its share still counts
+/// one. The other direction can grow nevertheless, within the memory for growth.
 #[test]
 fn a_direction_that_is_done_hinders_no_other() {
     let (config, memory) = (Config::default(), memory(16 << 20));
@@ -124,7 +124,7 @@ fn a_direction_that_is_done_hinders_no_other() {
     assert_eq!(share.halved(), None);
 }
 
-/// Growth moves data, so a little is not granted.
+/// Growth moves data, so a small one is refused.
 #[test]
 fn small_growth_is_refused() {
     let (config, memory) = (Config::default(), memory(1 << 30));

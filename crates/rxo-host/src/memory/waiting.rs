@@ -1,13 +1,13 @@
-//! Which cells wait for memory to send, the first that asked first.
+//! The cells that wait for memory to send, in order of their requests.
 //!
-//! Separate because threads of applications ask and the worker answers (`worker/rests.rs`). Looking whether somebody waits
-//! takes no lock.
+//! Separate because application threads request and the worker grants (`worker/rests.rs`). Checking that no
+//! cell waits takes no lock.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The places of cells, with the bytes that each needs.
+/// The indices of waiting cells, with the bytes that each needs.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     queue: Mutex<VecDeque<(u32, u64)>>,
@@ -15,13 +15,13 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub(super) const fn new() -> Self {
         Self { queue: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
     }
 
-    /// The cell at `place` waits for `bytes`. Those for whom there is no room are not forgotten: the worker looks at each
-    /// within a second.
+    /// Appends the cell with index `place`, which needs `bytes`. If the queue is full, the cell is served
+    /// later: the worker checks every connection within a second.
     pub(super) fn push(&self, place: u32, bytes: u64) {
         let mut queue = self.queue();
         if queue.len() < MOST_WAITING {
@@ -30,13 +30,13 @@ impl Waiting {
         }
     }
 
-    /// Whether the first needs no more than `left` bytes.
+    /// Returns `true` if the first cell needs no more than `left` bytes.
     pub(super) fn is_served_by(&self, left: u64) -> bool {
         self.count.load(Ordering::Relaxed) > 0
             && self.queue().front().is_some_and(|(_, bytes)| *bytes <= left)
     }
 
-    /// Takes the first, if it needs no more than `left` bytes.
+    /// Removes and returns the first cell, if it needs no more than `left` bytes.
     pub(super) fn take(&self, left: u64) -> Option<u32> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
@@ -52,7 +52,7 @@ impl Waiting {
     }
 }
 
-/// A megabyte of places.
+/// Limits the queue to one megabyte.
 const MOST_WAITING: usize = 1 << 16;
 
 #[cfg(test)]

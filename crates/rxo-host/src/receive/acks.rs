@@ -1,12 +1,12 @@
-//! Pure ACKs, read at places that are known.
+//! Reads pure ACKs at known offsets.
 
 use rxo_coalesce::IntoFrames;
 use rxo_frame::Frame;
 use rxo_wire::tcp::AckRecord;
 use rxo_wire::{Offsets, class_and_length};
 
-/// The records of the pure ACKs in frames whose headers begin at the same places. The frames stay in the
-/// engine.
+/// An iterator over the records of pure ACKs, in frames whose headers are at the same offsets. The frames
+/// stay in the engine.
 #[derive(Debug)]
 pub(crate) struct AckRecords<'a, B> {
     frames: IntoFrames<'a, B>,
@@ -14,7 +14,7 @@ pub(crate) struct AckRecords<'a, B> {
 }
 
 impl<'a, B> AckRecords<'a, B> {
-    /// The records of the ACKs in `frames`.
+    /// Creates an iterator over the ACKs in `frames`.
     pub(super) const fn new(frames: IntoFrames<'a, B>, at: Offsets) -> Self {
         Self { frames, at }
     }
@@ -34,7 +34,7 @@ impl<B: AsRef<[u8]>> Iterator for AckRecords<'_, B> {
     }
 }
 
-/// The record of the ACK in `frame`. `None` if the headers are not where `at` says.
+/// The record of the ACK in `frame`; `None` if the headers are not at the offsets `at`.
 #[inline(always)]
 fn record_of<B: AsRef<[u8]>>(frame: &Frame<B>, at: Offsets) -> Option<AckRecord> {
     let packet = frame.bytes().get(at.network as usize..)?;

@@ -1,16 +1,17 @@
-//! The frames of a delivery, in the buffers that connections keep.
+//! Passes the frames of a delivery to a connection, in buffers that it can keep.
 
 use rxo_coalesce::IntoFrames;
 use rxo_frame::{Frame, Frames};
 
 use crate::buffer::Buffer;
 
-/// Frames that the device lends. Each is wrapped when it is taken, so the engine holds the device's own.
+/// An iterator over frames whose buffers belong to the device. Each buffer is wrapped when it is taken, so
+/// the engine holds unwrapped ones.
 #[derive(Debug)]
 pub(crate) struct Lent<'a, B>(IntoFrames<'a, B>);
 
 impl<'a, B> Lent<'a, B> {
-    /// The `frames` of a delivery.
+    /// Creates an iterator over the `frames` of a delivery.
     pub(super) const fn new(frames: IntoFrames<'a, B>) -> Self {
         Self(frames)
     }

@@ -1,8 +1,8 @@
-//! What arrives: a delivery of the engine becomes an [`Arrival`] for a connection.
+//! The receive path: turns a delivery of the engine into an [`Arrival`] for a connection.
 //!
-//! Separate because it is the only place that reads frames of segments: behind it there are segments and
-//! records. Where the headers are is known once for all frames of a delivery, so a connection reads them
-//! at fixed places, when it takes them.
+//! Separate because it is the only module that reads the headers of received segments; after it there are
+//! only segments and records. The offsets of the headers are determined once for all frames of a delivery, so
+//! a connection reads each frame at fixed offsets, when it takes the frame.
 
 mod acks;
 mod lent;
@@ -21,12 +21,12 @@ use self::lent::Lent;
 use self::segments::Segments;
 use crate::buffer::Buffer;
 
-/// What one delivery of the engine brings for a connection.
+/// The content of one delivery, as a connection receives it.
 pub(crate) type Delivered<'a, B> =
     Arrival<Buffer<B>, Lent<'a, B>, AckRecords<'a, B>, Segments<Lent<'a, B>>>;
 
-/// What the frames of a delivery are. The headers of all of them are at the same places, which are said once;
-/// where each frame ends is read from its own header.
+/// The kind of a delivery's frames, and the offsets of their headers, which are the same in all of them. The
+/// end of each frame is read from its own header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     at: Offsets,
@@ -35,18 +35,19 @@ pub(crate) struct Form {
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Plain segments. The first `alike` of them are alike.
+    /// Plain segments with data. The first `alike` of them have equal headers, apart from the fields that
+    /// count up.
     Run { alike: usize },
-    /// One GSO frame whose segments have `size` bytes of text.
+    /// One GSO frame whose segments carry `size` bytes of data each.
     Gso { size: NonZeroU16 },
     /// Pure ACKs.
     Acks,
-    /// Any segments.
+    /// Any other segments, each to be parsed in full.
     Segments,
 }
 
 impl Form {
-    /// The form of `delivery`, whose headers are at `at`.
+    /// The form of `delivery`, whose headers are at the offsets `at`.
     #[inline]
     pub(crate) fn of<B: AsRef<[u8]>>(delivery: &Delivery<'_, B>, at: Offsets) -> Self {
         match delivery {
@@ -56,7 +57,7 @@ impl Form {
         }
     }
 
-    /// The form of a segment that stands alone in `frame`, whose headers are at `at`.
+    /// The form of a single frame, whose headers are at the offsets `at`.
     #[inline]
     pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, at: Offsets) -> Self {
         let text_bytes = at.payload_bytes();
@@ -78,7 +79,7 @@ impl Form {
         Self { at, kind }
     }
 
-    /// The arrival of `frames`, which have this form.
+    /// Wraps `frames`, which have this form, as an arrival for a connection.
     #[inline]
     pub(crate) fn arrival<B>(self, frames: IntoFrames<'_, B>) -> Delivered<'_, B>
     where
@@ -100,8 +101,8 @@ impl Form {
     }
 }
 
-/// Whether a segment without text, whose headers are at `at`, acknowledges and says nothing else, but for
-/// marks of ECN.
+/// Returns `true` if a segment without data has no flags but ACK, ECE and CWR. Its headers are at the offsets
+/// `at`.
 fn is_pure_ack(bytes: &[u8], at: Offsets) -> bool {
     let marks = TcpFlags::ECE | TcpFlags::CWR;
     let header = bytes.get(at.transport as usize..).and_then(FixedHeader::of);

@@ -1,4 +1,4 @@
-//! Segments of any kind, read at places that are known.
+//! Parses segments of any kind at known offsets.
 
 use rxo_frame::Frame;
 use rxo_tcp::Segment;
@@ -6,7 +6,7 @@ use rxo_wire::Offsets;
 
 use crate::buffer::Buffer;
 
-/// The segments in frames whose headers begin at the same places.
+/// An iterator over the segments in frames whose headers start at the same offsets.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments<F> {
     frames: F,
@@ -14,7 +14,8 @@ pub(crate) struct Segments<F> {
 }
 
 impl<F> Segments<F> {
-    /// The segments in `frames`. Where each ends is read from its own headers, and not in `at`.
+    /// Creates an iterator over the segments in `frames`. The end of each segment is read from its own
+    /// headers, not from `at`.
     pub(super) const fn new(frames: F, at: Offsets) -> Self {
         Self { frames, at }
     }
