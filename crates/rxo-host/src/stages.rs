@@ -1,50 +1,50 @@
-//! The time of a worker by stage, for measurements.
+//! The time that a worker spends in each stage of a round, for measurements.
 //!
 //! Separate because it is optional: without a [`StageTimer`] no clock is read, and a stage costs one branch.
-//! With one, a sample of the turns is timed from stage to stage. The time of reading the clock is measured at
+//! With one, a sample of the rounds is timed, stage by stage. The cost of reading the clock is measured at
 //! the start and subtracted.
 
-/// How turns are timed.
+/// The clock and the sampling rate of the stage times.
 #[derive(Clone, Copy, Debug)]
 pub struct StageTimer {
-    /// A clock in nanoseconds; best the processor time of the thread, which stops while others run.
+    /// A clock in nanoseconds; preferably the thread's CPU time, which stops while other threads run.
     pub clock: fn() -> u64,
-    /// One of so many turns is timed. At least 1.
+    /// One round in this many is timed; 0 counts as 1.
     pub every_turns: u32,
 }
 
-/// A stage of a turn.
+/// A stage of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Commands of applications, and timers that are due.
+    /// Commands of applications, and expired timers.
     Upkeep,
-    /// Frames from the device.
+    /// Receiving frames from the device.
     Receive,
-    /// The engine.
+    /// Coalescing in the receive engine.
     Coalesce,
-    /// Demultiplexing of deliveries, and TCP for them.
+    /// Finding the connections of deliveries, and processing the segments in TCP.
     Deliver,
-    /// TCP decides what to send, and headers are written.
+    /// Deciding what to send, and writing headers.
     Serve,
-    /// ACK templates become ACKs, for a device that does not expand them.
+    /// Expanding ACK templates into ACKs, for a device that does not expand them.
     Expand,
-    /// Packets to the device.
+    /// Passing packets to the device.
     Transmit,
 }
 
-/// The time of the timed turns by stage.
+/// The times of the sampled rounds, by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTimes {
-    /// All turns of the host.
+    /// Number of rounds of the host, sampled or not.
     pub turns: u64,
-    /// Those that were timed.
+    /// Number of sampled rounds.
     pub timed_turns: u64,
-    /// The time of the timed turns in each of [`Stage::ALL`], in nanoseconds.
+    /// Total time of the sampled rounds in each of [`Stage::ALL`], in nanoseconds.
     pub ns: [u64; Stage::ALL.len()],
 }
 
 impl Stage {
-    /// Every stage, in the order of a turn.
+    /// All stages, in the order of a round.
     pub const ALL: [Self; 7] = [
         Self::Upkeep,
         Self::Receive,
@@ -57,13 +57,13 @@ impl Stage {
 }
 
 impl StageTimes {
-    /// The time of the timed turns in `stage`, in nanoseconds.
+    /// Total time of the sampled rounds in `stage`, in nanoseconds.
     #[must_use]
     pub const fn ns(&self, stage: Stage) -> u64 {
         self.ns[stage as usize]
     }
 
-    /// The difference from `earlier`.
+    /// The increase since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut ns = self.ns;
@@ -76,13 +76,13 @@ impl StageTimes {
     }
 }
 
-/// Times the stages of a turn.
+/// Measures the stages of a round.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     timer: Option<StageTimer>,
-    /// The time of reading the clock, in nanoseconds.
+    /// The cost of reading the clock, in nanoseconds.
     reading_ns: u64,
-    /// The running stage and its begin, in a timed turn.
+    /// The current stage and its start time, in a sampled round.
     running: Option<(Stage, u64)>,
     times: StageTimes,
 }
@@ -97,7 +97,7 @@ impl Stopwatch {
         self.times
     }
 
-    /// Begins a turn.
+    /// Begins a round.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.times.turns += 1;
@@ -109,7 +109,7 @@ impl Stopwatch {
         }
     }
 
-    /// Begins `stage`, and ends the one before.
+    /// Ends the current stage and begins `stage`.
     #[inline]
     pub(crate) fn switch(&mut self, stage: Stage) {
         if self.running.is_some() {
@@ -117,7 +117,7 @@ impl Stopwatch {
         }
     }
 
-    /// Ends the turn.
+    /// Ends the round.
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.running.is_some() {
@@ -135,7 +135,7 @@ impl Stopwatch {
     }
 }
 
-/// The time of reading `clock`: the least of several, because disturbances only make it longer.
+/// The cost of reading `clock`: the minimum of several attempts, because disturbances only increase it.
 fn reading(clock: fn() -> u64) -> u64 {
     let one = |_| {
         let begin = clock();
@@ -152,13 +152,13 @@ mod tests {
 
     use super::*;
 
-    /// A clock that is 100 ns later each time it is read.
+    /// A clock that advances by 100 ns each time it is read.
     fn ticking() -> u64 {
         static NOW: AtomicU64 = AtomicU64::new(0);
         NOW.fetch_add(100, Ordering::Relaxed)
     }
 
-    /// A clock that takes longer steps each time it is read.
+    /// A clock whose steps grow each time it is read.
     fn slowing() -> u64 {
         static READ: AtomicU64 = AtomicU64::new(0);
         READ.fetch_add(1, Ordering::Relaxed).pow(2)
@@ -177,7 +177,7 @@ mod tests {
         (0..7).for_each(|_| turn(&mut watch));
         let times = watch.times();
         assert_eq!((times.turns, times.timed_turns), (7, 2));
-        // Only the clock's own time passes.
+        // Only the cost of reading the clock passes, which is subtracted.
         assert!(Stage::ALL.iter().all(|&stage| times.ns(stage) == 0), "{times:?}");
     }
 
@@ -187,7 +187,7 @@ mod tests {
         let before = watch.times();
         turn(&mut watch);
         let times = watch.times().since(&before);
-        // Each stage takes longer than the one before.
+        // Each stage takes longer than the one before it.
         let [upkeep, receive, coalesce] =
             [Stage::Upkeep, Stage::Receive, Stage::Coalesce].map(|stage| times.ns(stage));
         assert!(upkeep > 0 && receive > upkeep && coalesce > receive, "{times:?}");

@@ -1,5 +1,5 @@
-//! Acknowledgements that follow a first one: a template for the device, written like the first, or each built
-//! by itself.
+//! Sends several ACKs of one connection: the first is written in full; the others go to the device as a
+//! template, are expanded from the first here, or are each built separately.
 
 use std::num::NonZeroU16;
 
@@ -18,7 +18,7 @@ use super::template::Template;
 use crate::stages::Stage;
 
 impl Outbox {
-    /// The acknowledgements after the first, which begins at `start` in the arena.
+    /// Adds the ACKs after the first, which begins at offset `start` of the arena.
     pub(super) fn push_later(
         &mut self,
         path: &Path,
@@ -37,8 +37,8 @@ impl Outbox {
         }
     }
 
-    /// Makes the last packet a template for the device, which expands them; `None`, and changes nothing, if it
-    /// can be none.
+    /// Turns the last packet into a template that the device expands. Returns `None` and changes nothing if
+    /// the packet cannot be a template.
     fn hand_over(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         self.numbers.clear();
         self.numbers.extend(numbers_of(transmit));
@@ -61,7 +61,8 @@ impl Outbox {
         Some(())
     }
 
-    /// Expands the template whose first ACK is the last packet. `None` if it is no template; then nothing changes.
+    /// Writes the later ACKs from the first, which is the last packet. Returns `None` and changes nothing if
+    /// it cannot be a template.
     fn expand(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         self.watch.switch(Stage::Expand);
         let done = self.write_like(transmit, start);
@@ -69,8 +70,9 @@ impl Outbox {
         done
     }
 
-    /// Writes them like the first, the last packet, but for the numbers; `None`, and changes nothing, if that is
-    /// no template. Out of line, because its callers would leave the loop no registers.
+    /// Writes the later ACKs as copies of the last packet with their own numbers. Returns `None` and changes
+    /// nothing if that cannot be a template. Out of line, because inlined the loop would run out of
+    /// registers.
     #[inline(never)]
     fn write_like(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         let offload = self.planned.last()?.offload;
@@ -88,7 +90,7 @@ impl Outbox {
         Some(())
     }
 
-    /// Writes them one by one, without a template.
+    /// Writes the later ACKs one by one, without a template.
     fn write_each(&mut self, path: &Path, transmit: &Transmit<'_>, ids: &mut u16) {
         for one in transmit.later() {
             if self.write(path, &one, *ids).is_ok() {
@@ -98,12 +100,13 @@ impl Outbox {
     }
 }
 
-/// How a template is marked. The size is that of each ACK's numbers, so that a device can bound their count.
+/// The GSO descriptor of a template. Its size is that of the numbers of one ACK, so that a device can bound
+/// the number of ACKs.
 const GSO: Gso = Gso::new(GsoKind::AckTemplate, NUMBERS_BYTES);
 
 const NUMBERS_BYTES: NonZeroU16 = NonZeroU16::new(PACKED_NUMBERS_BYTES as u16).unwrap();
 
-/// The numbers of the acknowledgements after the first.
+/// The ACK number, window and timestamp of each ACK after the first.
 fn numbers_of(transmit: &Transmit<'_>) -> impl Iterator<Item = AckNumbers> {
     let value = clock_of(transmit);
     transmit.later_acks.iter().map(move |owed| AckNumbers {
@@ -113,7 +116,7 @@ fn numbers_of(transmit: &Transmit<'_>) -> impl Iterator<Item = AckNumbers> {
     })
 }
 
-/// TSval of a bare acknowledgement whose only option is a timestamp.
+/// The TSval of an ACK whose only option is a timestamp; 0 without one.
 fn clock_of(transmit: &Transmit<'_>) -> u32 {
     match transmit.options.as_slice() {
         [1, 1, 8, 10, a, b, c, d, ..] => u32::from_be_bytes([*a, *b, *c, *d]),

@@ -1,4 +1,4 @@
-//! The packets of a batch, one after the other, as the sink is shown them.
+//! The packets of a batch, and the iterator that passes them to the sink.
 
 use std::slice;
 
@@ -10,35 +10,36 @@ use super::large::Large;
 use super::packet::{Packet, Whole};
 use super::template::Template;
 
-/// Packets that are alike: one, or the segments of a GSO send that was segmented here.
+/// A group of similar packets: a single one, or the segments of a GSO send that the host split.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
-    /// Headers and short text of all of them, in the arena; they begin where those before end.
+    /// Number of bytes in the arena for the headers and copied data of all packets in the group. They follow
+    /// those of the group before.
     pub(super) bytes: usize,
-    /// How much of that each has.
+    /// Number of these bytes per packet.
     pub(super) head_bytes: usize,
     pub(super) seq: SeqNumber,
-    /// Text that stays in the send buffer.
+    /// Number of data bytes that stay in the send buffer.
     pub(super) borrowed_bytes: u32,
-    /// How much of that each but the last has.
+    /// Number of data bytes in the send buffer per packet, except the last.
     pub(super) size: usize,
     pub(super) offload: Offload,
     pub(super) kind: Kind,
 }
 
-/// How the device has to take a packet apart.
+/// The way in which the device must split a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Not at all.
+    /// The packet is sent as it is.
     Plain,
-    /// It is a GSO send.
+    /// The packet is a GSO send.
     Large,
-    /// It is an ACK template.
+    /// The packet is an ACK template.
     Template,
 }
 
 impl Planned {
-    /// `count` packets with `head_bytes` each, and no other text.
+    /// Creates a group of `count` packets with `head_bytes` each and no borrowed data.
     pub(super) fn new(count: usize, head_bytes: usize, offload: Offload) -> Self {
         Self {
             bytes: count * head_bytes,
@@ -51,27 +52,28 @@ impl Planned {
         }
     }
 
-    /// The text of `transmit` is theirs, `size` bytes for each.
+    /// Assigns the data of `transmit`, which stays in the send buffer, to the group: `size` bytes to each
+    /// packet.
     pub(super) fn borrow(&mut self, transmit: &Transmit<'_>, size: usize) {
         (self.seq, self.size) = (transmit.seq, size);
         self.borrowed_bytes = transmit.payload_bytes() as u32;
     }
 }
 
-/// Shows the packets. `T` finds the borrowed text of what is planned.
+/// An iterator over the packets of a batch. `T` returns the borrowed data of a group.
 pub(super) struct Packets<'a, T> {
     arena: &'a [u8],
     planned: slice::Iter<'a, Planned>,
-    /// One for each GSO send.
+    /// The GSO sends in `planned`, in the same order.
     large: slice::Iter<'a, Large>,
-    /// One for each ACK template.
+    /// The ACK templates in `planned`, in the same order.
     templates: slice::Iter<'a, Template>,
     text_of: T,
     left: usize,
     now: Now<'a>,
 }
 
-/// What of the packets that are shown at present is left.
+/// The rest of the current group.
 #[derive(Default)]
 struct Now<'a> {
     heads: &'a [u8],
@@ -83,8 +85,8 @@ struct Now<'a> {
 }
 
 impl<'a, T: FnMut(&Planned) -> Text<'a>> Packets<'a, T> {
-    /// The `count` packets of `planned`, whose headers stand in `arena`. `large` holds the GSO sends and
-    /// `templates` the ACK templates among them.
+    /// Creates an iterator over the `count` packets of `planned`, whose headers are in `arena`. `large` holds
+    /// the GSO sends among them, and `templates` the ACK templates.
     pub(super) fn new(
         (arena, planned): (&'a [u8], &'a [Planned]),
         (large, templates): (&'a [Large], &'a [Template]),
@@ -130,8 +132,8 @@ impl<'a, T: FnMut(&Planned) -> Text<'a>> Iterator for Packets<'a, T> {
         (self.left, Some(self.left))
     }
 
-    /// A loop for packets that are alike: what they share stays in registers. Those without text, which are
-    /// acknowledgements, have their own.
+    /// A loop per group, so that its common values stay in registers. Packets without data, which are ACKs,
+    /// have a loop of their own.
     #[inline]
     fn fold<A, F: FnMut(A, Packet<'a>) -> A>(mut self, first: A, mut then: F) -> A {
         let (mut all, mut now) = (first, Some(std::mem::take(&mut self.now)));

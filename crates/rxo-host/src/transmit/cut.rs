@@ -1,4 +1,4 @@
-//! A GSO send segmented, where the device does not do that.
+//! Splits a GSO send into segments, for devices without segmentation.
 
 use std::num::NonZeroU16;
 
@@ -9,19 +9,20 @@ use rxo_wire::segmentation::{Checksums, Part, Segmenter};
 
 use super::headers::MOST_HEADERS_BYTES;
 
-/// Makes the headers of the segments of a GSO send.
+/// Builds the headers of the segments of a GSO send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutter<'h> {
-    /// Those of the GSO send.
+    /// The headers of the GSO send.
     whole: &'h [u8],
-    /// Those of a segment in the middle.
+    /// The headers of a middle segment, which are patched for each of them.
     middle: [u8; MOST_HEADERS_BYTES],
     segmenter: Segmenter,
 }
 
 impl<'h> Cutter<'h> {
-    /// For a GSO send with the headers `whole`, which are where `at` says, and segments of `size` bytes of
-    /// text. `None` if the headers are invalid. Without a `summer` the device completes checksums.
+    /// Creates a cutter for a GSO send with the headers `whole`, at the offsets `at`, and segments with
+    /// `size` bytes of data. `None` if the headers are invalid. Without a `summer` the device completes
+    /// checksums.
     pub(super) fn new(
         whole: &'h [u8],
         at: Offsets,
@@ -38,20 +39,20 @@ impl<'h> Cutter<'h> {
         Some(Self { whole, middle, segmenter })
     }
 
-    /// Appends the headers of the segment `part`, whose text is `text`.
+    /// Appends the headers of the segment `part`, which carries `text`, to `out`.
     #[inline(always)]
     pub(super) fn append(&self, part: Part, text: Text<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.middle[..self.whole.len()]);
         if !self.segmenter.write_middle(&mut out[start..], part, text.slices()) {
             out[start..].copy_from_slice(self.whole);
-            // There is room, and a segment is shorter than the whole.
+            // Cannot fail: there is enough space, and a segment is shorter than the GSO send.
             let _fits = self.segmenter.write(&mut out[start..], part, text.slices());
         }
     }
 }
 
-/// The sum of text in any number of pieces.
+/// The checksum of data in any number of pieces.
 #[inline]
 pub(super) fn text_sum(text: Text<'_>, summer: Summer) -> Sum {
     let (mut sum, mut offset) = (Sum::ZERO, 0);

@@ -1,4 +1,4 @@
-//! The headers of one packet, from the link to TCP.
+//! Builds the headers of one packet, from the link to TCP.
 
 use rxo_frame::{ChecksumStatus, Offload};
 use rxo_tcp::{Text, Transmit};
@@ -10,18 +10,19 @@ use rxo_wire::tcp::CHECKSUM_AT;
 use super::cut::text_sum;
 use super::shape::{Ip, Path};
 
-/// Headers as they are written, of a segment or a GSO send.
+/// The link, IP and TCP headers of a segment or a GSO send.
 pub(super) struct Headers {
     bytes: [u8; MOST_HEADERS_BYTES],
-    /// The payload begins where the headers end; where it ends is not said.
+    /// The offsets of the headers. `payload` is where they end; `end` is the same, since the data is
+    /// elsewhere.
     at: Offsets,
 }
 
 impl Headers {
-    /// Of `transmit` with `text_bytes` of text; the TCP checksum is 0.
+    /// Builds the headers of `transmit` for `text_bytes` of data. The TCP checksum is left 0.
     ///
     /// # Errors
-    /// When the packet is longer than IP can say.
+    /// If the packet would be too long for IP.
     pub(super) fn new(
         path: &Path,
         transmit: &Transmit<'_>,
@@ -38,7 +39,7 @@ impl Headers {
         Ok(Self { bytes, at })
     }
 
-    /// Fills the TCP checksum in; without a `summer`, what a device completes it from.
+    /// Fills in the TCP checksum, or, without a `summer`, the partial sum from which the device completes it.
     pub(super) fn with_checksum(
         mut self,
         path: &Path,
@@ -61,12 +62,13 @@ impl Headers {
         &self.bytes[..self.at.payload as usize]
     }
 
-    /// Where the headers are.
+    /// The offsets of the headers.
     pub(super) const fn at(&self) -> Offsets {
         self.at
     }
 
-    /// What the device is told of a packet with them, whose checksum is complete or a seed.
+    /// The metadata of a packet with these headers for the device. The checksum is partial if the device
+    /// completes it.
     pub(super) const fn offload(&self, completes_checksums: bool) -> Offload {
         let (start, offset) = (self.at.transport as u16, CHECKSUM_AT as u16);
         let checksum = if completes_checksums {
@@ -78,5 +80,5 @@ impl Headers {
     }
 }
 
-/// Ethernet, IPv6, TCP with all its options.
+/// The longest headers: Ethernet, IPv6, and TCP with all options.
 pub(super) const MOST_HEADERS_BYTES: usize = 14 + 40 + 60;

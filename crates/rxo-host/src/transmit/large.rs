@@ -1,9 +1,9 @@
-//! A GSO send that the device is to segment, and what to do if it refuses.
+//! A GSO send that the device must segment, and the fallback if it refuses.
 //!
-//! Whether a device takes a GSO send is known only when it has it: a kernel without the feature, or an
-//! interface that was changed, refuses. The sink then asks for the segments, in the middle of its batch,
-//! and they are made where it asks. Afterwards the outbox segments before it sends, and tries the whole
-//! again now and then.
+//! A device may refuse a GSO send that it was expected to take: the kernel lacks the feature, or the
+//! interface was changed. The sink then requests the segments in the middle of its batch, and they are
+//! created on request. After that the outbox splits GSO sends itself, and tries a whole one again now and
+//! then.
 
 use std::cell::OnceCell;
 use std::num::NonZeroU16;
@@ -15,24 +15,24 @@ use rxo_wire::segmentation::parts;
 
 use super::cut::Cutter;
 
-/// One such send in a batch.
+/// A GSO send in a batch.
 #[derive(Debug)]
 pub(super) struct Large {
     kind: GsoKind,
-    /// Where its headers are.
+    /// The offsets of its headers.
     at: Offsets,
-    /// Text of every segment but the last, in bytes.
+    /// Number of data bytes in every segment but the last.
     size: NonZeroU16,
-    /// Its segments one after the other, once the sink has asked for them.
+    /// All its segments, one after the other, once the sink has requested them.
     cut: OnceCell<Vec<u8>>,
 }
 
-/// Which kinds of GSO send the device refuses.
+/// The kinds of GSO sends that the device refuses.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// How many more of IPv4 and of IPv6 are not worth trying.
+    /// Number of GSO sends, for IPv4 and IPv6, to split here before one is tried whole again.
     not_worth_trying: [u16; 2],
-    /// GSO sends that were refused.
+    /// Number of GSO sends that the device refused.
     pub(super) count: u64,
 }
 
@@ -41,12 +41,12 @@ impl Large {
         Self { kind, at, size, cut: OnceCell::new() }
     }
 
-    /// How many segments it is.
+    /// Number of segments.
     pub(super) fn segments(&self, text: Text<'_>) -> usize {
         parts(text.len(), self.size).len()
     }
 
-    /// Its segments as frames.
+    /// The segments as frames, created by the first call.
     pub(super) fn cut<'a>(
         &'a self,
         head: &[u8],
@@ -59,7 +59,7 @@ impl Large {
     }
 
     fn bytes(&self, head: &[u8], mut text: Text<'_>) -> Vec<u8> {
-        // A device that takes GSO sends completes checksums.
+        // A device that takes GSO sends also completes checksums.
         let Some(cutter) = Cutter::new(head, self.at, self.size, None) else { return Vec::new() };
         let parts = parts(text.len(), self.size);
         let mut bytes = Vec::with_capacity(parts.len() * (head.len() + self.size()));
@@ -77,7 +77,7 @@ impl Large {
 }
 
 impl Refused {
-    /// Whether to give the next GSO send of this kind to the device whole.
+    /// Returns `true` if the next GSO send of this kind should be passed to the device whole.
     pub(super) fn is_worth_trying(&mut self, kind: GsoKind) -> bool {
         let left = &mut self.not_worth_trying[index(kind)];
         let is_worth_it = *left == 0;
@@ -85,7 +85,7 @@ impl Refused {
         is_worth_it
     }
 
-    /// Remembers those of `sent` that the device refused.
+    /// Records the GSO sends in `sent` that the device refused, which are those it requested segments for.
     pub(super) fn remember(&mut self, sent: &[Large]) {
         for large in sent.iter().filter(|large| large.cut.get().is_some()) {
             self.not_worth_trying[index(large.kind)] = TRY_AGAIN_AFTER;
@@ -98,6 +98,6 @@ const fn index(kind: GsoKind) -> usize {
     matches!(kind, GsoKind::TcpV6) as usize
 }
 
-/// After so many GSO sends that were segmented here the device is asked again: one that was too much for
-/// it once must not cost the gain for good, and a device that refuses all is asked seldom.
+/// Number of GSO sends to split here before the device is tried again: a single refusal must not cost the
+/// gain for good, and a device that refuses all must be tried seldom.
 const TRY_AGAIN_AFTER: u16 = 1_000;

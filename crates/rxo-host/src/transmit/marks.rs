@@ -1,11 +1,11 @@
-//! The fields of IP headers that an application chooses (RFC 9293, sections 3.9.1.9 and 3.9.2).
+//! The fields of IP headers that an application may set (RFC 9293, sections 3.9.1.9 and 3.9.2).
 
-/// The chosen fields. The defaults are those of most packets on the Internet.
+/// DSCP and hop limit of a connection's packets. The defaults are those of most packets on the Internet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// The differentiated services code point (RFC 2474), six bits.
     pub(crate) dscp: u8,
-    /// Time to live, or hop limit.
+    /// The TTL of IPv4 or hop limit of IPv6.
     pub(crate) hop_limit: u8,
 }
 
@@ -16,7 +16,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Writes the fields into an IP header whose ECN bits are 0.
+    /// Writes the fields into an IP header. The ECN bits must be 0.
     pub(super) fn write(self, ip: &mut [u8]) {
         let class = self.dscp << 2;
         match ip {

@@ -1,11 +1,11 @@
-//! Transmission: segments become packets, and many packets one batch for the device.
+//! Transmission: turns segments into packets, and many packets into one batch for the device.
 //!
-//! Headers and short texts are written into one arena; long texts stay in the connection's send
-//! buffer and are gathered from there, so a GSO send is never copied here. A device that segments gets
-//! GSO sends whole; for one that does not, or refuses one, `cut.rs` segments. ACK templates likewise:
-//! `acks.rs` expands them unless the device does. A batch may hold
-//! packets of many connections as long as they are short. Nothing allocates once the arena has grown
-//! to its size, unless a device refuses a GSO send.
+//! Headers and short payloads are written into one arena. Long payloads stay in the connection's send buffer,
+//! from where the device gathers them, so a GSO send is never copied here. A device with segmentation gets
+//! GSO sends whole; for other devices, and for a GSO send that is refused, `cut.rs` splits them. Likewise
+//! `acks.rs` expands ACK templates unless the device does. A batch may contain packets of many connections if
+//! their payloads are short. Nothing is allocated once the arena has grown to its size, unless a device
+//! refuses a GSO send.
 
 mod acks;
 mod batch;

@@ -1,4 +1,4 @@
-//! The batch that is being put together.
+//! Collects the packets of the next batch and passes them to the device.
 
 use std::num::NonZeroU16;
 
@@ -19,25 +19,25 @@ use super::template::Template;
 use crate::buffer::Buffer;
 use crate::stages::{Stage, Stopwatch};
 
-/// A batch in the making.
+/// The next batch of packets for the device.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     pub(super) shape: Shape,
     pub(super) arena: Vec<u8>,
     pub(super) planned: Vec<Planned>,
-    /// The GSO sends among them, for the device to segment.
+    /// The GSO sends in `planned`, for the device to segment.
     large: Vec<Large>,
-    /// The ACK templates among them.
+    /// The ACK templates in `planned`.
     pub(super) templates: Vec<Template>,
     refused: Refused,
-    /// Packets for the device.
+    /// Number of packets for the device.
     count: usize,
-    /// Some text is not in the arena.
+    /// `true` if some data is still in a send buffer.
     has_borrowed: bool,
     pub(super) numbers: Vec<AckNumbers>,
-    /// Packets given to the device so far; a GSO send is one.
+    /// Number of packets passed to the device so far; a GSO send counts as one.
     pub(crate) sent: u64,
-    /// The turn's: sending happens inside other stages.
+    /// The stopwatch of the round, kept here because transmission happens inside other stages.
     pub(crate) watch: Stopwatch,
 }
 
@@ -58,23 +58,24 @@ impl Outbox {
         }
     }
 
-    /// Whether it should go out before more is put in.
+    /// Returns `true` if the batch should be sent before more packets are added.
     pub(crate) fn is_full(&self) -> bool {
         self.count >= MOST_PACKETS
     }
 
-    /// Whether it must go out before the connection changes.
+    /// Returns `true` if the batch refers to data in a send buffer, so that it must be sent before the
+    /// connection changes.
     pub(crate) const fn has_borrowed(&self) -> bool {
         self.has_borrowed
     }
 
-    /// GSO sends that the device has refused.
+    /// Number of GSO sends that the device has refused.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused.count
     }
 
-    /// Puts in what `transmit` says; `ids` counts the connection's IPv4 identifications. What is longer
-    /// than IP can say, which no setting allows, is left out.
+    /// Adds the packets for `transmit`; `ids` is the connection's next IPv4 ID. A packet that is too long for
+    /// IP is omitted; no valid configuration allows one.
     pub(crate) fn push(&mut self, path: &Path, transmit: &Transmit<'_>, ids: &mut u16) {
         let start = self.arena.len();
         let written = match transmit.gso_size {
@@ -88,14 +89,14 @@ impl Outbox {
         }
     }
 
-    /// Puts in a frame that is complete.
+    /// Adds a complete frame.
     pub(crate) fn push_frame(&mut self, frame: &[u8]) {
         self.arena.extend_from_slice(frame);
         let offload = Offload { checksum: ChecksumStatus::Verified, ..Offload::default() };
         self.plan(1, frame.len(), offload);
     }
 
-    /// Sends everything. Text that was borrowed is `connection`'s.
+    /// Sends the batch. Borrowed data is in the send buffer of `connection`.
     pub(crate) fn send<O: FrameSink, B: AsRef<[u8]>>(
         &mut self,
         sink: &mut O,
@@ -107,7 +108,7 @@ impl Outbox {
         })
     }
 
-    /// Sends everything. `text_of` finds the text that was borrowed, by its first sequence number and its length.
+    /// Sends the batch. `text_of` returns borrowed data by its first sequence number and its length.
     pub(crate) fn send_from<'t, O: FrameSink>(
         &mut self,
         sink: &mut O,
@@ -116,7 +117,7 @@ impl Outbox {
         self.send_with(sink, |planned| text_of(planned.seq, planned.borrowed_bytes))
     }
 
-    /// Sends everything. `text_of` finds the text that was borrowed.
+    /// Sends the batch. `text_of` returns the borrowed data of a group of packets.
     pub(super) fn send_with<'t, O: FrameSink>(
         &mut self,
         sink: &mut O,
@@ -145,7 +146,7 @@ impl Outbox {
         (self.count, self.has_borrowed) = (0, false);
     }
 
-    /// One segment; returns 1.
+    /// Adds one segment; returns 1, the number of segments.
     pub(super) fn write(
         &mut self,
         path: &Path,
@@ -169,7 +170,7 @@ impl Outbox {
         Ok(1)
     }
 
-    /// A GSO send, whole if the device takes it, else segmented; returns the number of its segments.
+    /// Adds a GSO send, whole if the device takes it, otherwise split; returns the number of its segments.
     fn write_large(
         &mut self,
         path: &Path,
@@ -231,13 +232,13 @@ impl Outbox {
         Ok(())
     }
 
-    /// Plans `count` packets with `head_bytes` each, which are the arena's last.
+    /// Records the last `count` packets of the arena, each of `head_bytes`, as a group.
     pub(super) fn plan(&mut self, count: usize, head_bytes: usize, offload: Offload) {
         self.count += count;
         self.planned.push(Planned::new(count, head_bytes, offload));
     }
 
-    /// Plans `count` packets with more text, which stays where it is.
+    /// Records a group of `count` packets whose data stays in the send buffer.
     fn plan_borrowed(&mut self, count: usize, head_bytes: usize, offload: Offload) -> &mut Planned {
         self.count += count;
         self.has_borrowed = true;
@@ -245,7 +246,7 @@ impl Outbox {
     }
 }
 
-/// Texts up to this are copied, so that packets of many connections leave together.
+/// Payloads up to this length are copied, so that packets of many connections can share a batch.
 const MOST_COPIED_BYTES: usize = 512;
 const MOST_PACKETS: usize = 256;
 

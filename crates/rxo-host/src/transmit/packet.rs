@@ -1,4 +1,4 @@
-//! One packet as a sink takes it.
+//! One packet, as a sink takes it.
 
 use rxo_frame::{Frame, Gather, Offload, VlanTag};
 use rxo_tcp::Text;
@@ -6,22 +6,22 @@ use rxo_tcp::Text;
 use super::large::Large;
 use super::template::Template;
 
-/// Headers, with a short text behind them, and a long text where it is.
+/// A packet's headers with a short payload, and a reference to a long payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet<'a> {
     pub(super) head: &'a [u8],
     pub(super) text: Text<'a>,
     pub(super) offload: Offload,
-    /// It is several packets in one.
+    /// The GSO send or template behind this packet, if the device must split it.
     pub(super) whole: Option<Whole<'a>>,
 }
 
-/// Several packets in one, for the device to take apart.
+/// A packet that the device must split into several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whole<'a> {
-    /// Segments.
+    /// A GSO send, to be split into segments.
     Large(&'a Large),
-    /// ACKs.
+    /// A template, to be expanded into ACKs.
     Template(&'a Template),
 }
 
@@ -56,7 +56,7 @@ impl<'a> Gather<'a> for Packet<'a> {
         }
     }
 
-    /// It was never frames: they are made when a sink that refuses the whole asks for them.
+    /// Creates the frames of a GSO send or template, which a sink requests if it refuses the whole.
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>)) {
         let checksum = self.offload.checksum;
         match self.whole {
@@ -64,7 +64,7 @@ impl<'a> Gather<'a> for Packet<'a> {
             Some(Whole::Template(template)) => {
                 template.frames(self.head, checksum).for_each(visit);
             }
-            // It is the frame itself.
+            // A plain packet has no other form.
             None => {}
         }
     }

@@ -1,7 +1,7 @@
-//! What packets have in common: those of a device, and those of a connection.
+//! The constant parts of packets: those of a device, and those of a connection.
 //!
-//! Separate because it is decided seldom and used for every packet: a connection's link and IP
-//! headers are written once, and a packet changes only what is its own.
+//! Separate because these parts change seldom and are used for every packet: a connection's link and IP
+//! headers are written once, and each packet patches only its own fields.
 
 use std::net::IpAddr;
 
@@ -13,35 +13,36 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, P
 
 use super::marks::Marks;
 
-/// What all packets of the device have in common.
+/// The constants of all packets of the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) link: LinkKind,
-    /// This host's own.
+    /// The host's own Ethernet address.
     mac: [u8; 6],
     pub(crate) completes_checksums: bool,
-    /// The device takes GSO sends, or says that it does.
+    /// `true` if the device claims to take GSO sends.
     pub(super) takes_large: bool,
     pub(crate) ack_templates: bool,
-    /// The device expands ACK templates.
+    /// `true` if the device expands ACK templates.
     pub(super) expands_acks: bool,
     pub(crate) summer: Summer,
 }
 
-/// Where packets of one connection go.
+/// The prepared headers of a connection's packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) pair: FlowKey,
-    /// Link and IP header; in the latter length, ECN bits, identification and checksum are 0.
+    /// The Ethernet and IP headers. Length, ECN bits, IPv4 ID and checksum of the IP header are 0.
     headers: [u8; MOST_BYTES],
-    /// Where the IP header begins, and where it ends.
+    /// The offset of the IP header.
     pub(super) network: u8,
+    /// The offset after the IP header.
     pub(super) transport: u8,
-    /// The sum of the IP header as it stands here.
+    /// The checksum of the IP header in `headers`.
     ip_sum: Sum,
-    /// The sum of the pseudo-header without a length.
+    /// The checksum of the pseudo-header without a length.
     pub(super) pseudo: Sum,
-    /// What of the header the application chose.
+    /// The IP header fields that the application has set.
     marks: Marks,
 }
 
@@ -57,21 +58,21 @@ pub(super) struct Ip {
 impl Shape {
     pub(crate) fn new(sink: SinkCapabilities, mac: [u8; 6], ack_templates: bool) -> Self {
         let SinkCapabilities { link, completes_checksums, gso_bytes, expands_acks, .. } = sink;
-        // Nobody can say the checksums of segments that are not made yet.
+        // The host cannot compute the checksums of segments that the device has yet to create.
         let takes_large = gso_bytes > 0 && completes_checksums;
         let summer = Summer::detect();
         let expands_acks = expands_acks && completes_checksums;
         Self { link, mac, completes_checksums, takes_large, ack_templates, expands_acks, summer }
     }
 
-    /// Who computes checksums; `None` when the device does.
+    /// The routine for TCP checksums; `None` if the device completes them.
     pub(super) fn summer(&self) -> Option<Summer> {
         (!self.completes_checksums).then_some(self.summer)
     }
 }
 
 impl Path {
-    /// Of a connection that sends as `pair`; to a neighbour that is not known yet.
+    /// Prepares the headers of a connection that sends as `pair`. The Ethernet destination is still zero.
     pub(crate) fn new(pair: FlowKey, shape: &Shape) -> Self {
         let network = match shape.link {
             LinkKind::Ethernet => ETHERNET_HEADER_BYTES,
@@ -88,13 +89,13 @@ impl Path {
             marks: Marks::default(),
         };
         let (link, ip) = path.headers.split_at_mut(network);
-        // There is room, and nothing has a length that could be too much.
+        // Cannot fail: there is enough space, and the headers have no payload yet.
         let _fits = write_link(&pair, shape, link).and_then(|()| write_ip(&pair, ip));
         path.sum_up();
         path
     }
 
-    /// Sends with these marks from now on.
+    /// Sets the application's fields in all later packets.
     #[inline]
     pub(crate) fn mark(&mut self, marks: Marks) {
         if self.marks != marks {
@@ -108,7 +109,7 @@ impl Path {
         self.ip_sum = Sum::of(&self.headers[self.network.into()..self.transport.into()]);
     }
 
-    /// Sends to `mac` from now on; means nothing without Ethernet.
+    /// Sets the Ethernet destination of all later packets; ignored without Ethernet.
     pub(crate) fn lead_to(&mut self, mac: [u8; 6]) {
         if usize::from(self.network) == ETHERNET_HEADER_BYTES {
             self.headers[..6].copy_from_slice(&mac);
@@ -123,7 +124,7 @@ impl Path {
         }
     }
 
-    /// Writes the headers down to IP at the start of `out`; returns what follows.
+    /// Writes the headers down to IP at the start of `out`; returns the rest of `out`.
     pub(super) fn write<'o>(&self, ip: Ip, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         let (network, transport) = (usize::from(self.network), usize::from(self.transport));
         let bytes = transport - network + ip.bytes;
@@ -139,8 +140,8 @@ impl Path {
     }
 }
 
-/// Writes the length of a packet with its IP header, and for IPv4 its identification and the checksum
-/// of the header, of which `sum` is what else stands in it.
+/// Writes the length of a packet with its IP header and, for IPv4, the ID and the header checksum. `sum` is
+/// the checksum of all other fields.
 fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: Sum) {
     if header[0] >> 4 == 4 {
         header[2..4].copy_from_slice(&packet_bytes.to_be_bytes());
@@ -151,8 +152,7 @@ fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: Sum) {
     put_id(header, id, sum + Sum::word(packet_bytes));
 }
 
-/// Writes the identification of a packet and the checksum of the header, if it is IPv4; `sum` is what
-/// else stands in it.
+/// For IPv4, writes the ID of a packet and the header checksum. `sum` is the checksum of all other fields.
 #[inline(always)]
 fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
     if header[0] >> 4 == 4 {
@@ -162,7 +162,7 @@ fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
     }
 }
 
-/// The two bits were 0.
+/// Sets the ECN bits, which must be 0 before.
 fn put_ecn(header: &mut IpStart, ecn: u8) {
     let place = if header[0] >> 4 == 4 { 0 } else { 4 };
     header[1] |= ecn << place;
@@ -205,10 +205,10 @@ fn to_v6(address: IpAddr) -> std::net::Ipv6Addr {
     }
 }
 
-/// As much of an IP header as changes from packet to packet.
+/// The start of an IP header, which contains all fields that change from packet to packet.
 type IpStart = [u8; IPV4_BYTES];
 
 const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
-/// Ethernet and IPv6.
+/// Length of an Ethernet and an IPv6 header.
 const MOST_BYTES: usize = ETHERNET_HEADER_BYTES + IPV6_BYTES;

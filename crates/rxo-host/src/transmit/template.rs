@@ -1,36 +1,37 @@
-//! ACKs that the device is to expand, and what to do if it refuses.
+//! An ACK template that the device must expand, and the fallback if it refuses.
 //!
-//! A device may be replaced by one that does not expand templates. The sink then asks for the ACKs, in
-//! the middle of its batch, and they are made where it asks.
+//! A device may be replaced by one that does not expand templates. The sink then requests the ACKs in the
+//! middle of its batch, and they are created on request.
 
 use std::cell::OnceCell;
 
 use rxo_ack::expand_packed;
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
 
-/// One template in a batch.
+/// An ACK template in a batch.
 #[derive(Debug)]
 pub(super) struct Template {
     link: LinkKind,
-    /// The length of each ACK as a frame, in bytes.
+    /// The length of each expanded ACK as a frame, in bytes.
     frame_bytes: usize,
     count: usize,
-    /// Its ACKs one after the other, once the sink has asked for them.
+    /// All its ACKs, one after the other, once the sink has requested them.
     expanded: OnceCell<Vec<u8>>,
 }
 
 impl Template {
-    /// A template of `count` ACKs, which are frames of `frame_bytes` each.
+    /// Creates a template of `count` ACKs, which expand to frames of `frame_bytes` each.
     pub(super) const fn new(link: LinkKind, frame_bytes: usize, count: usize) -> Self {
         Self { link, frame_bytes, count, expanded: OnceCell::new() }
     }
 
-    /// The number of its ACKs.
+    /// Number of ACKs.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// The ACKs of `packed`, which is this template, as frames.
+    /// The ACKs of this template as frames, expanded by the first call. `packed` are the bytes of the
+    /// template.
     pub(super) fn frames<'a>(
         &'a self,
         packed: &[u8],
@@ -40,7 +41,7 @@ impl Template {
         let expanded = self.expanded.get_or_init(|| {
             let mut bytes = Vec::with_capacity(self.count * self.frame_bytes);
             let packed = Frame { checksum, ..Frame::new(packed, Instant::ZERO) };
-            // What the outbox has packed is a template.
+            // Cannot fail: the outbox wrote these bytes as a template.
             let _count =
                 expand_packed(packed, self.link, &mut |ack| bytes.extend_from_slice(ack.bytes));
             bytes

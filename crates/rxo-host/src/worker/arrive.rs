@@ -1,4 +1,4 @@
-//! Gives each delivery of the engine to its cell, through the gate.
+//! Passes each delivery of the engine through the gate to the cell of its connection.
 
 use rxo_coalesce::{Deliveries, Delivery, Taken};
 use rxo_frame::{Frame, Instant};
@@ -11,7 +11,7 @@ use super::strangers::Strangers;
 use crate::receive::{Delivered, Form};
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Gives each delivery that passes the gate to its cell.
+    /// Passes each delivery that the gate admits to its cell.
     pub(super) fn deliver(&mut self, now: Instant, mut deliveries: Deliveries<'_, B>) {
         while let Some(taken) = deliveries.take_next() {
             if let Some((key, form)) = self.network.admit(&mut self.connections, now, &taken) {
@@ -20,7 +20,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Gives an arrival of the flow `key` to its connection. Without one it is a stranger's.
+    /// Passes an arrival of the flow `key` to its connection. Without a connection, a group membership or the
+    /// handler of strangers takes it.
     fn on_arrival(&mut self, now: Instant, key: &FlowKey, arrival: Delivered<'_, B>) {
         let Self { connections, clock, network, cast, .. } = self;
         match connections.demux.find(key) {
@@ -37,8 +38,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// The flow and the form of a delivery that passes the gate. `None` if the gate refuses it, or it is not
-    /// TCP: then the link has taken it. The delivery says where its headers are, so none is parsed again.
+    /// The flow and the form of a delivery that the gate admits. `None` if the gate refuses it, or if it is
+    /// not TCP; then the link has handled it. The delivery contains the offsets of its headers, so nothing is
+    /// parsed again.
     #[inline]
     fn admit(
         &mut self,
@@ -55,7 +57,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
                 None => return self.admit_unread(connections, now, single.frame()),
             },
         };
-        // Other single frames are few, or ACKs.
+        // Other single frames are rare, or ACKs, whose size does not matter.
         if first.gso.is_some() || matches!(delivery, Delivery::Aggregate(_)) {
             connections.post.memory().queue().recent().came(first);
         }
@@ -64,7 +66,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         is_admitted.then(|| (key, Form::of(&delivery, at)))
     }
 
-    /// [`Network::admit`] of a frame for which the engine tells no flow: it is not TCP, or its headers are unusual.
+    /// [`Network::admit`] for a frame without a known flow: it is not TCP, or its headers are unusual.
     #[cold]
     fn admit_unread(
         &mut self,

@@ -1,7 +1,7 @@
-//! The companion of a connection that is served: none, or the group that sends its text (`cast.rs`).
+//! The companion of a connection while it is served: none, or the group that sends its data (`cast.rs`).
 //!
-//! Separate so that serving knows nothing of groups. The compiler makes one form of it for each, so that a connection alone
-//! pays nothing.
+//! Separate so that the code that serves connections need not know groups. The compiler instantiates that
+//! code per companion, so that a connection without one pays nothing.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Connection, Transmit};
@@ -9,29 +9,29 @@ use rxo_tcp::{Connection, Transmit};
 use super::last_acks::Closer;
 use crate::buffer::Buffer;
 
-/// A companion of a connection. By default it does nothing.
+/// Hooks into serving a connection. By default they do nothing.
 pub(super) trait Beside<B: AsRef<[u8]>> {
-    /// The kind of peer whose FIN the connection acknowledges.
+    /// The kind of peer whose FIN is acknowledged.
     const CLOSER: Closer = Closer::Peer;
-    /// `true` if its text leaves only as far as the device's queue has room.
+    /// `true` if data is sent only while the device's queue has free space.
     const WAITS_FOR_DEVICE: bool = true;
 
-    /// Called before its timers fire.
+    /// Called before the connection's timers run.
     #[inline]
     fn before(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 
-    /// Takes `transmit` if it leaves another way, or later. Then returns `true`.
+    /// Returns `true` to take over `transmit`, which is then not sent here.
     #[inline]
     fn takes(&mut self, _transmit: &Transmit<'_>) -> bool {
         false
     }
 
-    /// Called after it has sent all that it had to send.
+    /// Called after the connection has sent everything it could.
     #[inline]
     fn after(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 }
 
-/// A connection by itself.
+/// No companion: an ordinary connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alone;
 

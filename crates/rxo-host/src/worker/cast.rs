@@ -1,4 +1,4 @@
-//! The worker's side of a cast: the group, its members' places, and what leaves for all of them.
+//! The worker's side of a cast: the group, its members' connections, and the packets for all of them.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use crate::settings::pair;
 use crate::socket::Listening;
 use crate::transmit::{Outbox, Path};
 
-/// The cast of this host, if there is one. Without one, nothing here does anything.
+/// The cast of this host, if there is one. Without a cast, all operations do nothing.
 #[derive(Debug)]
 pub(super) struct Casting<B>(Option<Box<Cast<B>>>);
 
@@ -34,25 +34,26 @@ impl<B> Default for Casting<B> {
 }
 
 impl<B: AsRef<[u8]>> Casting<B> {
-    /// Returns `true` if connections of `listening` belong to it.
+    /// Returns `true` if connections of `listening` belong to this cast.
     pub(super) fn is_of(&self, listening: &Arc<Listening<B>>) -> bool {
         self.0.as_ref().is_some_and(|cast| Arc::ptr_eq(&cast.listening, listening))
     }
 
-    /// Prepares the connection of a receiver that asks to join. One that comes too late is refused when it is open, and
-    /// until then has numbers of its own: its SYN-ACK would tell the group's to a forger.
+    /// Prepares the connection of a receiver that wants to join. A receiver that comes too late gets sequence
+    /// numbers of its own and is refused once the connection is established: the group's numbers in its
+    /// SYN-ACK would help a forger.
     pub(super) fn prepare(&self, connection: &mut Connection<Buffer<B>>) {
         if let Some(Cast { group, .. }) = self.0.as_deref().filter(|it| !it.group.is_too_late()) {
             connection.join_group(group.seed(), group.config().buffer_bytes);
         }
     }
 
-    /// When something is due.
+    /// The deadline of the group's next timer; `None` if no timer runs.
     pub(super) fn poll_at(&self) -> Option<Instant> {
         self.0.as_ref()?.group.poll_at()
     }
 
-    /// The member whose connection is at `place`, if there is one.
+    /// The member whose connection has the index `place`; `None` if it belongs to no member.
     #[inline]
     pub(super) fn member_at(&mut self, place: u32) -> Option<Member<'_, B>> {
         let cast = self.0.as_deref_mut()?;
@@ -62,7 +63,7 @@ impl<B: AsRef<[u8]>> Casting<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
-    /// Carries out a command of an application about its cast. A cast that is opened replaces the one that there is.
+    /// Processes an application's command about its cast. Opening a cast replaces the existing one.
     pub(super) fn apply(
         &mut self,
         command: CastCommand<B>,
@@ -85,7 +86,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
         }
     }
 
-    /// Resets all members that have not ended, and whoever is about to join.
+    /// Resets all members that have not ended, and all connections that are about to join.
     fn close(&mut self, connections: &mut Connections<B>, now: Instant) {
         let Some(mut cast) = self.0.take() else { return };
         for id in 0..cast.places.len() {
@@ -95,14 +96,15 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
         connections.unlisten(&cast.listening);
     }
 
-    /// Makes a connection that has just been opened a member of its cast, or resets it.
+    /// Makes a newly established connection a member of its cast, or resets it.
     pub(super) fn join(&mut self, connections: &mut Connections<B>, place: u32, now: Instant) {
         if let Some(cast) = &mut self.0 {
             cast.join(connections, place, now);
         }
     }
 
-    /// Tells the connection at `place`, if it is a member's, what its group has sent. Before anything arrives there.
+    /// Updates the connection at index `place`, if it is a member's, with what its group has sent. Must be
+    /// called before segments are passed to it.
     #[inline]
     pub(super) fn before_arrival(&mut self, slots: &Slots<B>, place: u32, now: Instant) {
         if let Some(cast) = &mut self.0 {
@@ -110,7 +112,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
         }
     }
 
-    /// Does what is due for the group.
+    /// Runs the group's expired timers.
     pub(super) fn wake(&mut self, connections: &mut Connections<B>, now: Instant) {
         let Some(cast) = &mut self.0 else { return };
         if cast.group.poll_at().is_some_and(|at| at <= now) {
@@ -121,7 +123,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
         }
     }
 
-    /// Sends what leaves for all members: repairs, then new text. Then tells the application.
+    /// Sends the packets for all members, repairs before new data, and then reports events to the
+    /// application.
     pub(super) fn serve<O: FrameSink>(
         &mut self,
         connections: &mut Connections<B>,
@@ -145,14 +148,14 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
     }
 }
 
-/// A member of a cast, beside its connection.
+/// A member of a cast, as the companion of its connection.
 pub(super) struct Member<'a, B> {
     cast: &'a mut Cast<B>,
     id: MemberId,
 }
 
 impl<B: AsRef<[u8]>> Member<'_, B> {
-    /// As [`Group::on_acks`].
+    /// Passes ACKs to the group, as [`Group::on_acks`] does.
     #[inline]
     pub(super) fn on_acks(
         &mut self,
@@ -166,14 +169,15 @@ impl<B: AsRef<[u8]>> Member<'_, B> {
 
 impl<B: AsRef<[u8]>> Beside<B> for Member<'_, B> {
     const CLOSER: Closer = Closer::Member;
-    /// Text for a group is the cast's, and leaves by its window.
+    /// The data of a group is sent by the cast and limited by the group's window.
     const WAITS_FOR_DEVICE: bool = false;
 
     fn before(&mut self, connection: &mut Connection<Buffer<B>>, now: Instant) {
         self.cast.group.wake(self.id, connection, now);
     }
 
-    /// Counts `transmit` if it is a repair.
+    /// Counts `transmit` if it is a repair for this member alone. Returns `true` if the group sends it later
+    /// instead.
     fn takes(&mut self, transmit: &Transmit<'_>) -> bool {
         let is_deferred = self.cast.group.defer(self.id, transmit);
         if !is_deferred && transmit.payload_bytes() > 0 {
@@ -194,15 +198,15 @@ struct Cast<B> {
     group: Group,
     path: Path,
     ids: u16,
-    /// The place of each member, and its address.
+    /// Index of the connection, and peer address, by member.
     places: Vec<(u32, SocketAddr)>,
-    /// The member at each place; [`NOBODY`] if there is none.
+    /// The member by index of its connection; [`NOBODY`] if there is none.
     members: Vec<MemberId>,
-    /// Text for which the group has no room yet.
+    /// Data that did not fit into the group's send buffer yet.
     waiting: VecDeque<SharedBytes>,
     is_finished: bool,
     events: Sender<CastEvent>,
-    /// The position up to which text may be written.
+    /// The stream position up to which the application may write.
     room: Arc<AtomicU64>,
     taken: u64,
     counts: CastProgress,
@@ -215,7 +219,8 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.counts.own_repairs += 1;
     }
 
-    /// Gives the group the text for which it has room, and tells the application how much it may write.
+    /// Moves waiting data into the group's send buffer, and updates the position up to which the application
+    /// may write.
     fn feed(&mut self) {
         while let Some(text) = self.waiting.front_mut() {
             self.taken += self.group.write(text) as u64;
@@ -230,7 +235,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.room.store(self.taken + u64::from(self.group.room()), Ordering::Relaxed);
     }
 
-    /// The member whose connection is at `place`.
+    /// The member whose connection has the index `place`.
     #[inline]
     fn member_at(&self, place: u32) -> Option<MemberId> {
         self.members.get(place as usize).copied().filter(|id| *id != NOBODY)
@@ -244,7 +249,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.members[place as usize] = id;
     }
 
-    /// The address of a member that has ended.
+    /// Removes a member that has ended; returns its peer address.
     fn end_member(&mut self, id: MemberId) -> Option<SocketAddr> {
         let (place, peer) = self.places.get(id as usize).copied()?;
         *self.members.get_mut(place as usize)? = NOBODY;
@@ -256,7 +261,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
     }
 
     fn tell(&self, event: CastEvent) {
-        // The application has dropped the cast: then its end is on the way.
+        // Fails if the application has dropped the cast; its command to close it is on the way.
         let _sent = self.events.send(event);
     }
 
@@ -266,7 +271,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
         outbox: &mut Outbox,
         sink: &mut O,
     ) -> Result<(), DeviceError> {
-        // What the device keeps for later is bounded, and a group may send more than that at once.
+        // The device's backlog is bounded, and a group may send more than that at once.
         while !sink.is_blocked()
             && let Some(transmit) = self.group.poll_transmit(now)
         {
@@ -339,7 +344,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         self.feed();
     }
 
-    /// Aborts the connection of a member, which must know what was sent: a reset has the number that is expected.
+    /// Aborts the connection of a member. Updates it first, because a reset must carry the expected sequence
+    /// number.
     fn abort_member(&mut self, connections: &mut Connections<B>, place: u32, now: Instant) {
         self.before_arrival(&connections.slots, place, now);
         let is_member = self.member_at(place).is_some();
@@ -365,7 +371,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
     }
 
     fn join(&mut self, connections: &mut Connections<B>, place: u32, now: Instant) {
-        // Whoever has ended may leave its number to the new one.
+        // A member that has ended may pass its id to the new one.
         self.note_events(connections, now);
         let Some(slot) = connections.slots.get_mut(place) else { return };
         let peer = peer(&slot.cell.pair);
@@ -446,7 +452,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
     }
 }
 
-/// No member's number: there are fewer.
+/// No member has this id: there are fewer members.
 const NOBODY: MemberId = MemberId::MAX;
 const TIMESTAMP_BYTES: u32 = 12;
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);

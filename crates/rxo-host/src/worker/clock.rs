@@ -1,4 +1,4 @@
-//! The clock: the present time, the timers of the cells, and the connections in TIME-WAIT.
+//! The time, and the timers of cells and of connections in TIME-WAIT.
 
 use rxo_frame::Instant;
 
@@ -8,10 +8,10 @@ use super::time_waits::TimeWaits;
 use super::timers::Timers;
 use crate::HostConfig;
 
-/// The time, and all that happens by time alone.
+/// The current time, and everything that happens by time alone.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// When the last turn began.
+    /// The time at which the last round began.
     pub(super) now: Instant,
     pub(super) timers: Timers,
     pub(super) time_waits: TimeWaits,
@@ -28,7 +28,7 @@ impl Clock {
         }
     }
 
-    /// Marks the cells that may be due as to be served, and ends the connections in TIME-WAIT whose time is over.
+    /// Marks cells with expired timers to be served, and removes connections whose TIME-WAIT is over.
     pub(super) fn wake<B>(&mut self, connections: &mut Connections<B>) {
         while let Some(place) = self.timers.take_due(self.now) {
             connections.touch(place);

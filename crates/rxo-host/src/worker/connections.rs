@@ -1,4 +1,5 @@
-//! The connections of a worker: cells, their places and flows, listeners, and which cells are to be served.
+//! The connections of a worker: cells with their indices and flows, listeners, and the list of cells to be
+//! served.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::post::{Command, Post, covers};
 use crate::socket::Listening;
 use crate::transmit::Path;
 
-/// Connections and listeners.
+/// All connections and listeners of a worker.
 #[derive(Debug)]
 pub(super) struct Connections<B> {
     pub(super) post: Arc<Post<B>>,
@@ -33,10 +34,10 @@ pub(super) struct Connections<B> {
     pub(super) demux: Demux,
     pub(super) slots: Slots<B>,
     pub(super) listeners: Vec<Arc<Listening<B>>>,
-    /// The places of the cells to be served, in this turn or soon (`shares.rs`).
+    /// The indices of the cells to be served, in this round or soon (`shares.rs`).
     pub(super) dirty: VecDeque<u32>,
     pub(super) orphans: Orphans,
-    /// Changes of pairs of sockets, to be applied while no thread chooses one.
+    /// Changes of pairs of sockets, to be applied while no thread chooses a port.
     port_changes: Vec<PortChange>,
     pub(super) counters: HostCounters,
 }
@@ -60,19 +61,19 @@ impl<B> Connections<B> {
         }
     }
 
-    /// Returns `true` if cells wait for the next turn.
+    /// Returns `true` if cells wait for the next round.
     pub(super) fn has_more_to_serve(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// Marks the cell at `place` as to be served.
+    /// Marks the cell at index `place` to be served.
     pub(super) fn touch(&mut self, place: u32) {
         if let Some(slot) = self.slots.get_mut(place) {
             slot.touch(place, &mut self.dirty);
         }
     }
 
-    /// Marks `cell` as to be served, if it still has a place.
+    /// Marks `cell` to be served, unless its connection was removed.
     pub(super) fn touch_cell(&mut self, cell: &Arc<Cell<B>>) {
         let place = cell.place.load(Ordering::Relaxed);
         if self.slots.get(place).is_some_and(|slot| Arc::ptr_eq(&slot.cell, cell)) {
@@ -92,7 +93,7 @@ impl<B> Connections<B> {
         }
     }
 
-    /// The listener for packets to the destination of `key`.
+    /// The listener for packets to the destination of `key`; `None` if there is none.
     pub(super) fn listener(&self, key: &FlowKey) -> Option<Arc<Listening<B>>> {
         let (address, port) = (key.destination(), key.destination_port());
         let is_it = |listening: &&Arc<Listening<B>>| {
@@ -101,7 +102,8 @@ impl<B> Connections<B> {
         self.listeners.iter().find(is_it).cloned()
     }
 
-    /// Removes the connection at `place`. `left` is what TIME-WAIT needs of it, if anything.
+    /// Removes the connection at index `place`. `left` is its TIME-WAIT state, with the end of TIME-WAIT, if
+    /// it enters that.
     pub(super) fn remove(
         &mut self,
         place: u32,
@@ -129,7 +131,7 @@ impl<B> Connections<B> {
         }
     }
 
-    /// Restarts the time of a connection in TIME-WAIT.
+    /// Restarts the timer of a connection in TIME-WAIT.
     pub(super) fn restart_time_wait(&mut self, key: &FlowKey, until: Instant, clock: &mut Clock) {
         let evicted = clock.time_waits.restart(key, until);
         self.count_evicted(evicted);
@@ -142,7 +144,7 @@ impl<B> Connections<B> {
         }
     }
 
-    /// Removes a connection in TIME-WAIT.
+    /// Removes a connection in TIME-WAIT and frees its port.
     pub(super) fn remove_time_wait(&mut self, key: &FlowKey, clock: &mut Clock) {
         clock.time_waits.remove(key);
         self.free_port(&key.reversed());
@@ -150,8 +152,8 @@ impl<B> Connections<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
-    /// Opens a connection for an application. If a peer has just opened one between the same sockets, which is
-    /// unlikely, the new one is aborted.
+    /// Opens a connection for an application. Aborts it if a peer has just opened one between the same
+    /// sockets, which is unlikely.
     pub(super) fn open(&mut self, cell: Arc<Cell<B>>, clock: &mut Clock, network: &mut Network<B>) {
         let key = cell.pair.reversed();
         if self.demux.find(&key).is_none() && clock.time_waits.get_mut(&key).is_none() {
@@ -162,7 +164,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
             }
             return;
         }
-        // Dropped without the lock: a reader may own streams.
+        // Dropped after the lock is released: a reader may own streams, whose drop takes locks.
         let _reader = cell.serve(|inner| {
             inner.connection.abort();
             inner.reader.take()
@@ -171,7 +173,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         self.post.give_back_socket();
     }
 
-    /// Adds `cell` and returns its place.
+    /// Adds `cell` and returns its index.
     pub(super) fn add(
         &mut self,
         cell: Arc<Cell<B>>,
@@ -208,16 +210,16 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         place
     }
 
-    /// Gives an arrival to the connection at `place`.
+    /// Passes an arrival to the connection at index `place` and counts the outcome.
     pub(super) fn give(&mut self, place: u32, give: impl FnOnce(&Cell<B>) -> Given) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         slot.is_heard = true;
         self.counters.deliveries += 1;
         match give(&slot.cell) {
             Given::Taken => self.touch(place),
-            // The thread that holds the lock marks the cell.
+            // The thread that holds the lock queues the cell when it unlocks it.
             Given::Waits => self.counters.put_off += 1,
-            // What was put off before may have been taken nevertheless.
+            // Serve it nevertheless: earlier segments of the backlog may have been processed.
             Given::Dropped => {
                 self.counters.backlog_drops += 1;
                 self.touch(place);
@@ -225,8 +227,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         }
     }
 
-    /// Gives an ICMP error to the connection that sends as `pair`. If an application holds the lock, the error
-    /// is lost.
+    /// Passes an ICMP error to the connection that sends as `pair`. The error is lost if an application holds
+    /// the lock.
     pub(super) fn notify(
         &mut self,
         pair: &FlowKey,
@@ -239,7 +241,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         }
     }
 
-    /// Resets every connection.
+    /// Resets all connections and closes all listeners.
     pub(super) fn abort_all(&mut self) {
         for listening in std::mem::take(&mut self.listeners) {
             self.unlisten(&listening);
@@ -247,7 +249,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         }
         let cells: Vec<_> = self.slots.iter().map(|(_, slot)| Arc::clone(&slot.cell)).collect();
         for cell in cells {
-            // The worker has ended, so it may wait.
+            // Blocking is allowed, since the worker has ended.
             cell.with(|inner| inner.connection.abort());
             cell.signal.notify();
             self.touch_cell(&cell);
@@ -267,7 +269,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
             .collect();
         let waiting = std::iter::from_fn(|| listening.pop());
         for cell in opening.into_iter().chain(waiting) {
-            // Waits as above: a reset that was left out would never come.
+            // Blocks here too: a reset that is skipped would not be repeated.
             cell.with(|inner| inner.connection.abort());
             self.touch_cell(&cell);
         }

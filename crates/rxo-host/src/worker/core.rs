@@ -1,12 +1,12 @@
-//! The worker without device and engine: four owners, and the order in which a turn uses them.
+//! The worker without device and engine: its parts, and the order in which a round uses them.
 //!
-//! * [`Connections`]: the cells, their places, flows and listeners; the cells to be served.
-//! * [`Clock`]: the timers, and the connections in TIME-WAIT.
-//! * [`Network`]: the link, and all that leaves.
-//! * [`Upkeep`]: the connections that give memory back, and the time when they do.
+//! * [`Connections`]: cells with their indices and flows, listeners, and the cells to be served.
+//! * [`Clock`]: timers, and connections in TIME-WAIT.
+//! * [`Network`]: the link, and all transmission.
+//! * [`Upkeep`]: connections that return memory, and the time at which they do.
 //!
-//! A step is a method of the owner that it is about, and gets the others that it uses. What is not a matter of every
-//! host stands beside them: the fast path, and the cast.
+//! Each step is a method of the part that it changes most, and gets the other parts as arguments. The fast
+//! path and the cast, which not every host uses, are separate parts.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::shards::Seat;
 use crate::{HostConfig, HostError};
 
-/// The owners of a worker.
+/// The parts of a worker.
 #[derive(Debug)]
 pub(crate) struct Core<B> {
     pub(super) connections: Connections<B>,
@@ -100,18 +100,18 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Carries out the commands of applications. Returns how many there were.
+    /// Processes the commands of applications. Returns their number.
     pub(super) fn apply_commands(&mut self) -> usize {
         let Self { connections, clock, network, cast, .. } = self;
         apply_commands(connections, clock, network, cast)
     }
 
-    /// Copies text that has been kept for too long; if `is_urgent`, all text.
+    /// Copies received data that has occupied device buffers for too long; if `is_urgent`, all such data.
     pub(super) fn give_back(&mut self, is_urgent: bool) {
         self.upkeep.give_back(&mut self.connections.slots, is_urgent);
     }
 
-    /// Marks the cells that may be due as to be served; the link does what is due.
+    /// Marks cells with expired timers to be served, and runs the timers of the link and the cast.
     pub(super) fn wake_due(&mut self, now: Instant) {
         let Self { connections, clock, network, cast, .. } = self;
         network.join_groups(connections, now);
@@ -122,7 +122,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 }
 
-/// Carries out the commands of applications. Returns how many there were.
+/// Processes the commands of applications. Returns their number.
 pub(super) fn apply_commands<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
     connections: &mut Connections<B>,
     clock: &mut Clock,

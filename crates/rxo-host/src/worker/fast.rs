@@ -1,4 +1,5 @@
-//! The worker's side of the fast path: receives past it, and gives what it gathered to the cells.
+//! The worker's side of the fast path: receives a batch through it, and passes the gathered ACKs to the
+//! cells.
 
 use rxo_coalesce::Engine;
 use rxo_device::{DeviceError, FrameSource, Verdict};
@@ -14,7 +15,7 @@ use crate::cell::{Given, WaitingAcks};
 use crate::demux::Demux;
 use crate::fast::{AckState, Fast, Lookup, Seen};
 
-/// The connections of a worker, as the fast path sees them.
+/// The tables of a worker that the fast path queries.
 struct Cells<'a, B> {
     demux: &'a mut Demux,
     slots: &'a mut Slots<B>,
@@ -40,7 +41,7 @@ impl<B: FrameBuffer> Lookup for Cells<'_, B> {
 
     #[inline(always)]
     fn is_held(&self, key: &FlowKey) -> bool {
-        // The key is copied, so that it need not be in memory where nothing is held.
+        // The key is copied only if the engine holds frames, so that it can stay in registers.
         !self.engine.is_idle() && is_held(self.engine, *key)
     }
 }
@@ -50,7 +51,8 @@ where
     I: FrameSource,
     I::Buffer: Default + Send + Sync + 'static,
 {
-    /// Receives a batch of at most `most` frames, without what the fast path consumes. Returns how many there were.
+    /// Receives a batch of at most `most` frames; `received` gets those that the fast path does not consume.
+    /// Returns the total number of frames.
     pub(super) fn receive_past(&mut self, most: usize, now: Instant) -> Result<usize, DeviceError> {
         let Self { source, engine, core, received, .. } = self;
         let looked = match core.fast.has_observers() {
@@ -65,7 +67,7 @@ where
                 false => core.look(engine, now, &frame),
             }),
         };
-        // Also if the device has failed: what was consumed is nowhere else.
+        // Even if the device has failed: the consumed ACKs are stored nowhere else.
         core.give_acks(now);
         let looked = looked?;
         core.fast.counters.unseen += looked.in_place as u64;
@@ -74,7 +76,8 @@ where
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Out of line, so that an expected ACK needs few registers.
+    /// Runs the fast path on a frame. Out of line, so that the inlined path for a predicted ACK needs few
+    /// registers.
     #[inline(never)]
     fn look(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where
@@ -84,7 +87,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         self.fast.look(&mut Cells { demux, slots, engine }, now, frame)
     }
 
-    /// Gives each connection its ACKs of this batch.
+    /// Passes the gathered ACKs of this batch to their connections.
     fn give_acks(&mut self, now: Instant) {
         let Self { fast, connections, cast, .. } = self;
         for number in 0..fast.gathered.numbers() {
@@ -111,7 +114,7 @@ impl Fast {
         }
         if let Some(mut member) = cast.member_at(place) {
             let mut is_to_be_served = true;
-            // Never by the ring: the group must tell the connection what it has sent.
+            // Not through the ring: the group must first update the connection with what was sent.
             slot.cell.prepare(|connection| {
                 is_to_be_served = member.on_acks(connection, records.flatten().copied(), now);
             });
@@ -135,7 +138,7 @@ impl Fast {
     ) {
         match given.given {
             Given::Taken => connections.touch(place),
-            // The thread that holds the lock marks the cell.
+            // The thread that holds the lock queues the cell when it unlocks it.
             Given::Waits => {}
             Given::Dropped => {
                 connections.counters.backlog_drops += 1;

@@ -1,4 +1,4 @@
-//! Gives frames back to a device that needs them: text that connections keep in them is copied.
+//! Returns buffers to a device that needs them: copies the received data that connections keep in them.
 
 use rxo_wire::SeqNumber;
 
@@ -8,20 +8,20 @@ use super::upkeep::Upkeep;
 use crate::buffer::Buffer;
 use crate::cell::Inner;
 
-/// The frames that a connection keeps.
+/// The device's buffers that a connection keeps.
 #[derive(Clone, Copy)]
 pub(super) struct Keeps {
-    /// No frame that came before this is kept.
+    /// The sequence number before which no data is in the device's buffers.
     pub(super) owned_until: SeqNumber,
-    /// RCV.NXT.
+    /// RCV.NXT: the end of the data that was received in order.
     pub(super) until: SeqNumber,
     has_kept: bool,
 }
 
 impl Upkeep {
-    /// Copies text that has been kept for too long; if `is_urgent`, all text.
+    /// Copies data that has been kept for too long; if `is_urgent`, all data.
     pub(super) fn give_back<B: AsRef<[u8]>>(&mut self, slots: &mut Slots<B>, is_urgent: bool) {
-        // A connection that keeps newer frames is queued again, but not visited in this round.
+        // A connection with newer frames is queued again, but not visited in this round.
         for _ in 0..self.kept.len() {
             let Some(entry) = self.kept.pop(is_urgent) else { return };
             if !self.give_back_one(slots, entry, is_urgent) {
@@ -31,7 +31,7 @@ impl Upkeep {
         }
     }
 
-    /// Returns `false` if an application holds the lock.
+    /// Processes one entry of the queue. Returns `false` if an application holds the lock.
     fn give_back_one<B: AsRef<[u8]>>(
         &mut self,
         slots: &mut Slots<B>,
@@ -56,7 +56,7 @@ impl Upkeep {
 }
 
 impl Kept {
-    /// Records that the connection in `slot` at `place` may keep frames.
+    /// Queues the connection in `slot`, with index `place`, if it may keep frames and is not queued.
     #[inline]
     pub(super) fn note<B>(&mut self, slot: &mut Slot<B>, place: u32, keeps: Keeps) {
         if keeps.has_kept && self.matters() && slot.kept.is_none() {
@@ -66,7 +66,7 @@ impl Kept {
 }
 
 impl Keeps {
-    /// The frames that `inner` keeps; its text before `owned_until` is in our own memory.
+    /// The frames that `inner` keeps; its data before `owned_until` is in the host's own memory.
     #[inline]
     pub(super) fn of<B: AsRef<[u8]>>(inner: &Inner<B>, owned_until: SeqNumber) -> Self {
         let connection = &inner.connection;
@@ -78,7 +78,7 @@ impl Keeps {
     }
 }
 
-/// Copies all text that `inner` keeps into our own memory.
+/// Copies all data that `inner` keeps in the device's buffers into the host's own memory.
 pub(super) fn copy_kept<B: AsRef<[u8]>>(inner: &mut Inner<B>) -> Keeps {
     inner.connection.exchange_buffers(Buffer::copy);
     let until = inner.connection.received_to();

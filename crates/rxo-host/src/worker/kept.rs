@@ -1,8 +1,8 @@
-//! Which connections keep frames that a device needs.
+//! The queue of connections that keep frames which the device needs.
 //!
-//! Text stays in the buffer that it came in until the application has read it, and a single kept frame stops
-//! a ring that is written in order. So text is copied when half a lap of frames has come since. Separate
-//! because it is a queue with a clock that counts frames.
+//! Data stays in the buffer in which it arrived until the application has read it, and a single kept frame
+//! stops a ring that is written in order. So data is copied once half a ring of frames has arrived since.
+//! Separate because it is a queue whose clock counts frames.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,13 @@ use rxo_wire::SeqNumber;
 
 use super::ticket::{Ticket, Tickets};
 
-/// Connections that keep frames, the oldest first.
+/// The connections that keep frames, in the order in which they began to.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// After how many frames kept text is copied; `None` if never.
+    /// Number of later frames after which kept data is copied; `None` if the device does not need its memory
+    /// back.
     limit: Option<u64>,
-    /// The number of frames received before this turn.
+    /// Number of frames received before this round.
     taken: u64,
     queue: VecDeque<Entry>,
     tickets: Tickets,
@@ -25,50 +26,50 @@ pub(crate) struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) place: u32,
-    /// Identifies the connection, because places are reused.
+    /// Identifies the connection, because indices are reused.
     pub(crate) ticket: Ticket,
-    /// RCV.NXT when it was queued.
+    /// RCV.NXT when the connection was queued.
     pub(crate) until: SeqNumber,
     at: u64,
 }
 
 impl Kept {
-    /// The queue for a device that lends `lends` frames; a turn receives at most `budget`.
+    /// Creates the queue for a device that lends `lends` frames; a round receives at most `budget` frames.
     pub(crate) fn new(lends: Option<usize>, budget: usize) -> Self {
         let limit = lends.map(|lends| (lends / 2).min(lends.saturating_sub(budget)) as u64);
         Self { limit, taken: 0, queue: VecDeque::new(), tickets: Tickets::new() }
     }
 
-    /// Whether the device needs its memory back at all.
+    /// Returns `true` if the device needs its memory back.
     pub(crate) const fn matters(&self) -> bool {
         self.limit.is_some()
     }
 
-    /// Counts the `frames` of a turn.
+    /// Adds the `frames` of a round to the count.
     pub(crate) fn count(&mut self, frames: usize) {
         self.taken += frames as u64;
     }
 
-    /// Queues the connection at `place`, which keeps frames of this turn. Returns its ticket.
+    /// Queues the connection at index `place`, which keeps frames of this round. Returns its ticket.
     pub(crate) fn push(&mut self, place: u32, until: SeqNumber) -> Ticket {
         let (ticket, at) = (self.tickets.next(), self.taken);
         self.queue.push_back(Entry { place, ticket, until, at });
         ticket
     }
 
-    /// Takes the oldest entry if it is due or `is_urgent`.
+    /// Removes and returns the oldest entry if it is due or `is_urgent`.
     pub(crate) fn pop(&mut self, is_urgent: bool) -> Option<Entry> {
         let (first, limit) = (self.queue.front()?, self.limit?);
         let is_due = is_urgent || self.taken.saturating_sub(first.at) > limit;
         if is_due { self.queue.pop_front() } else { None }
     }
 
-    /// Puts an entry that could not be handled back to the front.
+    /// Puts an entry that could not be processed back to the front.
     pub(crate) fn put_back(&mut self, entry: Entry) {
         self.queue.push_front(entry);
     }
 
-    /// The number of entries.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_turn_always_finds_room() {
-        // At most so many frames were kept before this turn, beside its budget.
+        // No more frames than the ring minus one budget may be kept before a round.
         let mut kept = Kept::new(Some(100), 80);
         kept.push(7, SeqNumber(1));
         kept.count(21);

@@ -1,29 +1,29 @@
-//! How long peers may still repeat a FIN because the acknowledgement of it was lost.
+//! Estimates for how long peers may still retransmit a FIN because the ACK of it was lost.
 //!
-//! Separate from the connections in TIME-WAIT, which stay for a minute because old segments may arrive: a host that
-//! ends needs to stay only while a repeated FIN is likely. Pure arithmetic on times.
+//! Separate from the connections in TIME-WAIT, which last a minute because old segments may arrive: a host
+//! that stops needs to keep running only while a retransmitted FIN is likely. Pure arithmetic on times.
 
 use rxo_frame::{Duration, Instant};
 
-/// The last acknowledgements of connections that closed first.
+/// The time until which a retransmitted FIN is likely, over all connections that closed first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastAcks {
     until: Option<Instant>,
 }
 
-/// Whose FIN was acknowledged.
+/// The kind of peer whose FIN was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closer {
-    /// A peer of its own.
+    /// The peer of an ordinary connection.
     Peer,
-    /// A receiver of a cast: with hundreds of them, some lose a FIN and then the acknowledgement of the second, whose
-    /// timeout is twice as long.
+    /// A receiver of a cast: among hundreds, some lose a FIN and then also the ACK of its retransmission,
+    /// whose timeout is twice as long.
     Member,
 }
 
 impl LastAcks {
-    /// Takes note of the first acknowledgement of a FIN. `timeout` is the connection's retransmission timeout; the
-    /// peer's hardly differs.
+    /// Records the first ACK of a FIN. `timeout` is the connection's retransmission timeout, which is close
+    /// to the peer's.
     pub(super) fn sent(&mut self, now: Instant, timeout: Duration, closer: Closer) {
         let timeouts = match closer {
             Closer::Peer => 2,
@@ -32,12 +32,12 @@ impl LastAcks {
         self.extend(now + (timeout.max(LEAST) * timeouts).min(MOST));
     }
 
-    /// Takes note of the answer to a repeated FIN: the peer's next one comes later than this one did.
+    /// Records the ACK of a retransmitted FIN: after that the peer waits longer before its next one.
     pub(super) fn repeated(&mut self, now: Instant) {
         self.extend(now + AFTER_REPETITION);
     }
 
-    /// How long a repeated FIN is likely; zero if it is not.
+    /// The time for which a retransmitted FIN is still likely; zero if it is not.
     pub(super) fn left(&self, now: Instant) -> Duration {
         self.until.map_or(Duration::ZERO, |until| until.since(now))
     }
@@ -47,7 +47,7 @@ impl LastAcks {
     }
 }
 
-/// Linux's shortest retransmission timeout.
+/// The minimum retransmission timeout of Linux.
 const LEAST: Duration = Duration::from_millis(200);
 const AFTER_REPETITION: Duration = Duration::from_secs(1);
 /// A connection that could not measure its path has a timeout of a second or more.

@@ -1,30 +1,30 @@
-//! The line of the cells that have text for a device whose queue is full: who is next.
+//! The line of cells with data for a device whose queue is full: a fair scheduler.
 //!
-//! A deficit round robin (Shreedhar and Varghese 1995): in a round each cell sends a quantum of bytes. A cell that has
-//! sent less than that in the present round goes before all that wait for the next one, so a short answer does not wait
-//! for downloads, and no more than a quantum of each can go before them. Separate from the cells so that shares can be
-//! tested alone.
+//! A deficit round robin (Shreedhar and Varghese 1995): in a round of the scheduler each cell sends a quantum
+//! of bytes. A cell that has sent less than its quantum in this round precedes all cells that wait for the
+//! next one, so a short answer does not wait behind downloads, and at most a quantum per cell can precede
+//! them. Separate from the cells so that fairness can be tested alone.
 
 use std::collections::VecDeque;
 
-/// Cells by their places.
+/// A queue of cells, by index.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// Those that may still send in this round.
+    /// Cells that may still send in this round, before all others.
     first: VecDeque<u32>,
-    /// Those that wait for the next.
+    /// Cells that have used their quantum and wait for the next round.
     rest: VecDeque<u32>,
     round: u32,
-    /// How many of `rest` are still to come in this round.
+    /// Number of cells at the front of `rest` that are still to be served in this round.
     left: usize,
     quantum_bytes: u64,
 }
 
-/// What a cell has sent in a round.
+/// The state of a cell in the line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     is_waiting: bool,
-    /// Whether it went before those that wait for the next round when it was last its turn.
+    /// `true` if the cell was taken from `first` when it was last served.
     was_first: bool,
     round: u32,
     sent_bytes: u64,
@@ -44,12 +44,12 @@ impl Line {
         self.first.len() + self.rest.len()
     }
 
-    /// Gives each cell `bytes` a round from now on, within limits.
+    /// Sets the quantum of each cell to `bytes`, clamped to the permitted range.
     pub(super) fn set_quantum(&mut self, bytes: u64) {
         self.quantum_bytes = bytes.clamp(LEAST_QUANTUM_BYTES, MOST_QUANTUM_BYTES);
     }
 
-    /// Puts the cell at `place` to the end of the line, unless it is in it.
+    /// Appends the cell at index `place` to the line, unless it is in it.
     pub(super) fn join(&mut self, place: u32, turn: &mut Turn) {
         if std::mem::replace(&mut turn.is_waiting, true) {
             return;
@@ -57,8 +57,8 @@ impl Line {
         if self.share(turn) > 0 { self.first.push_back(place) } else { self.rest.push_back(place) }
     }
 
-    /// Puts the cell at `place`, which has just been taken out of the line, back: to where it was if it has more to send in
-    /// this round, because the device had no more room.
+    /// Puts the cell at index `place`, which was just taken out, back into the line: to the front, if the
+    /// device was full before the cell had used its quantum.
     pub(super) fn rejoin(&mut self, place: u32, turn: &mut Turn) {
         if turn.is_waiting || self.share(turn) == 0 {
             return self.join(place, turn);
@@ -72,8 +72,8 @@ impl Line {
         }
     }
 
-    /// The place of the next cell, and whether it goes before those that wait for the next round.
-    /// Call [`Line::leave`] for it; it may have left already.
+    /// Removes and returns the index of the next cell, and `true` if it came from `first`. Call
+    /// [`Line::leave`] for it; the cell may have left the line already.
     pub(super) fn next(&mut self) -> Option<(u32, bool)> {
         if let Some(place) = self.first.pop_front() {
             return Some((place, true));
@@ -86,13 +86,14 @@ impl Line {
         self.rest.pop_front().map(|place| (place, false))
     }
 
-    /// Takes the cell with this `turn`, which was `next`, out of the line. Returns whether it was in it.
+    /// Records that the cell with this `turn`, which `next` returned, is out of the line. Returns `true` if
+    /// it was in it.
     pub(super) const fn leave(&self, turn: &mut Turn, is_first: bool) -> bool {
         turn.was_first = is_first;
         std::mem::replace(&mut turn.is_waiting, false)
     }
 
-    /// Bytes that the cell with this `turn` may send now before it waits for the next round.
+    /// Number of bytes that the cell with this `turn` may send now before it must wait for the next round.
     pub(super) fn share(&self, turn: &mut Turn) -> u64 {
         let rounds = self.round.wrapping_sub(turn.round);
         turn.round = self.round;
@@ -101,19 +102,19 @@ impl Line {
         self.quantum_bytes.saturating_sub(turn.sent_bytes)
     }
 
-    /// Takes note that it has sent `bytes`.
+    /// Records that the cell has sent `bytes`.
     #[inline]
     pub(super) fn sent(&self, turn: &mut Turn, bytes: u64) {
         if bytes > 0 {
-            // What it sent while nobody waited is not held against it for more than a round.
+            // Data sent while no other cell waited delays the cell by one round at most.
             turn.sent_bytes = (turn.sent_bytes + bytes).min(2 * self.quantum_bytes);
         }
     }
 }
 
-/// One of the largest frames.
+/// The largest GSO frame.
 const MOST_QUANTUM_BYTES: u64 = 64 << 10;
-/// One full frame of Ethernet.
+/// One full Ethernet frame.
 const LEAST_QUANTUM_BYTES: u64 = 1_500;
 
 #[cfg(test)]

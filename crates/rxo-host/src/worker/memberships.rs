@@ -1,7 +1,8 @@
-//! Connections whose peer sends to a multicast group as well: they join it, get what comes to it, and leave it.
+//! Connections whose peer also sends to a multicast group: they join the group, receive its packets, and
+//! leave it.
 //!
-//! Separate from the demultiplexer, which knows one flow of each connection: there are few groups, and only an
-//! arrival of no connection's own flow is looked for here.
+//! Separate from the demultiplexer, which has one flow per connection: there are few groups, and this table
+//! is searched only for packets to a group.
 
 use rxo_frame::Instant;
 use rxo_wire::FlowKey;
@@ -15,7 +16,7 @@ use crate::receive::Delivered;
 #[derive(Debug, Default)]
 pub(super) struct Memberships {
     members: Vec<Member>,
-    /// The places of connections that are to join.
+    /// The indices of connections that are to join their group.
     joining: Vec<u32>,
 }
 
@@ -26,18 +27,18 @@ struct Member {
 }
 
 impl Memberships {
-    /// Takes note that the connection at `place` is to join its group.
+    /// Records that the connection at index `place` is to join its group.
     pub(super) fn expect(&mut self, place: u32) {
         self.joining.push(place);
     }
 
-    /// The place of the connection that belongs to the group of the flow `key`, which must have its source too.
+    /// The index of the connection that has joined the group of the flow `key`, whose source must match too.
     fn find(&self, key: &FlowKey) -> Option<u32> {
         self.members.iter().find(|member| member.flow.key == *key).map(|member| member.place)
     }
 
-    /// Gives an arrival to the connection that belongs to the group of the flow `key`. Without one it is dropped and
-    /// counted: nobody answers what was not sent to them alone.
+    /// Passes an arrival to the connection that has joined the group of the flow `key`. Without one, drops
+    /// and counts it: multicast packets are never answered with a reset.
     pub(super) fn take<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
         &self,
         connections: &mut Connections<B>,
@@ -51,7 +52,7 @@ impl Memberships {
         };
         let was_heard = connections.slots.get(place).is_some_and(|slot| slot.is_heard);
         connections.give(place, |cell| cell.on_group_arrival(now, arrival));
-        // It does not show that the peer hears this host.
+        // A packet to the group does not show that the peer receives this host's packets.
         if let Some(slot) = connections.slots.get_mut(place) {
             slot.is_heard = was_heard;
         }
@@ -59,8 +60,8 @@ impl Memberships {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Joins the groups of new connections. One that cannot is reset: its group is another connection's, or there are
-    /// too many.
+    /// Joins the groups of new connections. A connection whose group belongs to another one, or is one too
+    /// many, is reset.
     pub(super) fn join_groups(&mut self, connections: &mut Connections<B>, now: Instant) {
         for place in std::mem::take(&mut self.memberships.joining) {
             let Some(slot) = connections.slots.get(place) else { continue };
@@ -75,7 +76,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Leaves the group of the connection at `place`, if it has one.
+    /// Leaves the group of the connection at index `place`, if it has one.
     pub(super) fn leave_group(&mut self, place: u32, now: Instant) {
         let members = &mut self.memberships.members;
         if let Some(index) = members.iter().position(|member| member.place == place) {

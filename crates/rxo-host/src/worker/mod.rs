@@ -1,13 +1,13 @@
-//! The worker: one turn after the other.
+//! The worker: runs one round after the other.
 //!
 //! ```text
 //!  device --frames--> engine --deliveries--> cells --segments--> device
 //!                            commands, timers --^
 //! ```
 //!
-//! A turn receives at most a budget of frames, coalesces them, gives each delivery to its cell, carries out
-//! commands and what is due, and then serves the cells that were touched, of many a share (`shares.rs`): it sends in
-//! batches.
+//! A round receives at most a budget of frames, coalesces them, passes each delivery to its cell, processes
+//! commands and expired timers, and then serves the cells that need it, or a share of them if they are many
+//! (`shares.rs`). It sends in batches.
 
 mod arrive;
 mod beside;
@@ -61,42 +61,42 @@ use crate::socket::Shards;
 use crate::stages::{Stage, Stopwatch};
 use crate::{Handle, HostConfig, HostError};
 
-/// A host: a device, a receive engine, connections and their timers.
+/// A host: a device, a receive engine, connections and their timers. One worker.
 #[derive(Debug)]
 pub struct Host<I: FrameSource, O> {
     source: I,
     sink: O,
     engine: Engine<I::Buffer>,
-    /// Received frames, on their way into the engine.
+    /// Received frames on their way into the engine.
     received: Vec<Frame<I::Buffer>>,
     core: Core<I::Buffer>,
     budget_frames: usize,
     is_busy: bool,
     pause: Pause,
     shares: Shares,
-    /// How many successive waits ended without anything to do.
+    /// Number of successive waits that ended without anything to do.
     false_alarms: u32,
-    /// Since when turns have found nothing because connections keep all of the device's memory.
+    /// The time since which rounds have received nothing because connections keep all of the device's memory.
     starved_since: Option<Instant>,
-    /// What the engine is to follow from the next turn on.
+    /// The engine's policy from the next round on, if it was changed.
     next_policy: Option<Policy>,
 }
 
-/// What a turn did.
+/// A summary of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// Frames taken from the device.
+    /// Number of frames taken from the device.
     pub frames: usize,
-    /// Commands of applications.
+    /// Number of commands of applications.
     pub commands: usize,
-    /// Connections that were served.
+    /// Number of connections served.
     pub served: usize,
-    /// Packets given to the device; a GSO frame is one.
+    /// Number of packets passed to the device; a GSO frame counts as one.
     pub sent: u64,
 }
 
 impl Turn {
-    /// Whether nothing happened.
+    /// Returns `true` if the round did nothing.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.frames == 0 && self.commands == 0 && self.served == 0 && self.sent == 0
@@ -109,10 +109,10 @@ where
     I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
-    /// A host on the device with these two ends.
+    /// Creates a host on the device with this source and sink.
     ///
     /// # Errors
-    /// [`HostError`] if a setting is invalid, or the device does not fit.
+    /// [`HostError`] if a setting is invalid, or if the device is unsuitable.
     ///
     /// # Examples
     /// ```
@@ -131,7 +131,7 @@ where
         Self::shard(source, sink, &config, Seat::default())
     }
 
-    /// A shard of a host.
+    /// Creates one shard of a host.
     pub(crate) fn shard(
         source: I,
         sink: O,
@@ -143,7 +143,7 @@ where
         if from.link != to.link {
             return Err(HostError::TwoLinks);
         }
-        // Half of the frames that the device lends stay for the next turn.
+        // Half of the frames that the device lends are left for the next round.
         let most = source.lends().map_or(usize::MAX, |lends| (lends / 2).max(1));
         let budget_frames = config.budget_frames.min(most);
         let kept = Kept::new(source.lends(), budget_frames);
@@ -170,27 +170,27 @@ where
         })
     }
 
-    /// The handle for applications.
+    /// A handle for applications.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(Shards::new(vec![Arc::clone(self.core.post())]))
     }
 
-    /// What this host shares with the threads of applications.
+    /// The state that this host shares with application threads.
     pub(crate) fn post(&self) -> &Arc<Post<I::Buffer>> {
         self.core.post()
     }
 
-    /// Makes `others` hear of neighbours and paths what this shard hears.
+    /// Sets the other shards, which from now on get copies of frames about neighbours and paths.
     pub(crate) fn meet(&mut self, others: Vec<Arc<Post<I::Buffer>>>) {
         self.core.network.others = others;
     }
 
-    /// Runs one turn at `now`, which is not before any time given earlier. Never waits. Allocates for new
+    /// Runs one round at `now`, which must not be before an earlier `now`. Never blocks. Allocates for new
     /// connections, and for buffers that grow or shrink.
     ///
     /// # Errors
-    /// If the device fails. The connections stay valid.
+    /// The failure of the device. The connections stay valid.
     pub fn turn(&mut self, now: Instant) -> Result<Turn, DeviceError> {
         let sent_before = self.core.network.outbox.sent;
         self.watch().begin();
@@ -214,7 +214,7 @@ where
         Ok(Turn { frames, commands, served, sent: self.core.network.outbox.sent - sent_before })
     }
 
-    /// When the next turn is due if no frame and no command arrives; `None` if no timer runs.
+    /// The deadline of the next round if no frame and no command arrives; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let relieved_at = self.starved_since.map(|since| since + MOST_STARVED);
@@ -223,14 +223,14 @@ where
         deadlines.into_iter().flatten().min()
     }
 
-    /// The first claim of an address of this host by another station, since it began. Each is counted
+    /// The first claim of an address of this host by another station. All claims are counted
     /// ([`LinkCounters::conflicts`](crate::link::LinkCounters::conflicts)).
     #[must_use]
     pub fn conflict(&self) -> Option<Conflict> {
         self.core.network.link.conflict()
     }
 
-    /// All counters.
+    /// The counters of the device, the engine, the link and the connections.
     pub fn counters(&mut self) -> HostCounters {
         HostCounters {
             source: self.source.counters(),
@@ -240,14 +240,14 @@ where
         }
     }
 
-    /// The policy of the engine, from the next turn on.
+    /// The policy that the engine follows from the next round on.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.next_policy.unwrap_or(self.engine.config().policy)
     }
 
-    /// Changes the policy of the engine. At the beginning of the next turn it gives connections all that it holds, and
-    /// then follows the new one; that turn allocates what the new one needs.
+    /// Changes the policy of the engine. At the start of the next round the engine first delivers all that it
+    /// holds, then follows the new policy; that round allocates what the new policy needs.
     ///
     /// # Errors
     /// [`HostError::Engine`] if a number of the policy is out of range, [`HostError::Tunnels`] if it coalesces inside
@@ -259,8 +259,8 @@ where
         Ok(())
     }
 
-    /// At most `most` places of connections from the place `from` on, 0 being the first. Of each the page has a
-    /// reference, which is all that it costs the worker.
+    /// A page of at most `most` slots of connections, beginning with slot `from`; the first is 0. The worker
+    /// only copies references to the cells.
     #[must_use]
     pub fn connections(&self, from: u32, most: usize) -> ConnectionPage {
         self.core.connections.slots.connections(from, most)
@@ -270,12 +270,12 @@ where
     fn change_policy(&mut self, policy: Policy, now: Instant) {
         let core = &mut self.core;
         let deliver = |deliveries: Deliveries<'_, _>| core.deliver(now, deliveries);
-        // Its numbers were checked when it was set.
+        // Cannot fail: the numbers were checked by `set_policy`.
         _ = self.engine.change_policy(policy, now, deliver);
     }
 
-    /// Receives the frames of a turn, coalesces them, and gives the deliveries to the cells: as one batch, or as several
-    /// if the frames are large. A call of its own, so that its instructions can be counted.
+    /// Receives the frames of a round, coalesces them, and passes the deliveries to the cells: as one batch,
+    /// or as several if the frames are large. Not inlined, so that its instructions can be counted.
     #[inline(never)]
     fn receive(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.watch().switch(Stage::Receive);
@@ -296,7 +296,8 @@ where
         }
     }
 
-    /// Receives a batch of at most `most` frames. What came before the device failed is delivered.
+    /// Receives a batch of at most `most` frames. Frames received before a failure of the device are
+    /// delivered.
     #[inline(always)]
     fn receive_batch(&mut self, most: usize, now: Instant) -> Result<usize, DeviceError> {
         let received = match self.core.fast.begin() {
@@ -313,8 +314,8 @@ where
         received
     }
 
-    /// Copies all text that connections keep once it has kept the device from receiving for a while. An application
-    /// may be about to read, so not at once.
+    /// Copies all data that connections keep once that has kept the device from receiving for a while. Not at
+    /// once, because an application may be about to read.
     #[inline]
     fn relieve(&mut self, now: Instant, frames: usize) {
         if frames > 0 || !self.source.is_starved() {
@@ -333,5 +334,5 @@ where
     }
 }
 
-/// After so long without a frame, text that keeps the device's memory is copied.
+/// The time without frames after which data in the device's memory is copied.
 const MOST_STARVED: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! Acts on messages of the link, and on cells that wait for a neighbour.
+//! Handles messages of the link, and cells that wait for a neighbour.
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Duration, Frame, Instant};
@@ -11,7 +11,7 @@ use crate::link::{Heard, Link, Resolve};
 use crate::shards::news;
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Acts on a message of the link. Returns the headers of a TCP segment, which is for the connections.
+    /// Handles a message of the link. Returns the headers of a TCP segment, which is for the connections.
     pub(super) fn act_on(
         &mut self,
         heard: Heard,
@@ -32,7 +32,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         None
     }
 
-    /// Tells the other shards what concerns them as well.
+    /// Sends a copy of `frame` to the other shards if they need it.
     pub(super) fn tell_others(&self, frame: &Frame<B>) {
         if !self.others.is_empty() && self.link.concerns_all(frame) {
             let news = news(frame);
@@ -40,7 +40,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Acts on what the other shards were told.
+    /// Processes the copies of frames that other shards have received.
     pub(super) fn act_on_news(&mut self, connections: &mut Connections<B>, now: Instant) {
         for news in std::mem::take(&mut self.news) {
             connections.post.one_is_heard();
@@ -49,7 +49,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Marks the cells that wait for a neighbour as to be served.
+    /// Marks the cells that wait for a neighbour to be served.
     pub(super) fn touch_unresolved(&mut self, connections: &mut Connections<B>) {
         for place in std::mem::take(&mut self.unresolved) {
             if let Some(slot) = connections.slots.get_mut(place) {
@@ -59,7 +59,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// Sends the link's frames.
+    /// Sends the frames that the link has queued.
     pub(super) fn send_link<O: FrameSink>(&mut self, sink: &mut O) -> Result<(), DeviceError> {
         while let Some(frame) = self.link.poll_transmit() {
             self.outbox.push_frame(&frame);
@@ -71,10 +71,10 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// Whether packets can be sent to a neighbour.
+/// The state of the neighbour to which a connection's packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Its address is known.
+    /// Its Ethernet address is known.
     Known,
     /// Its address was requested, or there is no route any more.
     Waits,
@@ -82,7 +82,7 @@ pub(super) enum Reach {
     Nobody,
 }
 
-/// Resolves the neighbour of `slot`, if that is due.
+/// Resolves the neighbour of `slot`, if the last result has expired.
 #[inline]
 pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     let is_fresh = slot.resolved_until.is_some_and(|until| now < until);
@@ -91,6 +91,7 @@ pub(super) fn reach<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Rea
 
 fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     let peer = slot.path.pair.destination();
+    // A packet that was received proves that the neighbour is reachable.
     if std::mem::take(&mut slot.is_heard) && slot.resolved_until.is_some() {
         link.confirm(peer, now);
     }
@@ -106,5 +107,5 @@ fn resolve<B>(slot: &mut Slot<B>, link: &mut Link, now: Instant) -> Reach {
     }
 }
 
-/// How soon a changed address is noticed. Resolving costs a look-up.
+/// The time after which the neighbour is resolved again, so that a changed address is noticed.
 const RESOLVED_FOR: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The network: the link, and all that leaves on it.
+//! The network side of a worker: the link, and all transmission.
 
 use std::sync::Arc;
 
@@ -18,29 +18,31 @@ use crate::shards::News;
 use crate::stages::Stopwatch;
 use crate::transmit::{Outbox, Shape};
 
-/// The link, what is known of neighbours and paths, and what waits to leave.
+/// The link, the tables of neighbours and paths, and the packets that wait to leave.
 #[derive(Debug)]
 pub(super) struct Network<B> {
     pub(super) link: Link,
     pub(super) memberships: Memberships,
     pub(super) paths: Paths,
-    /// The places of the cells that wait for a neighbour.
+    /// The indices of the cells that wait for a neighbour.
     pub(super) unresolved: Vec<u32>,
-    /// The rate limit of resets to strangers.
+    /// The rate limit of resets for segments without a connection.
     pub(super) may_reset: Allowance,
     pub(super) outbox: Outbox,
     pub(super) shape: Shape,
-    /// The room of the device's queue, and the cells that wait for it.
+    /// The free space of the device's queue.
     pub(super) drain: Drain,
+    /// The cells that wait for the device's queue.
     pub(super) line: Line,
     /// The other shards of this host.
     pub(super) others: Vec<Arc<Post<B>>>,
-    /// Frames that they were told of, to be acted on in this turn.
+    /// Copies of frames from other shards, to be processed in this round.
     pub(super) news: Vec<News>,
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// The network on `link`. The first shard announces the addresses of the host.
+    /// Creates the network on `link`. Probes the host's addresses if that is configured; otherwise the first
+    /// shard announces them.
     pub(super) fn new(
         config: &HostConfig,
         mut link: Link,
@@ -68,21 +70,21 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// When the first cell in the line may be served; `None` if there is none.
+    /// The time at which the first waiting cell may be served; `None` if no cell waits.
     pub(super) fn line_at(&self, now: Instant) -> Option<Instant> {
         (!self.line.is_empty()).then(|| self.drain.read_at().unwrap_or(now))
     }
 
-    /// The link does what is due.
+    /// Runs the expired timers of the link.
     pub(super) fn wake(&mut self, connections: &mut Connections<B>, now: Instant) {
         if self.link.poll_at().is_some_and(|at| at <= now) {
             self.link.on_timeout(now);
-            // Cells that wait for a neighbour which does not answer try again.
+            // Cells that wait for a neighbour retry, because it may have turned out to be unreachable.
             self.touch_unresolved(connections);
         }
     }
 
-    /// Looks whether cells that wait for the device may send, or must.
+    /// Reads the device's queue if cells wait for it and a reading is due.
     #[inline]
     pub(super) fn look_at_device<O: FrameSink>(&mut self, now: Instant, sink: &O) {
         let is_due = self.drain.read_at().map_or(sink.is_blocked(), |at| at <= now);
@@ -92,7 +94,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// A client that tries a range of ports gets its resets; a flood from forged addresses is not reflected (RFC
+/// Enough for a client that scans a range of ports, while a flood from forged addresses is not reflected (RFC
 /// 5961, section 10, asks for such a limit).
 const RESETS_AT_ONCE: u32 = 256;
 const RESETS_EACH_SECOND: u32 = 1_000;

@@ -1,8 +1,8 @@
-//! Orphans: connections without an application that are not closed.
+//! Orphans: connections that the application has dropped and that are not closed yet.
 //!
-//! Separate because it is only a queue and a count. What orphans hold is charged to the memory of the host, and a
-//! connection limits how long it waits for a peer that takes little; this limits how many wait for peers that take nothing.
-//! A peer that reads slowly is not cut off, however many there are.
+//! Separate because it is only a queue and a count. The memory of orphans counts towards the host's, and each
+//! connection limits how long it waits for a peer that accepts little; this module limits the number of
+//! orphans whose peers accept nothing. A peer that reads slowly is never reset for their number.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use super::connections::Connections;
 use super::slots::Slot;
 use super::ticket::{Ticket, Tickets};
 
-/// The queue of orphans. In front is the one whose peer was seen to have taken enough the longest ago.
+/// The queue of orphans. At the front is the one whose peer made sufficient progress the longest ago.
 #[derive(Debug)]
 pub(super) struct Orphans {
     limit: usize,
-    /// Those of closed connections stay for a while.
+    /// Entries of closed connections are removed later.
     queue: VecDeque<Waiting>,
     live: usize,
     tickets: Tickets,
@@ -27,9 +27,9 @@ pub(super) struct Orphans {
 struct Waiting {
     place: u32,
     ticket: Ticket,
-    /// When it was last looked at and the peer had taken enough.
+    /// The time of the last check at which the peer had accepted enough.
     since: Instant,
-    /// What the peer had not acknowledged then.
+    /// Number of unacknowledged bytes at that check.
     left_bytes: usize,
 }
 
@@ -38,13 +38,13 @@ impl Orphans {
         Self { limit, queue: VecDeque::new(), live: 0, tickets: Tickets::new() }
     }
 
-    /// How many orphans there are.
+    /// Number of orphans.
     pub(super) const fn len(&self) -> usize {
         self.live
     }
 
-    /// Adds the connection at `place`, and returns its ticket. `begin` is now, and what its peer has not acknowledged.
-    /// `is_live` says whether a ticket is still that of its place.
+    /// Adds the connection at index `place`, and returns its ticket. The pair is the current time and its
+    /// number of unacknowledged bytes. `is_live` returns `true` if a ticket still belongs to that index.
     pub(super) fn push(
         &mut self,
         place: u32,
@@ -68,8 +68,9 @@ impl Orphans {
         self.live -= 1;
     }
 
-    /// If there are too many, the orphan whose peer has taken little for the longest time, if that is long. Looks at a
-    /// few; `left_bytes` says what the peer has not acknowledged, `None` if the ticket is not that of its place any more.
+    /// If there are too many orphans, removes and returns the one whose peer has accepted little for the
+    /// longest time, at least [`STALLED`]. Checks at most [`LOOKS`] entries. `left_bytes` returns the number
+    /// of unacknowledged bytes, or `None` if the ticket does not belong to that index any more.
     pub(super) fn pop_stalled(
         &mut self,
         now: Instant,
@@ -96,7 +97,8 @@ impl Orphans {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
-    /// Records that the connection at `place` is an orphan. If there are too many, resets some whose peers take nothing.
+    /// Records that the connection at index `place` is an orphan. If there are too many, resets some whose
+    /// peers accept nothing.
     pub(super) fn add_orphan(&mut self, place: u32, now: Instant) {
         let Some(slot) = self.slots.get(place).filter(|slot| slot.orphan.is_none()) else { return };
         let (slots, begin) = (&self.slots, (now, left_bytes(slot)));
@@ -110,7 +112,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         while self.reset_stalled(now) {}
     }
 
-    /// Returns `false` if none is to be reset.
+    /// Resets one stalled orphan. Returns `false` if there is none to reset.
     fn reset_stalled(&mut self, now: Instant) -> bool {
         let slots = &self.slots;
         let left = |place, ticket| {
@@ -128,17 +130,19 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
     }
 }
 
-/// No application has a handle of an orphan. Whoever lists connections may have the lock, for a moment.
+/// The number of unacknowledged bytes. May block: only a thread that lists connections can hold the lock, and
+/// only briefly.
 fn left_bytes<B: AsRef<[u8]> + Default + Send + Sync + 'static>(slot: &Slot<B>) -> usize {
     slot.cell.with(|inner| inner.connection.unacknowledged_bytes())
 }
 
-/// What a peer must take in [`STALLED`]: one that takes a byte at a time is not only slow.
+/// Number of bytes that a peer must accept within [`STALLED`]; otherwise one that accepts single bytes would
+/// be kept.
 const LEAST_TAKEN: usize = 16 << 10;
-/// How many orphans are looked at for one that is added.
+/// Number of orphans that are checked when one is added.
 const LOOKS: usize = 16;
-/// Longer than a peer that reads a kilobyte a second takes to open its window again: some wait until half of a buffer is
-/// free.
+/// Longer than a peer that reads a kilobyte per second takes to open its window again: some wait until half
+/// of a buffer is free.
 const STALLED: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sends what a connection has to send: to the outbox, as far as the device has room.
+//! Moves the segments of a connection to the outbox, as far as the device's queue has free space.
 
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::Instant;
@@ -10,21 +10,22 @@ use super::neighbours::Reach;
 use crate::buffer::Buffer;
 use crate::transmit::{Outbox, Path};
 
-/// The way that the segments of a connection take.
+/// The destination of a connection's segments, and its share of the device's queue.
 pub(super) struct Out<'a, O> {
     pub(super) outbox: &'a mut Outbox,
     pub(super) sink: &'a mut O,
     pub(super) path: &'a mut Path,
     pub(super) ids: &'a mut u16,
     pub(super) drain: &'a mut Drain,
-    /// The most that it may send in its turn if others wait for the device, in bytes of text.
+    /// Maximum number of data bytes that it may send in this turn if other connections wait for the device.
     pub(super) share: u64,
-    /// Bytes of text that it has sent.
+    /// Number of data bytes sent in this turn.
     pub(super) sent: u64,
 }
 
 impl<O: FrameSink> Out<'_, O> {
-    /// Sends what the connection has to send, if it knows where to. Returns whether it has text that waits for the device.
+    /// Sends all that the connection has to send, if its neighbour is resolved. Returns `true` if it still
+    /// has data that waits for the device.
     #[inline(always)]
     pub(super) fn send_if_reached<B: AsRef<[u8]>>(
         &mut self,
@@ -78,8 +79,8 @@ impl<O: FrameSink> Out<'_, O> {
         Ok(is_held)
     }
 
-    /// Returns `true` if the device has room, and it is not another's turn. Asks the device when it has been given as much
-    /// as there was room for.
+    /// Returns `true` if the device's queue has free space and the connection has not used its share. Reads
+    /// the queue if its free space is used up.
     #[inline(always)]
     fn may_send<B: AsRef<[u8]>>(
         &mut self,
@@ -106,7 +107,7 @@ impl<O: FrameSink> Out<'_, O> {
     }
 }
 
-/// Reads how much waits for the device of `sink`.
+/// Reads the length of the device's queue.
 pub(super) fn reading<O: FrameSink>(sink: &O) -> Reading {
     if sink.is_blocked() {
         return Reading::Blocked;

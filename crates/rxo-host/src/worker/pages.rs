@@ -1,8 +1,8 @@
-//! The connections of a host, seen from outside, a page at a time.
+//! Lists the connections of a host, a page at a time, for observers.
 //!
-//! The worker only hands out references to the cells of a page; whoever asked for the page then looks into each, with
-//! its lock, as an application does. So ten thousand connections cost the worker the same per turn as ten, and one
-//! whose application holds the lock is waited for by nobody else.
+//! The worker only copies references to the cells of a page; the observer then locks each cell and reads it,
+//! as an application does. So ten thousand connections cost the worker no more per round than ten, and a
+//! locked cell delays only the observer.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,36 +13,36 @@ use rxo_tcp::{Algorithm, Buffers, State, Statistics};
 use super::slots::Slots;
 use crate::cell::{Cell, local, peer};
 
-/// Some connections of a host. One that exists while all pages are taken is in exactly one of them; one that comes or
-/// goes meanwhile may be in none.
+/// Some connections of a host. A connection that exists while all pages are taken is in exactly one of them;
+/// one that is opened or closed meanwhile may be in none.
 pub struct ConnectionPage {
-    /// Where the next page begins; `None` after the last.
+    /// The first slot of the next page; `None` after the last page.
     pub next: Option<u32>,
     cells: Vec<Arc<dyn Look>>,
 }
 
-/// A connection at one moment. Those in TIME-WAIT are only counted, and are in no page.
+/// A snapshot of a connection. Connections in TIME-WAIT are only counted, and are on no page.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionView {
-    /// This side.
+    /// The local address and port.
     pub local: SocketAddr,
-    /// The other side.
+    /// The peer's address and port.
     pub peer: SocketAddr,
-    /// Its state.
+    /// The state of the connection.
     pub state: State,
-    /// Bytes that have arrived in order and that the application has not read.
+    /// Number of bytes that were received in order and not read by the application.
     pub unread_bytes: usize,
-    /// The sizes of its buffers now.
+    /// The current sizes of the buffers.
     pub buffers: Buffers,
-    /// Its congestion control.
+    /// The congestion control algorithm.
     pub algorithm: Algorithm,
-    /// Whether its application is gone.
+    /// `true` if the application has dropped its handle.
     pub is_orphan: bool,
-    /// Everything that the endpoint knows of it.
+    /// All statistics that the endpoint keeps.
     pub statistics: Statistics,
 }
 
-/// A cell, for any type of buffer.
+/// A cell, without the type of buffer.
 trait Look: Send + Sync {
     fn look(self: Arc<Self>) -> ConnectionView;
 }
@@ -63,8 +63,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Look for Cell<B> {
 }
 
 impl ConnectionPage {
-    /// Looks into each connection of the page. Waits for the lock of each, which applications hold only while they
-    /// read or write. Must not be called by the worker.
+    /// Takes a snapshot of each connection on the page. Blocks on the lock of each, which applications hold
+    /// only while they read or write. Must not be called by the worker.
     #[must_use]
     pub fn look(self) -> Vec<ConnectionView> {
         self.cells.into_iter().map(Look::look).collect()
@@ -79,7 +79,7 @@ impl fmt::Debug for ConnectionPage {
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Slots<B> {
-    /// At most `most` places from the place `from` on.
+    /// A page of at most `most` slots, beginning with slot `from`.
     pub(super) fn connections(&self, from: u32, most: usize) -> ConnectionPage {
         let (slots, end) = self.page(from, most);
         let cells = slots.map(|slot| Arc::clone(&slot.cell) as Arc<dyn Look>).collect();

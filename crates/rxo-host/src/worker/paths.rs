@@ -1,8 +1,9 @@
-//! Path MTUs: destinations that take smaller packets than the link (RFC 1191, section 6; RFC 8201, section 5).
+//! Path MTUs: destinations that need smaller packets than the link allows (RFC 1191, section 6; RFC 8201,
+//! section 5).
 //!
-//! Separate because it outlives connections: the next connection to a destination begins with what the last
-//! one found out and believed (RFC 5927). An entry expires after ten minutes, when every connection tries a
-//! larger segment by itself. Bounded: a full table evicts the oldest entry.
+//! Separate because it outlives connections: the next connection to a destination starts with the path MTU
+//! that the last one found and validated (RFC 5927). An entry expires after ten minutes, when each connection
+//! tries larger segments by itself. Bounded: a full table evicts the oldest entry.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,28 +11,28 @@ use std::net::IpAddr;
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::Connection;
 
-/// The table.
+/// A table of path MTUs by destination.
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     known: BTreeMap<IpAddr, KnownPath>,
 }
 
-/// The path to a destination.
+/// The path MTU of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KnownPath {
-    /// The largest IP packet that it takes, in bytes.
+    /// The largest IP packet that the path carries, in bytes.
     mtu: u32,
-    /// When a larger one may be tried.
+    /// The time at which a larger packet may be tried.
     until: Instant,
 }
 
 impl Paths {
-    /// Takes what a connection has found out about its path.
+    /// Stores the path MTU that a connection has found, if any.
     pub(super) fn hear<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>, now: Instant) {
         self.learn(connection.pair().destination(), connection.path_mtu(), now);
     }
 
-    /// Records that IP packets of at most `mtu` bytes pass to `destination`; `None` if all do.
+    /// Records that IP packets of at most `mtu` bytes reach `destination`; `None` if all sizes do.
     fn learn(&mut self, destination: IpAddr, mtu: Option<u32>, now: Instant) {
         let Some(mtu) = mtu else {
             self.known.remove(&destination);
@@ -46,21 +47,21 @@ impl Paths {
         self.known.insert(destination, KnownPath { mtu, until: now + AGE });
     }
 
-    /// Tells a new connection what is known about its path.
+    /// Sets the stored path MTU on a new connection, if there is one.
     pub(super) fn tell<B: AsRef<[u8]>>(&self, connection: &mut Connection<B>, now: Instant) {
         if let Some(path) = self.to(connection.pair().destination(), now) {
             connection.know_path(path.mtu, path.until);
         }
     }
 
-    /// What is known about the path to `destination`, unless it has expired.
+    /// The path MTU of `destination`; `None` if it is unknown or has expired.
     fn to(&self, destination: IpAddr, now: Instant) -> Option<KnownPath> {
         self.known.get(&destination).copied().filter(|path| now < path.until)
     }
 }
 
 const MOST_DESTINATIONS: usize = 256;
-/// RFC 1191, section 6.3; RFC 8201, section 5.3.
+/// The lifetime of an entry (RFC 1191, section 6.3; RFC 8201, section 5.3).
 const AGE: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
@@ -77,7 +78,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// RFC 1191, section 6.3: for ten minutes after it was last found out.
+    /// RFC 1191, section 6.3: an entry is valid for ten minutes after it was last found.
     #[test]
     fn what_is_known_grows_old() {
         let mut paths = Paths::default();
@@ -98,7 +99,7 @@ mod tests {
             paths.learn(host(number), Some(1_400), at(number.into()));
             assert!(paths.known.len() <= MOST_DESTINATIONS);
         }
-        // A known destination evicts none.
+        // Updating an existing entry evicts none.
         paths.learn(host(999), Some(1_300), at(1_000));
         let known = (0..1_000).filter(|number| paths.to(host(*number), at(500)).is_some());
         assert!(known.eq(1_000 - MOST_DESTINATIONS as u32..1_000));

@@ -1,27 +1,27 @@
-//! Takes back memory by which connections have grown, while there is too little for new ones.
+//! Shrinks buffers that have grown, while there is too little memory for new connections.
 //!
-//! Separate because it is about all connections, also those to which nothing happens. Free send memory comes back
-//! at once. Receive memory comes back as the peer uses up the window that was offered before the buffer shrank, since
-//! a window is never taken back (RFC 9293, section 3.8.6). An idle connection has reserved nothing for text
-//! (`rests.rs`), but its next text reserves its buffer as large as it is. Active connections grow again, if there is memory. A
-//! pass over all cells takes turns, and a second at least, so that an active connection keeps its rate for
-//! several round trips.
+//! Separate because it visits all connections, even idle ones. Free send memory is returned at once. Receive
+//! memory is returned as the peer uses the window that was offered before the buffer shrank, since a window
+//! is never reduced (RFC 9293, section 3.8.6). An idle connection has reserved nothing for data (`rests.rs`),
+//! but its next data would reserve a buffer of the full size. Active connections grow again if there is
+//! memory. A pass over all cells takes several rounds, and at least a second, so that an active connection
+//! keeps its rate for several round trips.
 
 use rxo_frame::{Duration, Instant};
 
 use super::connections::Connections;
 
-/// Where the pass over all cells is.
+/// The position of the pass over all cells.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
-    /// The place of the next cell.
+    /// The index of the next cell.
     next: u32,
-    /// When the next pass may begin.
+    /// The earliest time of the next pass.
     again_at: Instant,
 }
 
 impl Reclaim {
-    /// Halves some of the buffers that have grown, if memory is short.
+    /// Halves the grown buffers of some connections if memory is short.
     pub(super) fn run<B: AsRef<[u8]>>(&mut self, connections: &mut Connections<B>, now: Instant) {
         if !connections.post.memory().is_short() || now < self.again_at {
             return;
@@ -31,7 +31,7 @@ impl Reclaim {
             let Some(slot) = connections.slots.get(place) else { continue };
             let cell = &slot.cell;
             if cell.serve(|inner| cell.shrink(inner)).is_some() {
-                // It may have run the backlog.
+                // Serve the cell, because `serve` may have run its backlog.
                 connections.touch(place);
             }
         }

@@ -1,11 +1,12 @@
-//! Frees the buffers of connections to which nothing happens.
+//! Frees the buffers of idle connections.
 //!
-//! Separate because it is about time, not about segments. Buffers take memory when they are used, and keep it for the
-//! next use: that is right for a connection that goes on, and too much for 100,000 that do not. A connection that was
-//! served is looked at a second later. If nothing has happened to it meanwhile, what is empty is freed, and it is
-//! not looked at again before something happens. While the host is short of memory, it looks sooner, and directions that
-//! are empty give their memory back although the connection is in use. Memory that comes back goes to those that wait for
-//! some to send in the same turn or the next, some of them in each turn; whoever was missed is offered some a second later.
+//! Separate because it depends on time, not on segments. Buffers allocate memory when they are used, and keep
+//! it for the next use: right for an active connection, but too much for 100,000 idle ones. A connection that
+//! was served is checked a second later. If it was idle meanwhile, its empty buffers are freed, and it is not
+//! checked again before it is served. While the host is short of memory, the check comes sooner, and empty
+//! directions return their memory even if the connection is active. Returned memory is offered to the
+//! connections that wait to send, in the same round or the next, a limited number per round; a connection
+//! that was missed is offered some a second later.
 
 use std::collections::VecDeque;
 
@@ -15,7 +16,8 @@ use super::slots::Slots;
 use crate::cell::Inner;
 use crate::memory::Memory;
 
-/// The places that are to be looked at, and since when, those that are due first in front. One entry for each place at most.
+/// The indices of the cells to be checked, with the time at which each was queued, the earliest first. At
+/// most one entry per index.
 #[derive(Debug, Default)]
 pub(super) struct Rests {
     queue: VecDeque<(Instant, u32)>,
@@ -23,7 +25,7 @@ pub(super) struct Rests {
 }
 
 impl Rests {
-    /// Has the cell at `place` looked at, unless that is planned.
+    /// Schedules a check of the cell at index `place`, unless there is one.
     pub(super) fn look_at(&mut self, place: u32, now: Instant) {
         let index = place as usize;
         if self.is_queued.len() <= index {
@@ -34,7 +36,7 @@ impl Rests {
         }
     }
 
-    /// When the first is due; at once if there is `memory` for somebody who waits for it.
+    /// The time of the next check; at once if there is `memory` for a cell that waits for it.
     pub(super) fn next_at(&self, memory: &Memory) -> Option<Instant> {
         if memory.serves_waiting() {
             return Some(Instant::ZERO);
@@ -49,8 +51,8 @@ impl Rests {
         Some(place)
     }
 
-    /// Frees the empty buffers of some connections to which nothing happens, or of any while memory is short, and offers
-    /// memory to some that wait for it.
+    /// Frees the empty buffers of some idle connections, or of any connections while memory is short, and
+    /// offers memory to some that wait for it.
     pub(super) fn free_idle<B: AsRef<[u8]>>(
         &mut self,
         slots: &Slots<B>,
@@ -67,7 +69,8 @@ impl Rests {
                     cell.wait_for_memory(inner);
                 }
             };
-            // An application that has the lock is not asleep; if it does not write now, it is offered some later.
+            // An application that holds the lock is not blocked; if it does not write now, it is offered
+            // memory later.
             _ = cell.serve(offer);
         }
     }
@@ -92,7 +95,7 @@ impl Rests {
     }
 }
 
-/// After how long a connection is looked at.
+/// The time after which a connection is checked.
 const fn rest(is_short: bool) -> Duration {
     if is_short { SHORT_REST } else { REST }
 }

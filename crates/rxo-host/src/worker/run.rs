@@ -1,4 +1,4 @@
-//! Runs turns until it is stopped.
+//! Runs rounds until the host is stopped.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,19 @@ use rxo_frame::Instant;
 use super::{Host, Turn};
 use crate::link::Conflict;
 
-/// The clock of a worker, and how it waits. `I` is the source of the device, whose descriptor a waiter may
-/// need.
+/// The clock of a worker, and the way in which it sleeps. `I` is the source of the device, whose descriptor a
+/// waiter may need.
 pub trait Waiter<I> {
-    /// The present time. It never goes back, and has the scale of the frames' times of arrival.
+    /// The current time. It never goes backwards, and uses the same clock as the arrival times of frames.
     fn now(&mut self) -> Instant;
 
-    /// Waits for `time`, or less.
+    /// Sleeps for `time` at most.
     fn pause(&mut self, time: Duration);
 
-    /// Waits until `source` may have a frame, `alarm` is readable, or `timeout` has passed. May return earlier.
-    /// If `source` is `None`, frames do not end the wait.
+    /// Blocks until `source` may have a frame, `alarm` is readable, or `timeout` has passed. May return
+    /// earlier. If `source` is `None`, frames do not end the wait.
     ///
-    /// # Errors
+    /// If the system call that waits fails.
     /// If the system fails to wait.
     fn wait(
         &mut self,
@@ -38,9 +38,9 @@ where
     I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
-    /// Runs turns until the probes of [`HostConfig::probe`](crate::HostConfig::probe) are over, `stop` is set, or another
-    /// station has claimed an address: then returns that claim, and the host should not be run. To be called before
-    /// [`Host::run`].
+    /// Runs rounds until the probes of [`HostConfig::probe`](crate::HostConfig::probe) have ended, `stop` is
+    /// set, or another station has claimed an address. In the last case, returns the claim, and the host
+    /// should not be run. Call it before [`Host::run`].
     ///
     /// # Errors
     /// The first failure of the device.
@@ -58,8 +58,9 @@ where
         Ok(self.conflict())
     }
 
-    /// Runs turns until `stop` is set or the device fails; then resets every connection, which ends all waits.
-    /// Reads `stop` in every turn and at least ten times a second. Calls `observe` after every turn.
+    /// Runs rounds until `stop` is set or the device fails; then resets all connections, which wakes all
+    /// blocked calls. Reads `stop` in every round and at least ten times a second. Calls `observe` after
+    /// every round.
     ///
     /// # Errors
     /// The first failure of the device.
@@ -77,11 +78,11 @@ where
         outcome.and(closed)
     }
 
-    /// Resets every connection and takes no more commands. The handles of applications stay valid, and return
+    /// Resets all connections and accepts no more commands. The handles of applications stay valid and return
     /// errors.
     ///
     /// # Errors
-    /// If the device fails.
+    /// The failure of the device.
     pub fn close(&mut self, now: Instant) -> Result<(), DeviceError> {
         self.core.post().close();
         self.core.apply_commands();
@@ -102,14 +103,15 @@ where
             return Ok(turn);
         }
         self.core.post().fall_asleep();
-        // A command that came before that has not set the alarm.
+        // Commands that came before `fall_asleep` have not set the alarm.
         let is_quiet = self.core.apply_commands() == 0;
         let outcome = if is_quiet { self.wait(waiter, now) } else { Ok(()) };
         self.core.post().wake_up();
         outcome.map(|()| turn)
     }
 
-    /// Pauses after a batch that shows a sender at full speed, so that frames gather. GSO frames have gathered before.
+    /// Pauses after a batch that shows a sender at full speed, so that more frames gather in the device. GSO
+    /// frames were gathered by the sender.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
         let has_more =
             turn.frames >= self.budget_frames || self.core.connections.has_more_to_serve();
@@ -123,7 +125,7 @@ where
 
     fn wait<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant) -> Result<(), DeviceError> {
         let left = self.poll_at().map_or(LONGEST_WAIT, |at| at.since(now).min(LONGEST_WAIT));
-        // Packets that the device had no room for are tried again soon.
+        // The sink holds packets that the device did not accept: retry soon.
         let left = if self.sink.is_blocked() { left.min(SHORT_WAIT) } else { left };
         if self.false_alarms < MOST_FALSE_ALARMS {
             self.false_alarms += 1;
@@ -135,10 +137,10 @@ where
     }
 }
 
-/// A ring also says that it is readable while its newest frame is kept, or while it has no room for the next
-/// one. After so many waits in vain it gets all frames back...
+/// A ring also reports that it is readable while its newest frame is kept, or while it is full. After this
+/// many useless waits, all frames are returned to the ring...
 const MOST_FALSE_ALARMS: u32 = 4;
-/// ...and is not polled for so long: an application may use one of them just now.
+/// ...and the ring is not polled for this time, because an application may be using one of its frames.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
-/// The delay after which `stop` is seen.
+/// The maximum delay until `stop` is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Serves cells: timers that are due, then everything that they have to send.
+//! Serves cells: runs expired timers, then sends everything that the connections have to send.
 
 use std::sync::Arc;
 
@@ -20,40 +20,41 @@ use super::slots::{Slot, Slots};
 use crate::buffer::Buffer;
 use crate::cell::{AckTerms, Cell, Reader};
 
-/// The state of a cell after it was served.
+/// The result of serving a cell.
 struct Served {
     events: Events,
     poll_at: Option<Instant>,
     is_over: bool,
-    /// The numbers that TIME-WAIT needs, if the connection is in that state.
+    /// The state to keep in TIME-WAIT, if the connection has entered that.
     left: Option<Left>,
     is_new_orphan: bool,
     keeps: Keeps,
     acks: AckTerms,
-    /// The reader of a connection that is over. Dropped without the lock: it may own streams.
+    /// The reader of a closed connection. Dropped after the lock is released: a reader may own streams.
     _spent: Option<Reader>,
 }
 
 /// The reason why a cell is served.
 #[derive(Clone, Copy, Debug)]
 enum By {
-    /// Something has happened to it.
+    /// A segment, a timer or a call of the application made the cell need service.
     Touch,
-    /// It is next in the line for the device.
+    /// The cell is next in the line for the device.
     Line,
 }
 
-/// The remains of a connection that closed first.
+/// The state of a connection that has entered TIME-WAIT.
 struct Left {
     time_wait: TimeWait,
     until: Instant,
-    /// The retransmission timeout.
+    /// The retransmission timeout of the connection.
     timeout: Duration,
     closer: Closer,
 }
 
 impl Left {
-    /// `None` in any other state than TIME-WAIT, and while something is to be sent.
+    /// Takes the state out of a connection in TIME-WAIT. `None` in any other state, and while something is to
+    /// be sent.
     #[inline]
     fn take<B: AsRef<[u8]>>(
         connection: &mut Connection<Buffer<B>>,
@@ -65,19 +66,19 @@ impl Left {
     }
 }
 
-/// The service of one cell.
+/// The parameters of serving one cell.
 #[derive(Clone, Copy, Debug)]
 struct Service {
     place: u32,
     now: Instant,
     by: By,
-    /// `true` if the device lends frames that it needs back.
+    /// `true` if the device needs the frames that it lends back.
     lends: bool,
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Serves at most `most` of the cells that were touched, the first that was touched first, and sends the rest
-    /// of the batch. Returns how many it has served.
+    /// Serves at most `most` of the cells that need service, in the order in which they were marked, and
+    /// sends the rest of the batch. Returns the number of cells served.
     pub(super) fn serve_some<O: FrameSink>(
         &mut self,
         most: usize,
@@ -86,7 +87,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     ) -> Result<usize, DeviceError> {
         let mut served = 0;
         self.network.look_at_device(now, sink);
-        // A new orphan may cause another cell to be served, which causes no further ones.
+        // A new orphan may cause another cell to be reset and served, but that one causes no others.
         while served < most
             && let Some(place) = self.connections.dirty.pop_front()
         {
@@ -103,7 +104,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         Ok(served)
     }
 
-    /// Serves the cells that wait for the device as far as it has room. Returns how many it has served.
+    /// Serves the cells that wait for the device while its queue has free space. Returns the number of cells
+    /// served.
     fn serve_line<O: FrameSink>(
         &mut self,
         now: Instant,
@@ -166,7 +168,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         }
     }
 
-    /// Gives a connection that is open to its listener.
+    /// Passes an established connection to its listener, or to the cast that owns the listener.
     fn hand_over(&mut self, place: u32, now: Instant) {
         let Self { connections, cast, .. } = self;
         let Some(slot) = connections.slots.get_mut(place) else { return };
@@ -181,7 +183,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Bytes of text that the cell at `place` may send before it is another's turn.
+    /// Number of data bytes that the cell at index `place` may send in this turn.
     #[inline(always)]
     fn share(&mut self, connections: &mut Connections<B>, place: u32, by: By) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {
@@ -194,6 +196,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     fn share_of_room(&mut self, slots: &mut Slots<B>, place: u32, by: By) -> u64 {
         self.line.set_quantum(self.drain.largest_send().into());
         match by {
+            // Cells that already wait in the line go first.
             By::Touch if !self.line.is_empty() => 0,
             By::Touch | By::Line => {
                 slots.get_mut(place).map_or(0, |slot| self.line.share(&mut slot.turn))
@@ -201,7 +204,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// [`Network::serve`] for the member of a group. Out of line: few hosts have any.
+    /// [`Network::serve`] for a member of a cast. Out of line: few hosts have one.
     #[inline(never)]
     fn serve_member<O: FrameSink>(
         &mut self,
@@ -213,8 +216,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         self.serve(connections, sink, service, member)
     }
 
-    /// Lets timers fire that are due, then sends what there is to send. `None` if there is no cell, or an application
-    /// holds the lock: then it marks the cell when it unlocks.
+    /// Runs the connection's expired timers, then sends what it has to send. `None` if there is no such cell,
+    /// or if an application holds the lock; the thread that unlocks the cell then queues it.
     #[inline(always)]
     fn serve<O: FrameSink, S: Beside<B>>(
         &mut self,
@@ -245,7 +248,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
             }
             beside.before(connection, now);
             pass_time(connection, now);
-            // Before anything is sent, so that what is sent says how far the window is open.
+            // Before anything is sent, so that the segments announce the open window.
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
@@ -260,7 +263,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
             if is_over {
                 cell.take_back_all(inner);
             }
-            // A closed connection is served no more, but its text may still be read.
+            // A closed connection is not served again, but its data may still be read, so the device's frames
+            // are copied.
             let keeps =
                 if is_over && lends { copy_kept(inner) } else { Keeps::of(inner, owned_until) };
             cell.tell(inner, events);
@@ -274,7 +278,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         let Some(served) = served else { return Ok(None) };
         let (served, is_held) = served?;
         if is_held {
-            // It has text that waits for the device: it has a turn later.
+            // Some data waits for the device: the cell gets another turn.
             match by {
                 By::Touch => line.join(place, turn),
                 By::Line => line.rejoin(place, turn),
@@ -284,7 +288,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// The facts that the fast path must know of the connection until it is served again.
+/// The facts about the connection that the fast path uses until the cell is served again.
 #[inline]
 fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
     AckTerms {
@@ -294,7 +298,7 @@ fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
     }
 }
 
-/// Opens the connection if an application has asked for it.
+/// Opens the connection if an application has requested it, with the path MTU that is known.
 #[inline]
 fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, now: Instant) {
     if connection.state() == State::Listen {
@@ -303,7 +307,7 @@ fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, n
     }
 }
 
-/// Fires the timers that are due.
+/// Runs the connection's timers if they have expired.
 fn pass_time<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, now: Instant) {
     if connection.poll_at().is_some_and(|at| at <= now) {
         connection.on_timeout(now);

@@ -1,16 +1,16 @@
-//! How many cells a turn serves, if there are many.
+//! Limits the number of cells that a round serves, if there are many.
 //!
-//! Where a wire has no delay, the ACKs of a turn bring frames before the next turn begins. Those of hundreds of
-//! connections bring more than a device has room for. So a turn serves a few cells, and the others wait until
-//! what these have brought is received: the senders of the others wait, and nothing is lost. Pure arithmetic on
-//! counts, hence by itself.
+//! On a wire without delay, the ACKs of a round bring new frames before the next round begins. The ACKs of
+//! hundreds of connections bring more frames than a device can hold. So a round serves a few cells, and the
+//! others wait until those frames are received: their senders wait, and nothing is lost. Separate because it
+//! is pure arithmetic on counts.
 
-/// Whose turn it is: the device's, or the cells'.
+/// Alternates between receiving and serving cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
-    /// A batch of so many frames does not show that the device has no more.
+    /// A batch of this many frames indicates that the device may have more.
     full: usize,
-    /// Turns in a row that have only received.
+    /// Number of successive rounds that only received.
     put_off: u32,
 }
 
@@ -19,7 +19,7 @@ impl Shares {
         Self { full: budget_frames, put_off: 0 }
     }
 
-    /// How many of `cells` a turn serves that has received `frames`.
+    /// Number of cells to serve in a round that has received `frames`, out of `cells` that need service.
     pub(super) const fn next(&mut self, frames: usize, cells: usize) -> usize {
         if cells <= SHARE {
             self.put_off = 0;
@@ -34,10 +34,10 @@ impl Shares {
     }
 }
 
-/// The cells of a turn. Each may bring a window of frames, and a ring has 8,192 slots.
+/// Cells served per round. Each may bring a window of frames, and a ring has 8,192 slots.
 const SHARE: usize = 32;
-/// After so many turns cells are served though more frames wait, so that no flood keeps timers and applications
-/// waiting.
+/// After this many rounds, cells are served even if more frames wait, so that a flood cannot stall timers and
+/// applications.
 const MOST_PUT_OFF: u32 = 4;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The cells of the worker. A place is an index, and is reused.
+//! The table of the worker's cells. A `place` is an index into it, and is reused after a connection is
+//! removed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,41 +14,42 @@ use crate::fast::AckState;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
-/// A cell, and the state that only the worker needs.
+/// A cell, with the state that only the worker needs.
 #[derive(Debug)]
 pub(crate) struct Slot<B> {
     pub(crate) cell: Arc<Cell<B>>,
     pub(crate) path: Path,
-    /// When the neighbour is to be resolved again; `None` while it is not known.
+    /// The time at which the neighbour must be resolved again; `None` while its address is unknown.
     pub(crate) resolved_until: Option<Instant>,
-    /// Whether something has arrived since the neighbour was resolved.
+    /// `true` if a segment has arrived since the neighbour was resolved.
     pub(crate) is_heard: bool,
-    /// Counts IPv4 identifications.
+    /// The next IPv4 ID.
     pub(crate) ids: u16,
-    /// Whether it waits for its neighbour.
+    /// `true` while the cell waits for its neighbour to be resolved.
     pub(crate) is_unresolved: bool,
-    /// When it was last served.
+    /// The time at which the cell was last served.
     pub(crate) served_at: Instant,
-    /// Whether it is to be served in this turn.
+    /// `true` if the cell is in the queue of cells to be served.
     pub(crate) is_dirty: bool,
-    /// Its turn in the line for the device.
+    /// The state of the cell in the line for the device.
     pub(crate) turn: Turn,
-    /// Its ticket if it keeps frames.
+    /// The ticket in the queue of connections that keep frames, if it is in it.
     pub(crate) kept: Option<Ticket>,
-    /// All text before this is in our own memory.
+    /// The sequence number before which all data is in the host's own memory.
     pub(crate) owned_until: SeqNumber,
-    /// The listener that waits until it is open.
+    /// The listener that gets the connection when it is established.
     pub(crate) listener: Option<Arc<Listening<B>>>,
-    /// Its ticket if it is an orphan.
+    /// The ticket in the queue of orphans, if it is one.
     pub(crate) orphan: Option<Ticket>,
-    /// Whether this host has opened it.
+    /// `true` if this host has opened the connection.
     pub(crate) is_active: bool,
-    /// What the fast path must know of it.
+    /// The fast path's record of the connection.
     pub(crate) acks: AckState,
 }
 
 impl<B> Slot<B> {
-    /// Puts its `place` into the queue `dirty` of those that are to be served, unless it is there.
+    /// Appends the index `place` of this cell to `dirty`, the queue of cells to be served, unless it is in
+    /// there.
     #[inline]
     pub(crate) fn touch(&mut self, place: u32, dirty: &mut VecDeque<u32>) {
         if !self.is_dirty {
@@ -57,7 +59,7 @@ impl<B> Slot<B> {
     }
 }
 
-/// All cells.
+/// All cells of a worker, by index.
 #[derive(Debug)]
 pub(crate) struct Slots<B> {
     slots: Vec<Option<Slot<B>>>,
@@ -98,20 +100,20 @@ impl<B> Slots<B> {
         self.slots.get_mut(place as usize)?.as_mut()
     }
 
-    /// All cells with their places.
+    /// All cells with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<B>)> {
         let places = self.slots.iter().enumerate();
         places.filter_map(|(place, slot)| Some((place as u32, slot.as_ref()?)))
     }
 
-    /// The cells at `most` places from `from` on, and the place after them.
+    /// The cells at `most` indices beginning with `from`, and the index after them.
     pub(crate) fn page(&self, from: u32, most: usize) -> (impl Iterator<Item = &Slot<B>>, usize) {
         let start = (from as usize).min(self.slots.len());
         let end = start.saturating_add(most).min(self.slots.len());
         (self.slots[start..end].iter().flatten(), end)
     }
 
-    /// All places are below this.
+    /// Upper bound of the indices.
     pub(crate) fn places(&self) -> usize {
         self.slots.len()
     }

@@ -1,7 +1,7 @@
-//! Strangers: segments without a connection. They open one, or are answered by a reset.
+//! Strangers: segments without a connection. They open one, or are answered with a reset.
 //!
-//! A SYN opens a connection while its listener has room. It is answered by a cookie while too many are opening
-//! (RFC 4987), and dropped while too many wait to be accepted.
+//! A SYN opens a connection while its listener's backlog has space. While too many connections are half-open,
+//! it is answered with a SYN cookie (RFC 4987), and while too many wait to be accepted, it is dropped.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::receive::Delivered;
 use crate::socket::Listening;
 use crate::transmit::Path;
 
-/// The owners that a segment without a connection may change.
+/// The parts of the worker that a segment without a connection may change.
 pub(super) struct Strangers<'a, B> {
     pub(super) connections: &'a mut Connections<B>,
     pub(super) clock: &'a mut Clock,
@@ -32,11 +32,12 @@ pub(super) struct Strangers<'a, B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
-    /// Takes an arrival without a connection. Once a segment opens one, the others are for that connection. If
-    /// none does, the last is answered by a reset: the peer expects its number.
+    /// Processes an arrival without a connection. Once a segment has opened one, the rest is passed to that
+    /// connection. If none does, the last segment is answered with a reset, which must carry the number that
+    /// the peer expects.
     pub(super) fn take(mut self, key: &FlowKey, mut arrival: Delivered<'_, B>) {
         if !self.connections.post.shard.owns(key) {
-            // It is another shard's: a reset would end a connection there.
+            // The segment belongs to another shard: a reset would end a connection there.
             self.connections.counters.misplaced += 1;
             return;
         }
@@ -54,7 +55,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
     }
 
-    /// Takes one segment. Returns it if it is to be answered by a reset.
+    /// Processes one segment. Returns it if it must be answered with a reset.
     fn stranger(
         &mut self,
         key: &FlowKey,
@@ -91,7 +92,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
 
     fn answer_in_time_wait(&mut self, key: &FlowKey, heard: InTimeWait) {
         match heard {
-            // There is no listener any more, or it has no room: the peer retransmits its SYN.
+            // There is no listener any more, or its backlog is full: the peer retransmits its SYN.
             InTimeWait::Ignored | InTimeWait::Reused(_) => {}
             InTimeWait::Over => self.connections.remove_time_wait(key, self.clock),
             InTimeWait::Answered { ack, restarts } => {
@@ -105,7 +106,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
     }
 
-    /// Returns `true` if there is a listener, also a new one since the turn began: the peer may know of it already.
+    /// Returns `true` if there is a listener for `key`. Checks pending commands too: the peer may know of a
+    /// new listener already.
     fn listens(&mut self, key: &FlowKey) -> bool {
         let Self { connections, clock, network, cast, .. } = self;
         connections.listener(key).is_some()
@@ -118,7 +120,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         let is_cast = self.cast.is_of(&listener);
         if !listener.has_room() {
             return match is_cast {
-                // A cookie would be another ISS than the group's.
+                // The initial sequence number of a SYN cookie would differ from the group's.
                 true => self.connections.counters.syns_dropped += 1,
                 false => self.answer_by_cookie(key, &listener, &syn),
             };
@@ -143,7 +145,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         );
     }
 
-    /// A new connection, if there may be one more.
+    /// Creates a connection; `None` if the limit of connections or memory is reached.
     fn connection(&mut self, key: &FlowKey) -> Option<(Connection<Buffer<B>>, Share)> {
         let (pair, post) = (key.reversed(), Arc::clone(&self.connections.post));
         let share = self.take_place(|memory| memory.reserve(post.settings.tcp(&pair)))?;
@@ -154,7 +156,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         connection.zip(Some(share))
     }
 
-    /// Takes a socket and reserves its memory; both or none.
+    /// Counts a connection and reserves its memory; both or neither.
     fn take_place(&mut self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
         if !self.connections.post.take_socket() {
             return None;
@@ -189,8 +191,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         self.send_to_stranger(key, &answer);
     }
 
-    /// Opens a connection if `segment` returns a cookie. Returns the segment if it is to be answered by a reset;
-    /// `None` also if it is to be dropped.
+    /// Opens a connection if `segment` returns a valid SYN cookie. Returns the segment if it must be answered
+    /// with a reset; `None` if a connection was opened or the segment is dropped.
     fn open_by_cookie(
         &mut self,
         key: &FlowKey,
@@ -205,12 +207,12 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         };
         let config = post.settings.tcp(&pair);
         match cookies.open(pair, segment, self.now) {
-            // The segment that returns the cookie may have been lost; the peer retransmits.
+            // The segment that returns the cookie may have been lost; the peer retransmits it.
             Err(segment) if segment.text_bytes() > 0 || segment.has(TcpFlags::FIN) => {
                 self.connections.counters.strangers += 1;
             }
             Err(segment) => return Some(segment),
-            // The peer takes the connection for open, and retransmits.
+            // The peer considers the connection established, and retransmits.
             Ok(_) if !listener.accepts() => self.connections.counters.syns_dropped += 1,
             Ok(mut connection) => {
                 let Some(share) = self.take_place(|memory| memory.reserve_all(config)) else {
@@ -230,7 +232,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         None
     }
 
-    /// Answers a stranger's segment, which arrived as `key`, by a reset.
+    /// Answers a segment, which arrived with the flow key `key`, with a reset, subject to the rate limit.
     fn reset(&mut self, key: &FlowKey, reset: Reset) {
         self.connections.counters.strangers += 1;
         if self.network.may_reset.take(self.now) {
@@ -239,8 +241,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
     }
 
-    /// Sends `transmit` to the source of `key`. It is lost while the neighbour is not known; strangers
-    /// retransmit.
+    /// Sends `transmit` to the source of `key`. The packet is lost if the neighbour is not resolved; then the
+    /// peer retransmits.
     fn send_to_stranger(&mut self, key: &FlowKey, transmit: &Transmit<'_>) {
         if let Resolve::Resolved(neighbour) = self.network.link.resolve(key.source(), self.now) {
             let mut path = Path::new(key.reversed(), &self.network.shape);
@@ -250,5 +252,5 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
     }
 }
 
-/// The time for which a cookie is valid.
+/// The time for which a SYN cookie is valid.
 const COOKIES_COME_WITHIN: Duration = Duration::from_secs(128);

@@ -1,12 +1,13 @@
-//! Tickets: what identifies an entry of a queue when the place that it names is used again.
+//! Tickets: identify an entry of a queue if the index that it refers to is reused.
 
 use std::num::NonZeroU64;
 
-/// A number that is given once. `Option<Ticket>` takes no more memory than a ticket; each connection has two.
+/// A number that is issued only once. `Option<Ticket>` takes no more memory than a ticket; each connection
+/// has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(NonZeroU64);
 
-/// Gives tickets.
+/// Issues tickets.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     next: NonZeroU64,

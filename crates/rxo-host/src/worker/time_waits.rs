@@ -1,66 +1,67 @@
-//! The connections in TIME-WAIT, each a few numbers in a table.
+//! The connections in TIME-WAIT, as a compact table.
 //!
 //! Separate from the cells because a server that closes first has thousands of them. An entry takes 80 bytes
-//! and four in the index, and no socket. All memory is allocated at construction. Entries are in the order of
-//! insertion, which is nearly that in which they end. A full table evicts the oldest, whose pair of sockets may
-//! then be reused early.
+//! and four in the index, and does not count as a connection. All memory is allocated at construction.
+//! Entries are in order of insertion, which is nearly the order in which they expire. A full table evicts the
+//! oldest entry, whose pair of sockets may then be reused early.
 
 use rxo_frame::{Duration, Instant};
 use rxo_tcp::TimeWait;
 use rxo_wire::{FlowHasher, FlowKey};
 
-/// The table.
+/// A ring of entries, with a hash table of their flows.
 #[derive(Debug)]
 pub(super) struct TimeWaits {
     hasher: FlowHasher,
-    /// A ring: `used` entries from `first` on, removed ones among them.
+    /// The ring: `used` entries beginning with `first`, including removed ones.
     ring: Vec<Entry>,
     limit: usize,
     first: usize,
     used: usize,
     live: usize,
-    /// The first entry of each hash chain, as its index plus one; 0 if there is none.
+    /// The first entry of each hash chain, as its index plus one; 0 for an empty chain.
     buckets: Vec<u32>,
 }
 
-/// One connection.
+/// A connection in TIME-WAIT.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The flow key of arriving segments; [`FlowKey::NOBODY`] if the entry was removed.
+    /// The flow key of received segments; [`FlowKey::NOBODY`] if the entry was removed.
     key: FlowKey,
     until: Instant,
     left: TimeWait,
-    /// The next entry in the hash chain, as in the buckets.
+    /// The next entry in the hash chain, encoded as in `buckets`.
     next: u32,
 }
 
 impl TimeWaits {
-    /// A table of `limit` entries, at least 1.
+    /// Creates a table of `limit` entries; at least one.
     pub(super) fn new(limit: usize, seed: u64) -> Self {
         let (limit, hasher) = (limit.max(1), FlowHasher::new(seed));
         let (ring, buckets) = (Vec::with_capacity(limit), vec![0; limit.next_power_of_two()]);
         Self { hasher, ring, limit, first: 0, used: 0, live: 0, buckets }
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub(super) const fn len(&self) -> usize {
         self.live
     }
 
-    /// When [`TimeWaits::take_due`] is to be called: once a second, because many end together.
+    /// The deadline at which to call [`TimeWaits::take_due`]; `None` if the table is empty. A second after
+    /// the first entry expires, so that many are removed together.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let oldest = self.ring.get(self.first).filter(|_| self.used > 0)?;
         Some(oldest.until + TOGETHER)
     }
 
-    /// The connection whose segments arrive as `key`.
+    /// The connection whose segments arrive with the flow key `key`.
     #[inline]
     pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut TimeWait> {
         let place = self.find(key)?;
         Some(&mut self.ring[place].left)
     }
 
-    /// Adds an entry with a new key. A full table evicts the oldest, and returns its key.
+    /// Adds an entry with a new key. A full table evicts the oldest entry and returns its key.
     pub(super) fn insert(
         &mut self,
         key: FlowKey,
@@ -72,7 +73,7 @@ impl TimeWaits {
         let entry = Entry { key, until, left, next: self.buckets[bucket] };
         match self.ring.get_mut(place) {
             Some(free) => *free = entry,
-            // The ring is on its first lap.
+            // The ring has not wrapped yet.
             None => self.ring.push(entry),
         }
         self.buckets[bucket] = place as u32 + 1;
@@ -81,8 +82,8 @@ impl TimeWaits {
         given_up
     }
 
-    /// Restarts the time of `key`, at most once a second: a restart takes an entry of the ring, and a repeated
-    /// FIN must not evict others. Returns the key of an evicted entry.
+    /// Restarts the timer of `key`, at most once a second: a restart takes another entry of the ring, and
+    /// retransmitted FINs must not evict other entries. Returns the key of an evicted entry.
     pub(super) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
         let place = self.find(key)?;
         let Entry { left, until: before, .. } = self.ring[place];
@@ -100,7 +101,7 @@ impl TimeWaits {
         }
     }
 
-    /// Removes an entry whose time is over at `now`, and returns its key.
+    /// Removes one entry that has expired at `now`, and returns its key; `None` if there is none.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<FlowKey> {
         while self.used > 0 && self.ring[self.first].until <= now {
             if let Some(key) = self.take_first() {
@@ -110,7 +111,7 @@ impl TimeWaits {
         None
     }
 
-    /// Takes the oldest entry out of the ring; `None` if it was removed before.
+    /// Removes the oldest entry from the ring and returns its key; `None` if it was removed before.
     fn take_first(&mut self) -> Option<FlowKey> {
         let (place, key) = (self.first, self.ring[self.first].key);
         (self.first, self.used) = ((self.first + 1) % self.limit, self.used - 1);
@@ -137,7 +138,7 @@ impl TimeWaits {
         })
     }
 
-    /// Takes the entry at `place` out of its chain and marks it as removed.
+    /// Unlinks the entry at index `place` from its hash chain and marks it as removed.
     fn unlink(&mut self, place: usize) {
         let Entry { key, next, .. } = self.ring[place];
         let (bucket, own) = (self.bucket(&key), place as u32 + 1);

@@ -1,21 +1,21 @@
-//! When each cell is due: a heap in which every cell knows its index.
+//! The timers of all cells: a heap that also records the index of each cell in it.
 //!
-//! A cell has at most one entry. The entry moves if the cell becomes due earlier. If it becomes due later, the
-//! entry stays, and the cell is checked once in vain: acknowledgements postpone timers all the time, and a
-//! check is cheaper than a move.
+//! A cell has at most one entry. If its deadline becomes earlier, the entry moves. If it becomes later, the
+//! entry stays, and the cell is checked once without effect: ACKs postpone timers all the time, and a check
+//! costs less than a move.
 
 use rxo_frame::Instant;
 
-/// The heap of cells, by their places.
+/// A heap of cells, by deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Vec<(Instant, u32)>,
-    /// The index of each cell in the heap; [`NOWHERE`] if it has no entry.
+    /// The position of each cell in the heap; [`NOWHERE`] if it has no entry.
     at: Vec<u32>,
 }
 
 impl Timers {
-    /// Sets when the cell at `place` is due; `None` means never.
+    /// Sets the deadline of the cell at index `place`; `None` removes it.
     pub(crate) fn set(&mut self, place: u32, at: Option<Instant>) {
         let index = self.index(place);
         match (at, index) {
@@ -33,12 +33,12 @@ impl Timers {
         }
     }
 
-    /// When the first cell may be due.
+    /// The earliest deadline; the cell may have postponed it.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|(at, _)| *at)
     }
 
-    /// Takes a cell that may be due at `now`.
+    /// Removes and returns a cell whose deadline may have passed at `now`; `None` if there is none.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
         let (at, place) = *self.heap.first()?;
         if now < at {
@@ -48,7 +48,7 @@ impl Timers {
         Some(place)
     }
 
-    /// How many cells have an entry.
+    /// Number of cells with an entry.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The naive oracle is a map from cell to time.
+        /// The naive oracle is a map from cells to deadlines.
         #[test]
         fn the_first_due_is_the_first(
             steps in proptest::collection::vec((0_u32..20, proptest::option::of(0_u64..50)), 0..200)

@@ -1,15 +1,15 @@
-//! Upkeep: the connections that give memory back, and the time when they do.
+//! Upkeep: the connections that return memory, and the time at which they do.
 
 use super::kept::Kept;
 use super::reclaim::Reclaim;
 use super::rests::Rests;
 
-/// The memory of connections, as the worker looks after it.
+/// The queues of connections that must return frames or memory.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    /// The connections that keep frames of the device.
+    /// Connections that keep frames of the device.
     pub(super) kept: Kept,
-    /// Texts that were copied because the device needed its frames.
+    /// Number of times that data was copied because the device needed its frames.
     pub(super) copied_out: u64,
     pub(super) reclaim: Reclaim,
     pub(super) rests: Rests,

@@ -1,4 +1,4 @@
-//! Whoever cuts a large send, its segments are the same, byte for byte.
+//! A GSO send produces the same segments, byte for byte, no matter who splits it.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use super::*;
 const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// Who is to send, and what.
+/// A random GSO send and a random device.
 #[derive(Clone, Debug)]
 struct Scene {
     is_v4: bool,
@@ -28,9 +28,9 @@ struct Scene {
     flags: TcpFlags,
     size: u16,
     text: Vec<u8>,
-    /// So many bytes before the end of the send buffer's ring the text begins, but for what is lent.
+    /// The data begins this many bytes before the end of the send buffer's ring, except for lent data.
     cut: usize,
-    /// What is lent, as far as it is enough.
+    /// The range of the data that is lent instead of copied.
     lent: Range<usize>,
     id: u16,
     seq: u32,
@@ -46,7 +46,7 @@ impl Scene {
         }
     }
 
-    /// The text as a connection holds it: around the end of a ring, and in part lent.
+    /// Puts the data into a send buffer as a connection does: across the end of the ring, and partly lent.
     fn buffer(&self) -> SendBuffer {
         let Range { start, end } = self.lent.clone();
         let mut buffer = SendBuffer::with_capacity(self.text.len() as u32);
@@ -71,7 +71,7 @@ impl Scene {
         }
     }
 
-    /// Sends it over `link`, through an outbox that takes that for a device with `gso_bytes`.
+    /// Sends the scene over `link`, through an outbox for a device with `gso_bytes`.
     fn send(&self, outbox: &mut Outbox, link: &MemoryLink) -> Vec<Vec<u8>> {
         let mut path = Path::new(self.pair(), &outbox.shape);
         path.lead_to(NEIGHBOUR);
@@ -105,7 +105,7 @@ impl Scene {
         Outbox::new(Shape::new(capabilities, OWN, true), Stopwatch::new(None))
     }
 
-    /// The naive oracle: each segment is built by itself.
+    /// The naive oracle: builds each segment separately.
     fn segments(&self) -> Vec<Vec<u8>> {
         let count = self.text.len().div_ceil(self.size.into());
         let texts = self.text.chunks(self.size.into()).enumerate();
@@ -139,7 +139,7 @@ impl Scene {
         packet
     }
 
-    /// The headers before TCP.
+    /// The headers before the TCP header.
     fn ip(&self, id: u16, payload_bytes: usize) -> Vec<u8> {
         let ethertype = if self.is_v4 { 0x0800 } else { 0x86dd };
         let ethernet = EthernetHeader { destination: NEIGHBOUR, source: OWN, tags: &[], ethertype };
@@ -204,7 +204,7 @@ proptest! {
         link.refuse_aggregates();
         let is_alone = scene.segments().len() == 1;
         for refused in [1, 1] {
-            // Asked by a single segment the device takes it as it is.
+            // A single segment is never refused.
             prop_assume!(!is_alone);
             prop_assert_eq!(scene.send(&mut outbox, &link), scene.segments());
             prop_assert_eq!(outbox.refused(), refused);

@@ -1,15 +1,15 @@
-//! A device that sends so many bytes a second, on virtual time.
+//! Simulates a device with a constant rate, on virtual time.
 
 use super::*;
 
-/// A link whose queue has no end.
+/// A link with an unlimited queue.
 struct Link {
     drain: Drain,
     now: Instant,
     queued: u64,
     bytes_a_second: u64,
     sent: u64,
-    /// Time in which it had nothing to send.
+    /// Total time in which the queue was empty.
     idle: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Link {
         self.drain.read(self.now, Reading::Queued(self.queued));
     }
 
-    /// Sends frames of `bytes` until there is no room, as a worker does.
+    /// Sends frames of `bytes` until there is no free space, as a worker does.
     fn fill(&mut self, bytes: u64) {
         loop {
             if self.drain.room() == 0 && self.drain.is_due(self.now) {
@@ -47,8 +47,8 @@ impl Link {
         }
     }
 
-    /// Fills it for `time`; each wait takes `late` longer than was asked. Returns the most that was queued, and the
-    /// number of turns.
+    /// Keeps the link full for `time`; each wait takes `late` longer than requested. Returns the maximum
+    /// queue length, and the number of rounds.
     fn run(&mut self, time: Duration, late: Duration) -> (u64, u32) {
         let (end, mut most, mut turns) = (self.now + time, 0, 0);
         while self.now < end {
@@ -61,7 +61,7 @@ impl Link {
     }
 }
 
-/// Each with the most that may wait, as the time that the device takes for it.
+/// Each rate with the maximum of the queue, expressed as the time that the device takes to send it.
 #[test]
 fn a_queue_is_two_milliseconds_and_a_frame_and_never_empty() {
     for (rate, most_ms) in [(1_250_000, 12), (12_500_000, 6), (125_000_000, 3), (1_250_000_000, 3)]
@@ -127,7 +127,7 @@ fn a_device_that_cannot_know_is_not_limited() {
     assert!(!drain.limits() && drain.room() > 0 && drain.read_at().is_none());
 }
 
-/// Ten times a second, until the device says itself that it has no room.
+/// More is sent ten times a second, until the device itself reports that it is full.
 #[test]
 fn a_device_from_which_nothing_leaves_gets_more_and_it_is_counted() {
     let mut link = Link::with_rate(0);

@@ -1,8 +1,8 @@
-//! Shares, in bytes, of cells that always have more to send.
+//! Fair shares, in bytes, of cells that always have more to send.
 
 use super::*;
 
-/// Cells that send `frame` bytes at a time, and how much each has sent.
+/// Cells that send `frames` bytes at a time, and the bytes that each has sent.
 struct Cells {
     line: Line,
     turns: Vec<Turn>,
@@ -26,7 +26,7 @@ impl Cells {
         self.line.rejoin(n as u32, &mut self.turns[n]);
     }
 
-    /// Lets the next cell send what it may, or `most`. Returns which it is.
+    /// Lets the next cell send its share, at most `most` bytes. Returns its number.
     fn next(&mut self, most: u64) -> usize {
         let (place, is_first) = self.line.next().expect("the line is not empty");
         let n = place as usize;
@@ -52,7 +52,7 @@ fn all_get_the_same_bytes_whatever_their_frames() {
     assert!(most - least <= 3 * MOST_QUANTUM_BYTES, "{:?}", cells.sent);
 }
 
-/// Each is interrupted once in a round.
+/// Each cell is interrupted once per round.
 #[test]
 fn one_that_is_interrupted_goes_on_with_its_share() {
     let mut cells = Cells::with_frames(&[16_384; 3]);

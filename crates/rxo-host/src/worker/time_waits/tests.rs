@@ -1,4 +1,4 @@
-//! The table against a naive list.
+//! Compares the table with a naive list.
 
 use proptest::prelude::*;
 use rxo_tcp::{Config, Connection, Segment, SegmentOptions, State};
@@ -14,7 +14,7 @@ fn at(seconds: u64) -> Instant {
     Instant::from_micros(seconds * 1_000_000)
 }
 
-/// What is left of some connection that this side closed first.
+/// The TIME-WAIT state of a connection that this side closed first.
 fn left() -> TimeWait {
     let (pair, now) = (key(5_000).reversed(), at(1));
     let config = Config { timestamps: false, ..Config::default() };
@@ -74,8 +74,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// The oracle is a list in the order of the ends. A place that was forgotten stays taken until its
-    /// time, so the table may give up one earlier than the oracle would; never one that is not oldest.
+    /// The oracle is a list in order of expiry. A removed entry occupies the ring until it expires, so the
+    /// table may evict an entry earlier than the oracle, but only the oldest one.
     #[test]
     fn the_oldest_give_way(limit in 1_usize..9, steps in prop::collection::vec(step(), 0..200)) {
         let (mut table, left) = (TimeWaits::new(limit, 7), left());
