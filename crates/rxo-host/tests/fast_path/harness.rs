@@ -1,10 +1,12 @@
-//! What the property test and the fuzz target share: any bytes are frames for two hosts. One of them has the fast path on.
+//! The part that the property test and the fuzz target share: any bytes become frames for two hosts, one of
+//! which has the fast path on.
 //!
-//! Both have the same connections and get the same frames, in the same batches, at the same times. What must hold:
-//! nothing panics; after each batch both have sent the same packets of each connection, and their connections are the
-//! same in all that statistics say. With some settings a batch comes while an application holds the lock of a
-//! connection, in two turns, so that ACKs wait in its ring and segments in its backlog. With SACK such batches are so small
-//! that nothing in a ring is overwritten: what is the same then and what is not, `tests/host/fast/held.rs` says.
+//! Both hosts have the same connections and receive the same frames, in the same batches, at the same times.
+//! The test requires that nothing panics, and that after each batch both hosts have sent the same packets on
+//! each connection and report the same statistics. With some settings a batch arrives while an application
+//! holds the lock of a connection, in two rounds, so that ACKs wait in its ring and segments in its backlog.
+//! With SACK, such batches are small enough that nothing in a ring is overwritten; `tests/host/fast/held.rs`
+//! tests overwriting.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,25 +21,26 @@ use rxo_wire::{parse, parse_ip};
 
 type MemoryHost = Host<MemorySource, MemorySink>;
 
-/// What a script reached.
+/// The events that a script has caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Batches that both hosts took.
+    /// Number of batches that both hosts processed.
     pub(crate) sequences: u64,
-    /// ACKs that the fast path consumed.
+    /// Number of ACKs that the fast path consumed.
     pub(crate) consumed: u64,
-    /// Calls of connections in which they were given.
+    /// Number of calls that passed consumed ACKs to connections.
     pub(crate) calls: u64,
-    /// ACKs that waited in a ring.
+    /// Number of ACKs that waited in a ring.
     pub(crate) waited: u64,
-    /// Frames that fell back for the sake of order or because a backlog was not empty, and ACKs that found a ring full.
+    /// Number of frames that fell back because of their order or a backlog, and of ACKs that found a ring
+    /// full.
     pub(crate) behind: u64,
 }
 
-/// Plays the script `data`. Its first byte chooses the settings.
+/// Runs the script `data`. Its first byte selects the settings.
 ///
 /// # Panics
-/// If something does not hold.
+/// If the two hosts differ.
 pub(crate) fn run(data: &[u8]) -> Outcome {
     let Some((settings, script)) = data.split_first() else { return Outcome::default() };
     let mut twins = Twins::new(Settings(*settings));
@@ -49,7 +52,7 @@ pub(crate) fn run(data: &[u8]) -> Outcome {
     twins.outcome()
 }
 
-/// What is chosen before the first frame, a bit each.
+/// The settings of a run, one bit each.
 #[derive(Clone, Copy)]
 struct Settings(u8);
 
@@ -62,22 +65,22 @@ impl Settings {
         if self.has(ETHERNET) { LinkKind::Ethernet } else { LinkKind::RawIp }
     }
 
-    /// Where the IP header begins.
+    /// The offset of the IP header.
     const fn network(self) -> usize {
         if self.has(ETHERNET) { 14 } else { 0 }
     }
 
-    /// Where the TCP header begins.
+    /// The offset of the TCP header.
     const fn tcp(self) -> usize {
         self.network() + if self.has(IPV6) { 40 } else { 20 }
     }
 
-    /// Where a frame without text ends.
+    /// The length of a frame without data.
     const fn end(self) -> usize {
         self.tcp() + if self.has(TIMESTAMPS) { 32 } else { 20 }
     }
 
-    /// The address of the host, or of its peer.
+    /// The address of the host or of its peer.
     fn address(self, host: u8) -> IpAddr {
         match self.has(IPV6) {
             true => [0xfd00, 0, 0, 0, 0, 0, 0, u16::from(host)].into(),
@@ -86,11 +89,13 @@ impl Settings {
     }
 
     const fn most_frames(self) -> usize {
-        // In the two halves of a batch, no more than a ring has room for; without SACK nothing there may be overwritten.
+        // The two halves of a batch must fit into a ring; without SACK nothing in it may be overwritten
+        // anyway.
         if self.has(LOCKED) && !self.has(NO_SACK) { 8 } else { 24 }
     }
 
-    /// Makes the lengths of `frame` right, and the checksum of an IPv4 header without options, as far as there are any.
+    /// Corrects the length fields of `frame`, and the checksum of an IPv4 header without options, if they
+    /// exist.
     fn fix(self, frame: &mut [u8]) {
         let bytes = frame.len();
         let Some(packet) = frame.get_mut(self.network()..) else { return };
@@ -102,7 +107,7 @@ impl Settings {
         self.fix_sum(frame);
     }
 
-    /// Makes the checksum of the IPv4 header right, if there is one without options.
+    /// Corrects the checksum of the IPv4 header, if there is one without options.
     fn fix_sum(self, frame: &mut [u8]) {
         let packet = frame.get_mut(self.network()..).unwrap_or_default();
         if packet.len() >= 20 && !self.has(IPV6) {
@@ -113,7 +118,7 @@ impl Settings {
     }
 }
 
-/// The bytes that are left.
+/// The rest of the script.
 struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -142,17 +147,17 @@ struct End {
     streams: Vec<TcpStream>,
 }
 
-/// How a batch is given to a host.
+/// The way in which a batch is passed to a host.
 #[derive(Clone, Copy)]
 struct Turn {
-    /// The connection whose lock an application holds, if it has text to look at.
+    /// The connection whose lock an application holds meanwhile, if it has data to read.
     locks: Option<usize>,
-    /// Whether applications read all text afterwards.
+    /// `true` if applications read all data afterwards.
     reads: bool,
 }
 
 impl End {
-    /// Gives the host a batch.
+    /// Passes a batch to the host.
     fn take(&mut self, batch: &[(Vec<u8>, ChecksumStatus)], turn: Turn, now: Instant) {
         let Self { host, to, streams, .. } = self;
         let mut give = |batch: &[(Vec<u8>, ChecksumStatus)]| {
@@ -164,7 +169,7 @@ impl End {
         let mut is_given = false;
         if let Some(stream) = turn.locks.and_then(|which| streams.get(which)) {
             let (first, second) = batch.split_at(batch.len() / 2);
-            // Without text, and on a connection that has ended, nothing is shown.
+            // Without data, and on a closed connection, the closure is not called.
             _ = stream.read_in_place(|_| {
                 give(first);
                 give(second);
@@ -172,7 +177,7 @@ impl End {
                 0
             });
         }
-        // What waits was taken when the lock was given back; now the host serves the connection.
+        // Waiting segments were processed when the lock was released; now the host serves the connection.
         give(if is_given { &[] } else { batch });
         if turn.reads {
             streams.iter_mut().for_each(read_all);
@@ -180,7 +185,7 @@ impl End {
     }
 }
 
-/// Both hosts, the fast one first, and the frames of the next batch.
+/// Both hosts, the one with the fast path first, and the frames of the next batch.
 struct Twins {
     settings: Settings,
     ends: [End; 2],
@@ -219,12 +224,12 @@ impl Twins {
         }
     }
 
-    /// An ACK of a part of what was sent, perhaps more, with any window.
+    /// Adds an ACK of a part of the sent data, perhaps of more, with any window.
     fn ack(&mut self, which: usize, script: &mut Script<'_>) {
         let (part, window) = (script.value(), script.value());
         let seen = self.ends[0].streams[which].statistics();
         let sent = (seen.snd_nxt - seen.snd_una).unsigned_abs();
-        // 255 is everything; a few are beyond it.
+        // 255 acknowledges everything; 254 acknowledges one byte too many.
         let acked =
             (u64::from(sent) * u64::from(part)).div_ceil(255) as u32 + u32::from(part == 254);
         let mut packet = self.packet(which);
@@ -238,7 +243,7 @@ impl Twins {
         self.batch.push((packet, ChecksumStatus::Verified));
     }
 
-    /// The template of a connection, with what the peer's clock shows now.
+    /// The template of a connection, with the current timestamp of the peer.
     fn packet(&self, which: usize) -> Vec<u8> {
         let mut packet = self.templates[which].clone();
         let value = self.settings.tcp() + 24;
@@ -250,7 +255,8 @@ impl Twins {
         packet
     }
 
-    /// The last frame, or an ACK, with some bytes changed; the IPv4 header's checksum is made right for most.
+    /// Adds the last frame, or an ACK, with some bytes changed; usually corrects the checksum of the IPv4
+    /// header.
     fn changed(&mut self, which: usize, script: &mut Script<'_>) {
         let template = &self.templates[which];
         let mut packet = self.batch.last().map_or(template, |(packet, _)| packet).clone();
@@ -271,7 +277,7 @@ impl Twins {
         self.batch.push((packet, checksum));
     }
 
-    /// A segment with text that the peer sends next, or an older one.
+    /// Adds a segment with the next data of the peer, or with older data.
     fn text(&mut self, which: usize, script: &mut Script<'_>) {
         let (bytes, back) = (1 + usize::from(script.value()), script.value());
         let seen = self.ends[0].streams[which].statistics();
@@ -302,11 +308,11 @@ impl Twins {
             .set(module, value & 0x10 != 0 || module == FastModules::PURE_ACK && value & 0x20 != 0);
     }
 
-    /// Gives both hosts the batch, and compares what they do.
+    /// Passes the batch to both hosts, and compares what they send.
     fn turn(&mut self) {
         self.now = self.now + Duration::from_micros(50);
         let (batch, now, settings) = (std::mem::take(&mut self.batch), self.now, self.settings);
-        // Of some batches the text is not read, so that there is some behind which the lock can be held.
+        // In some rounds the data is not read, so that the lock can be held while it is read later.
         let turn = Turn {
             locks: settings.has(LOCKED).then_some(self.sequences as usize % CONNECTIONS),
             reads: !settings.has(LOCKED) || self.sequences.is_multiple_of(4),
@@ -343,7 +349,7 @@ impl Twins {
     }
 }
 
-/// A host with connections to a peer, and an ACK of the peer for each.
+/// Creates a host with connections to a peer, and an ACK of the peer for each.
 fn open(settings: Settings, modules: FastModules) -> (End, Vec<Vec<u8>>) {
     let options = MemoryOptions { link: settings.link(), gso_bytes: 0, ..MemoryOptions::default() };
     let (to, from) = (MemoryLink::new(options), MemoryLink::new(options));
@@ -363,7 +369,7 @@ fn open(settings: Settings, modules: FastModules) -> (End, Vec<Vec<u8>>) {
         stream
     };
     let streams: Vec<_> = (0..CONNECTIONS).map(connect).collect();
-    // On Ethernet they ask for each other first.
+    // On Ethernet the hosts must resolve each other first.
     for _ in 0..12 {
         host_of.turn(OPENED_AT).expect("a link that is there");
         peer.turn(OPENED_AT).expect("a link that is there");
@@ -392,7 +398,7 @@ fn config(settings: Settings, number: u8, modules: FastModules) -> HostConfig {
         false => AckPolicy::EverySecondSegment,
     };
     if settings.has(HELD) && number == HOST {
-        // Over two batches. The ordinary way would hold ACKs that are aggregated.
+        // Longer than two batches. Pure ACKs bypass, because the slow path would hold them otherwise.
         let policy = &mut config.engine.policy;
         policy.hold = Hold::Within(Duration::from_micros(120));
         policy.pure_acks = PureAckRule::Bypass;
@@ -405,8 +411,8 @@ fn config(settings: Settings, number: u8, modules: FastModules) -> HostConfig {
     config
 }
 
-/// A pure ACK of the connection that `stream` is one end of: what `peer` sends on it next, without the text. That arrives
-/// nowhere.
+/// A pure ACK of the peer on the connection of `stream`: the headers of the next segment that `peer` sends,
+/// which is taken off the link.
 fn template(
     settings: Settings,
     mut stream: &TcpStream,
@@ -429,7 +435,7 @@ fn read_all(stream: &mut TcpStream) {
     while stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
 }
 
-/// What was sent, in order, by local port.
+/// The packets that were sent, in order, by local port.
 fn by_flow(link: &MemoryLink, kind: LinkKind) -> Vec<(u16, Vec<u8>)> {
     let mut all: Vec<_> = link
         .take_all()
@@ -447,25 +453,25 @@ fn by_flow(link: &MemoryLink, kind: LinkKind) -> Vec<(u16, Vec<u8>)> {
     all
 }
 
-/// When the connections were opened.
+/// The time at which the connections are opened.
 const OPENED_AT: Instant = Instant::from_micros(1_000_000);
 const CONNECTIONS: usize = 3;
-/// Where the first two connections lead, and the third, whose flow shares its spot of the fast path with that of the
-/// first. The test `flows_that_share_a_spot_begin_new_runs` fails if it does not any more: then try other ports.
+/// The ports of the first two connections, and of the third, whose flow shares a slot of the fast path with
+/// the first. If the test `flows_that_share_a_spot_begin_new_runs` fails, choose other ports.
 const PORTS: [u16; 2] = [80, SHARING];
 const SHARING: u16 = 211;
 const HOST: u8 = 1;
 const PEER: u8 = 2;
 
-// The settings.
+// The settings, one bit each.
 const TIMESTAMPS: u8 = 1;
 const NO_SACK: u8 = 2;
 const ONE_ACK: u8 = 4;
 const ETHERNET: u8 = 8;
 const IPV6: u8 = 16;
-/// The engine holds segments beyond a poll.
+/// The engine holds segments for longer than a poll.
 const HELD: u8 = 32;
-/// An application holds the lock of a connection while a batch comes.
+/// An application holds the lock of a connection while a batch arrives.
 const LOCKED: u8 = 64;
 /// Frames are padded, on Ethernet.
 const PADDED: u8 = 128;

@@ -1,4 +1,4 @@
-//! The hook before the engine: any frames in any order, against a host without it.
+//! The fast path with any frames in any order, compared with a host without it.
 
 mod harness;
 
@@ -15,14 +15,14 @@ proptest! {
 
 #[test]
 fn scripts_reach_the_fast_path() {
-    // ACKs of all that was sent, each in a batch of its own.
+    // ACKs of everything that was sent, each in its own batch.
     let script: Vec<u8> = (0..100).flat_map(|n| [WRITE, 255, ACK, 255, n, TURN]).collect();
     let outcome = harness::run(&[&[0], &script[..]].concat());
     assert!(outcome.consumed > 50, "{outcome:?}");
     assert!(outcome.sequences >= 100);
 }
 
-/// Whatever the settings: each kind of frame is consumed.
+/// With every setting, each kind of frame is consumed.
 #[test]
 fn every_setting_reaches_the_fast_path() {
     let script: Vec<u8> = (0..8).flat_map(|n| [WRITE, 99, ACK, 255, n, TURN]).collect();
@@ -32,7 +32,7 @@ fn every_setting_reaches_the_fast_path() {
     }
 }
 
-/// Text that is not read yet gives an application something to hold the lock for.
+/// Unread data lets an application hold the lock.
 #[test]
 fn acks_wait_in_the_ring_while_the_lock_is_held() {
     let script = [WRITE, 200, TEXT, 20, 0, TURN, ACK, 60, 9, ACK, 255, 9, TURN].repeat(20);
@@ -42,7 +42,7 @@ fn acks_wait_in_the_ring_while_the_lock_is_held() {
     }
 }
 
-/// Segments wait in the backlog; the ACKs of the second half of the batch may not overtake them.
+/// Segments wait in the backlog; the ACKs in the second half of the batch must not overtake them.
 #[test]
 fn acks_stay_behind_a_backlog() {
     let script =
@@ -51,7 +51,7 @@ fn acks_stay_behind_a_backlog() {
     assert!(outcome.behind > 5, "{outcome:?}");
 }
 
-/// Without SACK the ninth ACK waits in the backlog, and those after it stay behind it.
+/// Without SACK the ninth ACK goes to the backlog, and later ACKs must not overtake it.
 #[test]
 fn acks_stay_behind_those_that_find_the_ring_full() {
     let acks = (0..12).flat_map(|n| [ACK, 20 * n, n]);
@@ -61,7 +61,7 @@ fn acks_stay_behind_those_that_find_the_ring_full() {
     assert!(outcome.waited > 20 && outcome.behind > 5, "{outcome:?}");
 }
 
-/// The ACK of the next batch finds text held.
+/// The ACK in the next batch arrives while the engine holds data.
 #[test]
 fn acks_stay_behind_what_is_held() {
     let script = [WRITE, 200, TURN, TEXT, 20, 0, TURN, ACK, 60, 9, TURN].repeat(20);
@@ -81,7 +81,7 @@ fn flows_that_share_a_spot_begin_new_runs() {
     assert_eq!((outcome.consumed, outcome.calls), (3, 3), "{outcome:?}");
 }
 
-/// The third ACK of the second run comes when there is no room for an expected one; the window of the last counts.
+/// The third ACK of the second run comes when the list of records is full; the window of the last ACK counts.
 #[test]
 fn what_was_expected_before_another_flow_took_the_spot_is_not_expected_behind_it() {
     let script = [
@@ -91,14 +91,14 @@ fn what_was_expected_before_another_flow_took_the_spot_is_not_expected_behind_it
     assert_eq!(harness::run(&script.concat()).consumed, 6);
 }
 
-/// As in the harness.
+/// The opcodes of the harness.
 const TURN: u8 = 0;
 const ACK: u8 = 1;
 const TEXT: u8 = 3;
 const WRITE: u8 = 6;
-/// The connection that shares a spot with the first.
+/// Selects the connection that shares a slot with the first.
 const SHARES: u8 = 16;
-/// Settings.
+/// Settings of the harness.
 const NO_SACK: u8 = 2;
 const HELD: u8 = 32;
 const LOCKED: u8 = 64;

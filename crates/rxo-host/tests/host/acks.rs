@@ -1,4 +1,4 @@
-//! Which acknowledgements leave, and how.
+//! The ACKs that a host sends: their number, and the use of templates.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,34 +10,34 @@ use rxo_tcp::AckPolicy;
 
 use crate::world::{World, drain, fill, options, pattern};
 
-/// How the device of the server takes its ACKs.
+/// The support of the server's device for ACK templates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Device {
-    /// One by one.
+    /// It takes ACKs one by one.
     Plain,
     /// It expands templates.
     Expands,
-    /// It says that it expands templates, and refuses them.
+    /// It claims to expand templates, but refuses them.
     Refuses,
 }
 
-/// The bytes of the packets on the wire that the server sends while it receives 200 kB and acknowledges every
-/// second segment.
+/// The packets on the wire that the server sends while it receives 200 kB and acknowledges every second
+/// segment.
 fn acks_of(change: impl Fn(&mut rxo_host::HostConfig)) -> Vec<Vec<u8>> {
     acks_behind(Device::Plain, change).acks
 }
 
-/// What a server sent.
+/// The packets that a server sent.
 struct Sent {
     /// The bytes of the packets on the wire.
     acks: Vec<Vec<u8>>,
-    /// How many of them the device was handed in templates.
+    /// Number of these ACKs that were passed to the device in templates.
     handed_over: usize,
-    /// The time of the server's turns in [`Stage::Expand`].
+    /// The time of the server's rounds in [`Stage::Expand`], in nanoseconds.
     expanding_ns: u64,
 }
 
-/// These packets behind a device of this kind.
+/// Like [`acks_of`], for a server with the given device.
 fn acks_behind(device: Device, change: impl Fn(&mut rxo_host::HostConfig)) -> Sent {
     let expands_acks = device != Device::Plain;
     let change = |config: &mut rxo_host::HostConfig| {
@@ -107,13 +107,13 @@ fn a_device_that_expands_templates_sends_the_same() {
     assert_eq!(handed_over, 0);
 }
 
-/// A clock that takes longer steps each time it is read, so that every stage takes time that is entered.
+/// A clock whose steps grow each time it is read, so that every stage takes measurable time.
 fn slowing() -> u64 {
     static READ: AtomicU64 = AtomicU64::new(0);
     READ.fetch_add(1, Ordering::Relaxed).pow(2)
 }
 
-/// Menon 2008, section 5: the driver expands, and the stack does not.
+/// Menon 2008, section 5: the driver expands, the stack does not.
 #[test]
 fn expansion_has_a_stage_of_its_own_where_the_host_does_it() {
     let expanding_ns = |device, ack_templates| {
@@ -135,7 +135,7 @@ fn stretch_acknowledgements_are_fewer() {
     assert!(few * 3 < many, "{few} and {many}");
 }
 
-/// Menon 2008, section 3.4: a full batch owes what its segments would have owed one by one.
+/// Menon 2008, section 3.4: a batch causes as many ACKs as its segments would one by one.
 #[test]
 fn a_full_turn_is_acknowledged_as_each_second_segment_would_be() {
     let wide = MemoryOptions { gso_bytes: 0, most_packets: 1 << 16, ..options() };
@@ -156,6 +156,6 @@ fn a_full_turn_is_acknowledged_as_each_second_segment_would_be() {
         world.now = world.now + std::time::Duration::from_micros(50);
     }
     assert_eq!(most, 256, "a full turn");
-    // Some window updates are answers to no segment.
+    // Some window updates are not answers to a segment.
     assert!((segments / 2..segments * 11 / 20).contains(&acks), "{acks} for {segments} segments");
 }

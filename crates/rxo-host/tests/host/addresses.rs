@@ -1,4 +1,4 @@
-//! Which addresses connections may have.
+//! The addresses that connections may have.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,7 +9,8 @@ use rxo_wire::checksum::Summer;
 
 use crate::world::{World, options};
 
-/// RFC 9293, section 3.9.1.1 (MUST-46): a group, everybody, nobody and oneself are no peers.
+/// RFC 9293, section 3.9.1.1 (MUST-46): multicast, broadcast, unspecified and own addresses are invalid
+/// peers.
 #[test]
 fn no_connection_is_opened_to_what_is_no_host() {
     let world = World::new();
@@ -21,8 +22,7 @@ fn no_connection_is_opened_to_what_is_no_host() {
     }
 }
 
-/// RFC 9293, section 3.9.1.1 (MUST-44): who does not say from where gets an address of the peer's
-/// network.
+/// RFC 9293, section 3.9.1.1 (MUST-44): without a local address, the host chooses one in the peer's network.
 #[test]
 fn a_connection_has_an_address_of_the_peers_network() {
     let world = World::new();
@@ -32,8 +32,8 @@ fn a_connection_has_an_address_of_the_peers_network() {
     }
 }
 
-/// RFC 9293, section 3.9.1.1 (MUST-41): who listens where somebody listens gets an error, and neither
-/// the listener nor its connections notice.
+/// RFC 9293, section 3.9.1.1 (MUST-41): a second listener on the same address is refused, and does not affect
+/// the first or its connections.
 #[test]
 fn a_second_listener_touches_nothing() {
     let mut world = World::new();
@@ -47,7 +47,7 @@ fn a_second_listener_touches_nothing() {
     assert_eq!(world.server.counters().connections, 2);
 }
 
-/// A segment for port 80, as it comes from a link without Ethernet.
+/// A segment for port 80, without a link header.
 fn segment(source: &str, destination: &str, flags: TcpFlags) -> Vec<u8> {
     let address = |text: &str| text.parse::<Ipv4Addr>().unwrap();
     let ip = Ipv4Header {
@@ -71,7 +71,7 @@ fn segment(source: &str, destination: &str, flags: TcpFlags) -> Vec<u8> {
     packet
 }
 
-/// How many packets the server sends when it hears `packet`, and how many connections it has then.
+/// The number of packets that the server sends in answer to `packet`, and the number of its connections then.
 fn heard(packet: &[u8]) -> (usize, usize) {
     let mut world = World::new();
     let listener = world.listen(4);
@@ -84,8 +84,8 @@ fn heard(packet: &[u8]) -> (usize, usize) {
     (sent, world.server.counters().connections)
 }
 
-/// RFC 9293, section 3.9.2.3 (MUST-57, MUST-63), and RFC 1122, section 3.2.1.3: a SYN to all or to a
-/// group, and any segment from an address that cannot be one host's, is neither taken nor answered.
+/// RFC 9293, section 3.9.2.3 (MUST-57, MUST-63), and RFC 1122, section 3.2.1.3: a SYN to a broadcast or
+/// multicast address, and any segment from an address that cannot be a host's, is dropped without an answer.
 #[test]
 fn segments_of_addresses_that_cannot_be_are_dropped() {
     assert_eq!(heard(&segment("10.0.0.9", "10.0.0.2", TcpFlags::SYN)), (1, 1));
@@ -100,8 +100,8 @@ fn segments_of_addresses_that_cannot_be_are_dropped() {
     }
 }
 
-/// A listener on a port does not own it: when it goes, the connection from there keeps its pair of
-/// sockets, whatever else is opened.
+/// Closing a listener frees only its own port: connections from that port keep their pair of sockets,
+/// whatever else is opened.
 #[test]
 fn a_listener_that_goes_frees_no_connections_port() {
     let mut world = World::with(options(), |config| {
@@ -126,7 +126,7 @@ fn a_listener_that_goes_frees_no_connections_port() {
         others.push(stream);
     }
     assert_eq!(others.len(), 16_383, "all ports of this destination");
-    // Another destination has as many.
+    // Another destination has its own set of ports.
     assert!(connect(&world, "10.0.0.78:80").is_ok() && connect(&world, "10.0.0.77:81").is_ok());
     drop(others);
     world.settle();

@@ -1,4 +1,4 @@
-//! A host that is asked while it runs: its connections, page by page, and another policy.
+//! Changes and queries while a host runs: the list of its connections, and its policy.
 
 use std::collections::BTreeSet;
 use std::net::{Shutdown, SocketAddr};
@@ -10,7 +10,7 @@ use rxo_tcp::State;
 
 use crate::world::{MemoryHost, World, drain, fill, pattern};
 
-/// All pages of `most` places each. `between` happens between two pages.
+/// Lists all connections in pages of `most` slots. `between` runs between two pages.
 fn pages(
     world: &mut World,
     most: usize,
@@ -40,7 +40,7 @@ fn who_stays_is_listed_once_though_others_come_and_go() {
     let mut go: Vec<_> = (0..20).map(|_| world.connected(&listener)).collect();
     stay.extend((0..20).map(|_| world.connected(&listener)));
     let listed = pages(&mut world, 7, |world| {
-        // One goes, and another takes its place.
+        // One connection is closed, and another takes its slot.
         drop(go.pop());
         world.settle();
         go.insert(0, world.connected(&listener));
@@ -71,7 +71,7 @@ fn what_is_listed_is_what_happened() {
     );
     assert_eq!((view.state, view.unread_bytes, view.is_orphan), (State::Established, 5_000, false));
     assert_eq!((view.statistics.bytes_received, view.statistics.bytes_acked), (5_000, 3_000));
-    // A FIN is no byte of text.
+    // A FIN does not count as a byte of data.
     client.shutdown(Shutdown::Write).unwrap();
     drain(&accepted).unwrap();
     world.pass(Duration::from_millis(300));
@@ -80,7 +80,7 @@ fn what_is_listed_is_what_happened() {
     assert_eq!(client.statistics().bytes_acked, 5_000);
 }
 
-/// Every policy of the papers, every kind of hold, and nothing at all.
+/// Every policy of the papers, every kind of hold, and no coalescing.
 const CHANGES: [(&str, &str); 6] = [
     ("remember", "end-of-poll"),
     ("none", "end-of-poll"),

@@ -1,4 +1,4 @@
-//! Receivers of a cast: a sender, modelled naively, and hosts that belong to its group, on virtual time.
+//! Receivers of a cast: a naive model of the sender, and hosts that have joined its group, on virtual time.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,23 +24,24 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// A receiver: a host on a link of its own, and what the sender knows of it.
+/// A receiver: a host on its own link, and the sender's state for it.
 struct Receiver {
     host: MemoryHost,
     there: MemoryLink,
     back: MemoryLink,
     stream: TcpStream,
     ours: Option<SocketAddr>,
-    /// What the sender expects of it, and what it has acknowledged, from the first byte of text.
+    /// The number that the sender expects next, and the bytes acknowledged, counted from the first byte of
+    /// data.
     rcv_nxt: SeqNumber,
     acked: usize,
-    /// Segments that it has sent, and IGMP reports.
+    /// Number of segments and of IGMP reports that it has sent.
     segments: usize,
     reports: usize,
     is_reset: bool,
     got: Vec<u8>,
     is_done: bool,
-    /// Why reading failed.
+    /// The error of the last read, if it failed.
     failure: Option<ErrorKind>,
 }
 
@@ -70,7 +71,7 @@ impl Receiver {
         }
     }
 
-    /// Runs the host, and reads what it has for the sender and for the application.
+    /// Runs the host, processes its packets, and reads the application's data.
     fn turn(&mut self, now: Instant) {
         while !self.host.turn(now).unwrap().is_idle() {}
         for frame in self.back.take_all() {
@@ -106,7 +107,7 @@ impl Receiver {
         }
     }
 
-    /// A segment of this receiver's connection.
+    /// A segment of this receiver's own connection.
     fn own(&self) -> Sent<'static> {
         Sent { to: self.ours.unwrap_or(address(GROUP)), ack: self.rcv_nxt, ..to_group(0, &[]) }
     }
@@ -122,7 +123,7 @@ impl Receiver {
     }
 }
 
-/// A segment that the sender, or a forger, sends.
+/// A segment sent by the sender or by a forger.
 #[derive(Clone, Copy)]
 struct Sent<'a> {
     from: SocketAddr,
@@ -130,12 +131,12 @@ struct Sent<'a> {
     seq: SeqNumber,
     ack: SeqNumber,
     flags: TcpFlags,
-    /// Ahead of the sender's clock.
+    /// Added to the sender's timestamp.
     ahead: u32,
     text: &'a [u8],
 }
 
-/// The text at `at` of the stream, to the group.
+/// A segment to the group with `text` at offset `at` of the stream.
 fn to_group(at: usize, text: &[u8]) -> Sent<'_> {
     Sent {
         from: address(SENDER),
@@ -185,7 +186,7 @@ fn start() -> Instant {
     Instant::from_micros(1_000_000)
 }
 
-/// A receiver whose connection is open.
+/// A receiver with an established connection.
 fn opened() -> Receiver {
     opened_with(|_| {})
 }
@@ -212,7 +213,7 @@ fn a_receiver_reports_its_group_and_gets_the_text() {
     assert_eq!(receiver.stream.statistics().group.taken, 5);
 }
 
-/// What comes in one turn is one aggregate, and one arrival.
+/// The segments of one round become one aggregate, and one arrival.
 #[test]
 fn text_to_the_group_is_coalesced() {
     let mut receiver = opened();
@@ -227,7 +228,7 @@ fn text_to_the_group_is_coalesced() {
     assert_eq!(after.deliveries - before.deliveries, 1, "32 segments");
 }
 
-/// Each of these is what a host elsewhere can send that does not see the group's traffic.
+/// Each row is a segment that a host can forge without seeing the group's traffic.
 #[test]
 fn forgeries_change_nothing_and_get_no_answer() {
     let text = pattern(MSS);
@@ -258,7 +259,7 @@ fn forgeries_change_nothing_and_get_no_answer() {
     }
 }
 
-/// Numbers outside the window: at most ten answers in five seconds, however many come.
+/// Sequence numbers outside the window cause at most ten answers in five seconds.
 #[test]
 fn a_flood_of_old_and_future_text_gets_ten_answers() {
     let mut receiver = opened();
@@ -301,7 +302,7 @@ fn what_is_no_group_is_refused() {
     assert!(said("[ff3e::8000:1]:1").starts_with("10.0.0.9 cannot send to ff3e::8000:1"));
 }
 
-/// A second connection with the same flow of the group cannot tell which of both a segment is for.
+/// If two connections had the same group flow, segments to the group would be ambiguous.
 #[test]
 fn a_group_has_one_connection_for_each_sender() {
     let mut receiver = opened();
@@ -312,8 +313,8 @@ fn a_group_has_one_connection_for_each_sender() {
     assert_eq!(receiver.got.len(), MSS, "the first goes on");
 }
 
-/// Five receivers lose different segments, and get others twice or in another order. Each gets the file, repaired by
-/// unicast from what it acknowledges.
+/// Five receivers lose different segments, and get others twice or reordered. Each receives the file,
+/// repaired by unicast according to its ACKs.
 #[test]
 fn every_receiver_gets_the_file() {
     let text = pattern(400 * MSS);
@@ -364,11 +365,11 @@ fn every_receiver_gets_the_file() {
     }
 }
 
-/// Numbers that look random (xorshift; Marsaglia 2003).
+/// A pseudorandom number generator (xorshift; Marsaglia 2003).
 struct Chance(u32);
 
 impl Chance {
-    /// Whether one of `of` is drawn.
+    /// Returns `true` with a probability of one in `of`.
     fn one_of(&mut self, of: u32) -> bool {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 17;
@@ -377,7 +378,7 @@ impl Chance {
     }
 }
 
-/// The sender is gone: the connection fails, and the reader learns why.
+/// The sender is gone: the connection fails, and a read returns the error.
 #[test]
 fn without_a_sender_the_connection_fails() {
     let mut receiver = opened();

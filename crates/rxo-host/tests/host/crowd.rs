@@ -1,4 +1,4 @@
-//! Crowds that do the host no good: clients that never read, never finish, and answer every probe.
+//! Crowds of unhelpful clients: they never read, never close, and answer every probe.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::counting::held_bytes;
 use crate::listening::spoofed;
 use crate::world::{World, drain, fill, options, pattern, server};
 
-/// So many SYNs from hosts that do not exist, 500 in each turn.
+/// Sends `count` SYNs from hosts that do not exist, 500 per round.
 fn flood_with_syns(world: &mut World, count: u32) {
     for n in 0..count {
         let (host, port) = (77 + n / 60_000 % 100, 1_024 + (n % 60_000) as u16);
@@ -24,7 +24,7 @@ fn flood_with_syns(world: &mut World, count: u32) {
     }
 }
 
-/// Clients that never read, and the server's ends, which have written as much as there was room for.
+/// Creates clients that never read, and the server's ends, which have written as much as they could.
 fn silent_clients(world: &mut World, count: usize) -> (Vec<TcpStream>, Vec<TcpStream>) {
     let listener = world.listen(16);
     let data = pattern(1_000_000);
@@ -41,8 +41,8 @@ fn silent_clients(world: &mut World, count: usize) -> (Vec<TcpStream>, Vec<TcpSt
     ends
 }
 
-/// What the server drops while its peers answer every probe and take nothing is bounded in number: those that have
-/// taken nothing for the longest time are reset.
+/// The number of orphans is bounded if their peers answer every probe but accept no data: those that accepted
+/// nothing for the longest time are reset.
 #[test]
 fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     const MOST: usize = 16;
@@ -60,7 +60,7 @@ fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     assert_eq!((counters.connections, counters.orphans), (MOST, MOST));
     assert_eq!(counters.orphans_reset, 200 - MOST as u64);
     assert!(counters.memory_left_bytes > left);
-    // The oldest were told, the others wait with what they have.
+    // The oldest were reset; the others still wait with their data.
     let told = |client: &&TcpStream| client.take_error().unwrap().is_some();
     assert_eq!(clients.iter().filter(told).count(), 200 - MOST);
     assert!(clients[200 - MOST..].iter().all(|client| client.take_error().unwrap().is_none()));
@@ -69,14 +69,16 @@ fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     }
 }
 
-/// However many peers read slowly, and however long, none is cut off while it reads: the limit is for those that do not.
+/// No peer is reset while it reads, however slowly and however many there are: the limit is for peers that do
+/// not read.
 #[test]
 fn slow_readers_get_everything_however_many_they_are() {
     const READERS: usize = 64;
     let mut world = World::with(options(), |config| config.orphans = 16);
     let listener = world.listen(16);
     let data = pattern(300_000);
-    // What is written to each, and then dropped.
+    // Writes some data to a new client and drops the server's end. Returns the client and the number of
+    // bytes.
     let dropped = |world: &mut World| {
         let (client, accepted) = world.connected(&listener);
         let mut written = 0;
@@ -90,7 +92,7 @@ fn slow_readers_get_everything_however_many_they_are() {
     let (mut silent, begun) = (Vec::new(), world.now);
     while readers.iter().any(|((_, written), heard)| heard < written) {
         for ((client, written), heard) in &mut readers {
-            // The end is no text.
+            // Does not read the end of the stream.
             let most = (*written - *heard).min(1_000);
             *heard += (&*client).read(&mut vec![0; most]).unwrap();
         }
@@ -106,9 +108,9 @@ fn slow_readers_get_everything_however_many_they_are() {
     assert!(reset > silent.len() / 3 && reset < silent.len(), "{reset} of {}", silent.len());
 }
 
-/// Ten thousand windows that are closed, with the buffers and the memory that a host has by default: all together hold no
-/// more than that. Another client is served, also while a flood of SYNs comes. What nobody has any
-/// more waits no longer than the host says.
+/// Ten thousand connections with a closed window, with the default buffers and memory: together they stay
+/// within the memory. Another client is served, even during a flood of SYNs. Orphans wait no longer than
+/// configured.
 #[test]
 fn ten_thousand_that_never_read_harm_nobody_else() {
     const COUNT: usize = 10_000;
@@ -144,8 +146,8 @@ fn ten_thousand_that_never_read_harm_nobody_else() {
     assert_eq!((counters.connections, counters.memory_left_bytes), (0, free));
 }
 
-/// In time as well, although their peers answer every probe of the closed window: after
-/// `orphan_timeout` nothing is left of them, not a byte.
+/// Orphans end in time too, although their peers answer every probe of the closed window: after
+/// `orphan_timeout` nothing of them is left, not a byte.
 #[test]
 fn what_never_ends_is_ended() {
     const COUNT: usize = 500;
@@ -163,14 +165,14 @@ fn what_never_ends_is_ended() {
     assert_eq!((counters.connections, counters.orphans, counters.timers), (0, 0, 0));
     assert_eq!(counters.memory_left_bytes, before);
     assert!(clients.iter().all(|client| client.take_error().unwrap().is_some()), "they are told");
-    // What the clients have received and not read is theirs until they drop it.
+    // Data that the clients have received and not read is freed when they are dropped.
     drop(clients);
     world.settle();
     let freed = held - held_bytes();
     assert!(freed > 100_000 * COUNT as i64, "{freed} bytes");
 }
 
-/// All that connections hold of the host's memory, however many there are and whatever they do.
+/// The memory of all connections is bounded, however many there are and whatever they do.
 #[test]
 fn the_memory_of_all_connections_is_bounded() {
     const MEMORY_BYTES: u64 = 16 << 20;
@@ -190,7 +192,7 @@ fn the_memory_of_all_connections_is_bounded() {
         world.settle();
         let Ok((accepted, _)) = listener.accept() else { break };
         accepted.set_nonblocking(true).unwrap();
-        // Nobody reads: both directions hold what they can.
+        // No end reads, so both directions hold as much as they can.
         for _ in 0..4 {
             fill(&stream, &data);
             fill(&accepted, &data);
@@ -202,7 +204,7 @@ fn the_memory_of_all_connections_is_bounded() {
     let held = (held_bytes() - before) as u64;
     assert!(held < 2 * MEMORY_BYTES, "{held} bytes of two hosts with {MEMORY_BYTES} each");
     assert!(held > MEMORY_BYTES / 2, "{held} bytes: the bound is far from what is held");
-    // Everybody still gets what he was sent, with the buffers that he has.
+    // Every connection still delivers its data, with the buffers that it has.
     for (stream, accepted) in &ends {
         let mut bytes = [0, 0];
         for _ in 0..20 {
@@ -220,7 +222,7 @@ fn the_memory_of_all_connections_is_bounded() {
     }
 }
 
-/// A host without memory for another connection drops SYNs; when there is some again, it answers.
+/// A host without memory for another connection drops SYNs, and answers again when there is memory.
 #[test]
 fn a_syn_waits_for_memory() {
     let mut world = World::new();
@@ -233,7 +235,7 @@ fn a_syn_waits_for_memory() {
         let stream = world.at_client().connect_nonblocking(server()).unwrap();
         world.settle();
         if let Ok((accepted, _)) = listener.accept() {
-            // Its memory is in use: nobody reads.
+            // Uses up the connection's memory, because no end reads.
             accepted.set_nonblocking(true).unwrap();
             fill(&accepted, &pattern(100_000));
             fill(&stream, &pattern(100_000));

@@ -1,4 +1,4 @@
-//! A host beside a slow device: what waits in the device's queue, and what the host keeps back.
+//! A host with a slow device: the bytes in the device's queue, and the data that the host keeps back.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ use rxo_host::{Host, TcpListener, TcpStream};
 
 use crate::world::{MemoryHost, config, drain, fill, options, pattern, server};
 
-/// A device that keeps packets until the wire has taken those before.
+/// A device with a queue and a wire of limited rate.
 struct Wire {
     queue: VecDeque<Frame<Vec<u8>>>,
-    /// Bytes of the first that are on the wire already.
+    /// Number of bytes of the first packet that are on the wire already.
     begun: usize,
     bytes_a_second: u64,
     most_queued: usize,
@@ -29,7 +29,7 @@ impl Wire {
         self.queue.iter().map(|frame| frame.bytes.len()).sum::<usize>() - self.begun
     }
 
-    /// Puts on the wire what `time` allows. Returns what has left.
+    /// Sends what the wire can carry in `time`. Returns the packets that have left.
     fn pass(&mut self, time: Duration) -> Vec<Frame<Vec<u8>>> {
         let bytes = u128::from(self.bytes_a_second) * time.as_nanos() / 1_000_000_000;
         self.begun += usize::try_from(bytes).unwrap().min(self.queued());
@@ -81,7 +81,7 @@ impl FrameSink for SlowSink {
     }
 }
 
-/// A client, and a server whose device is slow.
+/// A client, and a server with a slow device.
 struct Scene {
     client: MemoryHost,
     server: Host<MemorySource, SlowSink>,
@@ -116,7 +116,7 @@ impl Scene {
         Self { client, server: server_host, wire, back, now, listener, turns: 0 }
     }
 
-    /// Lets `STEP` pass; both hosts have turns whenever they are due.
+    /// Advances the time by `STEP`; both hosts run rounds whenever they are due.
     fn step(&mut self) {
         let end = self.now + STEP;
         loop {
@@ -144,7 +144,7 @@ impl Scene {
         }
     }
 
-    /// A connection: its ends at the client and at the server.
+    /// Opens a connection. Returns the ends of the client and of the server.
     fn connected(&mut self) -> (TcpStream, TcpStream) {
         let stream = self.client.handle().connect_nonblocking(server()).unwrap();
         stream.set_nonblocking(true).unwrap();
@@ -154,13 +154,13 @@ impl Scene {
         });
         let (accepted, _) = accepted.unwrap();
         accepted.set_nonblocking(true).unwrap();
-        // Nothing waits for an acknowledgement that the peer delays.
+        // Without the Nagle algorithm, no data waits for a delayed ACK.
         [&stream, &accepted].into_iter().for_each(|end| end.set_nodelay(true).unwrap());
         (stream, accepted)
     }
 }
 
-/// Downloads: their ends at the client and at the server, and how much came of each.
+/// Downloads: the ends of the client and of the server, and the bytes received on each.
 struct Downloads {
     ends: Vec<(TcpStream, TcpStream)>,
     came: Vec<usize>,
@@ -187,7 +187,7 @@ impl Downloads {
 
 const SLOW: u64 = 12_500_000;
 
-/// 12.5 MB/s: two milliseconds are 25 kB, and a frame may exceed them.
+/// At 12.5 MB/s two milliseconds are 25 kB, which one frame may exceed.
 #[test]
 fn a_slow_device_has_a_short_queue_and_is_always_busy() {
     let mut scene = Scene::new(SLOW);
@@ -226,7 +226,7 @@ fn a_short_answer_passes_downloads() {
     }
 }
 
-/// What is no text leaves at once: another's upload is acknowledged beside downloads.
+/// Segments without data leave at once: an upload is acknowledged during downloads.
 #[test]
 fn acknowledgements_do_not_wait() {
     let mut scene = Scene::new(SLOW);
@@ -254,7 +254,7 @@ fn a_device_that_cannot_know_gets_all() {
     assert_eq!(scene.server.counters().waiting_for_device, 0);
 }
 
-/// A stuck device is given something ten times a second, and goes on when it can.
+/// A stuck device is given data ten times a second, and continues when it can.
 #[test]
 fn a_device_that_stands_still_does_not_stop_the_host() {
     let mut scene = Scene::new(SLOW);
@@ -289,7 +289,7 @@ fn a_blocked_device_is_given_nothing_until_it_is_stuck() {
     assert!(scene.turns < 100_000);
 }
 
-/// The end of a host does not wait for its device.
+/// Stopping a host does not wait for its device.
 #[test]
 fn resets_leave_at_the_end_beside_a_full_queue() {
     let mut scene = Scene::new(SLOW);

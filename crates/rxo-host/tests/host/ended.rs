@@ -1,5 +1,5 @@
-//! Connections that were reset behind a last answer, as servers do that close with a request unread: every way to read
-//! gets the answer, then the failure once, then the end.
+//! Connections that are reset after a last answer, like those of servers that close with a request unread:
+//! every way of reading returns the answer, then the error once, then the end of the stream.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::world::{World, fill, pattern};
 
 const ANSWER: &[u8] = b"HTTP/1.1 413 Content Too Large";
 
-/// The client's stream: the server has answered and closed, with a request unread. Both lie on the link when the client
-/// takes its next turn.
+/// The client's stream after the server has answered and closed with a request unread. The answer and the
+/// reset are both on the link when the client runs its next round.
 fn answered(world: &mut World) -> TcpStream {
     let listener = world.listen(1);
     let (client, accepted) = world.connected(&listener);
@@ -24,7 +24,7 @@ fn answered(world: &mut World) -> TcpStream {
     client
 }
 
-/// The outcomes of four reads, as many as there is to tell.
+/// The outcomes of four reads: more than there are to report.
 fn outcomes(mut read: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> Vec<String> {
     let mut text = [0; 100];
     let outcome = |_| match read(&mut text) {
@@ -40,7 +40,7 @@ const EXPECTED: [&str; 4] = ["HTTP/1.1 413 Content Too Large", "ConnectionReset"
 fn a_stream_reads_the_answer_then_the_failure_then_the_end() {
     let mut client = answered(&mut World::new());
     assert_eq!(outcomes(|to| client.read(to)), EXPECTED);
-    // What was read is no secret to the others.
+    // Reading the error does not hide it from writes and `take_error`.
     assert_eq!(client.write(b"more").unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(client.take_error().unwrap().unwrap().kind(), ErrorKind::ConnectionReset);
 }
@@ -100,7 +100,7 @@ fn readiness_tells_of_the_answer_and_of_the_end() {
     assert_eq!(outcomes(|to| client.read(to)), EXPECTED);
 }
 
-/// More than one buffer, in aggregates and in the window's last segment.
+/// An answer of more than one buffer, in aggregates and in the window's last segment.
 #[test]
 fn a_long_answer_arrives_whole() {
     let mut world = World::new();
@@ -119,7 +119,7 @@ fn a_long_answer_arrives_whole() {
     assert!(got == answer);
 }
 
-/// A connection that is reset before it is accepted is accepted all the same, as Linux does.
+/// A connection that is reset before `accept` is accepted nevertheless, as on Linux.
 #[test]
 fn text_of_a_client_that_left_before_it_was_accepted_is_read() {
     let mut world = World::new();
@@ -142,7 +142,7 @@ fn text_of_a_peer_that_vanished_is_read() {
     fill(&client, b"goodbye");
     world.settle();
     fill(&accepted, b"an answer that does not arrive");
-    // Only the server's time passes.
+    // Only the server runs.
     for _ in 0..400 {
         world.now = world.now + Duration::from_secs(1);
         world.server_alone();

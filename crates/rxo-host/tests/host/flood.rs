@@ -7,14 +7,14 @@ use rxo_wire::TcpFlags;
 use crate::listening::spoofed;
 use crate::world::{World, drain, fill, options, pattern};
 
-/// What an established connection carries in `ticks` while so many SYNs come in each.
+/// The data carried by an established connection during a flood.
 struct Carried {
     bytes: usize,
     syns: usize,
     most_connections: usize,
 }
 
-/// One turn each in every 100 µs, whatever comes.
+/// Runs one round per 100 µs, with `syns_in_each` SYNs in each, and measures an established connection.
 fn carry(ticks: usize, syns_in_each: usize) -> Carried {
     let options = MemoryOptions { most_packets: 8_192, ..options() };
     let mut world = World::with(options, |config| config.budget_frames = 512);
@@ -43,7 +43,7 @@ fn carry(ticks: usize, syns_in_each: usize) -> Carried {
 
 #[test]
 fn a_flood_of_syns_takes_neither_memory_nor_the_rate_of_others() {
-    // With the checks of a debug build each takes longer; the variable makes it a million there, too.
+    // With the checks of a debug build a SYN takes longer; the variable can force the full million there too.
     let usual = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
     let syns: usize = std::env::var("RXO_FLOOD_SYNS").map_or(usual, |text| text.parse().unwrap());
     let in_each = 128;
@@ -51,7 +51,7 @@ fn a_flood_of_syns_takes_neither_memory_nor_the_rate_of_others() {
     let quiet = carry(ticks, 0);
     let flooded = carry(ticks, in_each);
     assert!(flooded.syns >= syns);
-    // The established one, and as many half-open ones as the listener may have.
+    // The established connection, and as many half-open ones as the listener allows.
     assert!(flooded.most_connections <= 65, "{} connections", flooded.most_connections);
     let (with, without) = (flooded.bytes, quiet.bytes);
     assert!(without > 50_000_000 && with * 10 >= without * 9, "{with} bytes instead of {without}");

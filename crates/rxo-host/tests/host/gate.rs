@@ -1,4 +1,4 @@
-//! The gate: every kind of arrival, and every reason to refuse it.
+//! The gate: every kind of received packet, and every reason to refuse it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU16;
@@ -20,16 +20,16 @@ const ALL: Mac = [0xff; 6];
 const TAG: VlanTag = VlanTag { tpid: NonZeroU16::new(0x8100).unwrap(), tci: 7 };
 const NOW: Instant = Instant::from_micros(1_000_000);
 
-/// What comes in one poll, from 10.0.0.9 or fd00::9 to 10.0.0.2 or fd00::2 unless it is changed.
+/// The packets of one poll, from 10.0.0.9 or fd00::9 to 10.0.0.2 or fd00::2 unless changed.
 struct Arrival {
     name: &'static str,
     is_v6: bool,
-    /// What follows the Ethernet header, with these addresses.
+    /// Builds the bytes after the Ethernet header, with these addresses.
     packets: fn(from: &str, to: &str) -> Vec<Vec<u8>>,
 }
 
-/// Segments of a flow that nobody has, to a port on which nobody listens: each that comes through the
-/// gate is answered by a reset.
+/// Segments of an unknown flow to a port without a listener: each that passes the gate is answered with a
+/// reset.
 const ARRIVALS: [Arrival; 6] = [
     Arrival { name: "a segment", is_v6: false, packets: |from, to| vec![tcp(from, to, 1, 100)] },
     Arrival {
@@ -67,7 +67,7 @@ fn ack(from: &str, to: &str, ack: u32) -> Vec<u8> {
     segment(from, to, (1, ack), TcpFlags::ACK, 0)
 }
 
-/// A segment for port 81.
+/// A segment to port 81.
 fn segment(from: &str, to: &str, (seq, ack): (u32, u32), flags: TcpFlags, text: usize) -> Vec<u8> {
     let header = TcpHeader {
         source_port: 5_000,
@@ -105,7 +105,7 @@ fn segment(from: &str, to: &str, (seq, ack): (u32, u32), flags: TcpFlags, text: 
     packet
 }
 
-/// A host on Ethernet that knows its peer.
+/// A host on Ethernet that has resolved its peer.
 struct Station {
     host: MemoryHost,
     there: MemoryLink,
@@ -137,7 +137,7 @@ impl Station {
         assert_eq!(self.host.counters().link.neighbour_messages, 2);
     }
 
-    /// How many frames it answers, and what it counts.
+    /// Passes `frames` to the host. Returns the number of its answers, and its counters.
     fn hears(&mut self, frames: impl IntoIterator<Item = Frame<Vec<u8>>>) -> (usize, HostCounters) {
         for frame in frames {
             self.there.push(&frame);
@@ -147,7 +147,7 @@ impl Station {
     }
 }
 
-/// How an arrival is made one for somebody else.
+/// A modification that makes a packet one for another host.
 struct Wrong {
     name: &'static str,
     to_mac: Mac,
@@ -195,7 +195,7 @@ fn wrongs() -> Vec<Wrong> {
     rows
 }
 
-/// Addresses that no other host can have.
+/// Addresses that no other host can have, for IPv4 and IPv6.
 const NOBODY: [[&str; 2]; 6] = [
     ["10.0.0.255", "ff02::1"],
     ["255.255.255.255", "ff0e::1"],
@@ -230,14 +230,14 @@ fn what_is_for_this_host_comes_through() {
         let (answers, counters) = station.hears(frames(arrival, &RIGHT));
         assert_eq!((answers, counters.link.refused.total()), (1, 0), "{}", arrival.name);
     }
-    // They came together, and were answered together.
+    // Packets that came together were answered together.
     let together = |index: usize| Station::new().hears(frames(&ARRIVALS[index], &RIGHT)).1;
     assert_eq!(together(2).engine.aggregates, 1);
     assert_eq!((together(3).strangers, together(3).engine.ack_aggregates), (1, 1));
 }
 
-/// RFC 9293, section 3.1 (MUST-3): what arrives with a wrong checksum is neither taken nor answered, and so
-/// is what is for somebody else.
+/// RFC 9293, section 3.1 (MUST-3): packets with a wrong checksum, or for another host, are neither processed
+/// nor answered.
 #[test]
 fn what_is_for_others_is_refused_and_counted() {
     for arrival in &ARRIVALS {
@@ -253,7 +253,7 @@ fn what_is_for_others_is_refused_and_counted() {
     }
 }
 
-/// A host that has let nobody in knows nobody: neither does it know the flow whose key is all zeros.
+/// The gate's cache is empty at first: not even a flow whose key is all zeros matches it.
 #[test]
 fn the_first_of_all_is_looked_at_too() {
     let mut packet = tcp("::", "::", 1, 9);
@@ -268,8 +268,8 @@ fn the_first_of_all_is_looked_at_too() {
     assert_eq!((answers, counters.strangers, counters.link.refused.other_address), (0, 0, 1));
 }
 
-/// Questions of neighbours are for all, and may come from whoever has no address yet; the rest of the
-/// gate is theirs, too.
+/// Neighbour solicitations go to a group and may come from hosts without an address; all other checks of the
+/// gate apply to them too.
 #[test]
 fn neighbours_pass_the_same_gate() {
     let target = "fd00::2".parse::<Ipv6Addr>().unwrap().octets();
@@ -297,8 +297,8 @@ fn neighbours_pass_the_same_gate() {
     }
 }
 
-/// RFC 9293, section 3.10.7.1: the reset stands where the peer expects it, at the last of the numbers that
-/// came together.
+/// RFC 9293, section 3.10.7.1: the reset carries the number that the peer expects, that of the last segment
+/// that arrived together.
 #[test]
 fn what_came_together_is_answered_by_the_last_number() {
     for (index, expected) in [(2, 77), (3, 1_001)] {

@@ -1,4 +1,4 @@
-//! What connections cost to which nothing happens.
+//! The cost of idle connections.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use rxo_host::{TcpListener, TcpStream};
 use crate::counting::held_bytes;
 use crate::world::{World, drain, fill, options, pattern};
 
-/// The most that an idle connection may take, with its place at the worker and the application's handle. The ring of
-/// the fast path is 256 bytes of it.
+/// Maximum memory of an idle connection, including its entry at the worker and the application's handle. The
+/// ring of the fast path takes 256 bytes of it.
 const MOST_BYTES: i64 = 3 << 10;
 
-/// Hosts for `connections`, with the memory and the buffers that a host has by default.
+/// Creates hosts for `connections`, with the default memory and buffers.
 fn world(connections: usize) -> World {
     World::with(options(), |config| config.sockets = connections)
 }
 
-/// Opens `connections`, a hundred at a time, to as many listeners as their local ports need.
+/// Opens `connections`, a hundred at a time, to as many listeners as the number of local ports requires.
 fn open(world: &mut World, connections: usize) -> (Vec<TcpListener>, Vec<[TcpStream; 2]>) {
     let (mut listeners, mut ends) = (Vec::new(), Vec::with_capacity(connections));
     while ends.len() < connections {
@@ -44,12 +44,12 @@ fn open(world: &mut World, connections: usize) -> (Vec<TcpListener>, Vec<[TcpStr
     (listeners, ends)
 }
 
-/// How many are opened at once.
+/// Number of connections opened at once.
 const AT_ONCE: usize = 100;
-/// How many connect to one listener.
+/// Number of connections per listener.
 const PORTS: usize = 16_000;
 
-/// What each end takes, on average, once all have rested.
+/// The average memory of each end, once all connections are idle.
 fn each_takes(world: &mut World, before: i64, connections: usize) -> i64 {
     world.pass(Duration::from_secs(3));
     (held_bytes() - before) / (2 * connections as i64)
@@ -65,12 +65,13 @@ fn a_hundred_thousand_idle_connections_are_small() {
     println!("{each} bytes for each end of {CONNECTIONS} idle connections");
     assert_eq!(world.server.counters().connections, CONNECTIONS);
     assert!(each <= MOST_BYTES, "{each} bytes each");
-    // Nobody has to do anything for them.
+    // Idle connections need no timers.
     assert_eq!((world.client.poll_at(), world.server.poll_at()), (None, None));
     drop(ends);
 }
 
-/// What a connection was used for before makes no difference: buffers come back, and are there again when needed.
+/// Earlier use makes no difference: the buffers of idle connections are freed, and allocated again when
+/// needed.
 #[test]
 fn connections_that_were_busy_are_small_when_they_are_idle() {
     const CONNECTIONS: usize = 100;

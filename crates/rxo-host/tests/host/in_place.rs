@@ -1,4 +1,4 @@
-//! An application reads where the device has written.
+//! An application reads in the buffers in which the device has written.
 
 use std::io::{ErrorKind, IoSlice, Write};
 use std::net::Shutdown;
@@ -12,7 +12,7 @@ fn all(pieces: &[IoSlice<'_>]) -> usize {
     pieces.iter().map(|piece| piece.len()).sum()
 }
 
-/// Consumes at most `most` bytes and returns them; `None` if there is nothing yet.
+/// Consumes at most `most` bytes and returns them; `None` if there is no data yet.
 fn some(stream: &TcpStream, most: usize) -> Option<Vec<u8>> {
     let mut seen = Vec::new();
     let outcome = stream.read_in_place(|pieces| {
@@ -33,7 +33,8 @@ fn some(stream: &TcpStream, most: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// Whatever part of a piece is consumed, the next call goes on behind it; copies in between do not matter.
+/// Whatever part of a slice is consumed, the next call continues after it; ordinary reads in between make no
+/// difference.
 #[test]
 fn what_is_consumed_in_parts_is_whole() {
     let mut world = World::with(MemoryOptions { gso_bytes: 0, ..options() }, |_| {});

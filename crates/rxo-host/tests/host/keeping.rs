@@ -1,4 +1,4 @@
-//! How long an application waits for a peer that says nothing.
+//! The timeouts for a peer that does not answer.
 
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use rxo_tcp::KeepAlive;
 
 use crate::world::*;
 
-/// An open connection of the client; the listener and the other end, which live as long.
+/// An established connection of the client; also returns the listener and the other end, to keep them alive.
 fn connected(world: &mut World) -> (TcpStream, impl Sized + use<>) {
     let listener = world.listen(1);
     let (stream, accepted) = world.connected(&listener);
     (stream, (listener, accepted))
 }
 
-/// When the connection ends, and why, if the peer says nothing from now on.
+/// Runs only the client. Returns the time after which the connection fails, and the error.
 fn ends(world: &mut World, stream: &TcpStream, within: Duration) -> Option<(Duration, ErrorKind)> {
     let start = world.now;
     while world.now.since(start) < within {
@@ -31,7 +31,7 @@ fn ends(world: &mut World, stream: &TcpStream, within: Duration) -> Option<(Dura
 const ASKED_SOON: KeepAlive =
     KeepAlive { idle: Duration::from_secs(20), interval: Duration::from_secs(5), probes: 3 };
 
-/// RFC 9293, section 3.8.4 (MUST-24): per connection, and off until it is switched on.
+/// RFC 9293, section 3.8.4 (MUST-24): keep-alive is set per connection, and off by default.
 #[test]
 fn keep_alive_is_switched_while_the_connection_lasts() {
     let mut world = World::new();
@@ -50,7 +50,7 @@ fn a_peer_that_answers_is_kept() {
     stream.set_keep_alive(Some(ASKED_SOON)).unwrap();
     world.pass(Duration::from_secs(100));
     assert!(stream.is_connected().unwrap());
-    // Off again, it does not matter.
+    // With keep-alive off, the silent peer makes no difference.
     stream.set_keep_alive(None).unwrap();
     assert_eq!(ends(&mut world, &stream, Duration::from_secs(100)), None);
 }
@@ -63,7 +63,7 @@ fn a_single_probe_may_not_decide() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
 }
 
-/// RFC 5482, section 3, for what is outstanding and for what is written later.
+/// RFC 5482, section 3: the user timeout applies to outstanding data and to data written later.
 #[test]
 fn a_user_timeout_is_that_of_the_connection() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! A device that lends its buffers gets them back.
+//! A device that lends its buffers must get them back.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rxo_host::{Host, TcpListener, TcpStream};
 
 use crate::world::{MemoryHost, config, drain, fill, options, pattern, server};
 
-/// Gives frames in buffers of a pool, and nothing while all are kept.
+/// A source that delivers frames in buffers of a pool, and nothing while all are in use.
 struct Lender {
     source: MemorySource,
     pool: Pool,
@@ -87,7 +87,7 @@ impl World {
         Self { client, server, pool, now: Instant::from_micros(1_000_000) }
     }
 
-    /// Opens a connection. Both its ends do not block.
+    /// Opens a connection with both ends in nonblocking mode.
     fn connect(&mut self, listener: &TcpListener) -> (TcpStream, TcpStream) {
         let stream = self.client.handle().connect_nonblocking(server()).unwrap();
         stream.set_nonblocking(true).unwrap();
@@ -106,14 +106,14 @@ impl World {
     }
 }
 
-/// Two connections: nobody reads the first, which must not stop the second.
+/// Of two connections, the first is not read, which must not stop the second.
 #[test]
 fn who_does_not_read_stops_nobody_else() {
     let mut world = World::new();
     let listener = world.server.handle().listen(server(), 4).unwrap();
     let streams = [(); 2].map(|()| world.connect(&listener));
     let [(idle, unread), (busy, read)] = &streams;
-    // Many small pieces, each in a buffer of its own.
+    // Many small segments, each in its own buffer.
     idle.set_nodelay(true).unwrap();
     let text = pattern(100);
     for piece in text.chunks(1) {
@@ -130,7 +130,7 @@ fn who_does_not_read_stops_nobody_else() {
     assert!(got == data, "{} of {}", got.len(), data.len());
     assert!(world.server.counters().copied_out > 0);
 
-    // What was copied reads the same; in the end every buffer is back.
+    // Copied data reads the same, and in the end every buffer is returned.
     let mut late = vec![0; text.len()];
     (&*unread).read_exact(&mut late).unwrap();
     assert_eq!(late, text);
@@ -144,8 +144,8 @@ fn who_does_not_read_stops_nobody_else() {
     assert_eq!(free.len(), BUFFERS);
 }
 
-/// The first of two connections reads once, and then pauses while its text fills every buffer. Only turns are taken,
-/// as by a program with a loop of its own, which nothing wakes.
+/// The first of two connections reads once and then pauses, while its data occupies every buffer. Only rounds
+/// are run, as by a program with its own loop, which nothing wakes.
 #[test]
 fn text_that_keeps_every_buffer_keeps_nobody_out() {
     let mut world = World::new();
@@ -175,7 +175,7 @@ fn text_that_keeps_every_buffer_keeps_nobody_out() {
     assert_eq!(drain(&pauses).unwrap().0.len(), BUFFERS);
 }
 
-/// A connection that is over and was not read keeps nothing of the device's.
+/// A closed connection with unread data keeps none of the device's buffers.
 #[test]
 fn what_is_left_of_a_closed_connection_is_our_own() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Listeners that are full, floods, and connections that come back.
+//! Full listeners, floods, and the reuse of connections.
 
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
 
 use crate::world::{World, drain, options, server};
 
-/// A packet from `port` of a host that is not there.
+/// A packet from `port` of a host that does not exist.
 pub(crate) fn spoofed(host: u32, port: u16, flags: TcpFlags, seq: u32, ack: u32) -> Vec<u8> {
     let tcp = TcpHeader {
         source_port: port,
@@ -35,7 +35,7 @@ pub(crate) fn spoofed(host: u32, port: u16, flags: TcpFlags, seq: u32, ack: u32)
     packet
 }
 
-/// Fills the backlog with SYNs from nobody.
+/// Fills the backlog with SYNs from a host that does not exist.
 fn flood(world: &mut World, syns: u16) {
     for port in 0..syns {
         let syn = spoofed(77, 1_000 + port, TcpFlags::SYN, 5, 0);
@@ -85,7 +85,7 @@ fn without_cookies_a_full_listener_drops_syns_until_there_is_room() {
     world.settle();
     assert!(!stream.is_connected().unwrap());
     assert!(world.server.counters().syns_dropped >= 10);
-    // The one that is opening is given up after three minutes, at most; ours asks again.
+    // The half-open connection expires after at most three minutes; the real client retransmits its SYN.
     world.pass(Duration::from_secs(250));
     let outcome = stream.is_connected();
     assert!(outcome.is_err() || listener.accept().is_ok(), "{outcome:?}");
@@ -93,7 +93,7 @@ fn without_cookies_a_full_listener_drops_syns_until_there_is_room() {
 
 #[test]
 fn a_full_queue_of_open_connections_is_not_overrun() {
-    // With cookies the peers would take themselves for connected, and find room when they send.
+    // With cookies the peers would consider themselves connected, and be accepted when they send.
     let mut world = World::with(options(), |config| config.syn_cookies = false);
     let listener = world.listen(2);
     let streams: Vec<_> =
@@ -102,7 +102,7 @@ fn a_full_queue_of_open_connections_is_not_overrun() {
     assert_eq!(world.server.counters().connections, 2);
     let open = streams.iter().filter(|stream| stream.is_connected().unwrap()).count();
     assert_eq!(open, 2);
-    // Who asks again finds room as soon as somebody was accepted.
+    // A client that retransmits is accepted once the queue has space.
     for _ in 0..6 {
         while listener.accept().is_ok() {}
         world.pass(Duration::from_secs(4));
@@ -138,8 +138,8 @@ fn sockets_are_bounded() {
     world.at_client().connect_nonblocking(server()).unwrap();
 }
 
-/// A peer that opened by a cookie while nobody had room, and has said all it has to say: its segments
-/// come again, the first of them too.
+/// A peer that returned a cookie while the queue was full, and has sent all its data: its segments are
+/// retransmitted, including the first.
 #[test]
 fn who_was_not_let_in_is_not_reset() {
     let mut world = World::new();
@@ -172,8 +172,8 @@ fn who_was_not_let_in_is_not_reset() {
     drop(first);
 }
 
-/// The last segment of the handshake and a window update in one poll: the engine gives both as records of
-/// pure ACKs. The first opens the connection, the second is for it.
+/// The last segment of the handshake and a window update in one poll: the engine delivers both as records of
+/// pure ACKs. The first opens the connection, the second is passed to it.
 #[test]
 fn a_cookie_may_come_back_with_more() {
     for has_text in [false, true] {
@@ -201,7 +201,7 @@ fn a_cookie_may_come_back_with_more() {
     }
 }
 
-/// A segment with one byte of text.
+/// A segment with one byte of data.
 fn with_text(port: u16, seq: u32, ack: u32) -> Vec<u8> {
     let tcp = TcpHeader {
         source_port: port,
@@ -226,8 +226,8 @@ fn with_text(port: u16, seq: u32, ack: u32) -> Vec<u8> {
     packet
 }
 
-/// RFC 9293, section 3.10.7.2: what has neither SYN nor ACK says nothing to a listener, and to a port on
-/// which nobody listens it is a mistake (section 3.10.7.1).
+/// RFC 9293, section 3.10.7.2: a listener drops a segment without SYN and ACK; a port without a listener
+/// answers it with a reset (section 3.10.7.1).
 #[test]
 fn a_segment_without_ack_is_dropped_where_somebody_listens() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! ACKs and SYNs in the names of others.
+//! Forged ACKs and SYNs, with the source address of another host.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
 
 use super::{Rack, SENDER, address, cast_config};
 
-/// A pure ACK of everything before `ack` to the sender, with a clock that no receiver is past.
+/// A pure ACK to the sender of everything before `ack`, with a timestamp ahead of every receiver's.
 fn pure_ack(from: SocketAddr, seq: SeqNumber, ack: SeqNumber) -> Vec<u8> {
     let options = timestamp_option(Timestamp { value: u32::MAX / 4, echo: 0 });
     let header = TcpHeader {
@@ -41,8 +41,8 @@ fn pure_ack(from: SocketAddr, seq: SeqNumber, ack: SeqNumber) -> Vec<u8> {
     packet
 }
 
-/// ACKs from a wrong source, though their numbers are right, and a receiver's own ACKs of what was never sent: no
-/// connection of the cast changes, on the fast path as on the other, and all get the stream.
+/// ACKs from a wrong source with right numbers, and a receiver's ACKs of data never sent, change no
+/// connection of the cast, on the fast path and on the slow path; all receivers get the stream.
 #[test]
 fn forged_acks_change_no_connection_on_either_way() {
     for fast in [false, true] {
@@ -82,8 +82,8 @@ fn forged_acks_change_no_connection_on_either_way() {
     }
 }
 
-/// SYNs in other names, whose answers nobody returns, are no members; nobody waits for them, and whoever really comes
-/// finds a place when they have been forgotten.
+/// Forged SYNs, whose SYN-ACKs are never answered, create no members and delay nobody. A real receiver can
+/// join once their half-open connections have expired.
 #[test]
 fn joins_that_do_not_complete_the_handshake_hold_nobody_up() {
     let mut rack = Rack::with(4, cast_config(), 300_000, |config| {
@@ -105,7 +105,7 @@ fn joins_that_do_not_complete_the_handshake_hold_nobody_up() {
     assert_eq!((rack.done(), rack.ended.len()), (4, 4), "{:?}", rack.ended);
 }
 
-/// The SYN-ACK that answers a SYN from `from`: its sequence number, and its TSval.
+/// The sequence number and the TSval of the SYN-ACK that answers a SYN from `from`.
 fn answer_to_a_syn(rack: &mut Rack, from: SocketAddr) -> (SeqNumber, u32) {
     let mut syn = pure_ack(from, SeqNumber(7), SeqNumber(0));
     syn[20 + 13] = TcpFlags::SYN.bits() as u8;
@@ -121,7 +121,7 @@ fn answer_to_a_syn(rack: &mut Rack, from: SocketAddr) -> (SeqNumber, u32) {
     answers.next().expect("an answer")
 }
 
-/// Whoever may join is told the group's initial sequence number and clock, and nobody else.
+/// Only receivers that may join learn the group's initial sequence number and clock.
 #[test]
 fn a_syn_that_comes_too_late_is_told_no_number_of_the_group() {
     for late in [Late::Refuse, Late::CatchUp] {

@@ -1,5 +1,5 @@
-//! A cast: a sender and receivers, all of them hosts, and a switch between them, on virtual time. `forged` has packets that
-//! none of them sent.
+//! A cast on virtual time: a sender and receivers, all of them hosts, and a switch between them. `forged`
+//! adds packets that none of them sent.
 
 mod forged;
 
@@ -42,7 +42,7 @@ fn host_config(address: &str) -> HostConfig {
     config
 }
 
-/// A host's address with the length of its network's prefix.
+/// A host's address with the prefix length of its network.
 fn network(ip: IpAddr) -> String {
     format!("{ip}/{}", if ip.is_ipv4() { 16 } else { 64 })
 }
@@ -54,14 +54,14 @@ struct Receiver {
     stream: TcpStream,
     got: Vec<u8>,
     is_done: bool,
-    /// It does not run before.
+    /// The host does not run before this time.
     absent_until: Instant,
 }
 
-/// The hosts on a switch.
+/// All hosts on the switch.
 struct Rack {
     sender: MemoryHost,
-    /// Where the cast listens, and to whom it sends.
+    /// The address that the cast listens on, and the group that it sends to.
     local: SocketAddr,
     group: SocketAddr,
     cast: Cast,
@@ -69,7 +69,7 @@ struct Rack {
     back: MemoryLink,
     receivers: Vec<Receiver>,
     now: Instant,
-    /// One segment of so many to a receiver is lost.
+    /// One segment in this many to a receiver is lost.
     lost: Option<u32>,
     random: u32,
     text: SharedBytes,
@@ -77,7 +77,7 @@ struct Rack {
     joined: usize,
     refused: Vec<Refusal>,
     ended: Vec<(SocketAddr, Outcome)>,
-    /// Packets with text to the group.
+    /// Number of packets with data to the group.
     to_group: usize,
 }
 
@@ -144,7 +144,7 @@ impl Rack {
         });
     }
 
-    /// Lets a millisecond pass.
+    /// Advances the time by a millisecond, and runs all hosts.
     fn step(&mut self) {
         self.back.set_now(self.now);
         for receiver in self.receivers.iter_mut().filter(|it| it.absent_until <= self.now) {
@@ -164,7 +164,7 @@ impl Rack {
         self.now = self.now + Duration::from_millis(1);
     }
 
-    /// Carries packets to the hosts that they are for.
+    /// Carries packets to the hosts that they are addressed to.
     fn switch(&mut self) {
         for sent in self.out.take_all() {
             let parsed = parse_ip(&sent.bytes).unwrap();
@@ -210,7 +210,7 @@ impl Rack {
         self.cast.start();
     }
 
-    /// Sends what there is room for.
+    /// Writes as much as the cast accepts.
     fn feed(&mut self) {
         if self.rest.is_empty() {
             return;
@@ -251,7 +251,7 @@ fn each_byte_leaves_once_for_all_receivers() {
     assert_eq!(rack.sender.counters().connections, 0, "nothing is left");
 }
 
-/// RFC 8200 in the place of RFC 791: repairs to one and to all, and the fast path for the ACKs.
+/// A cast over IPv6: repairs to one receiver and to all, and ACKs on the fast path.
 #[test]
 fn a_cast_over_ipv6_does_the_same() {
     let config = CastConfig {
@@ -273,7 +273,7 @@ fn a_cast_over_ipv6_does_the_same() {
     assert!(rack.sender.counters().fast.consumed > 0);
 }
 
-/// Lost segments, one receiver that is killed, and one that stops for 3 s.
+/// Some segments are lost, one receiver dies, and another pauses for 3 s.
 #[test]
 fn all_that_live_get_the_stream() {
     for fast in [false, true] {
@@ -314,7 +314,7 @@ fn late_receivers_are_refused_or_catch_up() {
     }
 }
 
-/// A cast that is dropped leaves nobody waiting.
+/// Dropping a cast leaves no receiver waiting.
 #[test]
 fn dropping_the_cast_resets_its_receivers() {
     let mut rack = Rack::new(3, cast_config(), 4_000_000);
@@ -332,7 +332,7 @@ fn dropping_the_cast_resets_its_receivers() {
     assert_eq!(rack.sender.counters().connections, 0);
 }
 
-/// Another cast takes the place of the first: whose receivers are reset, and whose handle changes nothing any more.
+/// Opening a second cast resets the receivers of the first, whose handle has no effect any more.
 #[test]
 fn a_new_cast_replaces_the_first_and_outlives_its_handle() {
     let mut rack = Rack::new(3, cast_config(), 4_000_000);

@@ -1,4 +1,4 @@
-//! Each check says no for its own reason, and what it refuses takes the ordinary way.
+//! Each check fails for its own reason, and a rejected frame takes the slow path.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Scene {
         Self { world, stream, accepted, ack }
     }
 
-    /// What the counters say more after these frames arrived in one batch.
+    /// The increase of the counters after `frames` arrived in one batch.
     fn after(&mut self, frames: &[Vec<u8>], checksum: ChecksumStatus) -> FastCounters {
         let before = self.world.client.counters().fast;
         let now: Instant = self.world.now;
@@ -64,7 +64,7 @@ impl Scene {
     }
 }
 
-/// An ACK with a change that must be refused for `reason`.
+/// Checks that an ACK modified by `change` is rejected for `reason`.
 fn refused(reason: FallbackReason, link: LinkKind, change: impl Fn(&mut Vec<u8>)) {
     let mut scene = Scene::new(link, |_| {});
     let mut ack = scene.ack.clone();
@@ -74,7 +74,7 @@ fn refused(reason: FallbackReason, link: LinkKind, change: impl Fn(&mut Vec<u8>)
     assert_eq!((counters.fallback(reason), counters.fallbacks()), (1, 1), "{reason}: {counters:?}");
 }
 
-/// Makes the checksum of the IPv4 header right again.
+/// Corrects the checksum of the IPv4 header.
 fn fix_ip(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let checksum = rxo_wire::checksum::ipv4_header_checksum(&packet[..20]);
@@ -170,8 +170,8 @@ fn an_ack_does_not_overtake_a_segment_of_its_flow() {
     );
 }
 
-/// Text of the peer is held beyond its batch. An ACK in the next one falls back, and the engine delivers what it holds
-/// before it; the ACK after that finds nothing held.
+/// The engine holds data of the peer beyond its batch. An ACK in the next batch falls back, and makes the
+/// engine deliver that data first; the ACK after it is consumed again.
 #[test]
 fn an_ack_does_not_overtake_what_the_engine_holds() {
     for hold in
@@ -186,7 +186,7 @@ fn an_ack_does_not_overtake_what_the_engine_holds() {
         assert_eq!(fill(&scene.accepted, &text), text.len());
         scene.world.server.turn(scene.world.now).unwrap();
         let mut sent = scene.world.back.take_all();
-        // The last has PSH, which ends holding.
+        // The last segment has PSH, which would end the hold.
         assert_eq!((sent.len(), sent.pop().map(|last| last.bytes[33])), (3, Some(0x18)));
         let segments: Vec<_> = sent.into_iter().map(|sent| sent.bytes).collect();
         scene.after(&segments, ChecksumStatus::Verified);

@@ -1,5 +1,5 @@
-//! ACKs that arrive on the fast path while an application has the lock of their connection wait in its ring; on the
-//! ordinary way they wait in its backlog. Both do the same.
+//! ACKs that arrive while an application holds the lock of their connection: on the fast path they wait in
+//! its ring, on the slow path in its backlog. Both have the same effect.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use rxo_tcp::{AckPolicy, Algorithm, Statistics};
 
 use crate::world::{World, drain, fill, options, pattern};
 
-/// What arrives while the lock is held.
+/// The events while the lock is held.
 #[derive(Clone, Copy, Debug)]
 struct Course {
-    /// Bytes that arrive before, which decide how large the congestion window is.
+    /// Number of bytes transferred before, which determines the congestion window.
     warm: usize,
-    /// Segments that are acknowledged meanwhile, two by one ACK. `None` for as many as the congestion window lets leave,
-    /// which lets it grow.
+    /// Number of segments that are acknowledged meanwhile, two per ACK. `None` for as many as the congestion
+    /// window allows, which lets it grow.
     segments: Option<usize>,
     sack: bool,
-    /// Which of them is lost, so that the ACKs of those behind it repeat one number.
+    /// The segment that is lost, so that the ACKs of later segments are duplicates.
     lost: Option<usize>,
-    /// How many ACKs arrive at once.
+    /// Number of ACKs per batch.
     batch: usize,
-    /// How many of them arrive before, when the lock is free and the delay is still as it was.
+    /// Number of ACKs that arrive before the lock is taken, with the earlier delay.
     prompt: usize,
-    /// How much later than those before the others arrive.
+    /// The additional delay of the other ACKs.
     delay: Duration,
     algorithm: Algorithm,
 }
@@ -43,13 +43,13 @@ const PLAIN: Course = Course {
 };
 
 struct Outcome {
-    /// Once the lock is free.
+    /// The statistics once the lock is free.
     seen: Statistics,
-    /// What left then, and until all had arrived.
+    /// The packets that left then, and until all data had arrived.
     sent: Vec<Vec<u8>>,
-    /// Segments that the ACKs were of.
+    /// Number of segments that the ACKs acknowledge.
     flight: usize,
-    /// Segments that were sent again, to the end.
+    /// Number of retransmitted segments, until the end.
     resent: u32,
     fast: FastCounters,
 }
@@ -66,13 +66,13 @@ impl Course {
         Outcome { seen, sent, flight, resent, fast: scene.world.client.counters().fast }
     }
 
-    /// On the fast path, and on the ordinary way.
+    /// The outcome on the fast path and on the slow path.
     fn both(self) -> [Outcome; 2] {
         [self.run(FastModules::ON), self.run(FastModules::OFF)]
     }
 }
 
-/// A sender that has text to read, so that it can hold the lock, and a window for many segments.
+/// A sender with unread data, so that a reader can hold the lock, and with a window for many segments.
 struct Scene {
     world: World,
     stream: TcpStream,
@@ -81,7 +81,7 @@ struct Scene {
     written: usize,
     read: usize,
     acks: Vec<Vec<u8>>,
-    /// Segments that the ACKs are of.
+    /// Number of segments that the ACKs acknowledge.
     flight: usize,
 }
 
@@ -107,7 +107,7 @@ impl Scene {
         scene
     }
 
-    /// Writes what there is room for, up to the position `end`.
+    /// Writes as much as fits, up to the position `end`.
     fn write(&mut self, end: usize) {
         self.written += fill(&self.stream, &self.data[self.written..end]);
     }
@@ -117,7 +117,7 @@ impl Scene {
         self.receive();
     }
 
-    /// What has left the sender arrives, and is read.
+    /// Delivers the sender's packets to the receiver, and reads the data.
     fn receive(&mut self) {
         self.world.server.turn(self.world.now).unwrap();
         let read = drain(&self.accepted).unwrap().0;
@@ -126,7 +126,7 @@ impl Scene {
         self.world.now = self.world.now + Duration::from_micros(100);
     }
 
-    /// Sends the segments of `course`, and keeps the ACKs of them.
+    /// Sends the segments of `course`, and keeps their ACKs.
     fn send(&mut self, course: Course) {
         let _earlier = self.world.back.take_all();
         let mss = self.stream.statistics().mss as usize;
@@ -139,14 +139,14 @@ impl Scene {
             sent.remove(lost);
         }
         for segment in sent {
-            // One by one, as a receiver does that is not busy.
+            // One by one, as an idle receiver processes them.
             push(&self.world, &self.world.there, &segment);
             self.receive();
         }
         self.acks = taken(&self.world.back);
     }
 
-    /// The ACKs arrive, in several batches, while the application has the lock.
+    /// Delivers the ACKs in several batches, while the application holds the lock.
     fn arrive_while_held(&mut self, course: Course) {
         let Self { world, stream, acks, .. } = self;
         for ack in acks.drain(..course.prompt.min(acks.len())) {
@@ -165,7 +165,7 @@ impl Scene {
         assert_eq!(shown.unwrap(), 0);
     }
 
-    /// Sends all that is left. Returns what leaves from now on.
+    /// Sends all remaining data. Returns the packets that leave from now on.
     fn finish(&mut self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         for _ in 0..10_000 {
@@ -191,7 +191,7 @@ fn push(world: &World, link: &MemoryLink, bytes: &[u8]) {
     link.push(&Frame { checksum: ChecksumStatus::Verified, ..Frame::new(bytes, world.now) });
 }
 
-/// Nothing is overwritten: everything is the same, the congestion window too.
+/// If nothing is overwritten, everything is equal, including the congestion window.
 #[test]
 fn what_fits_into_the_ring_changes_nothing() {
     let [fast, slow] = PLAIN.both();
@@ -202,8 +202,8 @@ fn what_fits_into_the_ring_changes_nothing() {
     assert_eq!(slow.fast.ring_pushed, 0);
 }
 
-/// The same bytes are acknowledged, the window and the retransmissions are the same; the congestion window is within its
-/// bound (docs/host.md).
+/// Acknowledged bytes, send window and retransmissions are equal; the congestion window is within its bound
+/// (docs/host.md).
 fn is_like_loss_of_acks([fast, slow]: &[Outcome; 2]) -> Result<(), TestCaseError> {
     let of = |it: &Statistics| {
         let resent = (it.recovery.resent_segments, it.recovery.phase, it.recovery.lost);
@@ -228,7 +228,7 @@ fn what_is_overwritten_is_like_an_ack_that_was_lost() {
     assert_eq!((ring_pushed, ring_overwritten, ring_refused), (18, 10, 0));
 }
 
-/// The congestion windows of both ways for one flight after the other, beginning with small ones.
+/// The congestion windows on both paths for a series of flights, beginning with small ones.
 fn windows(delay: Duration) -> Vec<[u32; 2]> {
     let warm = (20_000..WARM_BYTES).step_by(10_000);
     warm.map(|warm| {
@@ -239,15 +239,15 @@ fn windows(delay: Duration) -> Vec<[u32; 2]> {
     .collect()
 }
 
-/// A large acknowledgement counts for less than several small ones in slow start.
+/// In slow start one large ACK counts for less than several small ones.
 #[test]
 fn what_is_overwritten_may_let_the_window_grow_less() {
     let windows = windows(Duration::ZERO);
     assert!(windows.iter().any(|[fast, slow]| fast < slow), "{windows:?}");
 }
 
-/// HyStart++ needs eight samples to see that the delay has risen, and then lets the window grow more slowly. So the window
-/// may be larger where samples are missing.
+/// HyStart++ needs eight samples to detect that the delay has risen, and then slows the growth of the window.
+/// So the window may be larger if samples are missing.
 #[test]
 fn what_is_overwritten_may_hide_that_the_delay_has_risen() {
     let windows = windows(Duration::from_millis(8));
@@ -261,7 +261,7 @@ fn courses() -> impl Strategy<Value = Course> {
     let rest = (any::<bool>(), lost, 1_usize..25, 0_usize..3, 0_u64..40_000, algorithm);
     (20_000..WARM_BYTES, segments, rest).prop_map(
         |(warm, segments, (sack, lost, batch, prompt, micros, algorithm))| {
-            // A smaller window may not let so many leave.
+            // A smaller window may not allow that many segments.
             let warm = if segments.is_some() { WARM_BYTES } else { warm };
             let delay = Duration::from_micros(micros);
             Course { warm, segments, sack, lost, batch, prompt, delay, algorithm }
@@ -272,8 +272,8 @@ fn courses() -> impl Strategy<Value = Course> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Where nothing was overwritten all is the same; otherwise it is as if the network had lost these ACKs. All text
-    /// arrives (`finish`).
+    /// If nothing was overwritten, everything is equal; otherwise the effect is as if the network had lost
+    /// these ACKs. All data arrives (`finish`).
     #[test]
     fn whatever_waits_in_the_ring_is_like_the_ordinary_way_or_a_lost_ack(course in courses()) {
         let both = course.both();
@@ -287,18 +287,18 @@ proptest! {
     }
 }
 
-/// Without SACK each of them counts: what does not fit waits in the backlog, behind the ring.
+/// Without SACK each duplicate counts: an ACK that does not fit goes to the backlog, behind the ring.
 #[test]
 fn duplicates_are_never_overwritten() {
     let [fast, slow] = Course { segments: Some(16), sack: false, lost: Some(0), ..PLAIN }.both();
     assert_eq!(fast.seen, slow.seen);
     assert!(fast.sent == slow.sent, "every packet, what is sent again too");
     let FastCounters { ring_pushed, ring_overwritten, ring_refused, .. } = fast.fast;
-    // The first that does not fit; the six behind it, in two batches, do not overtake it.
+    // The first ACK that does not fit; the six after it, in two batches, do not overtake it.
     assert_eq!((ring_pushed, ring_overwritten, ring_refused), (8, 0, 1));
     let behind = [FallbackReason::Backlog, FallbackReason::Order].map(|it| fast.fast.fallback(it));
     assert_eq!(behind, [2, 4]);
 }
 
-/// After so much the window is large enough for what follows.
+/// After this many bytes the window is large enough for the tests.
 const WARM_BYTES: usize = 200_000;

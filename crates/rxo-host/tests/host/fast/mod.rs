@@ -1,4 +1,4 @@
-//! The fast path against the ordinary way: the same bytes on the wire, whichever is on.
+//! The fast path compared with the slow path: both send the same bytes.
 
 mod checks;
 mod held;

@@ -1,4 +1,5 @@
-//! The modules beside the one for pure ACKs see what is consumed, and can be switched while the host runs.
+//! The modules besides the one for pure ACKs see consumed frames too, and can be switched while the host
+//! runs.
 
 use rxo_host::{AccountName, FastModules, FastPath};
 
@@ -46,7 +47,7 @@ fn a_filter_drops_before_anything_sees_the_packet_until_it_is_off() {
     assert!(listener.accept().is_ok());
 }
 
-/// The filter is asked first: what it drops is neither consumed nor counted as such.
+/// The filter runs first: a dropped ACK is neither consumed nor counted as consumed.
 #[test]
 fn a_filter_drops_an_ack_that_would_be_consumed() {
     let filter = vec!["drop from 10.0.0.2 port 80".parse().unwrap()];

@@ -1,4 +1,5 @@
-//! A log before the host (`--tap`) has every frame that arrives, also those that the fast path consumes.
+//! A log before the host (`--tap`) contains every received frame, including those that the fast path
+//! consumes.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use rxo_tcp::AckPolicy;
 
 use crate::world::{config, drain, fill, options, pattern, server};
 
-/// The bytes of all packets.
+/// A log that stores the bytes of all packets.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<Vec<u8>>>>);
 

@@ -1,4 +1,4 @@
-//! Two runs of one transfer, with the fast path and without: every packet that leaves is the same.
+//! Runs a transfer twice, with and without the fast path: all packets sent are equal.
 
 use std::time::Duration;
 
@@ -12,52 +12,52 @@ use rxo_wire::{Parsed, Transport};
 
 use crate::world::{World, drain, fill, options, pattern};
 
-/// A transfer, and what happens to its packets.
+/// A transfer, and the treatment of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course {
     pub(super) link: LinkKind,
     pub(super) is_v6: bool,
     pub(super) sack: bool,
     pub(super) timestamps: bool,
-    /// Whether the device verifies checksums.
+    /// `true` if the device verifies checksums.
     pub(super) verifies: bool,
-    /// One packet of so many is lost, each way; 0 for none.
+    /// One packet in this many is lost, in each direction; 0 for none.
     pub(super) lose_every: [usize; 2],
-    /// One ACK of so many is duplicated; 0 for none.
+    /// One ACK in this many is duplicated; 0 for none.
     pub(super) repeat_every: usize,
-    /// How long the engines of both hosts hold segments. If that is beyond a poll, ACKs are not aggregated: otherwise
-    /// the ordinary way would hold them, too.
+    /// The hold policy of both engines. If it holds beyond a poll, ACKs bypass the engine; otherwise the slow
+    /// path would hold them too.
     pub(super) hold: Hold,
-    /// Connections that send at once.
+    /// Number of connections that send at the same time.
     pub(super) streams: usize,
-    /// Whether the receiver sends text, too.
+    /// `true` if the receiver sends data too.
     pub(super) both_ways: bool,
     pub(super) bytes: usize,
 }
 
-/// What left each host, in order, and what the sender's fast path did.
+/// The packets that each host sent, in order, and the counters of the sender's fast path.
 #[derive(Debug, PartialEq)]
 pub(super) struct Outcome {
-    /// By local port of the client.
+    /// The packets by local port of the client.
     packets: Vec<Vec<Vec<u8>>>,
     statistics: Vec<String>,
 }
 
-/// When the fast path of both hosts is on.
+/// The times at which the fast path of both hosts is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum On {
     Never,
     Always,
-    /// From the handshake on for so many turns, then off.
+    /// On from the handshake for this many rounds, then off.
     Until(usize),
-    /// Toggled every few turns.
+    /// Toggled every few rounds.
     Toggled,
-    /// On, with a call for each ACK.
+    /// On, with one call per ACK.
     OneByOne,
 }
 
 impl On {
-    /// Switches what is to be switched before the turn `turn` of the transfer.
+    /// Sets the switches before round `turn` of the transfer.
     fn switch(self, world: &World, turn: usize) {
         match self {
             Self::Toggled if turn.is_multiple_of(7) => {
@@ -74,7 +74,7 @@ impl On {
 }
 
 impl Outcome {
-    /// A hash of every packet that left, in order (FNV-1a, 64 bits), and how many there were.
+    /// A hash of all sent packets in order (64-bit FNV-1a), and their number.
     fn recorded(&self) -> (u64, usize) {
         let packets = self.packets.iter().flatten();
         let bytes = packets.clone().flat_map(|packet| {
@@ -88,16 +88,16 @@ impl Outcome {
     }
 }
 
-/// The packets of one link on their way: lost, repeated, recorded.
+/// Carries the packets of one direction: loses, duplicates and records them.
 struct Way {
     lose_every: usize,
     repeat_every: usize,
-    /// The kind of the link if PSH is cleared, because an engine holds no segment that has it.
+    /// The link kind if PSH must be cleared, because an engine does not hold segments with PSH.
     clears_psh: Option<LinkKind>,
 }
 
 impl Way {
-    /// `record` returns how many packets of a connection there have been.
+    /// Moves packets to the other host. `record` returns the number of packets of the connection before.
     fn carry(&self, link: &MemoryLink, verifies: bool, record: &mut impl FnMut(&[u8]) -> usize) {
         for mut sent in link.take_all() {
             self.clears_psh.into_iter().for_each(|kind| clear_psh(kind, &mut sent.bytes));
@@ -136,20 +136,20 @@ impl Course {
         })
     }
 
-    /// Whether both ways send the same packets. With [`Hold::EveryNPackets`] all packets of an engine count, of whatever
-    /// flow, and a consumed ACK is none of them (docs/host.md). So what comes the other way is delivered later, and the flows
-    /// at the other end are delivered at other moments if their packets leave in another order.
+    /// Returns `true` if both paths must send the same packets. [`Hold::EveryNPackets`] counts all packets of
+    /// an engine, of any flow, but no consumed ACKs (docs/host.md). So packets of the other direction are
+    /// delivered later, and other flows at other moments.
     fn is_the_same(self) -> bool {
         let counts_packets = matches!(self.hold, Hold::EveryNPackets(_));
         !counts_packets || !self.both_ways && self.streams == 1
     }
 
-    /// Runs it. Returns what left, and the counters of the client's fast path.
+    /// Runs the transfer. Returns the sent packets, and the counters of the client's fast path.
     pub(super) fn run(self, on: On) -> (Outcome, FastCounters) {
         self.run_until(on, MOST_TURNS)
     }
 
-    /// Runs at most `most` turns of it.
+    /// Runs at most `most` rounds of the transfer.
     fn run_until(self, on: On, most: usize) -> (Outcome, FastCounters) {
         let mut world = self.world(on);
         let address = if self.is_v6 { "[fd00::2]:80" } else { "10.0.0.2:80" };
@@ -170,7 +170,7 @@ impl Course {
     }
 }
 
-/// A transfer that is under way.
+/// A running transfer.
 struct Transfer<'a> {
     course: Course,
     pairs: &'a [(TcpStream, TcpStream)],
@@ -180,7 +180,7 @@ struct Transfer<'a> {
     read: Vec<usize>,
     ways: [Way; 2],
     packets: Vec<Vec<Vec<u8>>>,
-    /// Packets of each connection so far, each way.
+    /// Number of packets of each connection so far, in each direction.
     seen: Vec<[usize; 2]>,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// One round trip. Returns whether all has arrived.
+    /// Runs one round trip. Returns `true` if all data has arrived.
     fn step(&mut self, world: &mut World) -> bool {
         self.turns += 1;
         for (n, (stream, accepted)) in self.pairs.iter().enumerate() {
@@ -232,8 +232,8 @@ impl<'a> Transfer<'a> {
         self.read.iter().all(|read| *read == self.course.bytes) && is_idle
     }
 
-    /// How much the receiver answers to `read` bytes, if it answers. What is held needs several segments, and then a batch
-    /// that has only ACKs.
+    /// Number of bytes that the receiver answers to `read` bytes. If the engine holds segments, several are
+    /// sent in one round, and none in the next.
     fn reply(&self, read: usize) -> usize {
         match (self.course.hold, self.turns % 3) {
             (Hold::EndOfPoll, _) => 1 + read / 50,
@@ -273,7 +273,7 @@ fn parsed(link: LinkKind, bytes: &[u8]) -> Option<Parsed> {
     parsed.ok()
 }
 
-/// Clears PSH if it is TCP. The device completes the checksum, or has verified it.
+/// Clears PSH in a TCP packet. The device completes the checksum, or has verified it.
 fn clear_psh(link: LinkKind, bytes: &mut [u8]) {
     let tcp = parsed(link, bytes).filter(|it| matches!(it.transport, Transport::Tcp(_)));
     if let Some(flags) = tcp.and_then(|tcp| bytes.get_mut(tcp.at.transport as usize + 13)) {
@@ -324,8 +324,8 @@ fn acks_given_one_by_one_are_the_same_in_more_calls() {
     }
 }
 
-/// Every packet with the fast path off, as recorded in November 2026. A change of what TCP sends changes these numbers;
-/// a change of the fast path must not.
+/// A hash of every packet with the fast path off, recorded in November 2026. Changes of what TCP sends change
+/// these numbers; changes of the fast path must not.
 #[test]
 fn off_the_output_is_the_recorded_one() {
     let recorded = [PLAIN, LOSSY].map(|course| course.run(On::Never).0.recorded());
@@ -347,14 +347,15 @@ fn switched_off_again_the_output_is_bit_identical() {
         assert_eq!(never.recorded(), until.recorded());
         let consumed = 1..on.consumed;
         assert!(consumed.contains(&switched.consumed), "{switched:?}, {on:?}");
-        // Nothing is even looked at once it is off.
+        // The counters do not change once the fast path is off.
         let (_, earlier) = course.run_until(On::Until(6), 6);
         let looked = |it: &FastCounters| (it.consumed, it.fallbacks(), it.calls);
         assert_eq!(looked(&switched), looked(&earlier));
     }
 }
 
-/// Data of the peer is held beyond a poll. ACKs behind it take the ordinary way, where they make the engine deliver it.
+/// The engine holds data of the peer beyond a poll. Later ACKs take the slow path, where they make the engine
+/// deliver that data.
 #[test]
 fn an_ack_does_not_overtake_what_the_engine_holds() {
     for hold in HOLDS {
@@ -423,13 +424,13 @@ fn courses() -> impl Strategy<Value = Course> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The same bytes acknowledged, the same windows, the same retransmissions: every packet, and all statistics.
+    /// Every packet and all statistics are equal: acknowledged bytes, windows, retransmissions.
     #[test]
     fn whatever_happens_to_packets_both_ways_send_the_same(course in courses()) {
         let (without, _) = course.run(On::Never);
         let (with, _) = course.run(On::Always);
         if !course.is_the_same() {
-            // Every text was read, in order.
+            // The transfer itself checks that all data was read in order.
             return Ok(());
         }
         prop_assert!(without.statistics == with.statistics, "{:#?}", (without.statistics, with.statistics));
@@ -437,7 +438,7 @@ proptest! {
     }
 }
 
-/// Beyond a poll, in each of the ways that there are.
+/// The policies that hold segments beyond a poll.
 const HOLDS: [Hold; 3] =
     [Hold::EveryNthPoll(3), Hold::Within(Duration::from_micros(100)), Hold::EveryNPackets(5)];
 const MOST_TURNS: usize = 200_000;
