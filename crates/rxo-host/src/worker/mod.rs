@@ -250,8 +250,8 @@ where
     /// holds, then follows the new policy; that round allocates what the new policy needs.
     ///
     /// # Errors
-    /// [`HostError::Engine`] if a number of the policy is out of range, [`HostError::Tunnels`] if it coalesces inside
-    /// tunnels.
+    /// [`HostError::Engine`] if a number of the policy is out of range, [`HostError::Tunnels`] if the policy
+    /// coalesces inside tunnels.
     pub fn set_policy(&mut self, policy: Policy) -> Result<(), HostError> {
         HostConfig::check_policy(&policy)?;
         EngineConfig { policy, ..self.engine.config().clone() }.check()?;

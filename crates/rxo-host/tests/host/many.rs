@@ -1,4 +1,4 @@
-//! Four hundred connections at once over a bad link, and nothing left of them afterwards.
+//! Four hundred connections at the same time over a bad link, of which nothing is left afterwards.
 
 use std::io::ErrorKind;
 use std::net::Shutdown;
@@ -14,7 +14,7 @@ use crate::world::{config, drain, fill, options, pattern, server};
 
 type BadHost = Host<ImpairedSource<MemorySource, Clock>, MemorySink>;
 
-/// Virtual time that the links read, too.
+/// Virtual time, shared with the links.
 #[derive(Clone)]
 struct Time(Arc<AtomicU64>);
 
@@ -55,7 +55,7 @@ impl World {
         Self { client, server, links, time }
     }
 
-    /// Lets `time` pass, from one thing that is due to the next, at least 100 µs apart.
+    /// Advances the time by `time`, from deadline to deadline, in steps of at least 100 µs.
     fn pass(&mut self, time: Duration) {
         let end = self.time.now() + time;
         while self.time.now() < end {
@@ -93,7 +93,7 @@ const BAD: ImpairmentSettings = ImpairmentSettings {
     limit_bytes: 64 << 20,
 };
 
-/// One end of a connection: what it still has to send, and what it has got.
+/// One end of a connection, with the amount sent and the data received.
 struct End {
     stream: TcpStream,
     sent: usize,
@@ -164,7 +164,7 @@ fn a_peer_that_vanishes_is_given_up() {
     listener.set_nonblocking(true).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     fill(&stream, b"is anybody there?");
-    // Nothing reaches it any more, and nothing comes from it.
+    // No packet reaches the peer any more, and none comes from it.
     for _ in 0..4_000 {
         let now = world.time.now();
         world.client.turn(now).unwrap();

@@ -1,4 +1,4 @@
-//! What an application chooses of the IP headers.
+//! The IP header fields that an application sets.
 
 use std::io::{ErrorKind, Write};
 
@@ -8,7 +8,7 @@ use rxo_wire::parse_ip;
 
 use crate::world::*;
 
-/// Hop limit and class of each packet on the link, which are taken off it.
+/// Removes all packets from the link, and returns hop limit and traffic class of each.
 fn marks(link: &MemoryLink) -> Vec<(u8, u8)> {
     std::iter::from_fn(|| link.take())
         .map(|frame| {
@@ -23,9 +23,9 @@ fn without_ecn(options: MemoryOptions) -> World {
     World::with(options, |config: &mut HostConfig| config.tcp.ecn = false)
 }
 
-/// What a client's packets say after `choose` and a write of so many bytes.
+/// The hop limits and traffic classes of a client's packets, after `choose` and a write of `bytes`.
 fn said(at: &str, bytes: usize, choose: impl Fn(&TcpStream)) -> Vec<(u8, u8)> {
-    // A device that takes no large sends.
+    // A device without segmentation.
     let mut world = without_ecn(MemoryOptions { gso_bytes: 0, ..options() });
     let listener = world.at_server().listen(at.parse().unwrap(), 1).unwrap();
     let (mut stream, _accepted) = world.connected(&listener);
@@ -35,8 +35,8 @@ fn said(at: &str, bytes: usize, choose: impl Fn(&TcpStream)) -> Vec<(u8, u8)> {
     marks(&world.there)
 }
 
-/// RFC 9293, section 3.9.1.9 (MUST-48, SHLD-22): in every packet, cut from a large send or not.
-/// RFC 9293, section 3.9.2 (MUST-49): the same.
+/// RFC 9293, sections 3.9.1.9 (MUST-48, SHLD-22) and 3.9.2 (MUST-49): DSCP and TTL are in every packet, also
+/// in segments split from a GSO send.
 #[test]
 fn ttl_and_dscp_are_those_that_the_application_chose() {
     for at in [SERVER, "[fd00::2]:80"] {
@@ -53,7 +53,8 @@ fn ttl_and_dscp_are_those_that_the_application_chose() {
     }
 }
 
-/// RFC 9293, section 3.9.1.9 (SHLD-21): while the connection lives, each end for itself.
+/// RFC 9293, section 3.9.1.9 (SHLD-21): DSCP can change while the connection is open, independently at each
+/// end.
 #[test]
 fn they_may_be_changed_whenever_one_likes() {
     let mut world = without_ecn(options());
@@ -71,7 +72,7 @@ fn they_may_be_changed_whenever_one_likes() {
     }
 }
 
-/// The two bits of ECN are the connection's (RFC 3168, section 5).
+/// The two ECN bits belong to the connection (RFC 3168, section 5).
 #[test]
 fn they_leave_the_ecn_bits_alone() {
     let mut world = World::with(options(), |config: &mut HostConfig| config.tcp.ecn = true);

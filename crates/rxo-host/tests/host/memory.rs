@@ -1,4 +1,4 @@
-//! What connections keep when nobody uses them any more.
+//! The memory of connections that are not used any more.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -10,10 +10,11 @@ use crate::counting::held_bytes;
 use crate::world::{World, config, drain, fill, pattern};
 
 const CONNECTIONS: i64 = 50;
-/// What the application keeps: nothing. The table of those in TIME-WAIT is the host's from the start.
+/// The limit for closed connections: the application holds none, and the table of TIME-WAIT is allocated in
+/// advance.
 const MOST_BYTES: i64 = 100;
 
-/// The client closes first: its ends stay for two segment lifetimes.
+/// The client closes first, so its connections stay in TIME-WAIT.
 #[test]
 fn a_connection_in_time_wait_is_small() {
     let mut world = World::new();
@@ -30,7 +31,7 @@ fn a_connection_in_time_wait_is_small() {
     assert_eq!(world.client.counters().time_waits, 0);
 }
 
-/// This many connections; each carries data both ways, and the client closes first.
+/// Opens `count` connections; each carries data in both directions, and the client closes first.
 fn visits(world: &mut World, listener: &TcpListener, count: i64) {
     let data = pattern(20_000);
     for _ in 0..count {
@@ -47,7 +48,7 @@ fn visits(world: &mut World, listener: &TcpListener, count: i64) {
     }
 }
 
-/// An application may keep the handles of connections that are over: their buffers are given back all the same.
+/// An application may keep the handles of closed connections; their buffers are freed nevertheless.
 #[test]
 fn a_closed_connection_gives_its_buffers_back() {
     let mut world = World::new();
@@ -72,8 +73,8 @@ fn a_closed_connection_gives_its_buffers_back() {
     assert_eq!(world.server.counters().memory_left_bytes, all);
 }
 
-/// A transfer that lasts lets its buffers grow; 1,000 that want to grow share what there is; those that come
-/// later get the memory that growth has left, and more when buffers shrink. The limit holds at every step.
+/// A long transfer lets its buffers grow, and 1,000 growing connections share the memory. Later connections
+/// get the memory reserved for them, and more when buffers shrink. The limit holds at every step.
 #[test]
 fn a_thousand_connections_grow_within_the_limit() {
     const LIMIT: u64 = 512 << 20;
@@ -95,7 +96,7 @@ fn a_thousand_connections_grow_within_the_limit() {
     let grown = LIMIT - world.client.counters().memory_left_bytes;
     assert!(grown > opened + (LIMIT - opened) / 4, "{grown} of {opened} bytes at first");
 
-    // New connections take of the last quarter, until those that have grown must shrink.
+    // New connections use the last quarter, until grown buffers must shrink.
     let mut more = Vec::new();
     while world.client.counters().memory_left_bytes >= LIMIT / 5 {
         let (client, accepted) = world.connected(&listener);
@@ -116,7 +117,7 @@ fn a_thousand_connections_grow_within_the_limit() {
     assert_eq!(world.server.counters().memory_left_bytes, LIMIT);
 }
 
-/// A server with a hundred connections, and memory for text of a few of them.
+/// A server with a hundred connections, and with memory for the data of a few of them.
 fn crowded() -> (World, Vec<(TcpStream, TcpStream)>) {
     let mut world = World::new();
     let config = HostConfig { memory_bytes: LITTLE_BYTES, ..config("10.0.0.2/24") };
@@ -128,7 +129,7 @@ fn crowded() -> (World, Vec<(TcpStream, TcpStream)>) {
 
 const LITTLE_BYTES: u64 = 2 << 20;
 
-/// All of `text` from each of the first ends comes out at the second, sooner or later.
+/// Writes all of `text` at the first of each pair of ends, and checks that it arrives at the second.
 fn carry_all<'a>(
     world: &mut World,
     ends: impl Iterator<Item = (&'a TcpStream, &'a TcpStream)> + Clone,
@@ -150,8 +151,8 @@ fn carry_all<'a>(
     }
 }
 
-/// Together they are offered more than there is. What finds no memory is dropped, no window is taken back, and when
-/// the application reads, everything comes.
+/// The windows together exceed the memory. Data without memory is dropped, no window is reduced, and once the
+/// application reads, everything arrives.
 #[test]
 fn windows_of_all_are_more_than_the_memory() {
     let (mut world, ends) = crowded();
@@ -176,7 +177,7 @@ fn windows_of_all_are_more_than_the_memory() {
     carry_all(&mut world, ends.iter().map(|(client, accepted)| (client, accepted)), &text);
 }
 
-/// Text behind a gap takes no room from the text that fills it: there is only room for a little.
+/// Without memory, data behind a gap does not take the little space that the missing data needs.
 #[test]
 fn a_gap_is_filled_without_memory() {
     let (mut world, ends) = crowded();
@@ -195,12 +196,12 @@ fn a_gap_is_filled_without_memory() {
     assert!(world.server.counters().texts_without_memory > 0);
 }
 
-/// Writing waits for memory, a little excepted, and goes on when there is some.
+/// Writing waits for memory, except for a little data, and continues when there is some.
 #[test]
 fn what_all_send_is_more_than_the_memory() {
     let (mut world, ends) = crowded();
     let (text, before) = (pattern(30_000), held_bytes());
-    // So much that the peers' windows are closed.
+    // Enough data to close the peers' windows.
     let sent: Vec<_> = ends.iter().map(|(_, accepted)| fill(accepted, &text)).collect();
     let held = held_bytes() - before;
     assert!(held < LITTLE_BYTES as i64, "{held} bytes");
@@ -217,21 +218,22 @@ fn what_all_send_is_more_than_the_memory() {
     assert_eq!(world.server.counters().memory_left_bytes, LITTLE_BYTES);
 }
 
-/// Lends as much of `text` as there is room for. Returns how many bytes.
+/// Lends as much of `text` as fits. Returns the number of bytes.
 fn lend(stream: &TcpStream, text: &[u8]) -> usize {
     let mut rest = SharedBytes::from(text.to_vec());
     while !rest.is_empty() && stream.write_shared(&mut rest).is_ok() {}
     text.len() - rest.len()
 }
 
-/// Lends as much of `text` as there is room for, behind a head that is written. Returns how many bytes of both.
+/// Writes the first bytes of `text`, and lends as much of the rest as fits. Returns the number of bytes of
+/// both.
 fn write_and_lend(stream: &TcpStream, text: &[u8]) -> usize {
     let (head, text) = text.split_at(text.len().min(100));
     let mut rest = SharedBytes::from(text.to_vec());
     stream.write_both(head, &mut rest).map_or(0, |taken| taken + lend(stream, &rest))
 }
 
-/// Lent text waits for memory as written text does: all that is lent and not acknowledged is no more than there is.
+/// Lent data waits for memory like written data: all lent bytes without an ACK stay within the memory.
 #[test]
 fn what_all_lend_is_more_than_the_memory() {
     for lend in [lend, write_and_lend] {
@@ -257,7 +259,7 @@ fn what_all_lend_is_more_than_the_memory() {
     }
 }
 
-/// A thread that waits for memory to send goes on when others give it back.
+/// A thread that waits for memory to send is woken when other connections return some.
 #[test]
 fn whoever_waits_for_memory_is_told() {
     let (mut world, ends) = crowded();
@@ -272,7 +274,7 @@ fn whoever_waits_for_memory_is_told() {
     told.clear();
     let last = &ends[99].1;
     assert_eq!((fill(last, &text), lend(last, &text)), (0, 0), "no memory");
-    // It is told at once. Nothing else can tell it: no time passes, and the client acknowledges nothing.
+    // It is woken at once, by the returned memory alone: no time passes, and the client sends no ACK.
     ends[..99].iter().for_each(|(_, accepted)| accepted.abort());
     while world.server.poll_at().is_some_and(|at| at <= world.now)
         || !world.server.turn(world.now).unwrap().is_idle()

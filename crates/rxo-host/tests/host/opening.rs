@@ -1,4 +1,4 @@
-//! Connections open, are refused, and end.
+//! Opening, refusing and closing connections.
 
 use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
@@ -39,12 +39,12 @@ fn there_is_no_route_to_everywhere() {
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NetworkUnreachable);
 }
 
-/// RFC 9293, section 3.9.1.1 (MUST-42): a connection that is opening from a port does not keep others
-/// from coming to it.
+/// RFC 9293, section 3.9.1.1 (MUST-42): a connection that opens from a port does not prevent a listener on
+/// it.
 #[test]
 fn a_port_is_listened_on_while_a_connection_opens_from_it() {
     let mut world = World::new();
-    // Nobody is there to answer.
+    // There is no host at this address.
     let opening = world.at_client().connect_nonblocking("10.0.0.77:80".parse().unwrap()).unwrap();
     world.settle();
     let listener = world.at_client().listen(opening.local_addr().unwrap(), 4).unwrap();
@@ -66,7 +66,7 @@ fn drain_now(stream: &TcpStream) -> Vec<u8> {
     drain(stream).unwrap().0
 }
 
-/// RFC 9293, section 3.7.3 (SHLD-6): what is announced is what the smaller direction of the link takes.
+/// RFC 9293, section 3.7.3 (SHLD-6): the smaller MTU of both directions limits the announced segment size.
 #[test]
 fn the_smaller_end_of_the_device_decides_which_segment_is_announced() {
     for mtus in [[1_500, 1_200], [1_200, 1_500]] {
@@ -78,15 +78,15 @@ fn the_smaller_end_of_the_device_decides_which_segment_is_announced() {
     }
 }
 
-/// What a SYN or SYN-ACK of IPv4 or IPv6 says: kind 2, four bytes long.
+/// The maximum segment size in a SYN or SYN-ACK: option kind 2, length 4.
 fn announced(syn: &[u8]) -> u16 {
     let options = if syn[0] >> 4 == 4 { 40 } else { 60 };
     let at = (options..syn.len()).find(|at| syn[*at..].starts_with(&[2, 4])).unwrap();
     u16::from_be_bytes([syn[at + 2], syn[at + 3]])
 }
 
-/// RFC 9293, section 3.7.1 (MUST-67), with the settings that nobody changed: whatever the MTU is, a SYN,
-/// a SYN-ACK and a SYN-ACK with a cookie announce what fits it.
+/// RFC 9293, section 3.7.1 (MUST-67), with default settings: for every MTU, a SYN, a SYN-ACK and a SYN-ACK
+/// with a cookie announce the segment size that fits.
 #[test]
 fn the_largest_segment_that_fits_is_announced() {
     for mtu in [1_280_u16, 1_500, 4_000, 9_000, 65_535] {
@@ -201,7 +201,7 @@ fn a_listener_that_is_dropped_resets_who_waits() {
     assert_eq!(world.server.counters().connections, 0);
 }
 
-/// As Linux: EHOSTUNREACH when nobody answers for the address.
+/// Returns EHOSTUNREACH, as Linux does, when no station answers for the address.
 #[test]
 fn where_nobody_answers_for_the_address_opening_ends() {
     let (there, back) =

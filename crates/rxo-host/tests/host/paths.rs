@@ -1,4 +1,4 @@
-//! What one connection finds out of a path, the next begins with.
+//! Path MTUs: a new connection starts with the path MTU that an earlier one has found.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use rxo_wire::SeqNumber;
 use crate::peer::{icmp, ipv4};
 use crate::world::{World, fill, pattern};
 
-/// A segment on Ethernet with timestamps.
+/// Data bytes of a full segment on Ethernet, with timestamps.
 const FULL: u32 = 1_448;
 
-/// A router says that what 10.0.0.1 sent to 10.0.0.2 as `seq` is too big, and that `mtu` bytes pass.
+/// The ICMP error of a router: the segment `seq` from 10.0.0.1 to 10.0.0.2 is too big, and `mtu` bytes pass.
 fn too_big(stream: &TcpStream, seq: SeqNumber, mtu: u16) -> Vec<u8> {
     let ports = [stream.local_addr().unwrap().port(), stream.peer_addr().unwrap().port()];
     let segment = [&ports[0].to_be_bytes()[..], &ports[1].to_be_bytes(), &seq.0.to_be_bytes()];
@@ -21,8 +21,8 @@ fn too_big(stream: &TcpStream, seq: SeqNumber, mtu: u16) -> Vec<u8> {
     icmp("10.0.0.9", "10.0.0.1", 3, 4, &rest)
 }
 
-/// A connection whose full segments meet a router behind which 1000 bytes pass; with `is_true` it says
-/// so of a segment that is on its way.
+/// Opens a connection whose full segments pass a router with an MTU of 1,000 bytes. If `is_true`, the
+/// router's error names a segment that is in flight.
 fn meets_a_router(
     world: &mut World,
     listener: &TcpListener,
@@ -42,7 +42,7 @@ fn segment_bytes(stream: &TcpStream) -> u32 {
     stream.statistics().mss
 }
 
-/// RFC 1191, sections 6.2 and 6.3.
+/// RFC 1191, sections 6.2 and 6.3: path MTUs are shared by connections, and expire.
 #[test]
 fn the_next_connection_begins_with_what_one_has_found_out() {
     let mut world = World::new();
@@ -52,17 +52,17 @@ fn the_next_connection_begins_with_what_one_has_found_out() {
 
     let (second, accepted) = world.connected(&listener);
     assert_eq!(segment_bytes(&second), 948);
-    // The other way nothing is known.
+    // Nothing is known about the other direction.
     assert_eq!(segment_bytes(&accepted), FULL);
 
-    // Ten minutes later it is forgotten.
+    // The entry expires after ten minutes.
     world.pass(Duration::from_secs(599));
     assert_eq!(segment_bytes(&world.connected(&listener).0), 948);
     world.pass(Duration::from_secs(1));
     assert_eq!(segment_bytes(&world.connected(&listener).0), FULL);
 }
 
-/// Whoever opens it: the destination counts.
+/// The entry applies to the destination, no matter which side opens the connection.
 #[test]
 fn a_connection_that_the_peer_opens_begins_with_it_as_well() {
     for syn_cookies_only in [false, true] {
@@ -86,7 +86,7 @@ fn a_connection_that_the_peer_opens_begins_with_it_as_well() {
     }
 }
 
-/// With room for one, the others are answered by cookies.
+/// Listens at the client; with a backlog of one, further SYNs are answered with cookies.
 fn listen_at_client(world: &World, is_small: bool) -> TcpListener {
     let address = "10.0.0.1:80".parse().unwrap();
     let listener = world.at_client().listen(address, if is_small { 1 } else { 8 }).unwrap();
@@ -94,7 +94,7 @@ fn listen_at_client(world: &World, is_small: bool) -> TcpListener {
     listener
 }
 
-/// RFC 5927, section 4.1: what is not believed is not remembered.
+/// RFC 5927, section 4.1: an error that fails validation is not stored.
 #[test]
 fn what_nobody_believes_is_not_remembered() {
     let mut world = World::new();

@@ -13,7 +13,7 @@ use crate::peer::{PEER, arp};
 
 const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Time passes only in waits, and no wait is longer than 10 ms.
+/// A clock that advances only in waits, by at most 10 ms each.
 struct Clock(Instant);
 
 impl Waiter<MemorySource> for Clock {
@@ -36,7 +36,8 @@ impl Waiter<MemorySource> for Clock {
     }
 }
 
-/// A host that probes, after `frame` has arrived: the claim of its address, how long it took, and how many frames it sent.
+/// Runs a host that probes, after `frame` has arrived. Returns the claim of its address, the time taken, and
+/// the number of frames sent.
 fn probed(frame: Option<Vec<u8>>, probe: Option<Probe>) -> (Option<String>, Duration, usize) {
     let link = || MemoryLink::new(MemoryOptions::default());
     let (received, sent) = (link(), link());
@@ -51,7 +52,7 @@ fn probed(frame: Option<Vec<u8>>, probe: Option<Probe>) -> (Option<String>, Dura
     }
     let conflict = host.probe(&mut clock, &AtomicBool::new(false)).unwrap();
     let seen = conflict.map(|conflict| format!("{} {:02x?}", conflict.address, conflict.mac));
-    // A turn sends what the end of the probes has put into the queue.
+    // A round sends the frames that were queued when the probes ended.
     host.turn(clock.0).unwrap();
     (seen, clock.0 - begun, sent.take_all().len())
 }

@@ -1,4 +1,4 @@
-//! An application whose reader gets the text on the worker's thread.
+//! An application whose reader receives data on the worker's thread.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use rxo_host::TcpStream;
 
 use crate::world::{World, drain, fill, pattern};
 
-/// What a reader has got.
+/// The data that a reader has received.
 type Got = Arc<Mutex<Vec<u8>>>;
 
 fn read_with(stream: &TcpStream) -> Got {
@@ -25,7 +25,7 @@ fn a_reader_gets_everything_before_the_end_is_seen() {
     let listener = world.listen(1);
     let (client, accepted) = world.connected(&listener);
     let data = pattern(3_000_000);
-    // Some text is there before the reader is.
+    // Some data arrives before the reader is set.
     let mut sent = fill(&client, &data);
     world.settle();
     let got = read_with(&accepted);
@@ -98,7 +98,7 @@ fn a_reader_gets_text_that_comes_with_a_reset() {
     assert_eq!(drain(&accepted).unwrap(), (Vec::new(), true));
 }
 
-/// Two readers that write to each other's streams would wait for each other.
+/// Two readers that wrote to each other's streams could deadlock.
 #[test]
 fn a_reader_may_use_no_stream() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Streams and listeners in a `mio` poll, and in a set.
+//! Readiness of streams and listeners, with `mio` and with [`Readiness`].
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
@@ -18,7 +18,7 @@ fn register(poll: &Poll, source: &impl AsRawFd, token: usize) {
         .unwrap();
 }
 
-/// The tokens that are ready now.
+/// Polls, and returns the tokens that are ready.
 fn ready(poll: &mut Poll, timeout: Duration) -> Vec<usize> {
     let mut events = Events::with_capacity(8);
     poll.poll(&mut events, Some(timeout)).unwrap();
@@ -83,7 +83,7 @@ fn room_to_write_is_readiness_too() {
     register(&poll, &stream, 0);
     assert_eq!(ready(&mut poll, Duration::ZERO), [0]);
     let data = pattern(1_000_000);
-    // Until both buffers are full.
+    // Writes until the send buffer and the peer's receive buffer are full.
     while fill(&stream, &data) > 0 {
         world.pass(Duration::from_millis(1));
     }
@@ -94,7 +94,7 @@ fn room_to_write_is_readiness_too() {
     assert_eq!(ready(&mut poll, Duration::ZERO), [0]);
 }
 
-/// An echo server of one thread, as programs on `mio` are written.
+/// An echo server with one thread, like programs that use `mio`.
 #[test]
 fn a_server_on_mio_serves_several_at_once() {
     let running = Running::start();
@@ -153,7 +153,7 @@ fn serve(listener: &rxo_host::TcpListener, clients: usize) {
     }
 }
 
-/// Echoes until it would block; says whether all is done.
+/// Echoes until a call would block. Returns `true` when all is done.
 fn echo(served: &mut Served) -> bool {
     let mut buffer = [0; 10_000];
     loop {
@@ -176,7 +176,7 @@ fn echo(served: &mut Served) -> bool {
     }
 }
 
-/// The tokens that came since the last call.
+/// The tokens reported since the last call.
 fn told(readiness: &Readiness) -> Vec<u64> {
     let mut tokens = Vec::new();
     readiness.wait(&mut tokens, Some(Duration::ZERO));
@@ -208,7 +208,7 @@ fn of_many_sockets_only_those_come_that_changed() {
     }
     world.settle();
     assert_eq!(told(&readiness), [3, 17]);
-    // Whoever has not found it empty again is not told again.
+    // A socket is reported again only after a read has found it empty.
     clients[3].write_all(b"again").unwrap();
     world.settle();
     assert_eq!(told(&readiness), []);

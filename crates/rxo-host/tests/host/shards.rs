@@ -1,4 +1,4 @@
-//! A host in two shards, and a device that steers connections to them.
+//! A host with two shards, and a device that steers connections to them.
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read, Write};
@@ -24,7 +24,7 @@ use crate::world::{config, drain, fill, options, pattern, server};
 
 const SHARDS: usize = 2;
 
-/// The end of the device at the peer: it gives each shard its connections, and the rest to the last shard.
+/// The peer's end of the device: delivers each connection to its shard, and other frames to the last shard.
 struct Steering {
     kind: LinkKind,
     lanes: Vec<MemorySink>,
@@ -68,7 +68,7 @@ impl FrameSink for Steering {
 type Peer = Host<MemorySource, Steering>;
 type Sharded = ShardedHost<MemorySource, MemorySink>;
 
-/// A peer, and a host in shards, on virtual time.
+/// A peer and a sharded host, on virtual time.
 struct Scene {
     peer: Peer,
     host: Sharded,
@@ -76,7 +76,7 @@ struct Scene {
     now: Instant,
 }
 
-/// A peer, the lanes to the shards of a host, and the link back.
+/// A peer, the links to the shards of a host, and the link back.
 fn peer_of(options: MemoryOptions, config: HostConfig) -> (Peer, Vec<MemoryLink>, MemoryLink) {
     let lanes: Vec<_> = (0..SHARDS).map(|_| MemoryLink::new(options)).collect();
     let back = MemoryLink::new(options);
@@ -128,7 +128,7 @@ impl Scene {
         self.now = end;
     }
 
-    /// `count` connections to the peer or to the host: the ends at the one that connects, and the others.
+    /// Opens `count` connections from `opener` to `listener`. Returns the ends of both sides.
     fn connect(
         &mut self,
         listener: &TcpListener,
@@ -149,7 +149,7 @@ impl Scene {
         ends
     }
 
-    /// Carries data both ways over each connection.
+    /// Carries data in both directions over each connection.
     fn use_all(&mut self, ends: &[[TcpStream; 2]]) {
         let data = pattern(20_000);
         for [a, b] in ends {
@@ -189,7 +189,7 @@ fn connections_of_a_listener_are_on_all_shards() {
     assert!(scene.counters().iter().all(|shard| shard.connections == 0));
 }
 
-/// The host opens them, so it chooses ports whose answers come to the shard that asked.
+/// The host chooses local ports for which the answers arrive on the shard that opens the connection.
 #[test]
 fn answers_come_to_the_shard_that_asked() {
     let mut scene = Scene::new(options());
@@ -206,7 +206,7 @@ fn answers_come_to_the_shard_that_asked() {
     assert_eq!(ports.len(), 100);
 }
 
-/// The ports of a destination are divided, and none is lost.
+/// The ports to one destination are divided among the shards, and none is lost.
 #[test]
 fn a_shard_without_a_port_leaves_the_connection_to_another() {
     let scene = Scene::new(options());
@@ -217,8 +217,8 @@ fn a_shard_without_a_port_leaves_the_connection_to_another() {
     drop(all);
 }
 
-/// What neighbours say comes in on one shard only. It answers, and the other one hears it: what the peer asks over
-/// IPv4, and what it answers over IPv6.
+/// Messages of neighbours arrive on one shard only. It answers them, and the other shard processes a copy:
+/// ARP requests of the peer over IPv4, and its advertisements over IPv6.
 #[test]
 fn all_shards_know_the_neighbours() {
     let mut scene = Scene::new(MemoryOptions { link: LinkKind::Ethernet, ..options() });
@@ -241,7 +241,7 @@ fn all_shards_know_the_neighbours() {
     assert!(answers[0] == 0 && answers[1] > 0, "{answers:?}");
 }
 
-/// A device that steers in another way, or not yet, ends no connection.
+/// A device that steers differently, or not yet, does not break connections.
 #[test]
 fn what_belongs_to_another_shard_is_dropped_without_a_reset() {
     let mut scene = Scene::new(options());
@@ -258,13 +258,13 @@ fn what_belongs_to_another_shard_is_dropped_without_a_reset() {
     scene.settle();
     let counters = scene.counters();
     assert_eq!((counters[1 - from].misplaced, counters[1 - from].resets), (1, 0));
-    // It is retransmitted to where it belongs.
+    // The segment is retransmitted to the right shard.
     scene.pass(Duration::from_secs(2));
     assert_eq!(drain(&ends[0][1]).unwrap().0, b"astray");
     scene.use_all(&ends);
 }
 
-/// One listener on an address, whichever shard would be asked.
+/// An address has one listener, whichever shard checks it.
 #[test]
 fn an_address_has_one_listener() {
     let scene = Scene::new(options());
@@ -275,7 +275,7 @@ fn an_address_has_one_listener() {
     assert!(scene.host.handle().listen(server(), 8).is_ok());
 }
 
-/// The device of one shard has failed; the other goes on.
+/// If the device of one shard has failed, the other shard continues.
 #[test]
 fn a_shard_that_has_ended_is_passed_over() {
     let (mut peer, host, _) = ends(options(), [config("10.0.0.1/24"), config("10.0.0.2/24")]);
@@ -301,7 +301,7 @@ fn a_host_has_at_least_one_shard() {
     assert!(matches!(error, HostError::Number { .. }));
 }
 
-/// Each shard on a thread of its own, which opens its queue itself, and an application that knows of none of that.
+/// Each shard runs on its own thread, which also opens its queue; the application does not notice.
 #[test]
 fn shards_run_on_threads_of_their_own() {
     let [at_peer, at_host] = [config("10.0.0.1/24"), config("10.0.0.2/24")];
@@ -348,7 +348,7 @@ fn shards_run_on_threads_of_their_own() {
         };
         let clients: Vec<_> = (0..8).map(echo).collect();
         let outcomes: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
-        // Only then may a test fail: the shards stop, whatever came of it.
+        // Asserts only after the shards were stopped, so that a failure does not leave them running.
         stop.store(true, Ordering::Relaxed);
         assert!(outcomes.iter().all(Result::is_ok));
         shards.into_iter().map(|shard| shard.join().unwrap()).collect::<Vec<_>>()
@@ -358,7 +358,7 @@ fn shards_run_on_threads_of_their_own() {
     assert!(deliveries.iter().all(|deliveries| *deliveries > 20), "{deliveries:?}");
 }
 
-/// Nobody waits for a shard that will not come.
+/// No thread waits for a shard whose seat was dropped.
 #[test]
 fn a_seat_that_is_given_up_ends_the_waiting_of_the_others() {
     let lane = MemoryLink::new(options());
@@ -373,7 +373,7 @@ fn a_seat_that_is_given_up_ends_the_waiting_of_the_others() {
     assert_eq!(waiting.join().unwrap(), Err(HostError::OtherShard));
 }
 
-/// The ports of one client are on both shards, as `shard_of` says: neither has all, nor almost all.
+/// The ports of one client are spread over both shards by `shard_of`.
 #[test]
 fn ports_decide_the_shard() {
     let key = |port: u32| FlowKey::v4(0x0a00_0001, 0x0a00_0002, port << 16 | 80, 0);

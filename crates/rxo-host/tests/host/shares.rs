@@ -1,4 +1,4 @@
-//! Of many connections a turn serves a share, and none before the device is empty.
+//! With many connections, a round serves a share of them, and none before the device is empty.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ fn many_connections_are_served_in_shares_and_read_at_once() {
     assert_eq!((first.frames, first.served), (64, 0), "there may be more to receive");
     let second = turn();
     assert_eq!((second.frames, second.served), (36, 32));
-    // What still waits to be served keeps no frame of the device.
+    // Connections that wait to be served keep no frames of the device.
     assert_eq!(got.load(Ordering::Relaxed), CONNECTIONS * data.len());
     assert!(world.server.poll_at().is_some_and(|at| at <= world.now), "it must not sleep");
     let rest = [(); 3].map(|()| world.server.turn(world.now).unwrap().served);

@@ -1,4 +1,5 @@
-//! A ring with a slot for each frame: the windows of new connections follow how much a slot holds of what comes.
+//! A ring with a slot per frame: the first windows of connections depend on how many bytes a slot has held
+//! recently.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use rxo_host::{Host, TcpListener};
 
 use crate::world::{MemoryHost, config, drain, fill, options, pattern, server};
 
-/// A ring of 1,024 slots.
+/// A source like a ring with 1,024 slots.
 struct Ring(MemorySource);
 
 impl FrameSource for Ring {
@@ -45,7 +46,7 @@ struct World {
 }
 
 impl World {
-    /// On links that take GSO frames of so many bytes.
+    /// Creates hosts on links that take GSO frames of `gso_bytes`.
     fn new(gso_bytes: u32) -> Self {
         let options = MemoryOptions { gso_bytes, ..options() };
         let (there, back) = (MemoryLink::new(options), MemoryLink::new(options));
@@ -63,7 +64,8 @@ impl World {
         }
     }
 
-    /// Opens a connection and sends `bytes`. Returns how many arrive before anybody reads, and then reads all.
+    /// Opens a connection and sends `bytes`. Returns the number that arrive before they are read, and then
+    /// reads all.
     fn send(&mut self, listener: &TcpListener, bytes: usize) -> usize {
         let client = self.client.handle().connect_nonblocking(server()).unwrap();
         client.set_nonblocking(true).unwrap();

@@ -1,5 +1,5 @@
-//! Tasks lend text and read in place: by hand on virtual time, on a runtime on virtual time, and on a runtime beside
-//! hosts with threads.
+//! Tasks that lend data and read in place: polled by hand on virtual time, in a runtime on virtual time, and
+//! in a runtime with hosts on threads.
 
 use std::future::Future;
 use std::io::{ErrorKind, IoSlice, Write};
@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::threads::Running;
 use crate::world::{World, drain, pattern, server};
 
-/// Counts how often its task was woken.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 
@@ -41,7 +41,7 @@ fn all(pieces: &[IoSlice<'_>]) -> usize {
     pieces.iter().map(|piece| piece.len()).sum()
 }
 
-/// Lends `text` until everything is written, then closes.
+/// Lends `text` until everything is written, then shuts down writing.
 async fn lend(stream: TcpStream, mut text: SharedBytes) {
     while !text.is_empty() {
         assert!(stream.write_shared_async(&mut text).await.unwrap() > 0);
@@ -143,7 +143,7 @@ fn a_cancelled_call_has_taken_nothing() {
     assert_eq!(text.len(), 5_000);
 }
 
-/// The hosts are a task as well, so that every run takes the same steps.
+/// The hosts run in a task as well, so that every run takes the same steps.
 #[test]
 fn two_tasks_and_two_hosts_share_a_thread() {
     let mut world = World::new();

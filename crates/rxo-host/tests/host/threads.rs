@@ -1,4 +1,4 @@
-//! Hosts on threads of their own, applications on others, calls that block.
+//! Hosts, applications and blocking calls, each on their own threads.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -14,7 +14,7 @@ use rxo_host::{Handle, HostCounters, Waiter};
 
 use crate::world::{MemoryHost, config, hosts, options, pattern, server};
 
-/// Real time, and a memory link that has no descriptor: looked at every 100 µs.
+/// A waiter on real time that polls its memory link every 100 µs, because the link has no descriptor.
 pub(crate) struct Polling {
     started_at: SystemInstant,
 }

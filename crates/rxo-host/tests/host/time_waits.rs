@@ -1,4 +1,4 @@
-//! Connections that this side closed first: what is kept of them, and for how long.
+//! Connections in TIME-WAIT: their memory, their duration and their answers.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::counting::held_bytes;
 use crate::listening::spoofed;
 use crate::world::{World, config, drain, fill, options, server};
 
-/// The server's answers to a packet: flags, and the numbers they say.
+/// The server's answers to a packet: flags, sequence number and ACK number.
 fn answers(world: &mut World, packet: &[u8]) -> Vec<(TcpFlags, SeqNumber, SeqNumber)> {
     world.there.push(&Frame::new(packet, world.now));
     while !world.server.turn(world.now).unwrap().is_idle() {}
@@ -23,8 +23,7 @@ fn answers(world: &mut World, packet: &[u8]) -> Vec<(TcpFlags, SeqNumber, SeqNum
     world.back.take_all().iter().map(|sent| answer(&sent.bytes)).collect()
 }
 
-/// One request of a peer that is no host of ours: the server closes first. Gives RCV.NXT and SND.NXT of
-/// the server's.
+/// A visit of a simulated peer: the server closes first. Returns RCV.NXT and SND.NXT of the server.
 fn visit(world: &mut World, listener: &TcpListener, port: u16, seq: u32) -> (SeqNumber, SeqNumber) {
     let of = |flags, seq: SeqNumber, ack: SeqNumber| spoofed(1, port, flags, seq.0, ack.0);
     let syn = of(TcpFlags::SYN, SeqNumber(seq), SeqNumber(0));
@@ -46,7 +45,7 @@ fn counts(world: &mut World) -> (usize, usize) {
     (counters.connections, counters.time_waits)
 }
 
-/// More visits than sockets, while every visit is still in TIME-WAIT.
+/// More visits than the limit of connections, while every visit is still in TIME-WAIT.
 #[test]
 fn time_wait_takes_no_socket() {
     let mut world = World::with(options(), |config| config.sockets = 4);
@@ -73,7 +72,8 @@ fn the_oldest_gives_way() {
     }
     assert_eq!(counts(&mut world), (0, 10));
     assert_eq!(world.server.counters().time_waits_given_up, 20);
-    // A FIN that comes again is answered while it is remembered, and reset afterwards.
+    // A retransmitted FIN is answered with an ACK while the entry exists, and with a reset after it was
+    // evicted.
     for (port, (mine, theirs)) in ends.into_iter().enumerate() {
         let fin = TcpFlags::FIN | TcpFlags::ACK;
         let again = spoofed(1, 2_000 + port as u16, fin, mine.0.wrapping_sub(1), theirs.0);
@@ -82,7 +82,7 @@ fn the_oldest_gives_way() {
     }
 }
 
-/// RFC 9293, section 3.10.7.4: a repeated FIN is answered, and the time begins again.
+/// RFC 9293, section 3.10.7.4: a retransmitted FIN is answered, and the timer restarts.
 #[test]
 fn a_repeated_fin_starts_it_again() {
     let mut world = World::new();
@@ -94,13 +94,13 @@ fn a_repeated_fin_starts_it_again() {
     assert_eq!(answers(&mut world, &again), [(TcpFlags::ACK, theirs, mine)]);
     world.pass(Duration::from_secs(50));
     assert_eq!(counts(&mut world), (0, 1));
-    // A reset where it is expected ends it (RFC 9293, section 3.10.7.4).
+    // A reset with the expected number ends TIME-WAIT (RFC 9293, section 3.10.7.4).
     let reset = spoofed(1, 2_000, TcpFlags::RST, mine.0, 0);
     assert_eq!(answers(&mut world, &reset), []);
     assert_eq!(counts(&mut world), (0, 0));
 }
 
-/// For how long the host should stay if it is to end.
+/// The time for which a host that stops should keep running.
 #[test]
 fn a_repeated_fin_is_expected_for_a_while() {
     let mut world = World::new();
@@ -119,7 +119,7 @@ fn a_repeated_fin_is_expected_for_a_while() {
     assert_eq!((left(&mut world), counts(&mut world)), (0, (0, 1)));
 }
 
-/// RFC 6191; RFC 9293, section 3.6.1: a newer SYN opens, an older one is answered.
+/// RFC 6191; RFC 9293, section 3.6.1: a newer SYN opens a connection, an older one is answered with an ACK.
 #[test]
 fn a_newer_syn_takes_the_place() {
     let mut world = World::with(options(), |config| config.tcp.timestamps = false);
@@ -132,10 +132,10 @@ fn a_newer_syn_takes_the_place() {
     assert_eq!((flags, ack), (TcpFlags::SYN | TcpFlags::ACK, SeqNumber(5_001)));
     assert!(iss - theirs > 0, "after all numbers that were used");
     assert_eq!(counts(&mut world), (1, 0));
-    // Nobody listens any more: the old numbers stay.
+    // Without a listener, the old entry stays.
     let (mine, theirs) = visit(&mut world, &listener, 2_001, 77);
     drop(listener);
-    // Who was opening is told.
+    // The half-open connection is reset.
     while !world.server.turn(world.now).unwrap().is_idle() {}
     assert_eq!(world.back.take_all().len(), 1);
     let new = spoofed(1, 2_001, TcpFlags::SYN, 5_000, 0);
@@ -145,7 +145,7 @@ fn a_newer_syn_takes_the_place() {
     assert_eq!(answers(&mut world, &again), [(TcpFlags::ACK, theirs, mine)]);
 }
 
-/// Promise 3: what all of them take is allocated with the host.
+/// The memory of the table is allocated with the host, and bounded per entry.
 #[test]
 fn each_takes_less_than_a_hundred_bytes() {
     let host_with = |time_waits| {
@@ -160,7 +160,7 @@ fn each_takes_less_than_a_hundred_bytes() {
         let each = (host_with(count) - host_with(1)) as f64 / count as f64;
         assert!((80.0..100.0).contains(&each), "{each} bytes each of {count}");
     }
-    // And none beside the table, whoever closes first.
+    // No memory is used besides the table, whichever side closes first.
     let mut world = World::new();
     let listener = world.listen(4);
     visit(&mut world, &listener, 1_000, 77);
@@ -173,7 +173,7 @@ fn each_takes_less_than_a_hundred_bytes() {
     assert!(each < 1.0, "{each} bytes each beside the table");
 }
 
-/// The client closes first: its local ports stay taken as long, for that destination alone.
+/// The client closes first: its local ports stay reserved in TIME-WAIT, but only for that destination.
 #[test]
 fn a_port_in_time_wait_is_not_chosen_again() {
     let mut world = World::new();
@@ -193,7 +193,7 @@ fn a_port_in_time_wait_is_not_chosen_again() {
     assert_eq!(ports.len(), 200);
 }
 
-/// What has arrived before the end stays readable, and the end is told as before.
+/// Data that arrived before TIME-WAIT stays readable, and then the end of the stream is reported.
 #[test]
 fn the_application_reads_on() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Text goes both ways, whatever the link does.
+//! Data in both directions, over links of all kinds.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn whole_over_a_small_queue_that_drops() {
     assert!(world.client.counters().sink.dropped > 0, "it did drop");
 }
 
-/// A kernel without segmentation: nothing is lost, and it is not asked again for each large send.
+/// A kernel without segmentation loses nothing, and is not tried again for every GSO send.
 #[test]
 fn whole_over_a_device_that_refuses_large_sends() {
     let mut world = World::new();
@@ -74,7 +74,7 @@ fn whole_over_a_device_that_refuses_large_sends() {
     assert!((1..10).contains(&refused.refused_sends), "{}", refused.refused_sends);
 }
 
-/// Headers are written and texts lent, as a server of files does. Every text is dropped once it has arrived.
+/// Headers are written and data is lent, as by a file server. All lent data is dropped once it has arrived.
 #[test]
 fn lent_and_written_text_arrive_in_order() {
     for options in [
@@ -115,7 +115,7 @@ fn lend_and_write(world: &mut World) {
     assert_eq!(Arc::strong_count(&page), 1, "all pages are free again");
 }
 
-/// What was lent and has not arrived goes with the connection.
+/// Lent data that has not arrived is dropped with the connection.
 #[test]
 fn lent_text_is_dropped_with_the_connection() {
     let mut world = World::new();
@@ -144,7 +144,7 @@ impl AsRef<[u8]> for Page {
     }
 }
 
-/// However much room there is, the head comes first, and what was not taken is still the caller's.
+/// Whatever fits into the send buffer, the head comes first, and the caller keeps what was not taken.
 #[test]
 fn a_head_and_lent_text_arrive_in_order() {
     let mut world = World::new();
@@ -177,7 +177,7 @@ fn a_head_and_lent_text_arrive_in_order() {
     assert!(got == expected);
 }
 
-/// An answer of a web server: its head is copied, its file lent, and the first frame has both.
+/// The answer of a web server: the head is copied, the file is lent, and the first frame contains both.
 #[test]
 fn a_head_and_the_start_of_a_file_leave_in_one_gso_frame() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Two hosts, a link each way, and virtual time.
+//! Two hosts, a link in each direction, and virtual time.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ pub(crate) fn options() -> MemoryOptions {
     MemoryOptions { link: LinkKind::RawIp, ..MemoryOptions::default() }
 }
 
-/// Two hosts and their links.
+/// Creates two hosts and their links.
 pub(crate) fn hosts(
     options: MemoryOptions,
     configs: [HostConfig; 2],
@@ -66,7 +66,7 @@ impl World {
         self.server.handle()
     }
 
-    /// Turns both until nothing happens any more at this time.
+    /// Runs rounds of both hosts until nothing happens any more at this time.
     pub(crate) fn settle(&mut self) {
         for link in [&self.there, &self.back] {
             link.set_now(self.now);
@@ -81,17 +81,17 @@ impl World {
         panic!("it never settles");
     }
 
-    /// Turns only the client until nothing happens there: what it sends stays on the link.
+    /// Runs rounds of the client only, until nothing happens; its packets stay on the link.
     pub(crate) fn client_alone(&mut self) {
         alone(&mut self.client, self.now);
     }
 
-    /// Turns only the server until nothing happens there.
+    /// Runs rounds of the server only, until nothing happens.
     pub(crate) fn server_alone(&mut self) {
         alone(&mut self.server, self.now);
     }
 
-    /// Lets `time` pass; what is due meanwhile happens when it is due.
+    /// Advances the time by `time`, and runs both hosts at each deadline.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -112,7 +112,7 @@ impl World {
         listener
     }
 
-    /// A connection, its two ends.
+    /// Opens a connection and returns its two ends.
     pub(crate) fn connected(&mut self, listener: &TcpListener) -> (TcpStream, TcpStream) {
         let stream = self.at_client().connect_nonblocking(listener.local_addr().unwrap()).unwrap();
         stream.set_nonblocking(true).unwrap();
@@ -130,7 +130,7 @@ fn alone(host: &mut MemoryHost, now: Instant) {
     assert!(is_settled, "it never settles");
 }
 
-/// Reads what is there; `None` in the second place while the peer is not done.
+/// Reads all available data; the flag is `true` if the peer has closed.
 pub(crate) fn drain(mut stream: &TcpStream) -> io::Result<(Vec<u8>, bool)> {
     let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
@@ -143,7 +143,7 @@ pub(crate) fn drain(mut stream: &TcpStream) -> io::Result<(Vec<u8>, bool)> {
     }
 }
 
-/// Writes what there is room for; says how much.
+/// Writes as much of `data` as fits. Returns the number of bytes.
 pub(crate) fn fill(mut stream: &TcpStream, data: &[u8]) -> usize {
     match stream.write(data) {
         Ok(written) => written,
@@ -154,7 +154,7 @@ pub(crate) fn fill(mut stream: &TcpStream, data: &[u8]) -> usize {
     }
 }
 
-/// Bytes of which no two stretches are alike.
+/// Bytes without repeating sequences.
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }

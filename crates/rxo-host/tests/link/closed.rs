@@ -1,4 +1,4 @@
-//! Datagrams: every port is closed (RFC 1122, section 4.1.3.1; RFC 4443, section 3.1).
+//! UDP datagrams: every port is closed (RFC 1122, section 4.1.3.1; RFC 4443, section 3.1).
 
 use std::net::Ipv6Addr;
 
@@ -28,7 +28,7 @@ fn a_datagram_is_answered_by_port_unreachable_and_quoted() {
         let rest = [&[0; 4][..], &packet[..quoted_bytes]].concat();
         let expected = ethernet(PEER, OURS, 0x0800, &icmp("10.0.0.2", "10.0.0.9", 3, 3, &rest));
         let mut link = link();
-        // Padding of a short frame is not quoted.
+        // The padding of a short frame is not quoted.
         let frame = [&ethernet(OURS, PEER, 0x0800, &packet)[..], &[0; 18]].concat();
         assert_eq!(answers(&mut link, &frame, at(0)), [expected], "{bytes}");
         assert_eq!((link.counters().closed_ports, link.counters().ignored), (1, 0));
@@ -43,7 +43,7 @@ fn a_datagram_is_answered_by_port_unreachable_and_quoted() {
     }
 }
 
-/// RFC 1122, section 3.2.2: no error about what was sent to many, or comes from none.
+/// RFC 1122, section 3.2.2: datagrams to groups or broadcasts, or from invalid sources, cause no error.
 #[test]
 fn what_must_have_no_error_has_none() {
     let v4 = |to: Mac, packet: &[u8]| ethernet(to, PEER, 0x0800, packet);

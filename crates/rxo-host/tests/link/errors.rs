@@ -6,14 +6,14 @@ use rxo_wire::{FlowKey, SeqNumber};
 
 use crate::peer::*;
 
-/// The start of a segment from port 5000 to 80, sequence number 77.
+/// The start of a TCP segment from port 5000 to port 80 with sequence number 77.
 const SEGMENT: [u8; 8] = [0x13, 0x88, 0, 80, 0, 0, 0, 77];
 
 fn pair() -> FlowKey {
     FlowKey::v4(0x0a00_0002, 0x0102_0304, 0x1388_0050, 0)
 }
 
-/// An error from a router, whose second word is `word`, about what 10.0.0.2 sent to 1.2.3.4.
+/// An ICMP error of a router about a packet from 10.0.0.2 to 1.2.3.4; `word` is its second word.
 fn error(kind: u8, code: u8, word: u32, quoted: &[u8]) -> Vec<u8> {
     let rest = [&word.to_be_bytes()[..], quoted].concat();
     ethernet(OURS, PEER, 0x0800, &icmp("10.0.0.1", "10.0.0.2", kind, code, &rest))
@@ -21,7 +21,7 @@ fn error(kind: u8, code: u8, word: u32, quoted: &[u8]) -> Vec<u8> {
 
 fn quoted() -> Vec<u8> {
     let mut packet = ipv4(6, "10.0.0.2", "1.2.3.4", &SEGMENT);
-    // As it was sent: 1500 bytes, of which little is quoted.
+    // The length field of the original packet; only its start is quoted.
     packet[2..4].copy_from_slice(&1500_u16.to_be_bytes());
     packet
 }
@@ -30,7 +30,8 @@ fn heard(frame: &[u8]) -> Heard {
     hears(&mut link(), frame, at(0))
 }
 
-/// RFC 1191, section 4: the next link's MTU; section 7.1: a guess where an old router does not say.
+/// RFC 1191, section 4: the MTU of the next link; section 7.1: an estimate if an old router does not report
+/// it.
 #[test]
 fn a_packet_too_big_names_its_connection() {
     let too_big = |mtu| Heard::TooBig(PacketTooBig { pair: pair(), seq: SeqNumber(77), mtu });
@@ -38,7 +39,7 @@ fn a_packet_too_big_names_its_connection() {
     assert_eq!(heard(&error(3, 4, 0, &quoted())), too_big(1_492));
 }
 
-/// RFC 4443, section 3.2.
+/// RFC 4443, section 3.2: the message "packet too big".
 #[test]
 fn ipv6_has_an_error_of_its_own_for_it() {
     let mut packet = ipv6(6, 64, "fd00::2", "2001:db8::1", &SEGMENT);
@@ -52,7 +53,7 @@ fn ipv6_has_an_error_of_its_own_for_it() {
     assert_eq!((too_big.pair.source_port(), too_big.pair.destination_port()), (5000, 80));
 }
 
-/// RFC 9293, section 3.9.2.2: which errors are hard.
+/// RFC 9293, section 3.9.2.2: hard and soft errors.
 #[test]
 fn an_unreachable_peer_is_named() {
     let unreachable =
@@ -66,7 +67,7 @@ fn an_unreachable_peer_is_named() {
     }
 }
 
-/// RFC 9293, section 3.9.2.2 (MUST-55); RFC 5927, section 6.2: source quench is ignored.
+/// RFC 9293, section 3.9.2.2 (MUST-55); RFC 5927, section 6.2: source quench messages are ignored.
 #[test]
 fn source_quench_is_ignored() {
     assert_eq!(heard(&error(4, 0, 0, &quoted())), Heard::Nothing);
@@ -104,7 +105,7 @@ fn a_link_that_cannot_be_is_refused_in_one_line() {
     assert_eq!(said(few), "room for 3 neighbours is too little; choose at least 4");
 }
 
-/// Without Ethernet there is nobody to ask.
+/// Without Ethernet there are no neighbours to resolve.
 #[test]
 fn a_tunnel_needs_no_neighbours() {
     let addresses = vec!["10.0.0.2/24".parse().unwrap()];

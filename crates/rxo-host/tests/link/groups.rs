@@ -1,4 +1,4 @@
-//! Memberships of groups: IGMPv3 (RFC 3376, RFC 9776) and MLDv2 (RFC 3810, RFC 9777), the host's side.
+//! Group memberships on the host's side: IGMPv3 (RFC 3376, RFC 9776) and MLDv2 (RFC 3810, RFC 9777).
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use crate::peer::*;
 
 const GROUP: &str = "232.1.1.1";
 const GROUP_V6: &str = "ff3e::8000:1";
-/// What every report of version 3 has before its message: to 224.0.0.22 at its address (RFC 1112, section 6.4), time
-/// to live 1, Internetwork Control, Router Alert (RFC 3376, sections 4 and 4.2.14).
+/// The bytes before the message of every IGMPv3 report: sent to 224.0.0.22 and its Ethernet address (RFC
+/// 1112, section 6.4), TTL 1, Internetwork Control, Router Alert (RFC 3376, sections 4 and 4.2.14).
 const IGMP_HEAD: &str = "01005e000016 020000000002 0800 \
     46c0002c000040000102f9f30a000002e0000016 94040000";
-/// To ff02::16 from the link-local address, hop limit 1, Router Alert (RFC 3810, sections 5 and 5.2.14).
+/// The bytes before the message of every MLDv2 report: sent to ff02::16 from the link-local address, hop
+/// limit 1, Router Alert (RFC 3810, sections 5 and 5.2.14).
 const MLD_HEAD: &str = "333300000016 020000000002 86dd \
     6000000000340001 fe80000000000000000000fffe000002 ff020000000000000000000000000016 3a00050200000100";
 
@@ -33,7 +34,7 @@ fn hex(text: &str) -> String {
     text.chars().filter(|it| !it.is_whitespace()).collect()
 }
 
-/// The bytes of `frames`, a line each.
+/// The bytes of `frames` in hexadecimal, one line per frame.
 fn texts(frames: &[Vec<u8>]) -> String {
     frames.iter().map(|frame| text(frame)).collect::<Vec<_>>().join("\n")
 }
@@ -42,7 +43,7 @@ fn text(frame: &[u8]) -> String {
     frame.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The record in a report about one IPv4 group: its type and its sources.
+/// The type and the sources of the only record in a report about an IPv4 group.
 fn record(frame: &[u8]) -> (u8, Vec<[u8; 4]>) {
     let message = &frame[14 + 24..];
     assert_eq!(message[..2], [0x22, 0]);
@@ -51,7 +52,7 @@ fn record(frame: &[u8]) -> (u8, Vec<[u8; 4]>) {
     (message[8], sources.collect())
 }
 
-/// Reports until nothing is due any more, each with when it left, in milliseconds.
+/// Collects reports until no timer runs any more, each with its time in milliseconds.
 fn reports(link: &mut Link) -> Vec<(u64, Vec<u8>)> {
     let mut all = Vec::new();
     while let Some(at) = link.poll_at() {
@@ -70,7 +71,7 @@ fn igmp(to: &str, message: &[u8]) -> Vec<u8> {
     ethernet([1, 0, 0x5e, b & 0x7f, c, d], PEER, 0x0800, &ipv4(2, "10.0.0.9", to, &message))
 }
 
-/// A general query of version 3 that wants answers within `tenths`.
+/// A general IGMPv3 query that requests answers within `tenths` of a second.
 fn general(tenths: u8) -> Vec<u8> {
     igmp("224.0.0.1", &[0x11, tenths, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0])
 }
@@ -80,7 +81,7 @@ fn about_group(tenths: u8, sources: &[[u8; 4]]) -> Vec<u8> {
     igmp(GROUP, &[&head[..], &sources.concat()].concat())
 }
 
-/// A link that belongs to the channel and has reported so.
+/// A link that has joined the channel and sent its reports.
 fn member() -> Link {
     let mut link = link();
     link.join(ours(), at(0)).expect("a membership");
@@ -123,7 +124,7 @@ fn mld_reports_from_the_link_local_address() {
     assert_eq!(texts(&out(&mut link)), report);
 }
 
-/// The second member of a channel and the last but one say nothing.
+/// Only the first member to join and the last one to leave cause reports.
 #[test]
 fn only_the_first_and_the_last_member_are_reported() {
     let mut link = member();
@@ -136,7 +137,7 @@ fn only_the_first_and_the_last_member_are_reported() {
     assert!(out(&mut link).is_empty(), "who has left cannot leave");
 }
 
-/// RFC 3376, section 5.1: a further change is reported together with those that are still to be repeated.
+/// RFC 3376, section 5.1: a new change is reported together with the changes that must be repeated.
 #[test]
 fn a_change_of_mind_replaces_what_was_to_be_repeated() {
     let mut link = link();
@@ -148,7 +149,8 @@ fn a_change_of_mind_replaces_what_was_to_be_repeated() {
     assert_eq!(later, [6], "nothing says any more that it was joined");
 }
 
-/// Section 5.2: at a random time within the delay of the query, and by the querier's robustness from then on.
+/// RFC 3376, section 5.2: the answer comes at a random time within the query's delay, and later reports use
+/// the querier's robustness.
 #[test]
 fn a_general_query_is_answered_within_its_delay() {
     let mut times = Vec::new();
@@ -170,7 +172,7 @@ fn a_general_query_is_answered_within_its_delay() {
     assert!(delays.iter().max() > delays.iter().min(), "not always at the same time: {delays:?}");
 }
 
-/// Section 5.2, rule 1: one answer to two queries.
+/// RFC 3376, section 5.2, rule 1: a single answer serves two queries.
 #[test]
 fn a_query_that_is_answered_soon_anyway_gets_no_second_answer() {
     let mut link = member();
@@ -202,7 +204,7 @@ fn a_query_about_sources_is_answered_for_those_that_are_wanted() {
     }
 }
 
-/// Section 5.2, rules 4 and 5: two questions about a group, one answer to both.
+/// RFC 3376, section 5.2, rules 4 and 5: two queries about a group get one answer.
 #[test]
 fn questions_about_one_group_are_answered_together() {
     let mut link = member();
@@ -216,7 +218,7 @@ fn questions_about_one_group_are_answered_together() {
     assert_eq!(record(&later[0].1), (1, vec![[10, 0, 0, 7], [10, 0, 0, 9]]));
 }
 
-/// The querier loses many packets, and says so.
+/// A querier on a lossy link sets a higher robustness.
 #[test]
 fn the_querier_says_how_often_changes_are_reported() {
     let mut link = member();
@@ -226,7 +228,7 @@ fn the_querier_says_how_often_changes_are_reported() {
     assert_eq!(out(&mut link).len() + reports(&mut link).len(), 5);
 }
 
-/// RFC 4604, section 2.2: no report of an older version, which could not name the source.
+/// RFC 4604, section 2.2: no report of an older version, which could not contain the source.
 #[test]
 fn an_older_querier_gets_a_report_of_version_3_and_is_counted() {
     for query in [[0x11, 0, 0, 0, 0, 0, 0, 0], [0x11, 100, 0, 0, 0, 0, 0, 0]] {
@@ -249,7 +251,7 @@ fn mld_query(hops: u8, from: &str, options: [u8; 8], rest: &[u8]) -> Vec<u8> {
 
 const ROUTER_ALERT: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
 
-/// RFC 3810, section 6.2: from a link-local address, hop limit 1, with a Router Alert.
+/// RFC 3810, section 6.2: a valid query has a link-local source, hop limit 1, and a Router Alert.
 #[test]
 fn mld_answers_valid_queries_only() {
     let no_alert = [58, 0, 1, 4, 0, 0, 0, 0];
@@ -274,7 +276,7 @@ fn mld_answers_valid_queries_only() {
     }
 }
 
-/// Without a membership there is nothing to say.
+/// Without a membership there is nothing to report.
 #[test]
 fn who_belongs_to_nothing_answers_nothing() {
     let mut link = link();
@@ -295,8 +297,8 @@ fn segment(from: &str, to: &str, mac: Mac) -> Vec<u8> {
     ethernet(mac, PEER, 0x0800, &ipv4(6, from, to, &tcp))
 }
 
-/// Segments to the group pass the gate while the host belongs to it, from its source only; also as unicast frames,
-/// as some bridges and access points make them.
+/// Segments to the group pass the gate while the host is a member, and only from its source; also as unicast
+/// frames, which some bridges and access points send.
 #[test]
 fn the_gate_admits_segments_of_the_channel_only() {
     const GROUP_MAC: Mac = [1, 0, 0x5e, 1, 1, 1];
@@ -322,7 +324,7 @@ fn the_gate_admits_segments_of_the_channel_only() {
     );
 }
 
-/// An echo of a group's address would be an answer in the group's name.
+/// An echo reply would have to come from the group's address.
 #[test]
 fn a_ping_to_the_group_is_not_answered() {
     let ping = icmp("10.0.0.9", GROUP, 8, 0, &[0; 4]);
@@ -356,7 +358,7 @@ fn channels_that_cannot_be_are_named() {
     }
 }
 
-/// 32 channels fit into one report, and into a packet of 1,280 bytes.
+/// 32 channels fit into one report, which fits into a packet of 1,280 bytes.
 #[test]
 fn memberships_are_bounded() {
     let mut link = link();
@@ -379,7 +381,7 @@ fn memberships_are_bounded() {
     assert_eq!(refused, Err(ChannelError::Version { group: ip(GROUP_V6) }));
 }
 
-/// A flood of queries costs one answer, whatever they ask.
+/// A flood of queries causes only one answer, whatever the queries contain.
 #[test]
 fn a_flood_of_queries_is_answered_once() {
     let mut link = member();

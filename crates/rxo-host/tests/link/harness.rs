@@ -1,7 +1,7 @@
-//! What the property test and the fuzz target share: any bytes are frames, names and times.
+//! The part that the property test and the fuzz target share: any bytes become frames, addresses and times.
 //!
-//! What must hold: nothing panics; what leaves can be read, comes from this host, and is not more
-//! than a few frames for each that went in; the table stays within its limit; timers stop.
+//! The test requires that nothing panics, that sent frames can be parsed, come from this host, and are only a
+//! few per received frame, that the table stays within its limit, and that timers stop.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,10 +13,10 @@ use rxo_wire::{Transport, ethertype, parse, parse_ip};
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const LIMIT: usize = 6;
 
-/// Plays the script `data`.
+/// Runs the script `data`.
 ///
 /// # Panics
-/// When something does not hold.
+/// If a requirement is violated.
 pub(crate) fn run(data: &[u8]) {
     let Some((first, mut rest)) = data.split_first() else { return };
     let kind = if first & 1 == 0 { LinkKind::Ethernet } else { LinkKind::RawIp };
@@ -56,7 +56,7 @@ pub(crate) fn run(data: &[u8]) {
     end(&mut link, now);
 }
 
-/// What the link belongs to in half of the scripts.
+/// The channels that the link joins in half of the scripts.
 fn channels() -> impl Iterator<Item = Channel> {
     let rows = [("10.0.0.9", "232.1.1.1"), ("10.0.0.7", "232.1.1.1"), ("fd00::9", "ff3e::8000:1")];
     rows.into_iter().map(|(source, group)| {
@@ -77,7 +77,7 @@ fn new_link(kind: LinkKind) -> Link {
     Link::new(config).expect("a link that can be")
 }
 
-/// The bytes as they are, or with what random bytes reach late: our address, right checksums.
+/// The frame as it is, or with fields that random bytes rarely match: the host's address and right checksums.
 fn shaped(step: u8, frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     if step & 0x40 != 0 {
@@ -91,7 +91,7 @@ fn shaped(step: u8, frame: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Makes the checksums of an Ethernet frame right.
+/// Corrects the checksums of an Ethernet frame.
 fn repair(frame: &mut [u8]) {
     if ethertype(frame) == Some(0x0800) && frame.len() >= 34 {
         frame[24..26].fill(0);
@@ -164,7 +164,7 @@ fn check(link: &mut Link, kind: LinkKind, now: Instant) {
     }
 }
 
-/// What leaves is from us, and what it says of itself is true.
+/// Checks that a sent frame comes from this host and has right lengths and checksums.
 fn readable(frame: &[u8], kind: LinkKind) {
     if kind == LinkKind::Ethernet {
         assert_eq!(frame[6..12], MAC);
@@ -189,7 +189,7 @@ fn readable(frame: &[u8], kind: LinkKind) {
     assert!(sum.is_valid());
 }
 
-/// When nothing more happens, everything is forgotten.
+/// Checks that without further frames all entries and timers expire.
 fn end(link: &mut Link, mut now: Instant) {
     for _ in 0..20 * LIMIT {
         fire(link, &mut now);

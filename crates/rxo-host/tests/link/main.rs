@@ -1,4 +1,4 @@
-//! The link as stories: frames by hand, answers read by hand, virtual time.
+//! Scenarios of the link: hand-made frames, hand-read answers, virtual time.
 
 mod closed;
 mod errors;

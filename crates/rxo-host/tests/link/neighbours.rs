@@ -1,4 +1,4 @@
-//! Finding neighbours and being found (RFC 826, 5227, 4861).
+//! Resolving neighbours, and answering their requests (RFC 826, RFC 5227, RFC 4861).
 
 use rxo_host::link::{Heard, Resolve};
 
@@ -8,7 +8,7 @@ const NOBODY: Mac = [0; 6];
 const US: (Mac, &str) = (OURS, "10.0.0.2");
 const THEM: (Mac, &str) = (PEER, "10.0.0.9");
 
-/// RFC 826: the question, its answer, and what waited goes.
+/// RFC 826: a request, its reply, and the retry of waiting packets.
 #[test]
 fn a_neighbour_is_asked_for_by_arp() {
     let mut link = link();
@@ -19,11 +19,11 @@ fn a_neighbour_is_asked_for_by_arp() {
     let reply = arp(OURS, 2, THEM, US);
     assert_eq!(hears(&mut link, &reply, at(2)), Heard::Neighbour(ip("10.0.0.9")));
     assert_eq!(link.resolve(ip("10.0.0.9"), at(3)), Resolve::Resolved(PEER));
-    // Heard before: no news.
+    // A repeated reply is no news.
     assert_eq!(hears(&mut link, &reply, at(4)), Heard::Nothing);
 }
 
-/// RFC 4861, section 7.2.2: the solicited-node group is asked.
+/// RFC 4861, section 7.2.2: the request goes to the solicited-node group.
 #[test]
 fn a_neighbour_is_asked_for_by_neighbour_discovery() {
     let mut link = link();
@@ -66,7 +66,8 @@ fn a_neighbour_that_is_not_there_is_unreachable() {
     assert_eq!((link.poll_at(), link.neighbours()), (None, 0));
 }
 
-/// RFC 826; RFC 4861, section 7.2.4: who asks is told; and remembered, so need not be asked.
+/// RFC 826; RFC 4861, section 7.2.4: a neighbour that sends a request is answered and stored, so that it need
+/// not be resolved.
 #[test]
 fn who_asks_for_us_is_told_and_remembered() {
     let mut link = link();
@@ -82,7 +83,8 @@ fn who_asks_for_us_is_told_and_remembered() {
     assert_eq!(link.resolve(ip("fd00::9"), at(3)), Resolve::Resolved(PEER));
 }
 
-/// RFC 5227, section 2.1.1, and RFC 4862, section 5.4.3: is the address free?
+/// RFC 5227, section 2.1.1, and RFC 4862, section 5.4.3: the probe of another host for our address is
+/// answered.
 #[test]
 fn who_probes_for_our_address_hears_that_it_is_taken() {
     let mut link = link();
@@ -104,7 +106,7 @@ fn questions_for_others_are_left_alone() {
     assert_eq!(link.neighbours(), 0);
 }
 
-/// RFC 4861, section 7.1: what a router could have forwarded is not believed.
+/// RFC 4861, section 7.1: a message that a router may have forwarded is ignored.
 #[test]
 fn neighbour_discovery_comes_from_the_link_alone() {
     let mut link = link();
@@ -127,7 +129,7 @@ fn a_name_from_another_network_is_not_learnt() {
     assert_eq!(link.neighbours(), 0);
 }
 
-/// A neighbour with a new device says so to all (RFC 5227, section 3).
+/// A neighbour with a new device announces its address to all (RFC 5227, section 3).
 #[test]
 fn an_announcement_changes_what_is_known() {
     let mut link = link();
@@ -138,7 +140,7 @@ fn an_announcement_changes_what_is_known() {
     assert_eq!(link.resolve(ip("10.0.0.9"), at(3)), Resolve::Resolved(new));
 }
 
-/// RFC 5227, section 2.4, rule b: defended, but not in a war of announcements.
+/// RFC 5227, section 2.4, rule b: the address is defended, but at a limited rate.
 #[test]
 fn our_address_is_defended() {
     let mut link = link();
@@ -149,21 +151,21 @@ fn our_address_is_defended() {
     assert_eq!(link.counters().conflicts, 2);
 }
 
-/// RFC 4861, section 7.2.6; RFC 5227, section 2.3: nobody keeps a predecessor's address.
+/// RFC 4861, section 7.2.6; RFC 5227, section 2.3: announcements replace entries of a previous owner.
 #[test]
 fn all_addresses_are_announced() {
     let mut link = link();
     link.announce();
     let sent = out(&mut link);
     assert_eq!(sent[0], arp(ALL, 1, US, (NOBODY, "10.0.0.2")));
-    // Two of IPv6: its own and the link-local one.
+    // Two addresses are IPv6: the configured one and the link-local one.
     assert_eq!(sent.len(), 3);
     assert!(link.is_ours(ip("fe80::ff:fe00:2")));
     let groups: Vec<Mac> = link.groups().collect();
     assert_eq!(groups[0], [0x33, 0x33, 0xff, 0, 0, 2]);
 }
 
-/// A flood of SYNs from names on the link must not become a flood of questions.
+/// A flood of SYNs from addresses on the link must not become a flood of requests.
 #[test]
 fn questions_are_limited() {
     let mut link = link();

@@ -1,5 +1,4 @@
-//! The other side of the link: frames put together naively, byte by byte, with none of the code under
-//! test.
+//! The other end of the link: builds frames naively, byte by byte, without the code under test.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,7 +19,7 @@ pub(crate) fn at(millis: u64) -> Instant {
     Instant::from_micros(millis * 1_000)
 }
 
-/// 10.0.0.2/24 with the gateway 10.0.0.1, and fd00::2/64.
+/// A link with 10.0.0.2/24, the gateway 10.0.0.1, and fd00::2/64.
 pub(crate) fn link() -> Link {
     let addresses =
         ["10.0.0.2/24", "fd00::2/64"].map(|text| text.parse().expect("an address")).to_vec();
@@ -33,13 +32,13 @@ pub(crate) fn hears(link: &mut Link, bytes: &[u8], now: Instant) -> Heard {
     link.on_frame(&Frame::new(bytes, now), now)
 }
 
-/// Gives a frame to the link and takes what it answers.
+/// Passes a frame to the link and returns its answers.
 pub(crate) fn answers(link: &mut Link, bytes: &[u8], now: Instant) -> Vec<Vec<u8>> {
     hears(link, bytes, now);
     out(link)
 }
 
-/// Gives each frame to a link of its own, which must answer none and count each.
+/// Passes each frame to a new link, which must not answer it but count it.
 pub(crate) fn assert_unanswered(rows: &[Vec<u8>]) {
     for (row, frame) in rows.iter().enumerate() {
         let mut link = link();
@@ -57,7 +56,7 @@ pub(crate) fn ethernet(to: Mac, from: Mac, kind: u16, packet: &[u8]) -> Vec<u8> 
     [&to[..], &from, &kind.to_be_bytes(), packet].concat()
 }
 
-/// Requests are 1, replies 2.
+/// An ARP frame; operation 1 is a request, 2 a reply.
 pub(crate) fn arp(to: Mac, operation: u16, sender: (Mac, &str), target: (Mac, &str)) -> Vec<u8> {
     let v4 = |text: &str| text.parse::<Ipv4Addr>().expect("an address").octets();
     let head = [0, 1, 8, 0, 6, 4];
@@ -67,7 +66,7 @@ pub(crate) fn arp(to: Mac, operation: u16, sender: (Mac, &str), target: (Mac, &s
     ethernet(to, sender.0, 0x0806, &packet)
 }
 
-/// RFC 1071, word by word.
+/// The Internet checksum, computed word by word as in RFC 1071.
 pub(crate) fn checksum(bytes: &[u8]) -> [u8; 2] {
     let mut sum = 0_u32;
     for pair in bytes.chunks(2) {
@@ -98,7 +97,7 @@ pub(crate) fn ipv6(next: u8, hops: u8, from: &str, to: &str, payload: &[u8]) -> 
     [&start[..], &from.octets(), &to.octets(), payload].concat()
 }
 
-/// An ICMP packet; `rest` is what follows the checksum.
+/// An ICMP packet; `rest` are the bytes after the checksum.
 pub(crate) fn icmp(from: &str, to: &str, kind: u8, code: u8, rest: &[u8]) -> Vec<u8> {
     let mut message = [&[kind, code, 0, 0][..], rest].concat();
     let sum = checksum(&message);
@@ -106,7 +105,7 @@ pub(crate) fn icmp(from: &str, to: &str, kind: u8, code: u8, rest: &[u8]) -> Vec
     ipv4(1, from, to, &message)
 }
 
-/// An ICMPv6 packet of (`hops`) hops; `rest` is what follows the checksum.
+/// An ICMPv6 packet with the hop limit `hops`; `rest` are the bytes after the checksum.
 pub(crate) fn icmpv6(hops: u8, from: &str, to: &str, kind: (u8, u8), rest: &[u8]) -> Vec<u8> {
     let mut message = [&[kind.0, kind.1, 0, 0][..], rest].concat();
     let v6 = |text: &str| text.parse::<Ipv6Addr>().expect("an address").octets();
@@ -117,7 +116,7 @@ pub(crate) fn icmpv6(hops: u8, from: &str, to: &str, kind: (u8, u8), rest: &[u8]
     ipv6(58, hops, from, to, &message)
 }
 
-/// The question who has `target`, from `from` at [`PEER`], to the group that should know.
+/// A neighbour solicitation for `target`, from the address `from` at [`PEER`], to the solicited-node group.
 pub(crate) fn solicitation(from: &str, target: &str, option: bool) -> Vec<u8> {
     let target_bytes = target.parse::<Ipv6Addr>().expect("an address").octets();
     let [.., a, b, c] = target_bytes;
@@ -130,7 +129,7 @@ pub(crate) fn solicitation(from: &str, target: &str, option: bool) -> Vec<u8> {
     ethernet(to, PEER, 0x86dd, &icmpv6(255, from, &group, (135, 0), &rest))
 }
 
-/// The statement that `target` is [`PEER`]; `flags` are router, solicited, override.
+/// A neighbour advertisement that `target` is at [`PEER`]; `flags` are router, solicited, override.
 pub(crate) fn advertisement(target: &str, flags: u8) -> Vec<u8> {
     let target_bytes = target.parse::<Ipv6Addr>().expect("an address").octets();
     let rest = [&[flags, 0, 0, 0][..], &target_bytes, &[2, 1], &PEER].concat();

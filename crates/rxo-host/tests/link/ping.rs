@@ -1,4 +1,4 @@
-//! Echo (RFC 792; RFC 4443, section 4.2).
+//! Echo requests and replies (RFC 792; RFC 4443, section 4.2).
 
 use crate::peer::*;
 
@@ -56,7 +56,7 @@ fn a_flood_of_pings_is_answered_in_part() {
     assert_eq!(answered, 50);
 }
 
-/// Nobody takes the answers: they wait, but not without end.
+/// Answers that are not sent wait in a bounded queue.
 #[test]
 fn answers_that_nobody_sends_are_bounded() {
     let mut link = link();

@@ -1,4 +1,4 @@
-//! Whether another station has our addresses (RFC 5227; RFC 4862, section 5.4).
+//! Probes that detect if another station uses the host's addresses (RFC 5227; RFC 4862, section 5.4).
 
 use rxo_frame::{Duration, Instant};
 use rxo_host::link::{Conflict, Link, Probe};
@@ -8,7 +8,7 @@ use crate::peer::*;
 const NOBODY: Mac = [0; 6];
 const US: (Mac, &str) = (OURS, "10.0.0.2");
 
-/// A link that probes twice, 200 ms each, and what it has sent at 0 ms.
+/// A link that sends two probes, 200 ms apart, and the frames that it has sent at 0 ms.
 fn probing() -> (Link, Vec<Vec<u8>>) {
     let mut link = link();
     link.probe(Probe::default(), true);
@@ -17,7 +17,7 @@ fn probing() -> (Link, Vec<Vec<u8>>) {
     (link, sent)
 }
 
-/// The probe of RFC 4862, section 5.4.2: from nobody, without an option.
+/// The probe of RFC 4862, section 5.4.2, with an unspecified source and without an option.
 fn v6_probe(from: Mac) -> Vec<u8> {
     let target = "fd00::2".parse::<std::net::Ipv6Addr>().expect("an address").octets();
     let rest = [&[0; 4][..], &target].concat();
@@ -31,7 +31,7 @@ fn claims(frame: &[u8]) -> (Option<Conflict>, u64) {
     (link.conflict(), link.counters().conflicts)
 }
 
-/// RFC 5227, section 2.1.1 (a), RFC 4862, section 5.4.2 (a), and RFC 5227, section 2.3.
+/// RFC 5227, sections 2.1.1 (a) and 2.3, and RFC 4862, section 5.4.2 (a).
 #[test]
 fn addresses_are_probed_twice_and_then_announced() {
     let (mut link, first) = probing();
@@ -51,7 +51,7 @@ fn addresses_are_probed_twice_and_then_announced() {
     assert_eq!(announced[0], arp(ALL, 1, US, (NOBODY, "10.0.0.2")));
 }
 
-/// RFC 5227, section 2.1.1 (c), and RFC 4862, section 5.4.4.
+/// An answer to a probe (RFC 5227, section 2.1.1 (c), and RFC 4862, section 5.4.4).
 #[test]
 fn an_answer_is_a_conflict() {
     let v4 = Conflict { address: ip("10.0.0.2"), mac: PEER };
@@ -65,7 +65,8 @@ fn an_answer_is_a_conflict() {
     );
 }
 
-/// RFC 5227, section 2.1.1 (c), and RFC 4862, section 5.4.3: two that begin together both hear of it.
+/// RFC 5227, section 2.1.1 (c), and RFC 4862, section 5.4.3: two hosts that probe at the same time both
+/// detect it.
 #[test]
 fn another_probe_is_a_conflict_and_our_own_is_none() {
     let probe = |from| arp(ALL, 1, (from, "0.0.0.0"), (NOBODY, "10.0.0.2"));
@@ -86,7 +87,7 @@ fn who_asks_for_the_address_is_not_answered_before_it_is_ours() {
     assert_eq!(answers(&mut link, &question, at(401)).len(), 1);
 }
 
-/// RFC 4862, section 5.4.5; RFC 5227, section 2.1.1 (c).
+/// A conflict prevents the announcement (RFC 4862, section 5.4.5; RFC 5227, section 2.1.1 (c)).
 #[test]
 fn an_address_of_another_station_is_not_announced() {
     let (mut link, _) = probing();
@@ -96,7 +97,7 @@ fn an_address_of_another_station_is_not_announced() {
     assert!(!link.is_probing());
 }
 
-/// RFC 5227, section 2.4: the first is remembered, each is counted.
+/// RFC 5227, section 2.4: the first claim is stored, and each is counted.
 #[test]
 fn a_later_claim_is_noted_once() {
     let mut link = link();

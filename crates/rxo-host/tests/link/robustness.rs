@@ -1,4 +1,4 @@
-//! Any bytes: nothing panics, nothing grows, what leaves is right.
+//! Random input: nothing panics, nothing grows, and sent frames are valid.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ proptest! {
         harness::run(&data);
     }
 
-    /// Real frames with a few bytes changed, and their checksums made right or not.
+    /// Real frames with a few bytes changed, with or without corrected checksums.
     #[test]
     fn changed_frames_hold(
         which in 0_usize..6,

@@ -1,8 +1,9 @@
-//! The ring of pure ACKs in every order that two threads can have with at most two preemptions, by `loom`. Without that
-//! bound a model does not end in a day; nearly all faults of such code need fewer.
+//! Checks the ring of pure ACKs with `loom`, in every order that two threads can have with at most two
+//! preemptions. Without this bound a model does not finish in a day; nearly all faults in such code need
+//! fewer preemptions.
 //!
-//! The ring is compiled here once more, with loom's atomics in the place of the standard library's. In the models the
-//! worker pushes, and overwrites, while the owner of the lock drains.
+//! The ring is compiled here again, with the atomics of `loom` instead of the standard library's. In the
+//! models the worker pushes and overwrites while the owner of the lock drains.
 
 use std::collections::VecDeque;
 
@@ -25,7 +26,7 @@ const NOW: Instant = Instant::from_micros(1_000);
 const TERMS: AckTerms =
     AckTerms { is_synchronized: true, may_miss: true, sent_to: SeqNumber(1_000_000) };
 
-/// The `n`-th ACK. Every word of it says which it is, so that a torn one shows.
+/// The ACK number `n`. Every word of it depends on `n`, so that a torn record is detected.
 fn ack(n: u32) -> AckRecord {
     AckRecord {
         arrived_at_ns: u64::from(n),
@@ -40,12 +41,12 @@ fn ack(n: u32) -> AckRecord {
     }
 }
 
-/// Takes everything, and checks that each ACK is whole.
+/// Removes all records, and checks that none is torn.
 fn drain(ring: &AckRing) -> Vec<u32> {
     drain_some(ring, usize::MAX)
 }
 
-/// Takes `most` ACKs at most.
+/// Removes at most `most` records.
 fn drain_some(ring: &AckRing, most: usize) -> Vec<u32> {
     let taken = std::iter::from_fn(|| ring.pop()).take(most);
     taken
@@ -60,8 +61,8 @@ fn is_rising(numbers: &[u32]) -> bool {
     numbers.is_sorted_by(|a, b| a < b)
 }
 
-/// The worker overwrites while the owner of the lock drains: nothing is torn, twice or out of order, what is missing
-/// was overwritten, and the newest is never missing.
+/// The worker overwrites while the owner of the lock drains: no record is torn, duplicated or out of order;
+/// missing records were overwritten, and the newest is never missing.
 #[test]
 fn what_is_overwritten_while_it_is_read_is_read_again() {
     let mut model = loom::model::Builder::new();
@@ -89,15 +90,16 @@ fn what_is_overwritten_while_it_is_read_is_read_again() {
     });
 }
 
-/// What a cell does with the lock, the ring and the backlog, without a connection. Each function here and the one of
-/// `src/cell` that it names change together.
+/// A model of the cell's lock, ring and backlog, without a connection. Each function names the function of
+/// `src/cell` that it models; change both together.
 struct Cell {
     terms: AckTerms,
-    /// What the connection has taken.
+    /// The numbers that the connection has processed, in order.
     lock: Mutex<Vec<u32>>,
     ring: AckRing,
-    /// The channel, and how many segments wait or are being taken.
+    /// The queue of segments.
     backlog: Mutex<VecDeque<u32>>,
+    /// Number of segments that wait or are being processed.
     count: atomics::AtomicU32,
 }
 
@@ -112,7 +114,7 @@ impl Cell {
         self.ring.is_empty() && self.count.load(atomics::Ordering::SeqCst) == 0
     }
 
-    /// `Cell::run_put_off`.
+    /// Models `Cell::run_put_off`.
     fn run_put_off(&self, taken: &mut Vec<u32>) {
         taken.extend(drain(&self.ring));
         loop {
@@ -126,7 +128,7 @@ impl Cell {
         }
     }
 
-    /// `Cell::on_acks`, or `Cell::on_arrival` for a segment.
+    /// Models `Cell::on_acks`, or `Cell::on_arrival` for a segment.
     fn arrive(&self, n: u32, is_ack: bool) {
         if let Ok(mut taken) = self.lock.try_lock() {
             self.run_put_off(&mut taken);
@@ -144,7 +146,7 @@ impl Cell {
         }
     }
 
-    /// `Cell::with` and `Cell::leave`.
+    /// Models `Cell::with` and `Cell::leave`.
     fn with(&self) {
         let mut inner = self.lock.lock().expect("no thread has panicked");
         self.run_put_off(&mut inner);
@@ -161,8 +163,8 @@ impl Cell {
     }
 }
 
-/// ACKs and segments of one flow, while an application uses the connection: all are taken, in order, and none is left
-/// lying.
+/// ACKs and segments of one flow arrive while an application uses the connection: all are processed, in
+/// order, and none is left in ring or backlog.
 #[test]
 fn acks_and_segments_stay_in_order_between_threads() {
     for is_ack in
@@ -184,7 +186,7 @@ fn acks_and_segments_stay_in_order_between_threads() {
     }
 }
 
-/// The ring is full and nothing in it may be overwritten, while an application drains it: whatever finds no room waits in
+/// The ring is full and nothing in it may be overwritten while an application drains it: further ACKs wait in
 /// the backlog, none is lost, and none overtakes another.
 #[test]
 fn what_a_full_ring_refuses_stays_in_order_between_threads() {
