@@ -1,26 +1,26 @@
-//! An answer before it is sent: status, fields, and what follows them.
+//! An answer before it is sent: status, header fields and content.
 
 use crate::listing::Listing;
 use crate::refusal::{Refusal, phrase};
 
-/// What a client is to get.
+/// The answer to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Besides those that every answer has.
+    /// Header fields besides those that every answer has.
     pub(crate) fields: Vec<(&'static str, String)>,
     pub(crate) content: Content,
 }
 
-/// What follows the fields.
+/// The content that follows the header fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Nothing, and no length either: the client has it (304).
+    /// No content and no length: the client has the file already (304).
     Known,
     Text(String),
-    /// The page of a directory that is longer than one piece. It has no length beforehand.
+    /// The page of a directory that is longer than one piece. Its length is not known in advance.
     Listing(Listing),
-    /// `bytes` bytes of the file that was found last, starting at `from`.
+    /// `bytes` bytes of the file that was found last, starting at offset `from`.
     Part {
         from: u64,
         bytes: u64,
@@ -28,7 +28,7 @@ pub(crate) enum Content {
 }
 
 impl Answer {
-    /// A short page that says why not.
+    /// An error page with the status and the reason in one line.
     pub(crate) fn refusal(refusal: Refusal) -> Self {
         let Refusal { status, why } = refusal;
         let text = format!("{status} {}: {why}\n", phrase(status));
@@ -36,28 +36,28 @@ impl Answer {
         if status == 405 { answer.with("Allow", "GET, HEAD") } else { answer }
     }
 
-    /// An answer whose content is `text`, of the media type `kind`.
+    /// An answer with the content `text` of the media type `kind`.
     pub(crate) fn text(status: u16, kind: &str, text: String) -> Self {
         Self::new(status, Content::Text(text)).with("Content-Type", kind)
     }
 
-    /// An answer without fields of its own.
+    /// An answer without header fields of its own.
     pub(crate) const fn new(status: u16, content: Content) -> Self {
         Self { status, fields: Vec::new(), content }
     }
 
-    /// Appends a field.
+    /// Appends a header field.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.fields.push((name, value.into()));
         self
     }
 
-    /// Whether the content is rendered while it is sent.
+    /// Returns `true` if the content is rendered while it is sent.
     pub(crate) const fn is_streamed(&self) -> bool {
         matches!(self.content, Content::Listing(_))
     }
 
-    /// How many bytes follow a GET's fields; `None` if nothing can follow, or the length is unknown.
+    /// Length of the content of a GET, in bytes; `None` if there is no content or its length is unknown.
     pub(crate) fn length(&self) -> Option<u64> {
         match &self.content {
             Content::Known | Content::Listing(_) => None,

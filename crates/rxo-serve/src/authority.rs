@@ -1,9 +1,9 @@
-//! A host with an optional port, as the field `Host` and whole addresses have it.
+//! Validates an authority: a host with an optional port, as in the field `Host` and in absolute URIs.
 
 use std::net::Ipv6Addr;
 
-/// Whether `text` is a host that is not empty, and perhaps a port (RFC 3986, section 3.2; RFC 9110, section 4.2.1). The
-/// name of a user before it is an error (RFC 9110, section 4.2.4).
+/// Returns `true` if `text` is a non-empty host, optionally with a port (RFC 3986, section 3.2; RFC 9110,
+/// section 4.2.1). User information before the host is an error (RFC 9110, section 4.2.4).
 pub(crate) fn is_authority(text: &str) -> bool {
     let (is_host, rest) = match text.strip_prefix('[') {
         Some(text) => {
@@ -18,7 +18,8 @@ pub(crate) fn is_authority(text: &str) -> bool {
     is_host && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
 }
 
-/// An address of a later version: `v`, its number, a dot, the address.
+/// Returns `true` if `literal` is an address of a future IP version: `v`, the version number, a dot, and the
+/// address.
 fn is_future(literal: &str) -> bool {
     let Some((version, address)) = literal.split_once('.') else { return false };
     let digits = version.strip_prefix(['v', 'V']).unwrap_or("");
@@ -42,12 +43,12 @@ fn is_name(name: &str) -> bool {
     !name.is_empty()
 }
 
-/// The empty port is the default one.
+/// Returns `true` if `text` is a port. An empty one stands for the default port.
 fn is_port(text: &str) -> bool {
     text.is_empty() || text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// Letters, digits, and what has no meaning outside a host.
+/// Returns `true` for letters, digits and the other characters that a host may contain unescaped.
 const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'')

@@ -1,4 +1,5 @@
-//! Whether a file's version is the one that a request wants (RFC 9110 section 13).
+//! Evaluates conditional requests: decides if a file's version is the one that the request wants (RFC 9110,
+//! section 13).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,17 +7,17 @@ use crate::lookup::Facts;
 use crate::ranges::{self, Wanted};
 use crate::request::{Conditions, Method};
 
-/// A version of a file, in the words of HTTP.
+/// The version of a file as HTTP describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// With its quotation marks, and `W/` when it is weak.
+    /// The entity tag with its quotation marks, and with `W/` if it is weak.
     pub(crate) tag: String,
-    /// In whole seconds, as HTTP says times.
+    /// The time of the last change in whole seconds, the resolution of HTTP dates.
     pub(crate) modified: SystemTime,
     pub(crate) bytes: u64,
 }
 
-/// What a request gets of a file.
+/// The part of a file that a request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Whole,
@@ -25,26 +26,26 @@ pub(crate) enum Outcome {
         bytes: u64,
     },
     NotModified,
-    /// The file is not the version that the client insists on.
+    /// The file is not the version that the client requires (412).
     NotThatVersion,
     NoSuchRange,
 }
 
 impl Version {
-    /// The version of `file`, asked for at `now`.
+    /// The version of `file` for a request at the time `now`.
     ///
-    /// The tag has the length and the time in nanoseconds: a copy of the directory that keeps times has the same tags, on
-    /// another disk or another server.
+    /// The tag contains the length and the time of change in nanoseconds: a copy of the directory with the
+    /// same times has the same tags, on another disk or another server.
     ///
-    /// The tag is weak if the file changed in the last two seconds: it may change again within the
-    /// clock's tick and keep its time (RFC 9110 section 8.8.1).
+    /// The tag is weak if the file changed in the last two seconds: it may change again within the clock's
+    /// tick and keep its time (RFC 9110, section 8.8.1).
     pub(crate) fn new(file: &Facts, now: SystemTime) -> Self {
         let Facts { bytes, changed } = *file;
         let since = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
         let is_old = now.duration_since(changed).is_ok_and(|age| age >= STRONG_AGE);
         let weak = if is_old { "" } else { "W/" };
         let tag = format!("{weak}\"{bytes:x}-{:x}\"", since.as_nanos());
-        // Never in the future (RFC 9110 section 8.8.2.1).
+        // Never in the future (RFC 9110, section 8.8.2.1).
         let modified = whole_seconds(changed.min(now));
         Self { tag, modified, bytes }
     }
@@ -54,7 +55,7 @@ impl Version {
     }
 }
 
-/// What a request with these conditions gets of this version; in the order of section 13.2.2.
+/// Evaluates the conditions of a request against this version, in the order of RFC 9110, section 13.2.2.
 pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> Outcome {
     if !is_version_wanted(asked, version) {
         return Outcome::NotThatVersion;
@@ -63,7 +64,7 @@ pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> 
         return Outcome::NotModified;
     }
     match asked.range.as_deref() {
-        // A range is only defined for GET (section 14.2).
+        // A range is only defined for GET (RFC 9110, section 14.2).
         Some(range) if method == Method::Get && is_range_of(asked, version) => {
             match ranges::wanted(range, version.bytes) {
                 Wanted::Whole => Outcome::Whole,
@@ -75,7 +76,7 @@ pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> 
     }
 }
 
-/// `If-Match`, or else `If-Unmodified-Since`.
+/// Evaluates `If-Match`, or else `If-Unmodified-Since`: returns `true` if the version is acceptable.
 fn is_version_wanted(asked: &Conditions, version: &Version) -> bool {
     match (&asked.if_match, &asked.if_unmodified_since) {
         (Some(tags), _) => {
@@ -86,7 +87,8 @@ fn is_version_wanted(asked: &Conditions, version: &Version) -> bool {
     }
 }
 
-/// `If-None-Match`, or else `If-Modified-Since`: whether the client has this version already.
+/// Evaluates `If-None-Match`, or else `If-Modified-Since`: returns `true` if the client has this version
+/// already.
 fn is_known(asked: &Conditions, version: &Version) -> bool {
     match (&asked.if_none_match, &asked.if_modified_since) {
         (Some(tags), _) => tags == "*" || has(tags, |tag| opaque(tag) == opaque(&version.tag)),
@@ -95,14 +97,16 @@ fn is_known(asked: &Conditions, version: &Version) -> bool {
     }
 }
 
-/// `If-Range`: whether the range is of exactly this version. A weak tag proves nothing.
+/// Evaluates `If-Range`: returns `true` if the range refers to exactly this version. A weak tag does not
+/// suffice.
 fn is_range_of(asked: &Conditions, version: &Version) -> bool {
     let Some(validator) = asked.if_range.as_deref() else { return true };
     let is_same = validator == version.tag || time(validator) == Some(version.modified);
     is_same && version.is_strong()
 }
 
-/// Whether one tag of a list is `it`. A comma inside a tag cuts it, which only loses a match.
+/// Returns `true` if one tag of a list satisfies `it`. A comma inside a tag splits it, which can only lose a
+/// match.
 fn has(tags: &str, it: impl Fn(&str) -> bool) -> bool {
     tags.split(',').any(|tag| it(tag.trim()))
 }
@@ -120,7 +124,7 @@ fn whole_seconds(time: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-/// The age from which on a file's time tells its versions apart.
+/// The age at which the time of change identifies a version.
 const STRONG_AGE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -131,7 +135,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    /// A file that changed then, asked for at second 2,000.
+    /// The version of a file that changed at second `seconds`, requested at second 2,000.
     fn changed(seconds: u64) -> Version {
         Version::new(&Facts { bytes: 100, changed: at(seconds) }, at(2_000))
     }
@@ -173,7 +177,7 @@ mod tests {
         assert_eq!(got(|asked| asked.if_modified_since = date(1_000)), Outcome::NotModified);
         assert_eq!(got(|asked| asked.if_modified_since = date(999)), Outcome::Whole);
         assert_eq!(got(|asked| asked.if_modified_since = text("yesterday")), Outcome::Whole);
-        // The tag decides where there is one.
+        // The tag takes precedence over the date.
         let other = got(|asked| {
             asked.if_none_match = text("\"other\"");
             asked.if_modified_since = date(1_000);

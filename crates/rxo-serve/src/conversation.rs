@@ -1,8 +1,8 @@
-//! One client from its first request to its last: requests in order, an answer to each, the
-//! connection kept while both sides want it.
+//! The conversation with one client, from its first request to its last: requests are answered in order, and
+//! the connection is kept while both sides want it.
 //!
-//! A state machine without input or output: [`Conversation::next`] says what to do, the owner does it
-//! and reports the result.
+//! A state machine without input or output: [`Conversation::next`] returns the next step, the owner performs
+//! it and reports the result.
 
 use std::mem;
 use std::sync::Arc;
@@ -53,105 +53,108 @@ pub struct Conversation {
     limits: Limits,
     heads: Heads,
     state: State,
-    /// The connection broke, or the file could not be read.
+    /// `true` if the connection broke or the file could not be read.
     is_broken: bool,
 }
 
-/// What a conversation must know when it is asked for its next step.
+/// The facts that a conversation needs for its next step.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
-    /// The time by which deadlines are measured.
+    /// The monotonic time that deadlines refer to.
     pub instant: Instant,
     /// The time of day, for the field `Date` and the age of files.
     pub date: SystemTime,
-    /// Whether the server has room for clients that only wait. Otherwise the next answer is the last.
+    /// `true` if the server has capacity for idle clients. Otherwise the connection ends after the next
+    /// answer.
     pub may_stay: bool,
 }
 
-/// What the owner of a conversation must do, and then call.
+/// The next action of a conversation's owner, and the function that reports its result.
 ///
-/// If the connection breaks in any step, the owner calls [`Conversation::broken`]. A step with a
-/// deadline is over at `until`: the owner asks for the next step then, without a report.
+/// If the connection breaks in any step, the owner calls [`Conversation::broken`]. A step with a deadline
+/// ends at `until`: the owner then asks for the next step, without a report.
 #[derive(Debug)]
 pub enum Step<'c> {
-    /// Read at least one byte and at most [`READ_BYTES`](crate::READ_BYTES); then [`Conversation::received`].
+    /// Read at least one byte and at most [`READ_BYTES`](crate::READ_BYTES); then call
+    /// [`Conversation::received`].
     Read {
         /// The deadline.
         until: Instant,
     },
-    /// Open a path, and keep open what is found; then [`Conversation::found`].
+    /// Open a path, and keep the result open; then call [`Conversation::found`].
     Find(Lookup),
-    /// Read the names of the directory that was found last; then [`Conversation::listed`].
+    /// Read the names of the directory that was found last; then call [`Conversation::listed`].
     List,
-    /// Write at least one byte of `bytes` and `part` together; then [`Conversation::wrote`].
+    /// Write at least one byte of `bytes` and `part`; then call [`Conversation::wrote`].
     Write {
-        /// What to write first; may be empty if there is a part.
+        /// The bytes to write first; may be empty if there is a part.
         bytes: &'c [u8],
-        /// What to write behind it, out of the file that was found last. If that is not the file that it was,
-        /// [`Conversation::broken`].
+        /// The part of the file that was found last, to be written after `bytes`. If the file has changed
+        /// since, call [`Conversation::broken`].
         part: Option<Part>,
         /// The deadline.
         until: Instant,
     },
-    /// A request has its answer, or as much of it as could be written. Files may be closed. There is
-    /// nothing to report.
+    /// A request was answered, as far as the answer could be written. Files may be closed. Nothing is to be
+    /// reported.
     Answered(Exchange),
-    /// Report by [`Conversation::on_its_way`] what has not arrived of what was written, if that is known; then shut the
-    /// sending side down. What was written must still arrive.
+    /// If it is known how many written bytes have not arrived, report them with [`Conversation::on_its_way`];
+    /// then shut down sending. The written bytes must still be delivered.
     Finish,
-    /// Report what has not arrived, as before. If all has, or something can be read, read as in [`Step::Read`]: what the
-    /// client says is ignored. If neither, wait: at `until`, or before, the step is asked for again.
+    /// Report the written bytes that have not arrived, as in [`Step::Finish`]. If all have arrived, or the
+    /// connection is readable, read as in [`Step::Read`]; received bytes are ignored. Otherwise wait, at most
+    /// until `until`, and ask for the next step.
     Drain {
         /// The deadline.
         until: Instant,
     },
-    /// Break the connection: the client does not take the rest of an answer. There is nothing to report.
+    /// Reset the connection: the client does not accept the rest of an answer. Nothing is to be reported.
     Reset,
     /// Close the connection. This is the last step.
     Close,
 }
 
-/// One request and its answer.
+/// A request and the outcome of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// `GET` or `HEAD`. Empty, as is the target, if no request could be parsed.
+    /// `GET` or `HEAD`. Empty, like the target, if no request could be parsed.
     pub method: &'static str,
     /// The target as the client sent it.
     pub target: String,
     /// The status of the answer.
     pub status: u16,
-    /// Bytes of content that were sent.
+    /// Number of content bytes that were written.
     pub bytes: u64,
-    /// Whether all of the answer was written.
+    /// `true` if the answer was written completely.
     pub is_complete: bool,
-    /// From the end of the request to the end of the answer.
+    /// Time from the end of the request to the end of the answer.
     pub took: Duration,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Before a request. `until` is set when the waiting begins.
+    /// Waits for a request. `until` is set when the wait begins.
     Waiting {
         until: Option<Instant>,
         has_begun: bool,
     },
-    /// A request needs facts. `told` is the reply to the last question.
+    /// Looks up the file of a request. `told` is the reply to the last lookup.
     Searching {
         request: Request,
         search: Search,
         told: Option<Told>,
         begun: Instant,
     },
-    /// An answer is being written.
+    /// Writes an answer.
     Sending(Outgoing),
-    /// The last answer was written, or the client asks for nothing more.
+    /// The last answer was written, or the client sends no more requests.
     Finishing {
         may_speak: bool,
     },
-    /// What was written is on its way to the client.
+    /// Waits until the written bytes have arrived at the client.
     Draining(Drain),
-    /// What the client still sends is ignored: closing at once would reset the connection, and the
-    /// answer might be lost (RFC 9112 section 9.6).
+    /// Reads and ignores further bytes of the client: closing at once would reset the connection, and the
+    /// answer might be lost (RFC 9112, section 9.6).
     Lingering {
         until: Instant,
     },
@@ -162,13 +165,13 @@ enum State {
 struct Outgoing {
     sending: Sending,
     exchange: Exchange,
-    /// Whether the connection stays open after it.
+    /// `true` if the connection is kept after the answer.
     is_kept: bool,
-    /// When the request had arrived.
+    /// The time at which the request was complete.
     begun: Instant,
 }
 
-/// A step without what it borrows.
+/// A [`Step`] without borrowed data.
 enum Act {
     Read { until: Instant },
     Find(Lookup),
@@ -187,15 +190,16 @@ const NO_REQUEST: Refusal =
 const WAITING: State = State::Waiting { until: None, has_begun: false };
 
 impl Conversation {
-    /// A client that has said nothing yet.
+    /// Creates the conversation with a new client.
     pub fn new(limits: Limits) -> Self {
         Self { limits, heads: Heads::default(), state: WAITING, is_broken: false }
     }
 
-    /// A client for which there is no room. It gets status 503 with the sentence `why`, and nothing
-    /// that it sends is looked at. It may take [`Limits::linger`] for the answer, and the same for its end.
+    /// Creates the conversation with a client for which there is no capacity. The client gets status 503 with
+    /// the sentence `why`, and its bytes are ignored. It has [`Limits::linger`] to accept the answer, and the
+    /// same time again until the connection is closed.
     pub fn turned_away(why: &'static str, limits: &Limits, now: Now) -> Self {
-        // No time is added for the few bytes of the answer.
+        // The answer is short, so its length adds no time.
         let least_rate = u64::MAX;
         let limits = Limits { piece: limits.linger, least_rate, ..*limits };
         let mut turned_away = Self::new(limits);
@@ -203,8 +207,8 @@ impl Conversation {
         turned_away
     }
 
-    /// The next step, at the time `now`. May be asked again before the step is done, and says the same
-    /// until a deadline has passed.
+    /// Returns the next step at the time `now`. May be called again before the step is done; returns the same
+    /// step until a deadline has passed.
     pub fn next(&mut self, now: Now) -> Step<'_> {
         let act = loop {
             if let Some(act) = self.advance(now) {
@@ -227,7 +231,7 @@ impl Conversation {
         }
     }
 
-    /// Reports the result of [`Step::Read`]; no bytes mean that the client sends nothing more.
+    /// Reports the result of [`Step::Read`]; no bytes mean that the client has closed its sending side.
     pub fn received(&mut self, bytes: &[u8]) {
         match self.state {
             State::Waiting { .. } if !bytes.is_empty() => self.heads.received(bytes),
@@ -240,7 +244,8 @@ impl Conversation {
         }
     }
 
-    /// Reports so many bytes that were written and have not arrived. An owner that cannot know it need not call this.
+    /// Reports the number of written bytes that have not arrived. An owner that cannot know it need not call
+    /// this.
     pub fn on_its_way(&mut self, bytes: u64) {
         if let State::Draining(drain) = &mut self.state {
             drain.told(bytes);
@@ -257,14 +262,14 @@ impl Conversation {
         self.tell(Told::Names(result));
     }
 
-    /// Reports the result of [`Step::Write`]: so many bytes were written.
+    /// Reports the result of [`Step::Write`]: the number of bytes written.
     pub fn wrote(&mut self, bytes: usize) {
         if let State::Sending(outgoing) = &mut self.state {
             outgoing.sending.wrote(bytes);
         }
     }
 
-    /// Reports that a step failed. The conversation is over, without another word to the client.
+    /// Reports that a step failed. The conversation ends without a further answer.
     pub fn broken(&mut self) {
         self.is_broken = true;
     }
@@ -282,7 +287,7 @@ impl Conversation {
         }
     }
 
-    /// One transition; `None` if another must follow.
+    /// Runs one transition; `None` if another one must follow at once.
     fn advance(&mut self, now: Now) -> Option<Act> {
         match mem::replace(&mut self.state, State::Over) {
             State::Sending(outgoing) => Some(self.send_on(outgoing, now.instant)),
@@ -322,7 +327,7 @@ impl Conversation {
             Ok(Some(head)) => Some(Request::parse(head)),
             Ok(None) => None,
             Err(NoHead::TooLong) => Some(Err(Refusal::new(431, "the request is too long"))),
-            // A TLS client waits for an answer, and would wait until the time for a request is over.
+            // A TLS client would wait for an answer until its request timed out.
             Err(NoHead::NoRequest) => Some(Err(NO_REQUEST)),
         };
         if let Some(request) = request {
@@ -331,8 +336,7 @@ impl Conversation {
         }
         let begins = self.heads.has_more();
         let until = match until {
-            // Only once: a client that sends nothing but empty lines gets no more time than a silent
-            // one.
+            // Only once: a client that sends nothing but empty lines gets no more time than a silent one.
             _ if begins && !has_begun => now.instant + self.limits.head,
             Some(until) => until,
             None => now.instant + self.limits.idle,
@@ -381,9 +385,9 @@ impl Conversation {
         self.state = State::Searching { request, search, told: None, begun };
     }
 
-    /// Begins to send the answer to `request`; `None` is one that could not be parsed.
+    /// Starts to send the answer to `request`; `None` if the request could not be parsed.
     fn send(&mut self, request: Option<Request>, answer: Answer, begun: Instant, now: Now) {
-        // An answer without a length ends with the connection, for a client that knows no chunks.
+        // For a client without chunked encoding, an answer without a length ends with the connection.
         let has_end = |request: &Request| !(request.is_old && answer.is_streamed());
         let wants_more = |request: &Request| request.is_persistent && has_end(request);
         let is_kept = request.as_ref().is_some_and(wants_more) && now.may_stay;
@@ -432,7 +436,7 @@ fn manner(request: Option<&Request>, is_kept: bool) -> Manner {
     }
 }
 
-/// An exchange whose answer was not sent yet.
+/// The record of an exchange whose answer was not sent yet.
 fn exchange(request: Option<Request>, status: u16) -> Exchange {
     let (method, target) = match request {
         Some(Request { method: Method::Get, target, .. }) => ("GET", target),

@@ -1,57 +1,59 @@
-//! What was written and has not arrived: how long it may take.
+//! Limits the time in which written bytes must arrive at the client.
 //!
-//! A connection takes more than its client does: megabytes may be on their way when an answer is written. The client
-//! keeps its place until it has them, so that what it holds is counted, and is cut off only if it takes none of them for
-//! too long, or too few, as while an answer is written.
+//! A connection buffers more than its client has received: megabytes may be in flight when an answer is
+//! written. The client keeps its place until it has received them, so that the memory is accounted for. It is
+//! reset only if it accepts nothing for too long, or too little, by the same limits as while an answer is
+//! written.
 
 use std::mem;
 use std::time::Instant;
 
 use crate::limits::Limits;
 
-/// The rest of the answers that a client takes.
+/// The bytes that a client has still to receive.
 #[derive(Debug)]
 pub(crate) struct Drain {
-    /// Bytes on their way, as told last.
+    /// Number of bytes in flight, as reported last.
     told: u64,
-    /// Bytes on their way, and since when so many.
+    /// Number of bytes in flight, and the time since which it has not become smaller.
     left: Option<(u64, Instant)>,
-    /// The first of these.
+    /// The first value of `left`.
     begun: Option<(u64, Instant)>,
-    /// Whether its time is over unless it turns out to have taken something since it was asked.
+    /// `true` if the deadline has passed; the client is reset unless the next report shows progress.
     is_overdue: bool,
-    /// Whether the client may still speak afterwards.
+    /// `true` if the client may still send bytes afterwards.
     pub(crate) may_speak: bool,
 }
 
-/// What is to be done about it.
+/// The next action while bytes are in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Nothing: everything has arrived.
+    /// All bytes have arrived.
     Over,
-    /// Ask again, at this time or before.
+    /// Ask again, at this time at the latest.
     Until(Instant),
     /// The client is too slow.
     Late,
 }
 
 impl Drain {
-    /// Nothing is known to be on its way. If something turns out to be, the client may speak afterwards in any case.
+    /// Starts without bytes in flight. If some are reported, the client may send bytes afterwards in any
+    /// case.
     pub(crate) const fn new(may_speak: bool) -> Self {
         Self { told: 0, left: None, begun: None, is_overdue: false, may_speak }
     }
 
-    /// So many bytes are on their way.
+    /// Records the number of bytes in flight.
     pub(crate) const fn told(&mut self, bytes: u64) {
         self.told = bytes;
     }
 
-    /// Whether everything has arrived.
+    /// Returns `true` if all bytes have arrived.
     pub(crate) const fn is_over(&self) -> bool {
         self.told == 0
     }
 
-    /// What is to be done at `now`.
+    /// The next action at the time `now`.
     pub(crate) fn next(&mut self, limits: &Limits, now: Instant) -> Wait {
         if self.is_over() {
             return Wait::Over;
@@ -77,7 +79,8 @@ mod tests {
 
     use super::*;
 
-    /// How long a client may stay that takes so much each second of a megabyte.
+    /// The time, in seconds, and the outcome for a client that accepts `taken_each_second` bytes per second
+    /// of a megabyte.
     fn stays(taken_each_second: u64) -> (u64, Wait) {
         let (mut drain, begin) = (Drain::new(false), Instant::now());
         let limits = Limits::default();
@@ -107,7 +110,7 @@ mod tests {
         assert_eq!(stays(1_000), (280, Wait::Late), "less than the least rate");
     }
 
-    /// When it was asked last it had taken nothing; that was a while ago.
+    /// The last report, without progress, is old: the client gets another one before it is reset.
     #[test]
     fn nobody_is_late_before_it_is_asked() {
         let (mut drain, begin, limits) = (Drain::new(true), Instant::now(), Limits::default());

@@ -1,36 +1,35 @@
-//! Request heads out of a stream: the bytes up to the empty line, one head after the other. What a
-//! client sends ahead (pipelining) stays for the next head.
+//! Splits a byte stream into request heads: the bytes up to the empty line, one head after the other. Bytes
+//! that a client sends ahead (pipelining) stay for the next head.
 //!
-//! Bounded: the buffer holds one head of the longest length and one read beyond it. Between requests there is
-//! none.
+//! Bounded: the buffer holds one head of maximum length and one read beyond it. Between requests it is freed.
 
 use crate::limits::READ_BYTES;
 
-/// Bytes that a client sent and that were not used yet.
+/// The bytes that a client has sent and that were not used yet.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    /// Received bytes.
+    /// The received bytes, beginning with the head that was returned last.
     bytes: Vec<u8>,
-    /// So much of `bytes` is the head that was returned last.
+    /// Length of the head that was returned last, to be removed by the next call.
     taken: usize,
-    /// No head ends in so much of `bytes`.
+    /// Number of bytes in which no head ends.
     searched: usize,
 }
 
-/// Why the rest of a stream cannot be read.
+/// The reason why no more requests can be read from a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoHead {
-    /// A head is longer than allowed.
+    /// A head exceeds the maximum length.
     TooLong,
-    /// What begins is no request, because it does not begin with a method: TLS, for example.
+    /// The first byte cannot begin a method, so this is not HTTP; for example a TLS handshake.
     NoRequest,
 }
 
 impl Heads {
-    /// Returns the next head with its empty line; `None` if more bytes are needed.
+    /// Returns the next head, including its empty line; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// If the head is longer than `most` bytes, or its first byte shows that it is no request, however much of it has come.
+    /// If the head is longer than `most` bytes, or if its first byte shows that it is not a request.
     pub(crate) fn next(&mut self, most: usize) -> Result<Option<&[u8]>, NoHead> {
         self.drop_first(self.taken);
         self.taken = 0;
@@ -49,22 +48,22 @@ impl Heads {
         Ok(Some(&self.bytes[..end]))
     }
 
-    /// Whether a head has begun that was not returned yet.
+    /// Returns `true` if a head has begun that was not returned yet.
     pub(crate) const fn has_more(&self) -> bool {
         self.bytes.len() > self.taken
     }
 
-    /// Takes what the client sent, [`READ_BYTES`] at most.
+    /// Appends received bytes, at most [`READ_BYTES`].
     pub(crate) fn received(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(READ_BYTES)]);
     }
 
-    /// Forgets what was received.
+    /// Drops all received bytes and frees the buffer.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Empty lines before a request are ignored (RFC 9112, section 2.2).
+    /// Drops empty lines before a request, which must be ignored (RFC 9112, section 2.2).
     fn drop_empty_lines(&mut self) {
         let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
         self.drop_first(self.bytes.iter().take_while(is_end).count());
@@ -73,20 +72,20 @@ impl Heads {
     fn drop_first(&mut self, bytes: usize) {
         self.bytes.drain(..bytes);
         if self.bytes.is_empty() {
-            // A client that says nothing takes no memory.
+            // A silent client takes no memory.
             self.bytes = Vec::new();
         }
         self.searched = self.searched.saturating_sub(bytes);
     }
 }
 
-/// Whether a byte may stand in a token, such as a method (RFC 9110, section 5.6.2).
+/// Returns `true` if a byte may occur in a token, such as a method (RFC 9110, section 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Where the head ends, behind its empty line; lines may end in LF alone. Everything before
-/// `searched` was searched already.
+/// The index after the empty line that ends a head; lines may end with LF alone. `None` if there is none. The
+/// first `searched` bytes were searched before.
 fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
     let from = searched.saturating_sub(3);
     let at = |index: usize| match &bytes[index..] {
@@ -101,7 +100,7 @@ fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// All heads of a stream that comes `at_once` bytes at a time, and whether one was too long.
+    /// All heads of a stream that arrives `at_once` bytes at a time, and `true` if one was too long.
     fn heads(mut stream: &[u8], at_once: usize) -> (Vec<Vec<u8>>, bool) {
         let mut heads = Heads::default();
         let mut found = Vec::new();

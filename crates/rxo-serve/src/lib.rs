@@ -1,5 +1,5 @@
-//! HTTP/1.1 for the files of a directory, sans-IO: a client's bytes go in, the plan of each answer
-//! and the file that it needs come out.
+//! HTTP/1.1 for the files of a directory, sans-IO: a client's bytes go in; the plan of each answer, and the
+//! file that it needs, come out.
 //!
 //! ```text
 //!  a client's bytes ── received ──▶ ┌──────────────┐ ── next ──▶ Find, List: what to look up
@@ -7,28 +7,29 @@
 //!                                   └──────────────┘ ───────────▶ Read, Finish, Drain, Close
 //! ```
 //!
-//! A [`Conversation`] is one client. Its owner asks it for the next [`Step`], does the step, reports
-//! the result and asks again. The owner may be a thread that blocks or an event loop: the
-//! conversation never reads, writes or waits, and it takes the time from its owner.
+//! A [`Conversation`] is one client. Its owner calls [`Conversation::next`] for the next [`Step`], performs
+//! it, reports the result and repeats. The owner may be a blocking thread or an event loop: the conversation
+//! never reads, writes or waits, and gets the time from its owner.
 //!
-//! The files of the crate, in the order in which a request meets them:
+//! The modules in the order in which a request passes them:
 //!
-//! * `heads` cuts the client's bytes into request heads, `request` parses one, `authority` the host that it names.
-//! * `target` maps the request target to names below the directory.
-//! * `search` asks for the paths it needs ([`Lookup`]) and turns what is found there ([`Found`]) into
-//!   an answer. `conditions` decides by version, `ranges` by byte range, `types` by name; `listing`
-//!   renders a directory.
-//! * `answer` is the result, `sending` the part of it that is still to be written, `drain` what has not arrived.
-//! * [`files`] opens paths so that none leads out of the directory, and reads files so that no answer is of
-//!   two versions of one. It is the only module that touches the file system, and a conversation does not need
-//!   it.
+//! * `heads` splits the client's bytes into request heads, `request` parses a head, `authority` validates the
+//!   host.
+//! * `target` maps the request target to a path below the directory.
+//! * `search` requests the paths that it needs ([`Lookup`]) and turns the results ([`Found`]) into an answer.
+//!   `conditions` evaluates the version, `ranges` the byte range, `types` the media type; `listing` renders a
+//!   directory.
+//! * `answer` is the result, `sending` writes it, `drain` waits until it has arrived.
+//! * [`files`] opens paths so that none leads out of the directory, and reads files so that no answer mixes
+//!   two versions of one. It is the only module that uses the file system, and a conversation does not depend
+//!   on it.
 //! * [`Server`] is the loop over many conversations.
 //!
 //! # Contract
-//! Outside [`files`] the crate is pure: no input or output, no clock, no thread. Nothing panics,
-//! whatever the bytes. A conversation allocates at most one request head, one piece of what is rendered
-//! ([`LISTING_BYTES`]) and, while it sends the list of a directory, holds its [`Names`], which
-//! conversations may share. One that waits for a request has no buffer.
+//! Outside [`files`] the crate is pure: no input or output, no clock, no thread. No input causes a panic. A
+//! conversation allocates at most one request head, one rendered piece ([`LISTING_BYTES`]) and, while it
+//! sends the list of a directory, holds its [`Names`], which conversations may share. A conversation that
+//! waits for a request has no buffer.
 //!
 //! # Examples
 //! ```

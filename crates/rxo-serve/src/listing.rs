@@ -1,8 +1,8 @@
-//! A directory as a page, piece by piece: its names in order.
+//! Renders a directory as a page of its names in order, piece by piece.
 //!
-//! Pure: the names come from the owner of the conversation, who reads the directory once. A page of
-//! many names takes megabytes for each client, so only one piece is rendered at a time; the names
-//! themselves are shared.
+//! Pure: the names come from the owner of the conversation, who reads the directory once. A page of many
+//! names would take megabytes per client, so only one piece is rendered at a time; the names themselves are
+//! shared.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::target::{Target, encoded};
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     names: Arc<Names>,
-    /// The last name that was rendered.
+    /// The last name rendered.
     last: Option<Vec<u8>>,
     has_parent: bool,
     title: String,
@@ -29,25 +29,25 @@ enum Progress {
 }
 
 impl Listing {
-    /// The page of the directory with these names, which `target` led to.
+    /// Creates the page of the directory with `names`, which the request named as `target`.
     pub(crate) fn new(names: Arc<Names>, target: &Target) -> Self {
         let (title, has_parent) = (escaped(&target.title()), target.has_parent());
         Self { names, last: None, has_parent, title, progress: Progress::Begin }
     }
 
-    /// Whether the page is one piece. Renders the names up to the bound; allocates.
+    /// Returns `true` if the page fits into one piece. Renders names until they exceed it; allocates.
     pub(crate) fn is_short(&self) -> bool {
         let mut room = LISTING_BYTES;
         self.names.after(None).all(|name| takes(&mut room, item(name).len()))
     }
 
-    /// Whether the page was rendered to its end.
+    /// Returns `true` if the whole page was rendered.
     pub(crate) fn is_done(&self) -> bool {
         self.progress == Progress::Done
     }
 
-    /// Renders the next piece; its items are at most [`LISTING_BYTES`], or one item. It is empty only
-    /// after the end.
+    /// Renders the next piece: items of at most [`LISTING_BYTES`] together, or a single item. Returns an
+    /// empty string after the end.
     pub(crate) fn next(&mut self) -> String {
         let mut page = match self.progress {
             Progress::Begin => self.begin(),
@@ -82,7 +82,8 @@ impl Listing {
     }
 }
 
-/// Takes `bytes` out of `room`, if it has so many; the first item always fits.
+/// Subtracts `bytes` from the free space `room`. Returns `false` if they do not fit; the first item always
+/// does.
 fn takes(room: &mut usize, bytes: usize) -> bool {
     let is_first = *room == LISTING_BYTES;
     let fits = is_first || bytes <= *room;
@@ -100,7 +101,7 @@ fn item(name: &[u8]) -> String {
         None => (name, ""),
     };
     let shown = escaped(&String::from_utf8_lossy(plain));
-    // The dot keeps a name with a colon from being read as a scheme.
+    // The `./` prevents a name with a colon from being parsed as a URI scheme.
     format!("<li><a href=\"./{}{mark}\">{shown}{mark}</a>\n", encoded(plain))
 }
 

@@ -1,9 +1,9 @@
-//! The names of a directory: in order, and bounded.
+//! The names of a directory, sorted and bounded.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// The first names of a directory, in byte order, at most [`Names::MOST`].
+/// The first [`Names::MOST`] names of a directory, in byte order.
 ///
 /// The owner of a [`Conversation`](crate::Conversation) reads the directory once and inserts each name.
 /// Conversations that list the same directory may share the result.
@@ -15,11 +15,11 @@ pub struct Names {
 }
 
 impl Names {
-    /// Most names that one page shows. With names of 255 bytes they take about 3 MB.
+    /// Maximum number of names on a page. Names of 255 bytes take about 3 MB.
     pub const MOST: usize = 10_000;
 
-    /// Inserts a name; one of a directory ends in `/`. Beyond [`Names::MOST`] the last name goes.
-    /// O(log n); allocates.
+    /// Inserts a name; that of a directory must end with `/`. Beyond [`Names::MOST`] names, drops the last
+    /// one. O(log n); allocates.
     pub fn insert(&mut self, name: Vec<u8>) {
         let (is_full, bytes) = (self.names.len() == Self::MOST, memory_of(&name));
         if is_full && self.names.last().is_some_and(|last| *last < name) {
@@ -33,22 +33,22 @@ impl Names {
         }
     }
 
-    /// The memory that the names take, in bytes, without that of the tree. O(1).
+    /// Memory of the names in bytes, without that of the tree. O(1).
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Notes that the directory has more names than were inserted.
+    /// Records that the directory has more names than were inserted.
     pub const fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Whether the directory has more names than these.
+    /// Returns `true` if the directory has more names than these.
     pub(crate) const fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The names behind `last`, in order; all names for `None`.
+    /// The names after `last`, in order; all names for `None`.
     pub(crate) fn after(&self, last: Option<&[u8]>) -> impl Iterator<Item = &[u8]> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.names.range::<[u8], _>((from, Bound::Unbounded)).map(Vec::as_slice)

@@ -1,19 +1,19 @@
-//! The `Range` field (RFC 9110 section 14).
+//! Parses the `Range` field (RFC 9110, section 14).
 //!
-//! One range is served as such. Several are answered with the whole file, which the RFC allows.
+//! A single range is served. Several ranges are answered with the whole file, which the RFC allows.
 
-/// What a range field selects of a file.
+/// The part of a file that a `Range` field selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// The whole file: the field is no range that is served.
+    /// The whole file: the field is not a range that is served.
     Whole,
-    /// These bytes; at least one.
+    /// The bytes from the offset `from` on; `bytes` is at least one.
     Part { from: u64, bytes: u64 },
-    /// Nothing: the range lies behind the end.
+    /// No bytes: the range begins after the end of the file (416).
     Nothing,
 }
 
-/// What `field` selects of a file of `length` bytes.
+/// Evaluates the `Range` field `field` for a file of `length` bytes.
 pub(crate) fn wanted(field: &str, length: u64) -> Wanted {
     let Some((unit, set)) = field.split_once('=') else { return Wanted::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -41,14 +41,14 @@ fn between(first: u64, last: Option<u64>, length: u64) -> Wanted {
 fn suffix(bytes: u64, length: u64) -> Wanted {
     match (bytes, length) {
         (0, _) => Wanted::Nothing,
-        // A suffix of an empty file is the whole, and no `Content-Range` can state it.
+        // A suffix of an empty file is the whole file; no `Content-Range` can express it.
         (_, 0) => Wanted::Whole,
         _ => Wanted::Part { from: length.saturating_sub(bytes), bytes: bytes.min(length) },
     }
 }
 
-/// `Some(None)` if there are no digits, `None` if there is something else than digits. A number that
-/// is too large counts as the largest.
+/// Parses an optional number: `Some(None)` for an empty string, `None` if there are other characters than
+/// digits. A number that is too large becomes the maximum.
 fn number(text: &str) -> Option<Option<u64>> {
     let text = text.trim();
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {

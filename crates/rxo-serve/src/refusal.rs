@@ -1,8 +1,8 @@
-//! Why a request gets no file: a status and a sentence.
+//! Refusals: answers without the requested file, as a status and a sentence.
 
 use crate::lookup::Problem;
 
-/// An answer without what was asked for.
+/// The status and the reason of an answer without the requested file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
@@ -15,7 +15,7 @@ impl Refusal {
     }
 }
 
-/// A problem in the words that a client may read. They reveal nothing about the machine.
+/// Describes a problem to the client, without revealing anything about the machine.
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
         match problem {
@@ -30,7 +30,7 @@ impl From<Problem> for Refusal {
 pub(crate) const NOT_FOUND: Refusal = Refusal::new(404, "there is no such file");
 pub(crate) const FORBIDDEN: Refusal = Refusal::new(403, "this file is not served");
 
-/// The reason phrase of RFC 9110 for each status that an answer may have.
+/// The reason phrase of RFC 9110 for each status that the server uses.
 pub(crate) const fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",

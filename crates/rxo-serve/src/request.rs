@@ -1,4 +1,4 @@
-//! A request's head, parsed. No bytes make it panic.
+//! Parses request heads. No input causes a panic.
 
 use httparse::{EMPTY_HEADER, Header, Status};
 
@@ -6,15 +6,15 @@ use crate::authority::is_authority;
 use crate::limits::MOST_FIELDS;
 use crate::refusal::Refusal;
 
-/// A request for a file.
+/// A parsed request for a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: Method,
-    /// The target as it was sent.
+    /// The request target as it was sent.
     pub(crate) target: String,
-    /// Whether the client wants to ask more over this connection.
+    /// `true` if the client may send more requests over this connection.
     pub(crate) is_persistent: bool,
-    /// Whether it speaks HTTP/1.0: it must be told that the connection stays open.
+    /// `true` for HTTP/1.0, whose client must be told if the connection is kept.
     pub(crate) is_old: bool,
     pub(crate) conditions: Conditions,
 }
@@ -25,7 +25,8 @@ pub(crate) enum Method {
     Head,
 }
 
-/// The fields that change the answer; `None` for those that were not sent. Lists are joined.
+/// The fields that affect the answer; `None` for those that were not sent. Lists in several fields are
+/// joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conditions {
     pub(crate) range: Option<String>,
@@ -37,11 +38,11 @@ pub(crate) struct Conditions {
 }
 
 impl Request {
-    /// Parses `head`.
+    /// Parses the request head `head`, which includes the empty line.
     ///
     /// # Errors
-    /// What to answer if it is no request, or none that is served. The connection must close then,
-    /// because the beginning of the next request is unknown.
+    /// The answer if the head is not a request, or not one that is served. The connection must be closed
+    /// then, because the start of the next request is unknown.
     pub(crate) fn parse(head: &[u8]) -> Result<Self, Refusal> {
         let mut fields = [EMPTY_HEADER; MOST_FIELDS];
         let mut parsed = httparse::Request::new(&mut fields);
@@ -62,14 +63,15 @@ impl Request {
         let (method, target) = (parsed.method.unwrap_or(""), parsed.path.unwrap_or(""));
         let is_old = parsed.version == Some(0);
         let hosts = fields.all("host").count();
-        // RFC 9112 section 3.2: HTTP/1.1 names one host, and no version an invalid one.
+        // RFC 9112, section 3.2: HTTP/1.1 requires exactly one host, and an invalid host is an error in every
+        // version.
         if hosts > 1 || (hosts == 0 && !is_old) || !fields.all("host").all(is_authority) {
             return Err(Refusal::new(400, "one valid Host field is needed"));
         }
-        // RFC 9110, section 8.6: a length that is none, or twice, must not be guessed.
+        // RFC 9110, section 8.6: an invalid or repeated length must not be guessed.
         let body_bytes =
             fields.body_bytes().ok_or(Refusal::new(400, "Content-Length is one number"))?;
-        // An answer at once is the answer to `100-continue` (RFC 9110, section 10.1.1): a body is not read.
+        // A final answer satisfies `100-continue` (RFC 9110, section 10.1.1): bodies are not read.
         if !fields.expects_nothing_else() {
             return Err(Refusal::new(417, "only 100-continue can be expected"));
         }
@@ -78,7 +80,7 @@ impl Request {
         Ok(Self {
             method: method_of(method)?,
             target: target.to_owned(),
-            // A body is not read, so the request behind it cannot be found.
+            // A body is not read, so the next request cannot be found after it.
             is_persistent: wants_more && !fields.connection("close") && !has_body,
             is_old,
             conditions: fields.conditions(),
@@ -86,8 +88,8 @@ impl Request {
     }
 }
 
-/// The head as one of HTTP/1.1 if its version is a later one of HTTP/1, which means the same to whoever does not know it
-/// (RFC 9110 section 2.5).
+/// Rewrites a head of a later HTTP/1 version to HTTP/1.1, which recipients must treat alike (RFC 9110,
+/// section 2.5). `None` for any other version.
 fn as_spoken(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -107,14 +109,14 @@ fn method_of(name: &str) -> Result<Method, Refusal> {
     }
 }
 
-/// The fields of a head.
+/// The header fields of a request.
 struct Fields<'f>(&'f [Header<'f>]);
 
 impl<'f> Fields<'f> {
-    /// The values of the fields of this name.
+    /// The values of all fields with this name, trimmed. A value that is not UTF-8 is empty.
     fn all(&self, name: &'static str) -> impl Iterator<Item = &'f str> {
         let is_it = move |field: &&Header<'_>| field.name.eq_ignore_ascii_case(name);
-        // A value that is not text is none that is known here.
+        // No known value is invalid UTF-8.
         self.0.iter().filter(is_it).map(|field| str::from_utf8(field.value).unwrap_or("").trim())
     }
 
@@ -123,7 +125,7 @@ impl<'f> Fields<'f> {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// A field that may come only once: if it comes twice, it is ignored.
+    /// The value of a field that must not be repeated; `None` if it is missing or repeated.
     fn single(&self, name: &'static str) -> Option<String> {
         let mut values = self.all(name);
         let first = values.next()?;
@@ -135,12 +137,13 @@ impl<'f> Fields<'f> {
         options.any(|one| one.trim().eq_ignore_ascii_case(option))
     }
 
-    /// The length of the body, 0 without the field. `None` if the field is no length, or comes twice.
+    /// The length of the body, 0 without the field. `None` if the value is not a number or the field is
+    /// repeated.
     fn body_bytes(&self) -> Option<u64> {
         let mut values = self.all("content-length");
         let Some(value) = values.next() else { return Some(0) };
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
-        // No digits are no number, nor are too many.
+        // Too many digits are an error as well.
         value.parse().ok().filter(|_| is_number && values.next().is_none())
     }
 
@@ -212,7 +215,7 @@ mod tests {
         assert_eq!(parsed(&many).unwrap_err(), 431);
     }
 
-    /// RFC 9110, section 2.5: a later version of HTTP/1 is spoken to as 1.1.
+    /// RFC 9110, section 2.5: a later version of HTTP/1 is treated like 1.1.
     #[test]
     fn a_later_version_is_served_as_the_one_that_is_known() {
         for version in ["1.2", "1.9"] {

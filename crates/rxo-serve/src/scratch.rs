@@ -1,4 +1,4 @@
-//! A directory for a test, removed at its end.
+//! A temporary directory for a test, removed at its end.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new directory, without anything in it.
+    /// Creates an empty directory.
     pub(crate) fn empty() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -17,7 +17,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// A new directory with `files`.
+    /// Creates a directory with `files`, each a name and its content.
     pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let scratch = Self::empty();
         files.iter().for_each(|(name, bytes)| scratch.file(name, bytes));
@@ -28,7 +28,7 @@ impl Scratch {
         &self.0
     }
 
-    /// A file that was last changed long ago.
+    /// Creates a file whose last change was long ago.
     pub(crate) fn file(&self, name: &str, bytes: &[u8]) {
         let path = self.0.join(name);
         fs::write(&path, bytes).unwrap();

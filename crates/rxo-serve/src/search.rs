@@ -1,7 +1,8 @@
-//! From a request to its answer, one question to the file system at a time. Pure and total.
+//! Finds the answer to a request, with one question to the file system at a time. Pure and total.
 //!
-//! A [`Search`] says what it needs, is told the result, and becomes the answer or the next search:
-//! the target first, then the index page of a directory, then the directory's names.
+//! A [`Search`] returns what it needs ([`Search::need`]), receives the result ([`Search::told`]), and becomes
+//! the answer or the next search: first for the target, then for the index page of a directory, then for the
+//! directory's names.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -16,21 +17,21 @@ use crate::request::Request;
 use crate::target::Target;
 use crate::types;
 
-/// A request whose answer needs more facts.
+/// A request whose answer requires a lookup.
 #[derive(Debug)]
 pub(crate) struct Search {
     target: Target,
     stage: Stage,
 }
 
-/// What is looked for.
+/// The lookup that a search needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// What the target leads to.
+    /// The file or directory of the target.
     Target,
-    /// The index page of the directory that it leads to.
+    /// The index page of the directory.
     Index,
-    /// The names of that directory, which has no index page.
+    /// The names in the directory, which has no index page.
     Names,
 }
 
@@ -38,18 +39,18 @@ enum Stage {
 #[derive(Debug)]
 pub(crate) enum Need {
     Find(Lookup),
-    /// The names of the directory that was found last.
+    /// Read the names of the directory that was found last.
     List,
 }
 
-/// The file system's reply.
+/// The reply to a [`Need`].
 #[derive(Debug)]
 pub(crate) enum Told {
     Found(Result<Found, Problem>),
     Names(Result<Arc<Names>, Problem>),
 }
 
-/// What a reply leads to.
+/// The result of processing a reply.
 #[derive(Debug)]
 pub(crate) enum Next {
     Search(Search),
@@ -57,15 +58,15 @@ pub(crate) enum Next {
 }
 
 impl Search {
-    /// The search for `target`, as it stands in a request.
+    /// Starts the search for `target`, as it is written in a request.
     ///
     /// # Errors
-    /// What to answer if it is no path that could be served.
+    /// The answer if the target is not a path that can be served.
     pub(crate) fn of(target: &str) -> Result<Self, Refusal> {
         Ok(Self { target: Target::parse(target)?, stage: Stage::Target })
     }
 
-    /// What must be known next.
+    /// The lookup that is needed next.
     pub(crate) fn need(&self) -> Need {
         let path = self.target.relative();
         match self.stage {
@@ -75,14 +76,14 @@ impl Search {
         }
     }
 
-    /// Continues with the reply to [`Search::need`]. `now` decides how old a file is.
+    /// Processes the reply to [`Search::need`]. `now` determines the age of a file.
     pub(crate) fn told(self, told: Told, request: &Request, now: SystemTime) -> Next {
         let stage = self.stage;
         let next = match (stage, told) {
             (Stage::Target, Told::Found(found)) => self.at_target(found, request, now),
             (Stage::Index, Told::Found(found)) => self.at_index(found, request, now),
             (Stage::Names, Told::Names(names)) => self.listing(names),
-            // A reply to another question.
+            // The reply does not belong to this lookup.
             (_, Told::Found(_) | Told::Names(_)) => Err(Problem::Unreadable.into()),
         };
         next.unwrap_or_else(|refusal| Next::Answer(Answer::refusal(refusal)))
@@ -122,7 +123,8 @@ impl Search {
         }
     }
 
-    /// A page of one piece has a length; a longer one is rendered while it is sent.
+    /// Answers with the page of a directory. A page of one piece has a length; a longer one is rendered while
+    /// it is sent.
     fn listing(&self, names: Result<Arc<Names>, Problem>) -> Result<Next, Refusal> {
         let mut listing = Listing::new(names?, &self.target);
         let content = if listing.is_short() {
@@ -135,7 +137,8 @@ impl Search {
     }
 }
 
-/// The address of a directory ends in `/`, or links in it would lead elsewhere.
+/// Redirects to the URL of a directory with a trailing `/`, without which relative links in it would be
+/// wrong.
 fn elsewhere(target: &Target) -> Answer {
     let url = target.folder_url();
     let text = format!("This is a directory: {url}\n");
@@ -180,7 +183,7 @@ mod tests {
 
     const FILE: Found = Found::File(Facts { bytes: 5, changed: UNIX_EPOCH });
 
-    /// The statuses of a target whose lookups have these results, and the paths that it asked for.
+    /// The status of a target whose lookups have these results, and the paths that it requested.
     fn answered(target: &str, results: &[Result<Found, Problem>]) -> (u16, Vec<String>) {
         let head = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
         let request = Request::parse(head.as_bytes()).unwrap();

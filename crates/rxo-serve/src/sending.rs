@@ -1,7 +1,7 @@
-//! An answer on its way: its head, then its content a piece at a time.
+//! Sends an answer: its head, then its content one piece at a time.
 //!
-//! Holds one piece of what is rendered here, and none of a file: of that it only knows which part comes
-//! next. The first piece of either goes with the head, so that a short answer is one write.
+//! Holds one piece of rendered content, but no data of files: of a file it only tracks which part comes next.
+//! The first piece is combined with the head, so that a short answer is a single write.
 
 use std::time::{Instant, SystemTime};
 
@@ -10,55 +10,55 @@ use crate::limits::{Limits, PIECE_BYTES};
 use crate::listing::Listing;
 use crate::refusal::phrase;
 
-/// How an answer is sent.
+/// The form in which an answer is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
-    /// Only the head, for HEAD.
+    /// Send only the head, for HEAD requests.
     pub(crate) is_head: bool,
-    /// The value of the field `Connection`; `None` leaves it out.
+    /// The value of the field `Connection`; `None` omits the field.
     pub(crate) connection: Option<&'static str>,
-    /// The client knows chunks (RFC 9112, section 7.1). For one that does not, the end of the
-    /// connection is the end of an answer without a length.
+    /// `true` if the client supports chunked encoding (RFC 9112, section 7.1). Otherwise an answer without a
+    /// length ends with the connection.
     pub(crate) knows_chunks: bool,
 }
 
-/// A part of the file that was found last, which is never empty.
+/// A non-empty part of the file that was found last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its offset in the file.
+    /// The offset in the file, in bytes.
     pub from: u64,
-    /// Its length: at most [`PIECE_BYTES`], and to the next multiple of them in the file.
+    /// The length in bytes: at most [`PIECE_BYTES`], and at most up to the next multiple of that in the file.
     pub bytes: usize,
 }
 
-/// The part of an answer that was not sent yet.
+/// The part of an answer that was not sent yet, and its progress.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    /// Behind this piece.
+    /// The content after the current piece.
     rest: Content,
     in_chunks: bool,
-    /// The part of the piece that is rendered here, the head included.
+    /// The rendered part of the piece, including the head.
     buffer: Vec<u8>,
-    /// Behind `buffer`, the part of the piece that is in the file.
+    /// The part of the piece that comes from the file, after `buffer`.
     part: Option<Part>,
-    /// So much of the piece is written.
+    /// Number of bytes of the piece that were written.
     written: usize,
-    /// So much of the piece is content.
+    /// Number of content bytes in the piece.
     content: u64,
     is_filled: bool,
     begun: Instant,
-    /// When the piece must have been written; set when its writing begins.
+    /// The deadline for writing the piece; set when its writing begins.
     deadline: Option<Instant>,
-    /// Written before the piece, the head included.
+    /// Number of bytes written before the piece, including the head.
     sent: u64,
-    /// Content written before the piece.
+    /// Number of content bytes written before the piece.
     bytes: u64,
 }
 
-/// What a sending needs next.
+/// The next action of a sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// [`Sending::unwritten`] must be written before this time.
+    /// Write [`Sending::unwritten`] before this time.
     Write { until: Instant },
     /// Everything was written.
     Nothing,
@@ -67,7 +67,7 @@ pub(crate) enum Due {
 }
 
 impl Sending {
-    /// Begins to send `answer` with its head; `date` is the value of the field `Date`.
+    /// Starts to send `answer` with its head; `date` is the value of the field `Date`.
     pub(crate) fn new(answer: Answer, manner: Manner, date: SystemTime, begun: Instant) -> Self {
         let buffer = head(&answer, manner, date);
         Self {
@@ -85,7 +85,7 @@ impl Sending {
         }
     }
 
-    /// What is due at `now`.
+    /// The next action at the time `now`. Moves on to the next piece when the current one was written.
     pub(crate) fn due(&mut self, limits: &Limits, now: Instant) -> Due {
         loop {
             if !self.is_filled {
@@ -101,7 +101,7 @@ impl Sending {
         }
     }
 
-    /// What is to be written: bytes, and behind them a part of the file.
+    /// The bytes to be written, and the part of the file that follows them.
     pub(crate) fn unwritten(&self) -> (&[u8], Option<Part>) {
         let in_part = self.written.saturating_sub(self.buffer.len());
         let rest =
@@ -109,12 +109,12 @@ impl Sending {
         (&self.buffer[self.written.min(self.buffer.len())..], self.part.map(rest))
     }
 
-    /// Notes that `bytes` of [`Sending::unwritten`] were written.
+    /// Records that `bytes` of [`Sending::unwritten`] were written.
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.written = self.piece_bytes().min(self.written + bytes);
     }
 
-    /// Content that was sent, in bytes; a piece counts when all of it was written.
+    /// Number of content bytes that were sent; a piece counts once all of it was written.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -123,7 +123,7 @@ impl Sending {
         self.buffer.len() + self.part.map_or(0, |part| part.bytes)
     }
 
-    /// Makes the next piece.
+    /// Prepares the next piece.
     fn fill(&mut self) {
         self.is_filled = true;
         match &mut self.rest {
@@ -155,7 +155,7 @@ impl Sending {
         if now < until { Due::Write { until } } else { Due::Late }
     }
 
-    /// All of the piece was written: the next may take its place.
+    /// Ends the current piece, all of which was written.
     fn turn_over(&mut self) {
         self.sent += self.piece_bytes() as u64;
         self.bytes += self.content;
@@ -168,7 +168,7 @@ impl Sending {
     }
 }
 
-/// Status line and fields.
+/// Renders the status line and the header fields.
 fn head(answer: &Answer, manner: Manner, date: SystemTime) -> Vec<u8> {
     let mut head = Vec::new();
     let status = answer.status;
@@ -180,7 +180,7 @@ fn head(answer: &Answer, manner: Manner, date: SystemTime) -> Vec<u8> {
     field("HTTP/1.1 ", &format!("{status} {}", phrase(status)));
     field("Date: ", &httpdate::fmt_http_date(date));
     field("Server: ", "rxo");
-    // Clients must not guess another type than the one that is stated.
+    // Clients must not guess a type other than the stated one.
     field("X-Content-Type-Options: ", "nosniff");
     for (name, value) in &answer.fields {
         field(&format!("{name}: "), value);
@@ -198,7 +198,8 @@ fn head(answer: &Answer, manner: Manner, date: SystemTime) -> Vec<u8> {
     head
 }
 
-/// Appends the next piece of the page, as a chunk if wanted. Returns the length of the piece.
+/// Appends the next piece of the page to `buffer`, as a chunk if `in_chunks`. Returns the length of the
+/// piece.
 fn append(buffer: &mut Vec<u8>, listing: &mut Listing, in_chunks: bool) -> u64 {
     let piece = listing.next();
     if in_chunks {

@@ -1,8 +1,8 @@
-//! A request's target as names below the directory.
+//! Maps a request's target to names below the directory.
 //!
-//! The first of two walls: no name that leaves here is `..` or holds a `/` or a zero byte; where a path has `..`, it
-//! goes up as far as the directory itself (RFC 3986, section 5.2.4). The second is the system's, which knows links
-//! ([`files`](crate::files)).
+//! The first of two barriers: no resulting name is `..` or contains a `/` or a zero byte; `..` in a path goes
+//! up at most to the directory itself (RFC 3986, section 5.2.4). The second barrier is the kernel's, which
+//! also covers links ([`files`](crate::files)).
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -12,20 +12,20 @@ use std::path::PathBuf;
 use crate::authority::is_authority;
 use crate::refusal::{NOT_FOUND, Refusal};
 
-/// Names from the directory down.
+/// A path below the directory, as a list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     names: Vec<Vec<u8>>,
-    /// Whether it ends in `/`, and can only be a directory.
+    /// `true` if the path ends with `/`, so that it can only be a directory.
     pub(crate) is_folder: bool,
 }
 
 impl Target {
-    /// The target of a request line: a path with an optional query, or a whole `http:` address,
-    /// whose host is not looked at.
+    /// Parses the target of a request line: a path with an optional query, or an absolute `http:` URI, whose
+    /// host is ignored.
     ///
     /// # Errors
-    /// What to answer if it is no path that could be served.
+    /// The answer if the target is not a path that can be served.
     pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
         let path = path_of(text).ok_or(BAD_PATH)?;
         let (mut names, mut is_folder) = (Vec::new(), true);
@@ -34,20 +34,20 @@ impl Target {
             is_folder = matches!(&name[..], b"" | b"." | b"..");
             match &name[..] {
                 b"." => {}
-                // Above the directory is the directory.
+                // Above the directory is the directory itself.
                 b".." => drop(names.pop()),
                 name if name.contains(&0) => return Err(BAD_PATH),
-                // No name of a file contains a slash.
+                // No file name contains a slash.
                 name if name.contains(&b'/') => return Err(NOT_FOUND),
                 _ => names.push(name),
             }
         }
-        // Only now: `..` takes an empty name away like any other.
+        // Only now, because `..` removes an empty name like any other.
         names.retain(|name| !name.is_empty());
         Ok(Self { names, is_folder })
     }
 
-    /// The names as a relative path: `.` for the directory itself.
+    /// The names as a relative path; `.` for the directory itself.
     pub(crate) fn relative(&self) -> PathBuf {
         if self.names.is_empty() {
             return PathBuf::from(".");
@@ -55,19 +55,19 @@ impl Target {
         self.names.iter().map(|name| OsStr::from_bytes(name)).collect()
     }
 
-    /// The path of its URL, as that of a directory.
+    /// The path of the directory's URL, with a trailing `/`.
     pub(crate) fn folder_url(&self) -> String {
         let names = self.names.iter().map(|name| format!("/{}", encoded(name)));
         names.collect::<String>() + "/"
     }
 
-    /// Its title for people; `/` for the directory itself.
+    /// The title of the directory's page; `/` for the served directory itself.
     pub(crate) fn title(&self) -> String {
         let names = self.names.iter().map(|name| format!("/{}", String::from_utf8_lossy(name)));
         names.collect::<String>() + "/"
     }
 
-    /// Whether there is a directory above that is served.
+    /// Returns `true` if the parent directory is served too.
     pub(crate) const fn has_parent(&self) -> bool {
         !self.names.is_empty()
     }
@@ -78,21 +78,22 @@ impl Target {
     }
 }
 
-/// A name as it stands in a URL: letters, digits and `-._~` as they are, the rest with percent signs.
+/// Encodes a name for a URL: letters, digits and `-._~` stay, other bytes are percent-encoded.
 pub(crate) fn encoded(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for &byte in name {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             _ = write!(text, "%{byte:02X}");
         }
     }
     text
 }
 
-/// The path between host and query; it begins with `/`.
+/// The path between host and query, beginning with `/`; `None` if the target is neither a path nor an `http:`
+/// URI.
 fn path_of(target: &str) -> Option<&str> {
     let target = target.split(['?', '#']).next().unwrap_or(target);
     if target.starts_with('/') {
@@ -106,7 +107,7 @@ fn path_of(target: &str) -> Option<&str> {
     Some(if path.is_empty() { "/" } else { path })
 }
 
-/// Decodes percent signs; `None` if one is invalid.
+/// Decodes percent-encoding; `None` if it is invalid.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

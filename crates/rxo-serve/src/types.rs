@@ -1,6 +1,6 @@
-//! The media type that a file name implies.
+//! Maps file names to media types.
 //!
-//! A table of our own: the crates for this carry a thousand types, and forty are served.
+//! An own table: crates for this contain a thousand types, and fewer than forty are needed.
 
 /// The media type of a file called `name`; `application/octet-stream` if the extension is unknown.
 pub(crate) fn of(name: &[u8]) -> &'static str {

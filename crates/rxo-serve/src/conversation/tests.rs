@@ -1,4 +1,4 @@
-//! Conversations over memory, with a real directory and time that only the test moves.
+//! Conversations in memory, with a real directory and a time that only the test advances.
 
 mod answers;
 mod any_bytes;
@@ -16,7 +16,7 @@ use crate::READ_BYTES;
 use crate::files::{Opened, Pages, Patience, Root};
 use crate::scratch::Scratch;
 
-/// A directory with files. Beside it stands a secret.
+/// A directory with files, next to a secret file outside it.
 struct Site(Scratch);
 
 impl Site {
@@ -41,7 +41,7 @@ impl Site {
         self.0.path().join("www")
     }
 
-    /// A file that was last changed long ago.
+    /// Creates a file whose last change was long ago.
     fn file(&self, name: &str, bytes: &[u8]) {
         self.0.file(&format!("www/{name}"), bytes);
     }
@@ -49,7 +49,7 @@ impl Site {
 
 const SECRET: &[u8] = b"the secret that is not served";
 
-/// What was heard and logged, and how often the directory was read.
+/// The bytes received, the exchanges logged, and the number of times that a directory was read.
 #[derive(Debug, Default)]
 struct Talk {
     heard: Vec<u8>,
@@ -61,7 +61,7 @@ fn now() -> Now {
     Now { instant: Instant::now(), date: SystemTime::now(), may_stay: true }
 }
 
-/// A conversation with a client that says `text`, and reads and writes `at_once` bytes at a time.
+/// Runs a conversation with a client that sends `text`; reads and writes at most `at_once` bytes at a time.
 fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
     let (root, mut talk) = (Root::open(www).unwrap(), Talk::default());
     let (mut opened, mut pages) = (Opened::default(), Pages::new(1 << 20));
@@ -106,7 +106,7 @@ fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
     }
 }
 
-/// What a client hears that says `text`, with LF for CR LF, so many bytes at a time.
+/// The answer to a client that sends `text`, `at_once` bytes at a time. Converts between LF and CR LF.
 fn heard_in_pieces(www: &Path, text: &str, at_once: usize) -> String {
     let talk = conversed(text.replace('\n', "\r\n").as_bytes(), www, at_once);
     String::from_utf8_lossy(&talk.heard).replace("\r\n", "\n")
@@ -116,7 +116,7 @@ fn heard(www: &Path, text: &str) -> String {
     heard_in_pieces(www, text, 1 << 20)
 }
 
-/// The answer to one request with these fields.
+/// The answer to one GET request with these fields.
 fn get(www: &Path, target: &str, fields: &str) -> String {
     heard(www, &format!("GET {target} HTTP/1.1\nHost: x\n{fields}\n"))
 }

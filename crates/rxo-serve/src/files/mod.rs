@@ -1,10 +1,10 @@
-//! The file system below one directory, as a conversation asks for it.
+//! Opens and reads the files below one directory, for conversations.
 //!
-//! The only module of the crate with input and output, and with threads: `readers` waits for the disk so that
-//! nobody else does. `pages` is the cache of what was read. Every path is opened by the kernel with
-//! `openat2` and `RESOLVE_BENEATH`: whatever the path, and whatever links change meanwhile, the file
-//! lies below the directory. A symbolic link is followed if it is relative and stays below; an
-//! absolute one, and one that leads out, is refused.
+//! The only module of the crate with input and output, and with threads: `readers` has threads that wait for
+//! the disk, so that no other thread does. `pages` is the cache of file contents. The kernel opens every path
+//! with `openat2` and `RESOLVE_BENEATH`: whatever the path, and whatever links change meanwhile, the file is
+//! below the directory. A symbolic link is followed if it is relative and stays below the directory; an
+//! absolute link, and one that leads out, is refused.
 
 mod pages;
 mod readers;
@@ -34,25 +34,26 @@ use crate::names::Names;
 pub struct Root {
     folder: OwnedFd,
     lists: Mutex<Lists>,
-    /// Files that are open, so that all answers with the same version of one share it.
+    /// Open files by version, so that all answers with the same version of a file share one descriptor.
     files: Mutex<HashMap<FileVersion, Weak<File>>>,
 }
 
-/// The lists that conversations hold or read at the moment, so that those of one directory share one.
+/// The lists of names that conversations hold or read at present; conversations that list one directory share
+/// a list.
 type Lists = Vec<List>;
 
 /// The names of one directory.
 #[derive(Debug, Default)]
 struct List {
-    /// A list without a version is not shared.
+    /// The version of the directory; a list without one is not shared.
     version: Option<Version>,
     /// Locked by the conversation that reads the directory.
     turn: Arc<Mutex<()>>,
-    /// Alive while a conversation holds them.
+    /// The names, alive while a conversation holds them.
     names: Weak<Names>,
 }
 
-/// A directory with the names that it has at the moment.
+/// Identifies a directory with its present names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     device: u64,
@@ -60,33 +61,33 @@ struct Version {
     changed: SystemTime,
 }
 
-/// Why a directory cannot be served.
+/// The reason why a directory cannot be served.
 #[derive(Debug)]
 pub enum NoRoot {
-    /// It is not a directory, or it cannot be read.
+    /// The path is not a directory, or cannot be read.
     NoDirectory(io::Error),
-    /// The kernel cannot confine paths to it: `openat2` is missing (Linux before 5.6).
+    /// The kernel cannot confine paths to the directory: `openat2` is missing (Linux before 5.6).
     NoWall(io::Error),
 }
 
-/// What one conversation has open below the directory: at most one file and one directory.
+/// The files that one conversation has open: at most one file and one directory.
 #[derive(Debug, Default)]
 pub struct Opened {
     file: Option<(Arc<File>, FileVersion)>,
     folder: Option<File>,
 }
 
-/// Whether a call may wait for the disk.
+/// The behaviour of a call that may have to wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// It waits.
+    /// The call waits.
     Waits,
-    /// It returns `None` instead.
+    /// The call returns `None` instead of waiting.
     None,
 }
 
 impl Root {
-    /// Opens the directory.
+    /// Opens the directory at `path`.
     ///
     /// # Errors
     /// If the directory cannot be served.
@@ -99,11 +100,11 @@ impl Root {
         Ok(root)
     }
 
-    /// Opens a path if the kernel has all of it in memory; `None` if it might have to wait for the disk.
+    /// Opens a path if the kernel can resolve it without waiting for the disk; otherwise `None`.
     fn open_cached(&self, relative: &Path, flags: OFlags) -> Option<Result<OwnedFd, Errno>> {
         let resolve = WALL | ResolveFlags::CACHED;
         match openat2(&self.folder, relative, flags, Mode::empty(), resolve) {
-            // INVAL: Linux before 5.12 does not know the flag.
+            // `EINVAL`: Linux before 5.12 does not know the flag.
             Err(Errno::AGAIN | Errno::INTR | Errno::INVAL) => None,
             other => Some(other),
         }
@@ -112,7 +113,7 @@ impl Root {
     fn open_below(&self, relative: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         for _ in 0..ATTEMPTS {
             match openat2(&self.folder, relative, flags, Mode::empty(), WALL) {
-                // A directory above was moved while the kernel resolved the path.
+                // A directory above was moved while the kernel resolved the path: retry.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 other => return other,
             }
@@ -120,7 +121,7 @@ impl Root {
         Err(Errno::AGAIN)
     }
 
-    /// The file that is open already, if this is the same version of it.
+    /// Returns the open file of this version if there is one; otherwise `file`, which is shared from now on.
     fn share(&self, version: FileVersion, file: File) -> Arc<File> {
         let mut files = lock(&self.files);
         if let Some(open) = files.get(&version).and_then(Weak::upgrade) {
@@ -134,14 +135,15 @@ impl Root {
         file
     }
 
-    /// The names in `folder`: shared with the conversations that hold them, or made by `read`.
+    /// The names in `folder`: those that other conversations hold, or the result of `read`.
     fn names(
         &self,
         folder: &File,
         read: impl FnOnce(&File) -> Result<Names, Problem>,
     ) -> Result<Arc<Names>, Problem> {
         let turn = self.turn(Version::of(&folder.metadata()?)?);
-        // Locked while it reads: a conversation that wants this list waits for it instead of making another.
+        // Locked while the directory is read: other conversations that want this list wait instead of reading
+        // it too.
         let _mine = lock(&turn);
         if let Some(names) = self.held(&turn) {
             return Ok(names);
@@ -151,8 +153,8 @@ impl Root {
         Ok(names)
     }
 
-    /// The turn to read the directory `version`: that of its list, or of a new one if nobody holds it or the
-    /// directory may still change without a new version.
+    /// The lock for reading the directory `version`: that of its list, or of a new list if no conversation
+    /// holds one or the directory may still change without a new version.
     fn turn(&self, version: Version) -> Arc<Mutex<()>> {
         let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
         let version = is_stable.then_some(version);
@@ -168,15 +170,14 @@ impl Root {
         turn
     }
 
-    /// The names in the list of `turn`, if a conversation holds them.
+    /// The names in the list that belongs to `turn`; `None` if no conversation holds them.
     fn held(&self, turn: &Arc<Mutex<()>>) -> Option<Arc<Names>> {
         let lists = lock(&self.lists);
         lists.iter().find(|list| Arc::ptr_eq(&list.turn, turn))?.names.upgrade()
     }
 
-    /// Puts `names` into the list of `turn`, from which other conversations get them. All names that
-    /// conversations hold are counted and these are added in one step, so that the bound holds whatever other
-    /// threads do.
+    /// Stores `names` in the list that belongs to `turn`, for other conversations. Counts all held names and
+    /// adds these in one step, so that the bound holds whatever other threads do.
     fn hold(&self, turn: &Arc<Mutex<()>>, names: &Arc<Names>) -> Result<(), Problem> {
         let mut lists = lock(&self.lists);
         let held = lists.iter().filter_map(|list| list.names.upgrade());
@@ -190,7 +191,7 @@ impl Root {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic leaves what is locked complete: each change is one step.
+    // A panic leaves the protected data consistent: each change is a single step.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -201,7 +202,7 @@ impl Version {
     }
 }
 
-/// Reads a directory once.
+/// Reads the names of a directory, at most [`MOST_ENTRIES`] entries.
 fn read(folder: &File) -> Result<Names, Problem> {
     let mut names = Names::default();
     for (index, entry) in Dir::read_from(folder)?.enumerate() {
@@ -215,10 +216,11 @@ fn read(folder: &File) -> Result<Names, Problem> {
 }
 
 impl Opened {
-    /// Opens a path and keeps it open: the step [`Find`](crate::Step::Find).
+    /// Opens a path and keeps it open, as [`Step::Find`](crate::Step::Find) requires. `None` if that would
+    /// have to wait for the disk and `patience` forbids it.
     ///
     /// # Errors
-    /// If the path leads nowhere or out of the directory, or the system refuses.
+    /// If the path does not exist or leads out of the directory, or if the system refuses to open it.
     pub fn find(
         &mut self,
         root: &Root,
@@ -236,7 +238,7 @@ impl Opened {
     fn keep(&mut self, root: &Root, file: File, lookup: &Lookup) -> Result<Found, Problem> {
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            // The index of a directory may be a directory itself; it is not the one to list.
+            // The index file of a directory may be a directory itself; that is not the one to list.
             if lookup.is_folder {
                 self.folder = Some(file);
             }
@@ -251,21 +253,22 @@ impl Opened {
         Ok(Found::File(Facts { bytes, changed }))
     }
 
-    /// Reads the directory that was found last, once, and closes it: the step
-    /// [`List`](crate::Step::List). Looks at 100,000 entries at most. Conversations that list the same
-    /// directory at the same time get the same list, and wait while one of them reads it.
+    /// Reads the directory that was found last, once, and closes it, as [`Step::List`](crate::Step::List)
+    /// requires. Reads at most 100,000 entries. Conversations that list the same directory at the same time
+    /// share one list, and wait while one of them reads it.
     ///
     /// # Errors
-    /// If the directory cannot be read; [`Problem::Busy`] if all lists together take too much memory.
+    /// If the directory cannot be read; [`Problem::Busy`] if all lists together need too much memory.
     pub fn names(&mut self, root: &Root) -> Result<Arc<Names>, Problem> {
         let folder = self.folder.take().ok_or(Problem::Unreadable)?;
         root.names(&folder, read)
     }
 
-    /// The page number `index` of the file that was found last, [`PIECE_BYTES`] long unless it is the file's
-    /// last: from `pages`, or read and, if [`Opened::settles_in`] is over at `now`, kept there.
+    /// The page `index` of the file that was found last: [`PIECE_BYTES`] long, except the last one. Comes
+    /// from the cache `pages`, or is read and, if the file's version is settled at `now`
+    /// ([`Opened::settles_in`]), cached. `None` if it would have to wait and `patience` forbids it.
     ///
-    /// # Errors
+    /// If the file cannot be read, or is not the version that was found any more.
     /// If it cannot be read, or the file is no longer the version that was found.
     pub fn page(
         &self,
@@ -282,7 +285,7 @@ impl Opened {
         Some(read.map(|bytes| self.keep_page(pages, index, bytes, now)))
     }
 
-    /// Reads a page into `buffer`.
+    /// Reads page `index` into `buffer`; `None` if that would have to wait and `patience` forbids it.
     pub(crate) fn read_page(
         &self,
         index: u64,
@@ -295,7 +298,7 @@ impl Opened {
         }
     }
 
-    /// Keeps a page that was read, unless the file may still change without a new version.
+    /// Caches a page that was read, unless the file may still change without a new version.
     pub(crate) fn keep_page(
         &self,
         pages: &mut Pages,
@@ -311,8 +314,8 @@ impl Opened {
         }
     }
 
-    /// How long the file that was found last may still change without a new version. `None` if it may not, or
-    /// if that cannot be told because its file system's clock is ahead.
+    /// The time for which the file that was found last may still change without a new version. `None` if its
+    /// version is settled, or if that is unknown because its file system's clock is ahead.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
         match self.file.as_ref()?.1.stamp(now) {
             Stamp::Settles(rest) => Some(rest),
@@ -320,7 +323,7 @@ impl Opened {
         }
     }
 
-    /// Closes what is open, after [`Answered`](crate::Step::Answered).
+    /// Closes the open file and directory; for use after [`Step::Answered`](crate::Step::Answered).
     pub fn close(&mut self) {
         (self.file, self.folder) = (None, None);
     }
@@ -330,7 +333,7 @@ impl From<Errno> for Problem {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP => Self::Missing,
-            // XDEV: the path leads out of the directory.
+            // `EXDEV`: the path leads out of the directory.
             Errno::ACCESS | Errno::PERM | Errno::XDEV => Self::Forbidden,
             Errno::AGAIN | Errno::MFILE | Errno::NFILE => Self::Busy,
             _ => Self::Unreadable,
@@ -344,27 +347,27 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// The name of an entry, with a `/` behind that of a directory.
+/// The name of an entry, followed by `/` if it is a directory; `None` for `.` and `..`.
 fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
     let name = entry.file_name().to_bytes();
     let mark: &[u8] = if entry.file_type() == FileType::Directory { b"/" } else { b"" };
     (!matches!(name, b"." | b"..")).then(|| [name, mark].concat())
 }
 
-/// Most entries of a directory that are looked at.
+/// Maximum number of entries read from a directory.
 const MOST_ENTRIES: usize = 100_000;
-/// Most memory of all lists that conversations hold. Those that are being read come on top, at most 3 MB each.
+/// Maximum memory of all lists that conversations hold. Lists being read are extra, at most 3 MB each.
 const MOST_HELD_BYTES: usize = 64 << 20;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
-/// Not blocking: opening a pipe would wait for a writer.
+/// Nonblocking, because opening a pipe would wait for a writer.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// No path leads out of the directory.
+/// Flags that keep every path below the directory.
 const WALL: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-/// So many files that were open are remembered, before those that are closed are forgotten.
+/// Number of remembered files from which on closed ones are removed.
 const FEW_FILES: usize = 64;
 const ATTEMPTS: usize = 16;
-/// The file system's clock is no coarser: a later change of a directory has a later time.
+/// The coarsest tick of a file system's clock: a later change of a directory gets a later time.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

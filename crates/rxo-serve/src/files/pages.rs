@@ -1,8 +1,8 @@
-//! The cache of pages: parts of files in memory of our own, shared by all answers that send them.
+//! The cache of pages: parts of files in the process's own memory, shared by all answers that send them.
 //!
-//! Copies, not mappings: a file that becomes shorter would take a mapped page away in the middle of a send.
-//! Bounded in bytes; a page that is in use lives on without its place here. The page that was not asked for
-//! since the last time that one had to go, goes (the clock algorithm).
+//! Copies instead of mappings: truncating a file would remove a mapped page in the middle of a send. Bounded
+//! in bytes; a page that is in use stays in memory after its eviction. Evicts with the clock algorithm: pages
+//! that were not used since the last eviction round go first.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,14 +13,14 @@ use super::version::FileVersion;
 /// A part of a file, in memory.
 pub type Page = Arc<Vec<u8>>;
 
-/// The pages that were read last.
+/// A cache of recently read pages.
 pub struct Pages {
     most_bytes: usize,
     bytes: usize,
     held: HashMap<Key, Held>,
-    /// Every key in `held`, once.
+    /// All keys in `held`, in the order of the clock algorithm.
     order: VecDeque<Key>,
-    /// Memory of a page that has gone.
+    /// The memory of an evicted page, for reuse.
     spare: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ struct Held {
 }
 
 impl Pages {
-    /// A cache of at most `most_bytes`.
+    /// Creates a cache of at most `most_bytes`.
     #[must_use]
     pub fn new(most_bytes: usize) -> Self {
         let (held, order) = (HashMap::new(), VecDeque::new());
@@ -45,7 +45,7 @@ impl Pages {
         Some(Arc::clone(&held.page))
     }
 
-    /// Keeps a page, and lets others go for it.
+    /// Adds a page, and evicts others to make space.
     pub(super) fn keep(&mut self, version: &FileVersion, index: u64, bytes: Vec<u8>) -> Page {
         let (key, page) = ((*version, index), Arc::new(bytes));
         self.bytes += page.len();
@@ -69,12 +69,13 @@ impl Pages {
         self.held.is_empty()
     }
 
-    /// An empty buffer, with memory if some is free.
+    /// An empty buffer, with the memory of an evicted page if there is one.
     pub(super) fn spare(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.spare)
     }
 
-    /// Looks at the page that has waited longest. Returns `false` if there is none.
+    /// Examines the next page in clock order: evicts it, or keeps it if it was used since. Returns `false` if
+    /// the cache is empty.
     fn let_one_go(&mut self) -> bool {
         let Some(key) = self.order.pop_front() else { return false };
         let held = self.held.get_mut(&key);
@@ -112,7 +113,7 @@ mod tests {
             assert!(pages.is_within_bounds() && page.len() == 1_000);
         }
         assert!(pages.get(&version, 50).is_none() && pages.get(&version, 99).is_some());
-        // Larger than all room: used, and not kept.
+        // A page larger than the cache is returned but not cached.
         assert_eq!(pages.keep(&version, 100, vec![3; 20_000]).len(), 20_000);
         assert!(pages.is_within_bounds());
     }

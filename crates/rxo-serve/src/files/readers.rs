@@ -1,8 +1,8 @@
 //! Threads that wait for the disk, so that the loop over all clients does not.
 //!
-//! What the kernel has in its memory is found and read at once, without them. They start when they are first
-//! needed, and end with their owner. A client has at most one errand at a time. Replies wait in a short queue,
-//! and readers for room in it, so that what they bring is bounded.
+//! Data that the kernel has in memory is found and read at once, without these threads. They start when first
+//! needed, and end with their owner. A client has at most one job at a time. Replies wait in a short queue,
+//! and threads wait for space in it, so that their memory is bounded.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +14,7 @@ use super::{Opened, Patience, Root, lock};
 use crate::lookup::{Found, Lookup, Problem};
 use crate::names::Names;
 
-/// What is to be done.
+/// A request to the file system that may wait for the disk.
 #[derive(Debug)]
 pub(crate) enum Errand {
     Find(Lookup),
@@ -22,7 +22,7 @@ pub(crate) enum Errand {
     Page(u64),
 }
 
-/// An errand of one client, with what the client has open.
+/// A request of one client, with the client's open files.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) token: u64,
@@ -30,38 +30,38 @@ pub(crate) struct Job {
     pub(crate) errand: Errand,
 }
 
-/// What came of it.
+/// The result of an [`Errand`].
 #[derive(Debug)]
 pub(crate) enum Reply {
     Found(Result<Found, Problem>),
     Listed(Result<Arc<Names>, Problem>),
-    /// A page and its number.
+    /// A page and its index.
     Page(io::Result<Vec<u8>>, u64),
 }
 
-/// A client's token, what it has open, and what came of its errand.
+/// A finished job: the client's token, its open files, and the result.
 pub(crate) type Done = (u64, Opened, Reply);
 
-/// The threads.
+/// The pool of threads, with its queues.
 pub(crate) struct Readers {
     root: Arc<Root>,
     most: usize,
     threads: usize,
-    /// Jobs whose reply was not taken yet, those of clients that have gone included.
+    /// Number of jobs whose reply was not taken yet, including those of clients that have gone.
     under_way: usize,
     most_under_way: usize,
     jobs: Sender<Job>,
     to_do: Arc<Mutex<Receiver<Job>>>,
     done: SyncSender<Done>,
     replies: Receiver<Done>,
-    /// What was done without threads.
+    /// Replies of jobs that were run without threads.
     done_here: VecDeque<Done>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Readers {
-    /// At most `most` threads for `most_under_way` jobs. They call `wake` after each. Without threads each job
-    /// is done when it is given.
+    /// Creates a pool of at most `most` threads for `most_under_way` jobs. The threads call `wake` after each
+    /// job. If no thread can be started, jobs are run by `send`.
     pub(crate) fn new(
         root: Arc<Root>,
         most: usize,
@@ -85,8 +85,8 @@ impl Readers {
         }
     }
 
-    /// Gives a job to a thread. The job comes back if too many are under way: the disk answers no more, and
-    /// clients that did not wait for it have come again.
+    /// Passes a job to a thread. Returns it as an error if too many are under way: the disk does not answer,
+    /// and clients that gave up have sent new requests.
     pub(crate) fn send(&mut self, job: Job) -> Result<(), Job> {
         if self.under_way >= self.most_under_way {
             return Err(job);
@@ -98,18 +98,18 @@ impl Readers {
         if self.threads == 0 {
             self.done_here.push_back(run(job, &self.root));
         } else {
-            // It cannot fail: both ends are here.
+            // Cannot fail: `self` owns both ends.
             let _sent = self.jobs.send(job);
         }
         Ok(())
     }
 
-    /// Whether a job is done for which nobody is woken.
+    /// Returns `true` if a finished job was run by `send`, which does not call `wake`.
     pub(crate) fn has_done_here(&self) -> bool {
         !self.done_here.is_empty()
     }
 
-    /// The next job that is done.
+    /// The next finished job; `None` if there is none.
     pub(crate) fn next(&mut self) -> Option<Done> {
         let done = self.done_here.pop_front().or_else(|| self.replies.try_recv().ok())?;
         self.under_way -= 1;
@@ -121,7 +121,7 @@ impl Readers {
         let (done, wake) = (self.done.clone(), Arc::clone(&self.wake));
         let work = move || {
             loop {
-                // The lock is held while this thread waits for a job; the others wait for the lock.
+                // The lock is held while this thread waits for a job; the other threads wait for the lock.
                 let Ok(job) = lock(&to_do).recv() else { return };
                 if done.send(run(job, &root)).is_err() {
                     return;
@@ -149,5 +149,5 @@ fn run(job: Job, root: &Root) -> Done {
     (token, opened, reply)
 }
 
-/// Replies that wait to be taken: at most as many pages.
+/// Maximum number of waiting replies, each with at most one page.
 const MOST_REPLIES: usize = 16;

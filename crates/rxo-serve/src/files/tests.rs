@@ -1,4 +1,4 @@
-//! Directories and their lists.
+//! Directories and the sharing of their lists.
 
 use std::sync::mpsc::channel;
 
@@ -55,7 +55,7 @@ fn a_list_is_shared_while_it_is_held_and_the_directory_is_the_same() {
     let second = list();
     assert!(!Arc::ptr_eq(&first, &second) && second.after(None).count() == 1);
     drop((first, second));
-    // Too new to know whether it stays as it is.
+    // A directory that is too new for its version to be settled.
     changed(now + Duration::from_secs(3_600));
     assert!(!Arc::ptr_eq(&list(), &list()));
     drop(list());
@@ -92,7 +92,7 @@ fn a_slow_directory_holds_up_no_other() {
     });
 }
 
-/// As many names as a list can have, and as long as they can be.
+/// The largest possible list: the maximum number of names, each of the maximum length.
 fn large(_: &File) -> Result<Names, Problem> {
     let mut names = Names::default();
     names.extend((0..Names::MOST).map(|number| format!("{number:0>255}").into_bytes()));
@@ -118,7 +118,7 @@ fn all_lists_together_are_bounded() {
     assert!(root.names(&folder, large).is_ok());
 }
 
-/// A conversation that takes a turn only looks whether the names are there.
+/// A conversation that takes a turn only checks if the names are there.
 #[test]
 fn a_list_counts_while_another_conversation_has_its_turn() {
     let (_scratch, root, folder) = folder();

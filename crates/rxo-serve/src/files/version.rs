@@ -1,9 +1,9 @@
-//! One version of a file, and reading from exactly that.
+//! Identifies one version of a file, and reads from exactly that version.
 //!
-//! A version is told by what its file system records; the time of the last change of anything (`ctime`) is
-//! the part that no program can set. Its clock advances in steps, so a change within the step of the one before
-//! does not show. Nothing should be read in that time: each later change has a later time, and is seen when
-//! the version is checked behind the read. Then no page is of two versions, nor an answer.
+//! A version consists of what the file system records; the time of the last change of anything (`ctime`) is
+//! the part that programs cannot set. Its clock advances in ticks, so a change in the same tick as the
+//! previous one is invisible. Pages read in that time are not cached; any later change has a later time,
+//! which the check after each read detects. So no page, and no answer, mixes two versions.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -14,26 +14,27 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::{CLOCK_TICK, PIECE_BYTES, Patience};
 
-/// A version of a file.
+/// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileVersion {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// When the content changed, or what a program has set: seconds and nanoseconds.
+    /// The time of the last change of the content, or the time that a program has set, in seconds and
+    /// nanoseconds.
     modified: (i64, i64),
-    /// When anything changed, as the file system says.
+    /// The time of the last change of anything (`ctime`), as recorded by the file system.
     changed: (i64, i64),
 }
 
-/// Whether the time of a version tells it from every later one.
+/// The reliability of a version's time: whether a later change would get a different one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamp {
-    /// It does.
+    /// Every later change gets a later time.
     Settled,
-    /// It will, after this time.
+    /// Later changes get a later time once this duration has passed.
     Settles(Duration),
-    /// Nobody knows when: the file system's clock is ahead of this system's.
+    /// Unknown: the file system's clock is ahead of the system's.
     Ahead,
 }
 
@@ -48,7 +49,7 @@ impl FileVersion {
         }
     }
 
-    /// Reads page `index` into `buffer`. `None` if that might wait and must not.
+    /// Reads page `index` into `buffer`. `None` if that would have to wait and `patience` forbids it.
     ///
     /// # Errors
     /// If the file cannot be read, or is another version now.
@@ -74,7 +75,7 @@ impl FileVersion {
     ) -> io::Result<Vec<u8>> {
         let from = index.saturating_mul(PIECE_BYTES as u64);
         let length = self.bytes.saturating_sub(from).min(PIECE_BYTES as u64) as usize;
-        // A small page does not keep the memory of a large one.
+        // A small page must not keep the memory of a large one.
         if buffer.capacity() > 2 * length {
             buffer = Vec::new();
         }
@@ -83,8 +84,8 @@ impl FileVersion {
         if self.is_still(&file.metadata()?) { Ok(buffer) } else { Err(changed()) }
     }
 
-    /// Whether the file is this version. That it was removed, or another renamed over it, has changed its last
-    /// link and with it `ctime`, but not what is in it.
+    /// Returns `true` if the file is still this version. Removing it, or renaming another file over it,
+    /// changes its `ctime` but not its content, so `ctime` is ignored then.
     fn is_still(&self, now: &Metadata) -> bool {
         let now_is = Self::of(now);
         let is_removed = now.nlink() == 0;
@@ -92,12 +93,12 @@ impl FileVersion {
         *self == Self { changed, ..now_is }
     }
 
-    /// Whether another change could still have the same time at `now`.
+    /// Decides if another change at `now` could still get the same time.
     pub(super) fn stamp(&self, now: SystemTime) -> Stamp {
         let (seconds, nanos) = self.changed;
-        // Before 1970: long ago.
+        // Before 1970: long settled.
         let Ok(seconds) = u64::try_from(seconds) else { return Stamp::Settled };
-        // No nanoseconds: perhaps the file system keeps none.
+        // Without nanoseconds, the file system may record whole seconds only.
         let tick = if nanos == 0 { COARSE_TICK } else { CLOCK_TICK };
         let settled = Duration::new(seconds, u32::try_from(nanos).unwrap_or_default()) + tick;
         let Some(settled) = SystemTime::UNIX_EPOCH.checked_add(settled) else {
@@ -129,7 +130,7 @@ fn fill(file: &File, into: &mut [u8], from: u64, patience: Patience) -> io::Resu
     Ok(())
 }
 
-/// OPNOTSUPP: this file system cannot say whether it would wait.
+/// Returns `true` if a read failed because it would have to wait. `EOPNOTSUPP`: the file system cannot tell.
 fn would_wait(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::AGAIN | Errno::OPNOTSUPP))
 }
@@ -138,9 +139,9 @@ fn changed() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the file has changed while it was sent")
 }
 
-/// The steps of vfat's clock, the coarsest; of those that keep whole seconds, one second.
+/// The tick of the coarsest clock, that of vfat.
 const COARSE_TICK: Duration = Duration::from_secs(2);
-/// Longest time that is waited for a version; a clock that is further ahead is another one.
+/// The longest wait for a version to settle; a clock that is further ahead is considered a different one.
 const MOST_REST: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -158,9 +159,9 @@ mod tests {
         let rows = [
             (changed_at(999, 979_999_999), Stamp::Settled),
             (changed_at(999, 985_000_000), rest(5)),
-            // After the time was read, or a clock a little ahead.
+            // The change came after `now` was read, or the clock is slightly ahead.
             (changed_at(1_000, 100_000_000), rest(120)),
-            // Whole seconds may be the steps of the clock, and so may two of them.
+            // Whole seconds may be the tick of the clock, or two of them.
             (changed_at(1_000, 0), rest(2_000)),
             (changed_at(999, 0), rest(1_000)),
             (changed_at(998, 0), Stamp::Settled),

@@ -1,8 +1,8 @@
-//! Pages of directories that are only names.
+//! Pages of directories, from lists of names.
 
 use super::*;
 
-/// The pieces of the page of these names, as `target`.
+/// The pieces of the page of the directory with `names`, requested as `target`.
 fn pieces(names: impl IntoIterator<Item = String>, target: &str) -> Vec<String> {
     let mut all = Names::default();
     all.extend(names.into_iter().map(String::into_bytes));
@@ -34,7 +34,7 @@ fn above_the_directory_itself_there_is_nothing() {
     assert_eq!(pieces([], "/").concat().matches("<a").count(), 0);
 }
 
-/// Every name once and in order, however many pieces that takes.
+/// Every name appears once and in order, however many pieces there are.
 #[test]
 fn a_page_of_many_pieces_is_whole() {
     let name = |index: u32| match index % 7 {

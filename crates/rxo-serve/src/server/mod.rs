@@ -1,12 +1,12 @@
-//! Many clients at once, in one loop: whose turn it is, whose time is over, and what each may take.
+//! The server: runs many clients in one loop, with deadlines and limits for each.
 //!
-//! Sans-IO but for [`files`](crate::files): the owner has the sockets and the clock. It admits clients, says
-//! which of them are [`ready`](Server::ready), and lets all of those take their [`turn`](Server::turn), which
-//! never waits. A file that is not in memory is found and read by a few threads, which wake the owner.
+//! Sans-IO except for [`files`](crate::files): the owner has the sockets and the clock. It admits clients,
+//! marks those that are [`ready`](Server::ready), and lets them proceed in a [`turn`](Server::turn), which
+//! never blocks. Files that are not in memory are found and read by a few threads, which wake the owner.
 //!
-//! A client that only waits costs its entry and no buffer. One that does not take its answer costs what is
-//! rendered of it: of a file nothing here, because pages are in a cache of a fixed size and are looked up again.
-//! What a connection keeps of a page is its owner's: see [`Text::is_most_of_its_page`].
+//! An idle client costs its entry and no buffer. A client that does not accept its answer costs the rendered
+//! piece; file data costs nothing here, because pages are in a cache of fixed size and are looked up again.
+//! Pages that a connection keeps are the owner's responsibility: see [`Text::is_most_of_its_page`].
 
 mod places;
 mod seat;
@@ -24,42 +24,44 @@ use crate::conversation::{Conversation, Exchange, Now};
 use crate::files::{Pages, Readers, Root};
 use crate::limits::{Limits, READ_BYTES};
 
-/// The rules of a server.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// What one client may take.
+    /// The limits of each client.
     pub limits: Limits,
-    /// Most clients. While there are so many, none should be admitted, and none is kept without a request.
+    /// Maximum number of clients. At this number the owner should admit no further ones, and idle clients are
+    /// not kept.
     pub clients: usize,
-    /// Most clients of one IPv4 address, or one IPv6 /64. Further ones get status 503.
+    /// Maximum number of clients per IPv4 address, or per IPv6 /64. Further ones get status 503.
     pub per_peer: usize,
-    /// Most bytes of files that are kept in memory.
+    /// Size of the cache of file contents, in bytes.
     pub cache_bytes: usize,
-    /// Most threads that read; without any, the server waits for the disk itself.
+    /// Maximum number of reader threads; with 0, the server itself waits for the disk.
     pub readers: usize,
-    /// Longest time that a client waits for them; then its connection is reset.
+    /// Maximum time that a client waits for a reader; then its connection is reset.
     pub disk: Duration,
 }
 
-/// The clients of a directory. No type parameter says what they are, so that all of it is compiled here.
+/// The clients of a served directory. Not generic over the client type, so that the code is compiled in this
+/// crate.
 pub struct Server<'c> {
     rules: Rules,
     shared: Shared,
     seats: HashMap<u64, Seat<'c>>,
-    /// Of these seats, those whose clients have no place.
+    /// Number of seats whose clients are over the limit of their address.
     turned_away: usize,
     places: Places,
     next_token: u64,
     queue: VecDeque<u64>,
-    /// Readers may have brought more than a turn takes.
+    /// `true` if readers may have delivered more replies than the last turn took.
     may_have_replies: bool,
-    /// One entry at most for each seat. It is never later than the seat's deadline, and may be earlier.
+    /// At most one entry per seat, never later than the seat's deadline, but possibly earlier.
     deadlines: BTreeSet<(Instant, u64)>,
     is_ending: bool,
 }
 
 impl<'c> Server<'c> {
-    /// A server of `root`. Its readers call `wake` when the next turn is due.
+    /// Creates a server of `root`. Its readers call `wake` when the next turn is due.
     pub fn new(root: Arc<Root>, rules: Rules, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let shared = Shared {
             readers: Readers::new(Arc::clone(&root), rules.readers, rules.clients, wake),
@@ -83,24 +85,25 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Whether nobody else should be admitted.
+    /// Returns `true` if no further client should be admitted.
     pub fn is_full(&self) -> bool {
         self.seats.len() - self.turned_away >= self.rules.clients
     }
 
-    /// How many clients there are, those who are turned away included.
+    /// Number of clients, including those that are being turned away.
     pub fn clients(&self) -> usize {
         self.seats.len()
     }
 
-    /// Whether there are no clients.
+    /// Returns `true` if there are no clients.
     pub fn is_empty(&self) -> bool {
         self.seats.is_empty()
     }
 
-    /// Takes a client in, which `seat` makes for its token; it is ready at first. If its address has enough, it
-    /// is told so, and what it says is read for a moment: closing at once would reset the connection, and the
-    /// answer might be lost. If that goes on with many already, it is dropped. O(log n).
+    /// Admits a client, which `seat` creates from its token; it is ready at first. If its address has too
+    /// many clients, it gets status 503, and its bytes are read for a moment: closing at once would reset the
+    /// connection, and the answer might be lost. If many are being turned away already, the client is
+    /// dropped. O(log n).
     pub fn admit<C: Client + 'c>(
         &mut self,
         peer: SocketAddr,
@@ -124,7 +127,7 @@ impl<'c> Server<'c> {
         self.ready(token);
     }
 
-    /// Notes that a client may be able to go on. Nothing if there is none of that token.
+    /// Marks a client as able to proceed. Does nothing if no client has this token.
     pub fn ready(&mut self, token: u64) {
         if let Some(seat) = self.seats.get_mut(&token)
             && !std::mem::replace(&mut seat.is_queued, true)
@@ -133,13 +136,14 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Keeps nobody beyond the present answer.
+    /// Ends each connection after its current answer.
     pub fn end(&mut self) {
         self.is_ending = true;
     }
 
-    /// Lets everybody who is ready go on. At most [`MOST_DRIVEN`] clients, and as many for whom something was
-    /// read; if there are more, the next turn is due at once.
+    /// Lets clients that are ready proceed: at most [`MOST_DRIVEN`], and as many for which a reader is done.
+    /// If there are more, the next turn is due at once. `date` is the time of day, `clock` the monotonic
+    /// time.
     pub fn turn(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) {
         self.may_have_replies = (0..MOST_DRIVEN).all(|_| self.take_reply(date, clock));
         self.wake_due(clock());
@@ -151,7 +155,7 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// When the next turn is due if nobody is ready before; `None` if nothing is waited for.
+    /// The time of the next turn if no client becomes ready before; `None` if no deadline is set.
     pub fn poll_at(&self, now: Instant) -> Option<Instant> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         let is_due =
@@ -159,16 +163,15 @@ impl<'c> Server<'c> {
         if is_due { Some(now) } else { first }
     }
 
-    /// The requests whose answers have been sent since the last call, or as much of them as could be.
+    /// Removes and returns the exchanges that ended since the last call, complete or not.
     pub fn exchanges(&mut self) -> impl Iterator<Item = (SocketAddr, Exchange)> {
         self.shared.exchanges.drain(..)
     }
 
-    /// Uses what a reader has brought at once, so that no more than that is held. Returns `false` if there is
-    /// nothing.
+    /// Processes one reply of a reader, so that only one is held at a time. Returns `false` if there is none.
     fn take_reply(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) -> bool {
         let Some((token, opened, reply)) = self.shared.readers.next() else { return false };
-        // Its client may have gone.
+        // The client may have gone.
         if let Some(seat) = self.seats.get_mut(&token) {
             seat.brought(opened, reply, &mut self.shared.pages, date);
             self.drive(token, date, clock);
@@ -198,7 +201,8 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// An entry that is too early is renewed when its time comes; that is rarer than a new deadline.
+    /// Sets the deadline of a seat. An earlier entry stays and is renewed when it expires, which is rarer
+    /// than a change of the deadline.
     fn wait_until(&mut self, token: u64, until: Instant) {
         let Some(seat) = self.seats.get_mut(&token) else { return };
         if seat.deadline.is_some_and(|earlier| earlier <= until) {
@@ -229,9 +233,9 @@ impl fmt::Debug for Server<'_> {
     }
 }
 
-/// The most clients that one turn lets go on.
+/// Maximum number of clients that proceed in one turn.
 pub const MOST_DRIVEN: usize = 256;
-/// The most clients without a place whose answer is waited for.
+/// Maximum number of clients that are being turned away.
 const MOST_TURNED_AWAY: usize = 64;
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// How many clients each address has.
+/// The number of clients per address.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     of: HashMap<IpAddr, usize>,
 }
 
 impl Places {
-    /// Takes a place for a client at `peer`, unless that address has `most`.
+    /// Counts a client at `peer`. Returns `false` if that address has `most` clients already.
     pub(super) fn take(&mut self, peer: IpAddr, most: usize) -> bool {
         let count = self.of.entry(holder(peer)).or_default();
         let has_room = *count < most;
@@ -18,7 +18,7 @@ impl Places {
         has_room
     }
 
-    /// Gives the place of a client at `peer` back.
+    /// Counts the end of a client at `peer`.
     pub(super) fn give_back(&mut self, peer: IpAddr) {
         let peer = holder(peer);
         if let Some(count) = self.of.get_mut(&peer) {
@@ -30,7 +30,7 @@ impl Places {
     }
 }
 
-/// The address that counts: of IPv6 the /64, because a host can have all of its addresses.
+/// The address under which `peer` is counted: the /64 for IPv6, because a host can use all of its addresses.
 fn holder(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => IpAddr::from((v6.to_bits() >> 64 << 64).to_be_bytes()),

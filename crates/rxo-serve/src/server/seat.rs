@@ -1,4 +1,4 @@
-//! One client of the server: its steps, until it must wait.
+//! One client of the server: performs its steps until it must wait.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -11,39 +11,42 @@ use crate::files::{Errand, Job, Opened, Page, Pages, Patience, Readers, Reply, R
 use crate::limits::{PIECE_BYTES, READ_BYTES};
 use crate::sending::Part;
 
-/// A connection with a client. No call waits: one that would fails with [`ErrorKind::WouldBlock`], and the
-/// owner of the server then says when it should be tried again ([`Server::ready`](super::Server::ready)).
+/// A connection with a client. No call blocks: one that would have to wait fails with
+/// [`ErrorKind::WouldBlock`], and the owner of the server then reports when it can be retried
+/// ([`Server::ready`](super::Server::ready)).
 pub trait Client {
-    /// Reads what has arrived; 0 is the end.
+    /// Reads received bytes; 0 is the end of the stream.
     ///
     /// # Errors
-    /// If the connection broke, or nothing has arrived.
+    /// If the connection broke; `WouldBlock` if no bytes are available.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes `bytes`, and behind them `text`, which stays the same for as long as anybody has it. Returns how
-    /// many bytes were taken of both. Whoever keeps `text` should look at [`Text::is_most_of_its_page`].
+    /// Writes `bytes` and then `text`, which does not change while it is referenced. Returns the number of
+    /// bytes taken from both together. An implementation that keeps `text` should check
+    /// [`Text::is_most_of_its_page`].
     ///
     /// # Errors
-    /// If the connection broke, or there is no room.
+    /// If the connection broke; `WouldBlock` if the send buffer is full.
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize>;
 
-    /// How many bytes were written that the client does not have yet; 0 if that cannot be known. As long as it is not
-    /// 0 at the end, the client keeps its place, and is asked again every [`Limits::linger`](crate::Limits::linger).
+    /// Number of written bytes that the client has not received; 0 if that is unknown. While it is not 0 at
+    /// the end of a connection, the client keeps its place, and this is called every
+    /// [`Limits::linger`](crate::Limits::linger).
     fn on_its_way(&mut self) -> u64 {
         0
     }
 
-    /// Sends nothing more; what was written still arrives.
+    /// Shuts down sending; written bytes are still delivered.
     ///
     /// # Errors
     /// If the connection broke.
     fn finish(&mut self) -> io::Result<()>;
 
-    /// Breaks the connection: what the client has is not the whole answer.
+    /// Resets the connection, so that the client knows that the answer is incomplete.
     fn reset(&mut self);
 }
 
-/// A part of a page.
+/// A part of a cached page, for writing without a copy.
 #[derive(Clone, Debug)]
 pub struct Text {
     page: Page,
@@ -51,8 +54,8 @@ pub struct Text {
 }
 
 impl Text {
-    /// Whether it is at least half of its page. While any of it is kept, so is all of its page: a client could
-    /// make a connection keep a page for each of many small parts. A smaller part should be copied.
+    /// Returns `true` if this is at least half of its page. Keeping any part keeps the whole page in memory,
+    /// so a client that requests many small parts could occupy a page for each. Copy a smaller part instead.
     #[must_use]
     pub fn is_most_of_its_page(&self) -> bool {
         self.range.len() >= self.page.len() / 2
@@ -65,48 +68,48 @@ impl AsRef<[u8]> for Text {
     }
 }
 
-/// A client and everything about it.
+/// A client with its conversation and its state in the server.
 pub(super) struct Seat<'c> {
     client: Box<dyn Client + 'c>,
     pub(super) peer: SocketAddr,
     conversation: Conversation,
-    /// What it has open; `None` while a reader has it, until `errand`.
+    /// The client's open files; `None` while a reader has them, until `errand`.
     opened: Option<Opened>,
-    /// When the reader must be done.
+    /// The time by which the reader must be done.
     errand: Option<Instant>,
-    /// The page of this answer that it sends now, and its number; not kept while the client is waited for.
+    /// The page that is being sent, and its index; dropped while the client must be waited for.
     page: Option<(u64, Page)>,
-    /// Its entry among the deadlines.
+    /// The client's entry in `Server::deadlines`.
     pub(super) deadline: Option<Instant>,
-    /// Whether it is in the queue.
+    /// `true` while the client is in the queue.
     pub(super) is_queued: bool,
-    /// Whether it has one of its address's places.
+    /// `true` if the client counts towards the limit of its address.
     pub(super) has_place: bool,
 }
 
-/// What seats share while they are driven.
+/// The state that all seats share while they are driven.
 pub(super) struct Shared {
     pub(super) root: Arc<Root>,
     pub(super) pages: Pages,
     pub(super) readers: Readers,
-    /// The longest errand.
+    /// The maximum duration of an errand.
     pub(super) patience: Duration,
     pub(super) exchanges: Vec<(SocketAddr, Exchange)>,
     pub(super) scratch: Box<[u8; READ_BYTES]>,
 }
 
-/// Why a seat stopped.
+/// The reason why a seat stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// The client or a reader must do something, until then; or only that time is waited for.
+    /// The client or a reader must act first, or the time must pass; at this time the seat is driven again.
     Until(Instant),
-    /// Others had to wait for long enough.
+    /// The seat has used its turn.
     Turn,
-    /// It is over.
+    /// The conversation has ended.
     Over,
 }
 
-/// What a step leads to.
+/// The result of a step; `None` if the next step can follow at once.
 type Progress = io::Result<Option<Rest>>;
 
 impl<'c> Seat<'c> {
@@ -134,7 +137,7 @@ impl<'c> Seat<'c> {
         self.page.is_none()
     }
 
-    /// Takes steps until the client must be waited for, or others had to wait long enough.
+    /// Performs steps until the client must be waited for, or its turn is used.
     pub(super) fn drive(
         &mut self,
         token: u64,
@@ -152,18 +155,18 @@ impl<'c> Seat<'c> {
                     rest = stopped;
                     break;
                 }
-                // An interrupted call is made again.
+                // An interrupted call is repeated.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.conversation.broken(),
             }
         }
-        // What a slow client does not take costs no memory here.
+        // Data that a slow client does not accept occupies no memory here.
         self.page = None;
         rest
     }
 
     fn step(&mut self, token: u64, shared: &mut Shared, now: Now) -> Progress {
-        // Whatever a client does, it must wait for its own errand.
+        // Whatever the client does, it must wait for its own errand first.
         let Some(opened) = &mut self.opened else { return Ok(self.wait_for_reader(now.instant)) };
         let errand = match self.conversation.next(now) {
             Step::Read { until } => {
@@ -205,7 +208,7 @@ impl<'c> Seat<'c> {
             Step::List => Errand::List,
             Step::Answered(exchange) => {
                 opened.close();
-                // The next answer may be of another file, whose pages have the same numbers.
+                // The next answer may be about another file, whose pages have the same indices.
                 self.page = None;
                 if !exchange.is_complete {
                     self.client.reset();
@@ -242,18 +245,18 @@ impl<'c> Seat<'c> {
         Some(Rest::Until(until))
     }
 
-    /// Sends nothing more, after a note of what is on its way.
+    /// Shuts down sending, after reporting the bytes in flight.
     fn finish(&mut self) -> Progress {
         self.conversation.on_its_way(self.client.on_its_way());
         self.client.finish().map(|()| None)
     }
 
-    /// Waits until what was written has arrived, and ignores what the client says meanwhile.
+    /// Waits until the written bytes have arrived, and ignores received bytes meanwhile.
     fn drain(&mut self, shared: &mut Shared, until: Instant) -> Progress {
         let bytes = self.client.on_its_way();
         self.conversation.on_its_way(bytes);
         match unless_blocked(self.client.read(&mut shared.scratch[..]))? {
-            // An end is read again and again.
+            // An end of the stream is returned again by each read.
             Some(0) | None if bytes > 0 => return Ok(Some(Rest::Until(until))),
             Some(read) => self.conversation.received(&shared.scratch[..read]),
             None => {}
@@ -265,19 +268,19 @@ impl<'c> Seat<'c> {
         if let Some(until) = self.errand.filter(|until| now < *until) {
             return Some(Rest::Until(until));
         }
-        // What the reader has open comes back to nobody.
+        // The files that the reader has open will be dropped when it is done.
         self.opened = Some(Opened::default());
         self.give_up();
         None
     }
 
-    /// The disk does not answer.
+    /// Resets the connection, because the disk does not answer.
     fn give_up(&mut self) {
         self.client.reset();
         self.conversation.broken();
     }
 
-    /// Takes what a reader brings.
+    /// Processes the reply of a reader.
     pub(super) fn brought(
         &mut self,
         opened: Opened,
@@ -297,7 +300,7 @@ impl<'c> Seat<'c> {
     }
 }
 
-/// The text of `part`; `None` if a reader must bring its page.
+/// The bytes of `part`; `None` if a reader must fetch its page.
 fn text(
     opened: &Opened,
     current: &mut Option<(u64, Page)>,
@@ -316,7 +319,7 @@ fn text(
     *current = Some((index, Arc::clone(&page)));
     let from = (part.from % PIECE_BYTES as u64) as usize;
     let range = from..from + part.bytes;
-    // The page is of the version that was found, and has its length.
+    // The page belongs to the version that was found, whose length limits every part.
     if range.end > page.len() {
         return Err(ErrorKind::InvalidData.into());
     }
@@ -327,7 +330,7 @@ const fn index(part: Part) -> u64 {
     part.from / PIECE_BYTES as u64
 }
 
-/// `None` if the call would block.
+/// Turns `WouldBlock` into `None`.
 fn unless_blocked(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -335,7 +338,7 @@ fn unless_blocked(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// One client's steps in a row: some pieces of a file.
+/// Maximum number of steps of one client in a row: some pieces of a file.
 const MOST_STEPS: usize = 64;
 
 #[cfg(test)]
@@ -349,7 +352,7 @@ mod tests {
         assert!(text(0..PIECE_BYTES).is_most_of_its_page());
         assert!(text(100..100 + PIECE_BYTES / 2).is_most_of_its_page());
         assert!(!text(0..PIECE_BYTES / 2 - 1).is_most_of_its_page());
-        // A small file is a small page.
+        // A small file has a small page.
         let page = Arc::new(vec![0; 3_000]);
         assert!(Text { page, range: 0..3_000 }.is_most_of_its_page());
     }

@@ -1,4 +1,4 @@
-//! Many clients in memory, with a real directory and time that only the test moves.
+//! Many clients in memory, with a real directory and a time that only the test advances.
 
 mod changes;
 mod disk;
@@ -22,9 +22,9 @@ struct End {
     says: Vec<u8>,
     says_no_more: bool,
     heard: Vec<u8>,
-    /// How much the connection takes before the client reads.
+    /// Number of bytes that the connection accepts before the client reads.
     room: usize,
-    /// What it is said not to have received.
+    /// Number of bytes reported as not received.
     on_its_way: u64,
     is_finished: bool,
     is_reset: bool,
@@ -100,7 +100,7 @@ const RULES: Rules = Rules {
 struct Hall {
     server: Server<'static>,
     now: Instant,
-    /// Far ahead of all changes of files, so that nothing is waited for.
+    /// Far after all changes of files, so that every version is settled.
     date: SystemTime,
     logged: Vec<(SocketAddr, Exchange)>,
 }
@@ -138,7 +138,7 @@ impl Hall {
         self.comes_from("10.0.0.9:1000", says, room)
     }
 
-    /// Turns at this time until nothing is due.
+    /// Runs turns at this time until nothing is due.
     fn settle(&mut self) {
         loop {
             let now = self.now;
@@ -156,7 +156,7 @@ impl Hall {
         self.settle();
     }
 
-    /// The client reads `room` bytes.
+    /// Lets the client read `room` bytes.
     fn takes(&mut self, guest: &Guest, room: usize) {
         guest.end.borrow_mut().room += room;
         self.server.ready(guest.token);
@@ -186,7 +186,7 @@ impl Guest {
     }
 }
 
-/// Not a whole number of pieces, and no two pieces alike.
+/// A length that is not a multiple of the piece size, with no two equal pieces.
 fn large(seed: u32) -> Vec<u8> {
     (0..300_001_u32).map(|number| (number.wrapping_mul(seed) >> 7) as u8).collect()
 }
@@ -211,7 +211,8 @@ fn two_requests_over_one_connection_and_a_proper_end() {
     assert_eq!(hall.logged.len(), 2);
 }
 
-/// All is asked for at once and taken at once, so nothing is waited for between two answers.
+/// All requests arrive at once and all answers are accepted at once, so nothing is waited for between two
+/// answers.
 #[test]
 fn files_that_are_asked_for_behind_each_other_are_not_mixed() {
     let files =
@@ -251,8 +252,9 @@ fn a_large_file_comes_whole_however_slowly_it_is_taken() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// However clients, time and rooms are mixed, each hears what it would hear alone, and all are left in the
-    /// end. The oracle of a deadline is that time itself: nobody stays beyond the sum of all limits.
+    /// However clients, times and buffer sizes are mixed, each client receives what it would receive alone,
+    /// and all connections end. The oracle of deadlines is time: no client stays longer than the sum of all
+    /// limits.
     #[test]
     fn clients_do_not_disturb_each_other(
         acts in prop::collection::vec((0..4_u8, 0..8_usize, 0..5_000_u64), 1..120),

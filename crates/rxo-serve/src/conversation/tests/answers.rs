@@ -1,4 +1,4 @@
-//! What is said to a request: files, parts of them, and requests that are none.
+//! Answers to requests for files and parts of files, and to invalid requests.
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn a_large_file_comes_whole() {
     }
 }
 
-/// Not a whole number of pieces.
+/// A length that is not a multiple of the piece size.
 fn large() -> Vec<u8> {
     (0..300_001_u32).map(|number| (number % 251) as u8).collect()
 }

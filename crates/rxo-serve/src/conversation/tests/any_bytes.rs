@@ -1,4 +1,4 @@
-//! Clients that send anything.
+//! Clients that send arbitrary bytes.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ proptest! {
     }
 }
 
-/// Requests that are nearly right.
+/// Requests that are nearly valid.
 fn odd_request() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("..".to_owned()),

@@ -1,10 +1,10 @@
-//! Clients that are slow, and ends, on virtual time.
+//! Slow clients, and the end of connections, on virtual time.
 
 use std::time::UNIX_EPOCH;
 
 use super::*;
 
-/// A conversation whose time begins now, with limits of seconds.
+/// A conversation that starts now, with limits of seconds.
 struct Timed {
     conversation: Conversation,
     begin: Instant,
@@ -24,7 +24,7 @@ impl Timed {
         Self { conversation: Conversation::new(limits), begin: Instant::now() }
     }
 
-    /// The step after so many seconds.
+    /// The step after `seconds`.
     fn at(&mut self, seconds: u64) -> Step<'_> {
         let instant = self.begin + Duration::from_secs(seconds);
         self.conversation.next(Now { instant, date: SystemTime::now(), may_stay: true })
@@ -36,7 +36,7 @@ impl Timed {
         _ = self.at(at);
     }
 
-    /// Asks for a file of a gigabyte.
+    /// Requests a file of a gigabyte.
     fn asks_for_much(&mut self) {
         self.says(0, b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(matches!(self.at(0), Step::Find(_)));
@@ -45,7 +45,7 @@ impl Timed {
         assert!(matches!(self.at(0), Step::Write { part: Some(Part { from: 0, .. }), .. }));
     }
 
-    /// Takes a whole piece.
+    /// Accepts a whole piece.
     fn takes_a_piece(&mut self, at: u64) {
         let Step::Write { bytes, part: Some(part), .. } = self.at(at) else {
             panic!("nothing is offered")
@@ -70,7 +70,7 @@ fn a_silent_client_is_left_and_a_slow_one_is_told() {
     assert!(matches!(slow.at(22), Step::Write { bytes, .. } if bytes.starts_with(b"HTTP/1.1 408")));
 }
 
-/// The hello of a TLS client, which waits for an answer, and others that do not begin with a method.
+/// A TLS client hello, and other bytes that do not begin with a method.
 #[test]
 fn what_cannot_become_a_request_is_answered_at_once() {
     for hello in [&b"\x16\x03\x01\x02\x00\x01"[..], b"\r\n\x16", b"\x00", b" GET", b"\xff\xfe"] {
@@ -101,7 +101,7 @@ fn a_client_that_takes_nothing_is_left() {
     assert!(matches!(client.at(31), Step::Close));
 }
 
-/// Thirty seconds, then a piece a second: a piece every ten seconds is too little.
+/// The limits are thirty seconds, then a piece per second; a piece every ten seconds is too slow.
 #[test]
 fn a_client_that_takes_too_little_is_left() {
     let mut client = Timed::new();

@@ -1,11 +1,11 @@
-//! Directories without an index.
+//! Pages of directories without an index file.
 
 use std::fs::File;
 
 use super::*;
 use crate::LISTING_BYTES;
 
-/// The content of the chunks at the beginning of `text`, and what follows the last (RFC 9112, section
+/// The content of the chunks at the start of `text`, and the bytes after the last chunk (RFC 9112, section
 /// 7.1).
 fn unchunked(mut text: &str) -> (String, &str) {
     let mut content = String::new();
@@ -20,8 +20,8 @@ fn unchunked(mut text: &str) -> (String, &str) {
     }
 }
 
-/// RFC 9112, sections 6.1 and 6.3: a page of many names has no length; it comes in chunks, and for a
-/// client that does not know chunks it ends with the connection.
+/// RFC 9112, sections 6.1 and 6.3: a page of many names has no length. It is sent in chunks, or, to a client
+/// without chunked encoding, until the connection closes.
 #[test]
 fn a_page_of_many_names_is_streamed() {
     let scratch = Site::new();
@@ -52,7 +52,7 @@ fn a_page_of_many_names_is_streamed() {
     assert!(!old.contains("chunked") && is_whole(&old) && old.matches("Date: ").count() == 1);
 }
 
-/// However many pieces its page has, a directory is read once for a request.
+/// However many pieces its page has, a directory is read once per request.
 #[test]
 fn a_directory_is_read_once_for_a_request() {
     let scratch = Site::new();

@@ -1,4 +1,4 @@
-//! What a path leads to: files, links, directories; never out of the directory.
+//! Resolution of paths to files, links and directories, never outside the directory.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn links_are_followed_inside_and_nowhere_else() {
     }
 }
 
-/// RFC 3986, section 5.2.4: dots are resolved by names alone, within the directory, before anything is looked up.
+/// RFC 3986, section 5.2.4: dot segments are resolved lexically, within the directory, before any lookup.
 #[test]
 fn dots_are_resolved_within_the_directory() {
     let scratch = Site::new();

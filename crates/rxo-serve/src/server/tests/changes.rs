@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 
-/// What a client has then is a part of the first version, and it knows that there is more.
+/// The client has received a part of the first version, and the reset shows that it is incomplete.
 #[test]
 fn a_file_that_changes_while_it_is_sent_resets_its_answer() {
     let rewritten = |path: &std::path::Path| fs::write(path, large(5)).unwrap();
@@ -42,7 +42,8 @@ fn a_file_that_is_replaced_while_it_is_sent_comes_whole_and_the_next_is_the_new_
     assert!(first.content() == large(3) && second.content() == large(5));
 }
 
-/// Its file system's clock may still give the next change the same time: nothing of it is read before.
+/// The file system's clock may give the next change the same time, so the file is not read before that is
+/// impossible.
 #[test]
 fn a_file_that_has_just_changed_is_waited_for() {
     let scratch = Scratch::new(&[("file", &large(3))]);
@@ -51,9 +52,9 @@ fn a_file_that_has_just_changed_is_waited_for() {
     let guest = hall.comes(ASK, MUCH);
     hall.settle();
     assert!(guest.heard().is_empty() && hall.server.poll_at(hall.now) > Some(hall.now));
-    // A change that has the same time, or a later one: either is seen.
+    // The change has the same time or a later one; both are detected.
     fs::write(scratch.path().join("file"), large(5)).unwrap();
-    // A clock of whole seconds takes longer.
+    // A clock of whole seconds takes longer to settle.
     hall.later(Duration::from_secs(2));
     assert!(guest.is_gone() && guest.end.borrow().is_reset);
     hall.date = changed(&scratch) + Duration::from_secs(1_000);
@@ -73,7 +74,7 @@ fn a_file_of_the_same_size_and_time_is_another_one_if_it_was_changed() {
     let deadline = Instant::now() + Duration::from_secs(60);
     while changed(&scratch) == before {
         assert!(Instant::now() < deadline, "the clock stands");
-        // It sets the time of modification that the file had.
+        // Sets the modification time that the file had before.
         scratch.file("file", &large(5));
     }
     let second = hall.comes(ASK, MUCH);
@@ -81,7 +82,7 @@ fn a_file_of_the_same_size_and_time_is_another_one_if_it_was_changed() {
     assert!(second.content() == large(5), "the old file out of the cache");
 }
 
-/// A file system whose clock is hours ahead: nothing of it is kept, so no later answer gets what is old.
+/// If the file system's clock is hours ahead, nothing is cached, so no later answer gets old data.
 #[test]
 fn a_file_from_the_future_is_read_again_each_time() {
     let scratch = Scratch::new(&[("file", &large(3))]);
@@ -96,7 +97,7 @@ fn a_file_from_the_future_is_read_again_each_time() {
     assert!(later.content() == large(3) && !hall.server.shared.pages.is_empty());
 }
 
-/// When anything of the file changed.
+/// The time of the last change of anything in the file (`ctime`).
 fn changed(scratch: &Scratch) -> SystemTime {
     let file = fs::metadata(scratch.path().join("file")).unwrap();
     UNIX_EPOCH + Duration::new(file.ctime() as u64, file.ctime_nsec() as u32)

@@ -1,11 +1,11 @@
-//! What waits for the disk: pages that clients share, and the threads that read.
+//! Access to the disk: cached pages that clients share, and the reader threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 
 use super::*;
 
-/// Whoever does not read costs no page: the cache is as large as it may be, whatever they ask for.
+/// Clients that do not read occupy no pages: the cache stays within its size, whatever they request.
 #[test]
 fn ten_thousand_slow_readers_share_the_cache() {
     const READERS: usize = 10_000;
@@ -28,7 +28,7 @@ fn ten_thousand_slow_readers_share_the_cache() {
     assert!(hall.server.deadlines.is_empty() && hall.server.queue.is_empty());
 }
 
-/// A directory is read by a thread; meanwhile the others go on.
+/// A thread reads the directory; other clients proceed meanwhile.
 #[test]
 fn readers_wake_the_server_when_they_are_done() {
     let scratch = Scratch::new(&[("file", b"hello")]);
@@ -52,7 +52,7 @@ fn readers_wake_the_server_when_they_are_done() {
     }
 }
 
-/// The reader stands still from a job on.
+/// The reader gets stuck in a job.
 #[test]
 fn a_disk_that_does_not_answer_costs_its_clients_the_connection_and_no_place() {
     let scratch = Scratch::new(&[("file", b"hello")]);
@@ -87,7 +87,7 @@ fn a_disk_that_does_not_answer_costs_its_clients_the_connection_and_no_place() {
     for round in 0..4 {
         let stuck = [(); 3].map(|()| hall.comes(list, MUCH));
         hall.settle();
-        // From the second round on there are jobs enough whose clients have gone.
+        // From the second round on there are many jobs whose clients have gone.
         assert!(!stuck[0].is_gone() || round > 0);
         hall.later(RULES.disk);
         assert!(stuck.iter().all(|guest| guest.is_gone() && guest.end.borrow().is_reset));
@@ -96,7 +96,7 @@ fn a_disk_that_does_not_answer_costs_its_clients_the_connection_and_no_place() {
     drop(release);
 }
 
-/// Without readers nobody else wakes the server.
+/// Without readers no other thread wakes the server.
 #[test]
 fn what_was_read_without_readers_makes_a_turn_due() {
     let scratch = Scratch::new(&[("file", b"hello")]);

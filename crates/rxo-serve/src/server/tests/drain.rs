@@ -1,10 +1,10 @@
-//! Clients that have not received what was written: they keep their places, and no longer than they take it.
+//! Clients that have not received all written bytes: they keep their places only while they make progress.
 
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A client whose answer was written; it receives 20,000 bytes each second.
+/// A client whose answer was written, of which it has not received a megabyte.
 fn slow(hall: &mut Hall, asks: &str) -> Guest {
     let guest = hall.comes(asks, MUCH);
     guest.end.borrow_mut().on_its_way = 1_000_000;
@@ -41,7 +41,7 @@ fn a_client_that_takes_nothing_more_is_reset() {
     assert!(guest.is_gone() && guest.end.borrow().is_reset && hall.server.deadlines.is_empty());
 }
 
-/// What it says meanwhile must be read: a connection with text that nobody reads is reset when it is closed.
+/// Its bytes must be read meanwhile: a connection with unread data is reset when it is closed.
 #[test]
 fn a_client_may_speak_or_end_its_side_before_it_has_everything() {
     let scratch = Scratch::new(&[("file", &large(3))]);
@@ -74,7 +74,8 @@ fn a_client_that_asked_and_ended_its_side_hears_everything_and_the_end() {
     assert!(guest.is_gone() && !guest.end.borrow().is_reset);
 }
 
-/// There are few places for those who are turned away: a byte a second keeps none of them.
+/// Few clients can be turned away at once, so a client that accepts a byte per second must not keep such a
+/// place.
 #[test]
 fn whoever_is_turned_away_has_no_time_to_be_slow() {
     let scratch = Scratch::new(&[("file", b"hello")]);

@@ -1,4 +1,4 @@
-//! Who gets a place, who is turned away, and how long each may keep it.
+//! Admission of clients, turning them away, and the time that each may stay.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn an_address_with_enough_places_is_turned_away() {
     hall.settle();
     assert!(third.heard().starts_with("HTTP/1.1 503 "), "{}", third.heard());
     assert!(third.heard().contains("Connection: close"));
-    // What is unread when a connection is closed resets it, and the answer is lost.
+    // Closing a connection with unread bytes would reset it, and the answer would be lost.
     assert!(third.end.borrow().is_finished && third.end.borrow().says.is_empty());
     assert!(!third.is_gone() && !hall.server.is_full());
     third.end.borrow_mut().says_no_more = true;
@@ -40,7 +40,7 @@ fn an_address_with_enough_places_is_turned_away() {
     hall.settle();
     assert!(other.heard().ends_with("hello"));
     assert_eq!(hall.logged[0].1.status, 503);
-    // One who does not take even that is not waited for.
+    // A client that does not accept even the refusal is dropped.
     let stubborn = hall.comes("", 0);
     hall.settle();
     hall.later(RULES.limits.linger);
