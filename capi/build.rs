@@ -1,4 +1,4 @@
-//! Gives the shared library its name: programs ask for `librxo.so.0` wherever it is installed.
+//! Sets the soname of the shared library: programs load `librxo.so.0`, wherever it is installed.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

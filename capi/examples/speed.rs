@@ -1,4 +1,4 @@
-//! How many frames a second the engine takes in Rust: what `speed.c` does through librxo.
+//! Measures how many frames per second the engine processes in Rust, like `speed.c` through librxo.
 //!
 //! ```sh
 //! cargo run --release -p rxo-capi --example speed
@@ -62,7 +62,7 @@ fn measure(name: &str, packets: &[Vec<u8>], trust_checksums: bool) -> Result<(),
         batch.extend(packets.iter().map(|packet| Frame::new(packet.as_slice(), now)));
         engine.poll(&mut batch, now, |ready| {
             for delivery in ready.iter() {
-                // As a sink does: every piece is looked at.
+                // Visits every piece, as a sink does.
                 let mut pieces = 0;
                 delivery.for_each_slice(|_piece| pieces += 1);
                 deliveries += usize::from(pieces > 0);

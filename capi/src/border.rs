@@ -1,4 +1,4 @@
-//! What every function of the library has in common.
+//! Error codes and the checks that all functions of the library share.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -7,40 +7,40 @@ use std::ptr;
 
 use rxo_coalesce::Policy;
 
-/// It was done.
+/// Success.
 pub const RXO_OK: c_int = 0;
-/// An argument is invalid: null, a length out of range, or a text that means nothing.
+/// An argument is invalid: null, a length out of range, or a string that cannot be parsed.
 pub const RXO_INVALID: c_int = -1;
-/// The engine has no room for another frame: end the poll, take deliveries and release them first. Each frame
-/// released makes room for one.
+/// The engine cannot take another frame: end the poll, take deliveries and release them first. Each released
+/// frame makes space for one.
 pub const RXO_FULL: c_int = -2;
-/// The frame cannot be segmented; it goes as it is or not at all.
+/// The frame cannot be segmented. Send it as it is, or drop it.
 pub const RXO_UNSUPPORTED: c_int = -3;
-/// The given room is too small. Nothing was taken; call again with more.
+/// The output buffer is too small. Nothing was written; call again with a larger one.
 pub const RXO_ROOM: c_int = -4;
 /// A file cannot be read or written.
 pub const RXO_IO: c_int = -5;
-/// There is a mistake in the library. The object refuses everything from now on; free it.
+/// An internal error of the library. The object returns only errors from now on; free it.
 pub const RXO_BROKEN: c_int = -6;
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// What went wrong in the last call on this thread that failed: one line for a person. Valid until the next
+/// The error message of the last call on this thread that failed: one line for a person. Valid until the next
 /// call on this thread; empty if none has failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn rxo_error() -> *const c_char {
     ERROR.with(|error| error.try_borrow().map_or(c"".as_ptr(), |text| text.as_ptr()))
 }
 
-/// The version of the library, such as "0.1.0". Static.
+/// The version of the library, such as "0.1.0". A static string.
 #[unsafe(no_mangle)]
 pub extern "C" fn rxo_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Runs `work`; a failure leaves its text for `rxo_error`, and a panic becomes `RXO_BROKEN`.
+/// Runs `work`. Stores the message of a failure for `rxo_error`, and turns a panic into `RXO_BROKEN`.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
     let result = catch_unwind(AssertUnwindSafe(work));
     let failure = match result {
@@ -53,7 +53,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T,
     Err(failure.0)
 }
 
-/// The code and the text of an error.
+/// The code and the message of an error.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) c_int, pub(crate) String);
 
@@ -63,20 +63,20 @@ impl Failure {
     }
 }
 
-/// A pointer to a new object, or null.
+/// Runs `work` and returns a pointer to its new object; null on failure.
 pub(crate) fn boxed<T>(work: impl FnOnce() -> Result<T, Failure>) -> *mut T {
     guarded(|| work().map(Box::new)).map_or(ptr::null_mut(), Box::into_raw)
 }
 
-/// Frees an object that `boxed` made; null is nothing.
+/// Frees an object that `boxed` created; does nothing if it is null.
 ///
 /// # Safety
-/// `object` is null, or came from `boxed` and was not freed.
+/// `object` is null, or was returned by `boxed` and not freed yet.
 pub(crate) unsafe fn free<T>(object: *mut T) {
     if !object.is_null() {
         // SAFETY: the caller's promise.
         let object = unsafe { Box::from_raw(object) };
-        // A panic while memory is freed has nowhere to go.
+        // A panic of a destructor cannot be reported.
         let _ = guarded(|| {
             drop(object);
             Ok(())
@@ -84,7 +84,7 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
     }
 }
 
-/// The object behind a pointer.
+/// Turns a pointer into a reference; an error if it is null.
 ///
 /// # Safety
 /// `object` is null or points to a valid `T` that nothing else uses for `'a`.
@@ -93,10 +93,11 @@ pub(crate) unsafe fn object<'a, T>(object: *mut T) -> Result<&'a mut T, Failure>
     unsafe { object.as_mut() }.ok_or_else(|| Failure::invalid("null where an object is expected"))
 }
 
-/// `len` bytes at `bytes`.
+/// Turns a pointer and a length into a slice; an error if the pointer is null or the length exceeds
+/// [`MOST_BYTES`].
 ///
 /// # Safety
-/// If `bytes` is not null, so many can be read there for `'a`.
+/// If `bytes` is not null, `len` bytes are readable there for `'a`.
 pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8], Failure> {
     if bytes.is_null() || len > MOST_BYTES {
         return Err(Failure::invalid(format!("{len} bytes: give memory of up to {MOST_BYTES}")));
@@ -105,10 +106,10 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8],
     Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
 }
 
-/// Far more than any packet has.
+/// Far more than the length of any packet.
 const MOST_BYTES: usize = 1 << 20;
 
-/// A zero-terminated text.
+/// Turns a zero-terminated string into a `str`; an error if it is null or not UTF-8.
 ///
 /// # Safety
 /// `text` is null or zero-terminated.
@@ -121,7 +122,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Failure> {
     text.to_str().map_err(|_| Failure::invalid("a text is not UTF-8"))
 }
 
-/// The policy in `words`: a profile's name, then settings as `key=value`, separated by spaces.
+/// Parses a policy: the name of a profile, followed by settings `key=value`, separated by spaces.
 pub(crate) fn policy(words: &str) -> Result<Policy, Failure> {
     let mut words = words.split_whitespace();
     let name = words.next().unwrap_or_default();

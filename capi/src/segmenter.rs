@@ -1,4 +1,4 @@
-//! From a GSO frame to the frames that a network carries.
+//! Splits GSO frames into frames for a network, for C.
 
 use std::ffi::c_int;
 use std::num::NonZeroU16;
@@ -16,23 +16,23 @@ use crate::border::{
 use crate::engine::{RXO_ETHERNET, RXO_IP};
 use crate::vnet;
 
-/// Cuts GSO frames into segments, one after the other. It belongs to one thread at a time.
+/// Splits GSO frames into segments. Use it from one thread at a time.
 pub struct RxoSegmenter {
     link: LinkKind,
     summer: Summer,
     work: Work,
 }
 
-/// What is left of the frame in hand, which the caller keeps until it is done.
+/// The rest of the current frame, which the caller must keep until the last segment was written.
 #[allow(clippy::large_enum_variant, reason = "one for each segmenter, which is in a box already")]
 enum Work {
     None,
     Segments(Segments<'static>),
-    /// A frame that is complete but for its checksum: where it goes, and its value.
+    /// A complete frame, and the offset and value of a checksum that must still be written into it.
     Whole(&'static [u8], Option<(usize, u16)>),
 }
 
-/// Makes a segmenter. `flags` is RXO_ETHERNET or RXO_IP. NULL on error.
+/// Creates a segmenter. `flags` is RXO_ETHERNET or RXO_IP. NULL on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn rxo_segmenter_new(flags: u32) -> *mut RxoSegmenter {
     boxed(|| {
@@ -45,7 +45,7 @@ pub extern "C" fn rxo_segmenter_new(flags: u32) -> *mut RxoSegmenter {
     })
 }
 
-/// Frees the segmenter. NULL is nothing.
+/// Frees the segmenter. Does nothing if `s` is NULL.
 ///
 /// # Safety
 /// `s` is null or from `rxo_segmenter_new`, and is not used afterwards.
@@ -55,8 +55,9 @@ pub unsafe extern "C" fn rxo_segmenter_free(s: *mut RxoSegmenter) {
     unsafe { free(s) }
 }
 
-/// Begins a frame of `len` bytes, which must stay until the last `rxo_segment_next`. Each segment has `gso_size`
-/// bytes of payload, the last the rest. Returns how many segments there are, or an error.
+/// Starts a frame of `len` bytes, which must stay valid until the last `rxo_segment_next`. Each segment has
+/// `gso_size` bytes of payload, except the last, which has the rest. Returns the number of segments, or an
+/// error.
 ///
 /// # Safety
 /// `s` is from `rxo_segmenter_new`; `len` bytes can be read at `frame`.
@@ -75,10 +76,11 @@ pub unsafe extern "C" fn rxo_segment(
     begun.unwrap_or_else(|code| code)
 }
 
-/// Begins a packet as a TUN or TAP gives it, behind a virtio header of 10 or 12 bytes: a GSO frame is segmented,
-/// a partial checksum is completed. The header's length of headers is not trusted. Returns as `rxo_segment`:
-/// RXO_INVALID if the header does not fit its packet (a kind of GSO that is unknown or not the packet's, no segment
-/// size, a checksum outside the packet), RXO_UNSUPPORTED if a GSO frame cannot be segmented.
+/// Starts a packet from a TUN or TAP, which has a virtio header of 10 or 12 bytes: a GSO frame is segmented,
+/// a partial checksum is completed. The header length in it is not trusted. Returns the same as
+/// `rxo_segment`: RXO_INVALID if the header does not match its packet (an unknown kind of GSO or not that of
+/// the packet, no segment size, a checksum outside the packet), RXO_UNSUPPORTED if a GSO frame cannot be
+/// segmented.
 ///
 /// # Safety
 /// As for `rxo_segment`; `header_bytes` can be read at `header`.
@@ -99,8 +101,8 @@ pub unsafe extern "C" fn rxo_segment_vnet(
     begun.unwrap_or_else(|code| code)
 }
 
-/// Writes the next segment, headers and payload, to `out`. Returns its length in bytes; 0 if there is no more;
-/// RXO_ROOM if `room` is too small, and then the segment can be asked for again.
+/// Writes the next segment, headers and payload, to `out`. Returns its length in bytes; 0 if there are no
+/// more; RXO_ROOM if `room` is too small; the same segment can then be requested again.
 ///
 /// # Safety
 /// `s` is from `rxo_segmenter_new`; `room` bytes can be written at `out`; the frame is still there.
@@ -140,7 +142,7 @@ impl RxoSegmenter {
         self.take(segments.map_err(|error| unsupported(error.to_string()))?)
     }
 
-    /// Begins a frame behind a virtio header, once the header was checked against it.
+    /// Starts a frame with a virtio header, after checking one against the other.
     fn begin_vnet(&mut self, header: &[u8], frame: &'static [u8]) -> Result<c_int, Failure> {
         self.work = Work::None;
         let checked = vnet::header(header)?.checked(self.link, frame);
@@ -157,7 +159,7 @@ impl RxoSegmenter {
         Ok(1)
     }
 
-    /// Takes segments to be written, and returns how many they are.
+    /// Stores segments to be written, and returns their number.
     fn take(&mut self, segments: Segments<'static>) -> Result<c_int, Failure> {
         let count = c_int::try_from(segments.remaining()).unwrap_or(c_int::MAX);
         self.work = Work::Segments(segments);
@@ -202,7 +204,7 @@ mod tests {
 
     const PAYLOAD_BYTES: usize = 2_500;
 
-    /// A packet of this protocol over IPv4 or IPv6, which lives as long as the tests.
+    /// A packet of this protocol over IPv4 or IPv6.
     fn packet(is_v6: bool, protocol: u8) -> Vec<u8> {
         let transport_bytes = if protocol == 6 { 20 } else { 8 };
         let payload_bytes = transport_bytes + PAYLOAD_BYTES;
@@ -223,12 +225,13 @@ mod tests {
         packet
     }
 
-    /// The byte of the transport header at which the checksum of this kind of GSO frame begins.
+    /// The offset of the checksum in the transport header, for this kind of GSO frame.
     const fn field_of(kind: u8) -> u16 {
         if kind & 0x7f == RXO_GSO_UDP { 6 } else { 16 }
     }
 
-    /// Segments a frame behind a header with these fields. Returns the result of the first call and the number of segments.
+    /// Segments a frame with a virtio header of these fields. Returns the result of the first call and the
+    /// number of segments.
     fn begin(link: LinkKind, frame: &[u8], header: (u8, u16, Option<u16>)) -> (c_int, usize) {
         let (kind, size, checksum_start) = header;
         let mut bytes = [0; 10];
@@ -247,7 +250,8 @@ mod tests {
         (begun.unwrap_or_else(|failure| failure.0), count)
     }
 
-    /// Each kind before each packet, with and without a segment size, with the checksum inside and outside.
+    /// Each kind of GSO with each packet, with and without a segment size, with the checksum inside and
+    /// outside.
     #[test]
     fn a_header_that_does_not_fit_its_packet_is_refused() {
         let packets = [(false, 6), (true, 6), (false, 17), (true, 17)];

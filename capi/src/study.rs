@@ -1,4 +1,4 @@
-//! What coalescing would do to captures.
+//! Studies of captures for C: the effect that coalescing would have.
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::Path;
@@ -17,9 +17,9 @@ pub struct RxoStudy {
     text: CString,
 }
 
-/// Studies what coalescing would do to the traffic in `count` captures (pcap or pcapng, plain, gzip or zstd).
-/// `policy` as for `rxo_new`; `poll` says when the host polls, such as "time:50us". A damaged capture counts up to
-/// the damage. NULL if an argument is invalid or no capture can be opened: see `rxo_error`.
+/// Studies the effect of coalescing on the traffic in `count` captures (pcap or pcapng, plain, gzip or zstd).
+/// `policy` as for `rxo_new`; `poll` is the rule for polls, such as "time:50us". A damaged capture is read up
+/// to the damage. NULL if an argument is invalid or no capture can be opened: see `rxo_error`.
 ///
 /// # Safety
 /// `paths` are `count` zero-terminated texts; `policy` and `poll` are zero-terminated.
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn rxo_analyze(
     })
 }
 
-/// Frees the study. NULL is nothing.
+/// Frees the study. Does nothing if `s` is NULL.
 ///
 /// # Safety
 /// `s` is null or from `rxo_analyze`, and is not used afterwards.
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn rxo_study_free(s: *mut RxoStudy) {
     unsafe { free(s) }
 }
 
-/// Packets in the captures.
+/// Number of packets in the captures.
 ///
 /// # Safety
 /// `s` is null or from `rxo_analyze`.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn rxo_study_packets(s: *const RxoStudy) -> u64 {
     unsafe { s.as_ref() }.map_or(0, |study| study.report.traffic.packets)
 }
 
-/// Packets that coalescing eliminates: packets less deliveries.
+/// Number of packets that coalescing eliminates: packets minus deliveries.
 ///
 /// # Safety
 /// `s` is null or from `rxo_analyze`.
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn rxo_study_eliminated(s: *const RxoStudy) -> u64 {
     unsafe { s.as_ref() }.map_or(0, |study| study.report.outcome.eliminated)
 }
 
-/// The report as JSON, as `rxo analyze --json` prints it. Valid until the study is freed.
+/// The report as JSON, like the output of `rxo analyze --json`. Valid until the study is freed.
 ///
 /// # Safety
 /// `s` is null or from `rxo_analyze`.
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn rxo_study_json(s: *const RxoStudy) -> *const c_char {
     unsafe { s.as_ref() }.map_or(c"".as_ptr(), |study| study.json.as_ptr())
 }
 
-/// The report as text, as `rxo analyze` prints it. Valid until the study is freed.
+/// The report as text, like the output of `rxo analyze`. Valid until the study is freed.
 ///
 /// # Safety
 /// `s` is null or from `rxo_analyze`.
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn rxo_study_text(s: *const RxoStudy) -> *const c_char {
     unsafe { s.as_ref() }.map_or(c"".as_ptr(), |study| study.text.as_ptr())
 }
 
-/// Writes the report with its figures as one HTML file, which is complete or absent.
+/// Writes the report and its figures to an HTML file, which is never left incomplete.
 ///
 /// # Safety
 /// `s` is from `rxo_analyze`; `path` is zero-terminated.

@@ -1,4 +1,4 @@
-//! `virtio_net_hdr` to and from what it says of a packet.
+//! Reads and writes `virtio_net_hdr` for C.
 
 use std::ffi::c_int;
 use std::num::NonZeroU16;
@@ -19,26 +19,26 @@ pub const RXO_GSO_TCP6: u8 = 4;
 /// UDP datagrams of equal size.
 pub const RXO_GSO_UDP: u8 = 5;
 
-/// What a virtio header says of a packet.
+/// The content of a virtio header.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RxoVnet {
-    /// RXO_CHECKSUM_UNKNOWN and so on.
+    /// One of the RXO_CHECKSUM constants.
     pub checksum: u8,
-    /// RXO_GSO_NONE and so on.
+    /// One of the RXO_GSO constants.
     pub gso: u8,
-    /// Where a partial checksum begins, in bytes from the start of the packet.
+    /// The start of the bytes that a partial checksum covers, as an offset in the packet.
     pub checksum_start: u16,
-    /// Where it is written, in bytes from there.
+    /// The offset at which the checksum is written, from `checksum_start`.
     pub checksum_offset: u16,
-    /// Payload bytes of each segment; 0 if it is not a GSO frame.
+    /// Payload bytes of each segment; 0 if this is not a GSO frame.
     pub gso_size: u16,
-    /// Bytes of all headers together; 0 if unknown. Only for `rxo_vnet_write`: what others say is not to be trusted.
+    /// Length of all headers together; 0 if unknown. Used only by `rxo_vnet_write`; never trusted on input.
     pub header_bytes: u16,
 }
 
-/// Reads a virtio header of `len` bytes, 10 or more. RXO_INVALID if it is shorter, or says that the packet is a GSO
-/// frame of an unknown kind or without a segment size.
+/// Reads a virtio header of `len` bytes, 10 or more. RXO_INVALID if it is shorter, or describes a GSO frame
+/// of an unknown kind or without a segment size.
 ///
 /// # Safety
 /// `len` bytes can be read at `header`; `to` can be written.
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn rxo_vnet_read(header: *const u8, len: usize, to: *mut R
     read.err().unwrap_or(RXO_OK)
 }
 
-/// Writes the virtio header that says `vnet`, with 10 bytes (TUN, TAP) or 12 (vhost, one buffer).
+/// Writes the virtio header for `vnet`, with 10 bytes (TUN, TAP) or 12 (vhost, one buffer).
 ///
 /// # Safety
 /// `vnet` can be read; `len` bytes can be written at `header`.
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn rxo_vnet_write(
     written.err().unwrap_or(RXO_OK)
 }
 
-/// Completes a partial checksum in the packet, in place; does nothing if it is not partial. `len` is without padding.
+/// Completes a partial checksum in place; does nothing if it is not partial. `len` excludes padding.
 ///
 /// # Safety
 /// `vnet` can be read; `len` bytes can be read and written at `packet`.
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn rxo_vnet_complete(
     });
     match completed {
         Ok(Some((at, sum))) => {
-            // SAFETY: `finished` says a place inside the packet.
+            // `finished` returns an offset inside the packet.
             unsafe { packet.add(at).cast::<[u8; 2]>().write(sum.to_be_bytes()) };
             RXO_OK
         }
@@ -103,12 +103,12 @@ pub unsafe extern "C" fn rxo_vnet_complete(
     }
 }
 
-/// The header in these bytes.
+/// Parses a virtio header; an error if there are fewer than 10 bytes.
 pub(crate) fn header(bytes: &[u8]) -> Result<VnetHeader, Failure> {
     VnetHeader::read(bytes).ok_or_else(|| Failure::invalid("a virtio header has at least 10 bytes"))
 }
 
-/// What a virtio header says.
+/// Converts a virtio header for C; an error if it describes an unsupported GSO frame.
 fn read(header: &[u8]) -> Result<RxoVnet, Failure> {
     let header = self::header(header)?;
     let mut vnet = RxoVnet::default();
@@ -136,7 +136,7 @@ fn read(header: &[u8]) -> Result<RxoVnet, Failure> {
     Ok(vnet)
 }
 
-/// Where a partial checksum is, and what it is when complete; `None` if it is not partial.
+/// The offset and the completed value of a partial checksum; `None` if it is not partial.
 pub(crate) fn finished(
     checksum: ChecksumStatus,
     packet: &[u8],

@@ -1,9 +1,9 @@
-//! `include/rxo.h` is what the sources say. `RXO_UPDATE=1 cargo test -p rxo-capi` writes it anew.
+//! Checks that `include/rxo.h` matches the sources. `RXO_UPDATE=1 cargo test -p rxo-capi` regenerates it.
 
 use std::fs;
 use std::path::Path;
 
-/// The sources in the order in which a reader needs them.
+/// The sources in the order in which their declarations appear in the header.
 const SOURCES: [&str; 6] = [
     "src/border.rs",
     "src/engine/hand.rs",
@@ -39,14 +39,14 @@ fn the_header_is_what_the_sources_say() {
     assert!(lines <= MOST_LINES, "the header has {lines} lines");
 }
 
-/// Leaves out the safety sections, because in C everything is unsafe, and empty lines between constants.
+/// Removes the safety sections, because in C every call is unsafe, and empty lines between constants.
 fn for_c(header: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     let mut is_safety = false;
     for line in header.lines().map(str::trim_end) {
         is_safety = line == "// # Safety" || is_safety && line.starts_with("//");
         if line == "// # Safety" {
-            // The empty line before the section.
+            // Remove the empty line before the section.
             lines.pop();
         }
         let is_between =

@@ -1,11 +1,12 @@
-//! A buffer that belongs to the program in C.
+//! A buffer that belongs to the calling C program.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use rxo_frame::FrameBuffer;
 
-/// Bytes that the caller lent until `rxo_release`, and the caller's name for them. Dropping it does nothing.
+/// Bytes that the caller has lent until `rxo_release`, and the caller's cookie for them. Dropping it does
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
     bytes: &'static [u8],
@@ -13,7 +14,8 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// `bytes` live until the caller is given the cookie back, so the engine must not use them afterwards.
+    /// Wraps `bytes`, which are valid until the caller gets the cookie back; the engine must not use them
+    /// afterwards.
     pub(super) const fn new(bytes: &'static [u8], cookie: *mut c_void) -> Self {
         Self { bytes, cookie }
     }

@@ -1,8 +1,8 @@
-//! What was delivered and not released: headers, pieces and frames, in memory allocated once.
+//! The deliveries that were not released: headers, pieces and frames, in memory that is allocated once.
 //!
-//! The engine forgets deliveries when its sink returns, but a program in C takes them one by one. Headers
-//! are copied (192 bytes at most); payload stays in the caller's buffers. What the caller has seen stays where
-//! it is until it is released; only then may the rest move.
+//! The engine drops deliveries when its sink returns, but a C program takes them one by one. Headers are
+//! copied (at most 192 bytes); payload stays in the caller's buffers. The memory of deliveries that the
+//! caller has taken does not move until they are released; only then may the rest move.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,37 +20,37 @@ use super::buffer::Buffer;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RxoFrame {
-    /// Its bytes.
+    /// The bytes of the frame.
     pub data: *const u8,
-    /// Their number.
+    /// Number of bytes.
     pub len: usize,
-    /// When it was pushed.
+    /// The time at which it was pushed, in nanoseconds.
     pub arrived_ns: u64,
-    /// What was pushed with it.
+    /// The cookie that was pushed with it.
     pub cookie: *mut c_void,
 }
 
-/// One delivery: a frame as it came, or several coalesced into one.
+/// One delivery: a single frame, or several frames coalesced into one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RxoDelivery {
-    /// Its pieces, for `writev`: `iov[0]` is the virtio header, `iov[1]` begins with the headers.
+    /// The pieces, for `writev`: `iov[0]` is the virtio header, `iov[1]` begins with the packet's headers.
     pub iov: *const iovec,
     /// Number of pieces, at least 2.
     pub niov: usize,
-    /// Bytes of all pieces without the virtio header.
+    /// Bytes of all pieces, without the virtio header.
     pub bytes: usize,
-    /// The frames that it was made of, bit for bit, in order.
+    /// The original frames, bit for bit, in order.
     pub frames: *const RxoFrame,
-    /// Number of these frames.
+    /// Number of original frames.
     pub nframes: usize,
-    /// Payload bytes of each segment but the last, which may be shorter; 0 if it is not an aggregate.
+    /// Payload bytes of each segment except the last, which may be shorter; 0 if this is not an aggregate.
     pub gso_size: u16,
-    /// Bytes of the merged headers in `iov[1]`, as many as each frame's own; 0 if it is not an aggregate.
+    /// Length of the merged headers in `iov[1]`, equal to that of each frame; 0 if this is not an aggregate.
     pub header_bytes: u16,
 }
 
-/// The virtio header and the merged headers of a delivery.
+/// Storage for the virtio header and the merged headers of a delivery.
 #[derive(Clone, Copy)]
 struct Head([u8; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES]);
 
@@ -58,7 +58,7 @@ impl Head {
     const EMPTY: Self = Self([0; VIRTIO_HEADER_BYTES + MAX_HEADER_BYTES]);
 }
 
-/// A delivery that the caller has not seen: how much of `iov` and `frames` is its.
+/// A delivery that the caller has not taken: the number of its entries in `iov` and `frames`, and its sizes.
 struct Ready {
     pieces: usize,
     frames: usize,
@@ -67,42 +67,43 @@ struct Ready {
     header_bytes: u16,
 }
 
-/// A place between two deliveries.
+/// A position between two deliveries, as indices into `iov` and `frames`.
 #[derive(Clone, Copy, Default)]
 struct Place {
     piece: usize,
     frame: usize,
 }
 
-/// See the module.
+/// The deliveries of an engine that were not released.
 pub(super) struct Hand {
     ready: VecDeque<Ready>,
-    /// As many as there may be deliveries. Cells, because pieces point to some while others are written.
+    /// One per possible delivery. Cells, because pieces point to some of them while others are written.
     heads: Box<[Cell<Head>]>,
     next_head: usize,
     iov: Vec<iovec>,
     frames: Vec<RxoFrame>,
-    /// The end of what the caller has seen.
+    /// The end of the deliveries that the caller has taken.
     seen: Place,
-    /// The end of what the caller has been given back.
+    /// The end of the deliveries that the caller has released.
     released: Place,
     virtio_bytes: usize,
-    /// Frames that ever came here.
+    /// Number of frames that were ever stored here.
     pub(super) collected: u64,
-    /// Set if the engine delivered more frames than were pushed, so that there was no room for them.
+    /// Set if the engine delivered more frames than were pushed, so that there was no space for them.
     pub(super) is_overfull: bool,
 }
 
 impl Hand {
-    /// Room for deliveries of so many frames. Nothing is allocated later, so pieces never move.
+    /// Creates storage for deliveries of `most_frames` frames. Nothing is allocated later, so pieces never
+    /// move. `is_long` selects the virtio header of 12 bytes.
     pub(super) fn new(most_frames: usize, is_long: bool) -> Self {
-        // Places of frames that were released are used again when they are as many as the others.
+        // Entries of released frames are reused once they are as many as the others.
         let places = 2 * most_frames;
         Self {
             ready: VecDeque::with_capacity(most_frames),
             heads: repeat_n(Head::EMPTY, most_frames).map(Cell::new).collect(),
             next_head: 0,
-            // A delivery has a virtio header, a merged header, and a piece for each frame.
+            // A delivery has a virtio header, a merged header, and one piece per frame.
             iov: Vec::with_capacity(3 * places),
             frames: Vec::with_capacity(places),
             seen: Place::default(),
@@ -113,12 +114,12 @@ impl Hand {
         }
     }
 
-    /// Frames that were not released.
+    /// Number of frames that were not released.
     pub(super) fn frames(&self) -> usize {
         self.frames.len() - self.released.frame
     }
 
-    /// Takes all deliveries out of the engine.
+    /// Moves all deliveries out of the engine.
     pub(super) fn take(&mut self, mut deliveries: Deliveries<'_, Buffer>) {
         while let Some(taken) = deliveries.take_next() {
             match self.has_room(taken.view().frame_count()) {
@@ -128,7 +129,7 @@ impl Hand {
         }
     }
 
-    /// Returns `true` if a delivery of so many frames fits: neither list grows, and no head is used twice.
+    /// Returns `true` if a delivery of `frames` frames fits: no list has to grow, and no head is overwritten.
     fn has_room(&self, frames: usize) -> bool {
         self.frames() + frames <= self.heads.len()
             && self.frames.len() + frames <= self.frames.capacity()
@@ -147,7 +148,7 @@ impl Hand {
         let gso_size = merged.map_or(0, |aggregate| aggregate.gso_size());
         let (virtio, headers) = self.put_head(view.offload(), header);
         self.iov.push(virtio);
-        // The first piece of an aggregate is its header, which the engine forgets.
+        // The first piece of an aggregate is its header, which the engine overwrites later.
         let mut copied = merged.is_some().then_some(headers);
         let iov = &mut self.iov;
         view.for_each_slice(|bytes| iov.push(copied.take().unwrap_or_else(|| piece(bytes))));
@@ -165,7 +166,7 @@ impl Hand {
         self.ready.push_back(Ready { pieces, frames, bytes, gso_size, header_bytes });
     }
 
-    /// Keeps the headers of a delivery. Returns them as pieces: the virtio header and the merged header.
+    /// Copies the headers of a delivery. Returns them as pieces: the virtio header and the merged header.
     fn put_head(&mut self, offload: Offload, header: &[u8]) -> (iovec, iovec) {
         let mut head = Head::EMPTY;
         let virtio = VnetHeader::for_packet(offload, 0).to_virtio_bytes(1);
@@ -180,7 +181,7 @@ impl Hand {
         (piece(0, self.virtio_bytes), piece(self.virtio_bytes, header.len()))
     }
 
-    /// The next delivery that the caller has not seen.
+    /// The next delivery that the caller has not taken; `None` if there is none.
     pub(super) fn next(&mut self) -> Option<RxoDelivery> {
         let ready = self.ready.pop_front()?;
         let Place { piece, frame } = self.seen;
@@ -196,13 +197,13 @@ impl Hand {
         })
     }
 
-    /// The frames of all deliveries that the caller has seen and not been given back.
+    /// The frames of all deliveries that the caller has taken and not released.
     pub(super) fn release(&self) -> &[RxoFrame] {
         &self.frames[self.released.frame..self.seen.frame]
     }
 
-    /// Forgets what was released. What is left moves to the front once it is not more than that, so that a
-    /// frame moves once on average.
+    /// Removes released deliveries. The rest moves to the front once it is no larger than the released part,
+    /// so that a frame moves once on average.
     pub(super) fn forget_released(&mut self) {
         self.released = self.seen;
         if self.released.frame >= self.frames() {
@@ -211,13 +212,13 @@ impl Hand {
             (self.seen, self.released) = (Place::default(), Place::default());
         }
         if self.frames.is_empty() {
-            // Those used last are still in the cache.
+            // The heads used last are still in the CPU cache.
             self.next_head = 0;
         }
     }
 }
 
-/// `bytes` as C names them.
+/// Describes `bytes` as an `iovec`.
 fn piece(bytes: &[u8]) -> iovec {
     iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }

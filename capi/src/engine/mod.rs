@@ -1,4 +1,4 @@
-//! The receive engine: frames in, deliveries out.
+//! The receive engine for C: frames go in, deliveries come out.
 
 mod buffer;
 mod hand;
@@ -21,57 +21,57 @@ pub use self::reasons::rxo_count_reason;
 
 /// Frames begin with an Ethernet header.
 pub const RXO_ETHERNET: u32 = 0;
-/// Frames begin with an IP header, as on a TUN.
+/// Frames begin with an IP header, as on a TUN device.
 pub const RXO_IP: u32 = 1;
 /// Frames pushed by `rxo_push` have right checksums: do not verify them in software.
 pub const RXO_TRUST: u32 = 2;
-/// The virtio header has 12 bytes and a count of buffers (vhost), not 10 (TUN, TAP).
+/// The virtio header has 12 bytes, with a count of buffers (vhost), instead of 10 (TUN, TAP).
 pub const RXO_VIRTIO_12: u32 = 4;
-/// Merged TCP checksums are complete, for an output without offloads, and not left to the receiver.
+/// Merged TCP checksums are complete, for an output without offloads, instead of left to the receiver.
 pub const RXO_COMPLETE: u32 = 8;
 
-/// The checksum was not verified; the engine does it before it merges.
+/// The checksum was not verified; the engine verifies it before it coalesces.
 pub const RXO_CHECKSUM_UNKNOWN: u8 = 0;
-/// The device has verified it.
+/// The device has verified the checksum.
 pub const RXO_CHECKSUM_VERIFIED: u8 = 1;
-/// It is to be completed from `checksum_start` on, and written `checksum_offset` bytes behind that.
+/// The checksum covers all from `checksum_start` on; it must be written `checksum_offset` bytes after that.
 pub const RXO_CHECKSUM_PARTIAL: u8 = 2;
 
-/// A receive engine. It belongs to one thread at a time.
+/// A receive engine. Use it from one thread at a time.
 pub struct RxoEngine {
     engine: Engine<Buffer>,
-    /// Frames pushed since the engine took the last ones.
+    /// Frames pushed since the last batch was passed to the engine.
     batch: Vec<Frame<Buffer>>,
     hand: Hand,
-    /// Most frames that may be here and not released.
+    /// Maximum number of frames that were pushed and not released.
     most_frames: usize,
     batch_frames: usize,
-    /// What the receiver has not taken yet, as last reported.
+    /// The load of the receiver, as last reported; `None` before the first report.
     load: Option<Load>,
     is_broken: bool,
 }
 
-/// What an engine has done. It may grow at its end.
+/// Totals of an engine. Later versions may append fields.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct RxoCounters {
-    /// Frames taken.
+    /// Frames processed.
     pub frames: u64,
-    /// Deliveries made, aggregates among them.
+    /// Deliveries, including aggregates.
     pub deliveries: u64,
-    /// Frames that could have been coalesced but came alone.
+    /// Frames that could have been coalesced but were delivered alone.
     pub singles: u64,
-    /// Aggregates of two segments or more.
+    /// Aggregates, each of two or more segments.
     pub aggregates: u64,
-    /// Segments in these.
+    /// Segments in all aggregates.
     pub aggregated_segments: u64,
-    /// Frames that are not coalesced: not TCP, SYN, wrong checksum and so on.
+    /// Frames that are never coalesced: not TCP, SYN, wrong checksum and so on.
     pub bypassed: u64,
 }
 
-/// Makes an engine. `policy` is a profile and settings, such as "linux-gro" or "linux-gro max_segments=16
-/// udp=equal". `flags` are of RXO_IP, RXO_TRUST, RXO_VIRTIO_12, RXO_COMPLETE. `batch` is how many frames a
-/// poll brings at most (1 to 32768): twice as many frames, and those that the policy may hold, can be pushed
+/// Creates an engine. `policy` is a profile with settings, such as "linux-gro" or "linux-gro max_segments=16
+/// udp=equal". `flags` combines RXO_IP, RXO_TRUST, RXO_VIRTIO_12, RXO_COMPLETE. `batch` is the maximum number
+/// of frames per poll (1 to 32768): twice as many frames, and those that the policy may hold, can be pushed
 /// and not yet released. All memory is allocated here. NULL on error: see `rxo_error`.
 ///
 /// # Safety
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn rxo_new(
     })
 }
 
-/// Frames that the policy may hold beyond a poll.
+/// Maximum number of frames that the policy may hold beyond a poll.
 fn most_held(policy: &Policy) -> usize {
     match policy.hold {
         Hold::EndOfPoll => 0,
@@ -127,7 +127,7 @@ fn most_held(policy: &Policy) -> usize {
     }
 }
 
-/// Frees the engine. Buffers that were not released stay the caller's. NULL is nothing.
+/// Frees the engine. Buffers that were not released stay the caller's. Does nothing if `e` is NULL.
 ///
 /// # Safety
 /// `e` is null or from `rxo_new`, and is not used afterwards.
@@ -137,8 +137,8 @@ pub unsafe extern "C" fn rxo_free(e: *mut RxoEngine) {
     unsafe { free(e) }
 }
 
-/// Gives the engine a frame of `len` bytes, which stays where it is and must not change until it is released.
-/// `now_ns` is a monotonic clock; `cookie` comes back with the frame. RXO_FULL if there is no room.
+/// Passes a frame of `len` bytes to the engine. It is not copied and must not change until it is released.
+/// `now_ns` is a monotonic clock; `cookie` is returned with the frame. RXO_FULL if there is no space.
 ///
 /// # Safety
 /// `e` is from `rxo_new`; `len` bytes can be read at `frame` until it is released.
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn rxo_push(
     unsafe { rxo_push_checked(e, frame, len, now_ns, cookie, RXO_CHECKSUM_UNKNOWN) }
 }
 
-/// `rxo_push` of a frame whose checksum the device has verified (RXO_CHECKSUM_VERIFIED) or not.
+/// Like `rxo_push`, with the state of the checksum: RXO_CHECKSUM_VERIFIED or RXO_CHECKSUM_UNKNOWN.
 ///
 /// # Safety
 /// As for `rxo_push`.
@@ -171,7 +171,8 @@ pub unsafe extern "C" fn rxo_push_checked(
     unsafe { run(e, |e| e.push(Buffer::new(bytes(frame, len)?, cookie), now_ns, checksum)) }
 }
 
-/// Ends a poll: no more frames are there for the moment. What the policy does not hold is ready for `rxo_next`.
+/// Ends a poll: no further frames are available now. All that the policy does not hold is ready for
+/// `rxo_next`.
 ///
 /// # Safety
 /// `e` is from `rxo_new`.
@@ -187,8 +188,8 @@ pub unsafe extern "C" fn rxo_end_of_poll(e: *mut RxoEngine, now_ns: u64) -> c_in
     }
 }
 
-/// For `hold=auto`, which holds while the receiver is busy: how many packets it has not taken yet of earlier
-/// deliveries, 0 if it is idle. Counts from the next call on; before the first report nothing is held.
+/// For `hold=auto`, which holds while the receiver is busy: reports the number of delivered packets that it
+/// has not read yet, 0 if it is idle. Applies from the next call on; before the first report nothing is held.
 ///
 /// # Safety
 /// `e` is from `rxo_new`.
@@ -203,7 +204,7 @@ pub unsafe extern "C" fn rxo_report_load(e: *mut RxoEngine, unread: u32) -> c_in
     }
 }
 
-/// When `rxo_on_timeout` is due: true, and the time in `at_ns`, while a policy holds frames beyond a poll.
+/// True while frames are held beyond a poll; `at_ns` is then the time at which to call `rxo_on_timeout`.
 ///
 /// # Safety
 /// `e` is from `rxo_new`; `at_ns` can be written.
@@ -217,7 +218,7 @@ pub unsafe extern "C" fn rxo_poll_at(e: *const RxoEngine, at_ns: *mut u64) -> bo
     true
 }
 
-/// Makes ready what has been held as long as the policy allows.
+/// Makes frames ready for `rxo_next` that were held for as long as the policy allows.
 ///
 /// # Safety
 /// `e` is from `rxo_new`.
@@ -233,7 +234,7 @@ pub unsafe extern "C" fn rxo_on_timeout(e: *mut RxoEngine, now_ns: u64) -> c_int
     }
 }
 
-/// Makes ready everything, as before the program ends.
+/// Makes all frames ready for `rxo_next`, for example before the program ends.
 ///
 /// # Safety
 /// `e` is from `rxo_new`.
@@ -250,7 +251,8 @@ pub unsafe extern "C" fn rxo_flush(e: *mut RxoEngine, now_ns: u64) -> c_int {
     }
 }
 
-/// The next delivery, in order; false if there is no more. What `d` points to is valid until `rxo_release`.
+/// Takes the next delivery, in order; false if there is none. What `d` points to is valid until
+/// `rxo_release`.
 ///
 /// # Safety
 /// `e` is from `rxo_new`; `d` can be written.
@@ -267,8 +269,9 @@ pub unsafe extern "C" fn rxo_next(e: *mut RxoEngine, d: *mut RxoDelivery) -> boo
     true
 }
 
-/// Gives back the frames of all deliveries that `rxo_next` has shown, each by `give_back(cookie)`. NULL for
-/// `give_back`: the caller took the buffers from `rxo_delivery.frames`. Do it after every round of `rxo_next`.
+/// Releases the frames of all deliveries that `rxo_next` has returned: calls `give_back(cookie)` for each.
+/// With NULL for `give_back`, use the cookies in `rxo_delivery.frames` instead. Call it after every round of
+/// `rxo_next`.
 ///
 /// # Safety
 /// `e` is from `rxo_new`; `give_back` does not use `e`.
@@ -288,7 +291,7 @@ pub unsafe extern "C" fn rxo_release(
     e.hand.forget_released();
 }
 
-/// What the engine has done. `size` is `sizeof(rxo_counters)`; a newer library fills what an older caller knows.
+/// Copies the totals of the engine. `size` is `sizeof(rxo_counters)`; a newer library copies only so much.
 ///
 /// # Safety
 /// `e` is from `rxo_new`; `size` bytes can be written at `counters`.
@@ -338,7 +341,7 @@ impl RxoEngine {
         Ok(())
     }
 
-    /// Frames that were pushed and not released.
+    /// Number of frames that were pushed and not released.
     fn in_hand(&self) -> usize {
         let taken = self.engine.counters().frames - self.hand.collected;
         self.batch.len() + taken as usize + self.hand.frames()
@@ -357,10 +360,10 @@ impl RxoEngine {
     }
 }
 
-/// Runs `work` on an engine that is not broken.
+/// Runs `work` on an engine that is not broken. Marks the engine as broken if the result is `RXO_BROKEN`.
 ///
 /// # Safety
-/// `e` is null or from `rxo_new`, and nothing else uses it meanwhile.
+/// `e` is null or from `rxo_new`, and is not used by anything else meanwhile.
 unsafe fn run(
     e: *mut RxoEngine,
     work: impl FnOnce(&mut RxoEngine) -> Result<(), Failure>,

@@ -1,4 +1,4 @@
-//! Counters by reason.
+//! Counters by reason, for C.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use rxo_coalesce::{BypassReason, Counters, FlushReason};
 
 use super::RxoEngine;
 
-/// A reason, and its counter.
+/// A reason and its counter.
 struct Reason {
     name: CString,
     count: Count,
@@ -18,7 +18,7 @@ enum Count {
     Flush(FlushReason),
 }
 
-/// All reasons in their order. Zero-terminated names are made once.
+/// All reasons in a fixed order. The zero-terminated names are created once.
 static REASONS: LazyLock<Vec<Reason>> = LazyLock::new(|| {
     let name = |text: String| CString::new(text).unwrap_or_default();
     let bypasses = BypassReason::ALL.iter().copied().map(|reason| Reason {
@@ -32,12 +32,12 @@ static REASONS: LazyLock<Vec<Reason>> = LazyLock::new(|| {
     bypasses.chain(flushes).collect()
 });
 
-/// Makes the names, so that no later call allocates.
+/// Creates the names, so that later calls do not allocate.
 pub(super) fn prepare() {
     LazyLock::force(&REASONS);
 }
 
-/// The reason with this number, and how often it happened.
+/// The name and the count of the reason number `index`; `None` beyond the last.
 fn reason(counters: &Counters, index: usize) -> Option<(&'static CStr, u64)> {
     let Reason { name, count } = REASONS.get(index)?;
     let count = match count {
@@ -47,8 +47,8 @@ fn reason(counters: &Counters, index: usize) -> Option<(&'static CStr, u64)> {
     Some((name, count))
 }
 
-/// The reasons for which frames were bypassed and what was held was flushed, from `index` 0 on: the name, such as
-/// "bypass_psh" or "flush_end_of_poll", which is static, and how often. False if there are no more.
+/// The reasons why frames were bypassed and aggregates were flushed, by `index` from 0 on: the static name,
+/// such as "bypass_psh" or "flush_end_of_poll", and the number of times. False if there is no such reason.
 ///
 /// # Safety
 /// `e` is from `rxo_new`; `name` and `count` can be written.

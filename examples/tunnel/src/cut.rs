@@ -1,11 +1,11 @@
-//! From what the TUN gives to the packets of the tunnel: GSO frames are cut, checksums completed.
+//! Prepares packets from the TUN for the tunnel: splits GSO frames and completes checksums.
 
 use rxo::vnet::segments;
 use rxo::wire::checksum::{Summer, complete};
 use rxo::wire::segmentation::Checksums;
 use rxo::{ChecksumStatus, Frame, LinkKind};
 
-/// Cuts frames, in memory for one packet.
+/// Splits frames, with a buffer for one packet.
 pub(crate) struct Cutter {
     packet: Vec<u8>,
     summer: Summer,
@@ -16,7 +16,7 @@ impl Cutter {
         Self { packet: vec![0; 1 << 16], summer: Summer::detect() }
     }
 
-    /// Gives `each` the packets of `frame`, in order. `None` if it cannot be cut.
+    /// Passes the packets of `frame` to `each`, in order. `None` if the frame cannot be split.
     pub(crate) fn cut(
         &mut self,
         frame: &Frame<impl AsRef<[u8]>>,
@@ -34,7 +34,8 @@ impl Cutter {
             }
             return Some(());
         };
-        // By the headers that the frame is described by, which are inside if it is a packet of another tunnel.
+        // Uses the headers that the metadata refers to; these are the inner ones if the packet is from
+        // another tunnel.
         let checksums = Checksums::Complete(self.summer);
         let described = (frame.checksum, gso);
         let mut segments = segments(LinkKind::RawIp, bytes, described, checksums).ok()?;
@@ -45,7 +46,7 @@ impl Cutter {
     }
 }
 
-/// Completes the checksum over the seed at `start + offset`.
+/// Completes the partial checksum at `start + offset`. `None` if that is outside the packet.
 fn finish(packet: &mut [u8], start: usize, offset: usize, summer: Summer) -> Option<()> {
     let checksum = complete(packet, start, offset, summer)?;
     packet.get_mut(start + offset..)?.get_mut(..2)?.copy_from_slice(&checksum.to_be_bytes());

@@ -1,4 +1,4 @@
-//! From the peer to the TUN: datagrams are decrypted into frames, and those are coalesced.
+//! The direction from the peer to the TUN: datagrams are decrypted into frames, which are coalesced.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -14,27 +14,27 @@ use rxo::{Config, DeviceError, Engine, Frame, FrameSink, Instant, LinkKind, Poli
 
 use crate::peer::{Outcome, Peer};
 
-/// Packets of one receipt at most: eight messages, and 128 datagrams in each, which no kernel exceeds.
+/// Maximum number of packets per receive call: eight messages of 128 datagrams, which no kernel exceeds.
 const BATCH: usize = 1_024;
 
-/// Room for what a handshake answers, and for the packets that waited for it.
+/// Space for the answers of a handshake, and for packets that waited for it.
 const OUTBOX_BYTES: usize = 1 << 20;
 
-/// The way in.
+/// The state of the direction from the peer to the TUN.
 pub(crate) struct Inward {
     udp: UdpSource,
     answers: UdpSink,
     outbox: Outbox,
     pool: Pool,
     batch: Vec<Frame<PoolBuf>>,
-    /// `None` if packets are not coalesced.
+    /// The receive engine; `None` if coalescing is off.
     engine: Option<Engine<PoolBuf>>,
     tun: DeviceSink,
     refused: u64,
 }
 
 impl Inward {
-    /// Packets have at most `mtu` bytes.
+    /// Creates the direction for packets of at most `mtu` bytes.
     pub(crate) fn new(
         (udp, answers): (UdpSource, UdpSink),
         tun: DeviceSink,
@@ -45,13 +45,13 @@ impl Inward {
         let (link, seed) = (LinkKind::RawIp, RandomState::new().hash_one(0));
         let config = Config { link, batch_frames: BATCH, ..Config::new(policy, seed) };
         let engine = coalesces.then(|| Engine::new(config)).transpose()?;
-        // The cipher writes its tag, and padding to 16 bytes, behind the packet.
+        // The cipher writes its tag, and padding to 16 bytes, after the packet.
         let (pool, batch) = (Pool::new(BATCH, mtu as usize + 64), Vec::with_capacity(BATCH));
         let outbox = Outbox::new(OUTBOX_BYTES);
         Ok(Self { udp, answers, outbox, pool, batch, engine, tun, refused: 0 })
     }
 
-    /// Adds to `list` what it waits for: datagrams, or room in the TUN if there was none.
+    /// Adds the event that this direction waits for to `list`: datagrams, or space in the TUN if it was full.
     pub(crate) fn wait_in<'f>(&'f self, list: &mut WaitList<'f>) {
         if self.tun.is_blocked() {
             list.add(Some(&self.tun), Interest::Writable);
@@ -60,7 +60,7 @@ impl Inward {
         }
     }
 
-    /// Receives a batch of datagrams, if there are any, and writes what was in them to the TUN.
+    /// Receives a batch of datagrams, if there are any, and writes their packets to the TUN.
     pub(crate) fn turn(&mut self, peer: &Peer) -> Result<(), DeviceError> {
         if self.tun.is_blocked() {
             return self.tun.resume();
@@ -89,7 +89,7 @@ impl Inward {
         self.write(now)
     }
 
-    /// Does what is due by the clock.
+    /// Runs the timers of the protocol and sends their messages.
     pub(crate) fn on_time(&mut self, peer: &Peer) {
         peer.session().on_time(&mut self.outbox);
         self.answers.send(&mut self.outbox);

@@ -1,18 +1,19 @@
 //! A WireGuard tunnel with receive offload, between one TUN and one peer.
 //!
-//! The protocol is that of the crate `boringtun`: handshake, cipher, timers. Everything around it is rxo. What the
-//! host sends comes out of the TUN as large packets and is cut into the packets of the tunnel; those are encrypted
-//! into trains of datagrams, each sent by one system call. What arrives comes in trains; it is decrypted straight
-//! into the frames that are coalesced, and the TUN gets one gathered write for many.
+//! The protocol is implemented by the crate `boringtun`: handshake, cipher, timers. Everything around it is
+//! rxo. Data that the host sends comes out of the TUN as large packets and is split into the packets of the
+//! tunnel; these are encrypted into trains of datagrams, each sent by one system call. Datagrams are received
+//! in trains too; they are decrypted directly into frames, which are coalesced, and the TUN gets one gathered
+//! write for many packets.
 //!
-//! In the order in which a packet meets them:
+//! The modules in the order in which a packet passes them:
 //!
-//! * [`outward`]: from the TUN to the peer. [`cut`] makes packets of what the TUN gives.
+//! * [`outward`]: from the TUN to the peer. [`cut`] splits the packets of the TUN.
 //! * [`inward`]: from the peer to the TUN.
 //! * [`peer`]: the state of the protocol, which both directions share.
-//! * [`options`]: the command line. [`run`]: opens everything, turns the two directions, ends.
+//! * [`options`]: the command line. [`run`]: opens everything, runs both directions, and ends.
 //!
-//! docs/tunnel.md says how to use it, what it interoperates with, and how fast it is.
+//! See docs/tunnel.md for its use, its interoperability and its speed.
 
 mod cut;
 mod inward;

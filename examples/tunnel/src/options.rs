@@ -1,4 +1,4 @@
-//! The command line: what is typed, and what it means.
+//! The command line and the parsing of its values.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -59,12 +59,12 @@ pub(crate) struct Options {
     pub(crate) figures: u32,
 }
 
-/// An address with the number of bits that it shares with its network.
+/// An address with the prefix length of its network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Network {
     pub(crate) ip: IpAddr,
     pub(crate) bits: u8,
-    /// All addresses with these bits.
+    /// The network that contains the address.
     pub(crate) all: IpNetwork,
 }
 
@@ -84,7 +84,7 @@ impl std::str::FromStr for Network {
     }
 }
 
-/// Reads a key from a file.
+/// Reads a key in base64 from a file.
 pub(crate) fn key_in(path: &PathBuf) -> Result<[u8; 32]> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;

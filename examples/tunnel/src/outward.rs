@@ -1,4 +1,5 @@
-//! From the TUN to the peer: large packets are cut, encrypted, and sent as trains of datagrams.
+//! The direction from the TUN to the peer: large packets are split, encrypted, and sent as trains of
+//! datagrams.
 
 use std::fmt;
 
@@ -11,20 +12,20 @@ use rxo::{DeviceError, Frame, FrameSource};
 use crate::cut::Cutter;
 use crate::peer::{Outcome, Peer, Session};
 
-/// Frames of up to 64 KiB that are read before anything is sent.
+/// Maximum number of frames, of up to 64 KiB each, that are read before anything is sent.
 const BUDGET: usize = 4;
 
-/// Room for what that many frames become, unless their segments are tiny.
+/// Space for the datagrams of that many frames, unless their segments are tiny.
 const OUTBOX_BYTES: usize = 512 << 10;
 
-/// The way out.
+/// The state of the direction from the TUN to the peer.
 pub(crate) struct Outward {
     tun: TapSource,
     udp: UdpSink,
     batch: Vec<Frame<DeviceBuf>>,
     cutter: Cutter,
     outbox: Outbox,
-    /// Frames from the TUN, packets made of them, and what was dropped.
+    /// Numbers of frames from the TUN, of packets made from them, and of dropped packets.
     totals: [u64; 3],
 }
 
@@ -35,7 +36,8 @@ impl Outward {
         Self { tun, udp, batch, cutter, outbox, totals }
     }
 
-    /// Adds to `list` what it waits for: the TUN's packets, or room in the socket if there was none.
+    /// Adds the event that this direction waits for to `list`: packets from the TUN, or space in the socket
+    /// if it was full.
     pub(crate) fn wait_in<'f>(&'f self, list: &mut WaitList<'f>) {
         if self.outbox.is_empty() {
             list.add(Some(&self.tun), Interest::Readable);
@@ -44,7 +46,7 @@ impl Outward {
         }
     }
 
-    /// Sends what waits, then takes what there is from the TUN, up to a budget, and sends it.
+    /// Sends waiting datagrams, then reads packets from the TUN, up to a budget, and sends them.
     pub(crate) fn turn(&mut self, peer: &Peer) -> Result<(), DeviceError> {
         if !self.udp.send(&mut self.outbox) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The state of the protocol with one peer. Both directions share it.
+//! The protocol state of the one peer, shared by both directions.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use rxo::driver::udp::Outbox;
 
 use crate::options::{Network, Options, key_in};
 
-/// What a datagram has beside its packet, in bytes.
+/// Overhead of a datagram beyond its packet, in bytes.
 const OVERHEAD_BYTES: usize = 32;
 
-/// The longest message of a handshake, in bytes.
+/// Length of the longest handshake message, in bytes.
 const HANDSHAKE_BYTES: usize = 148;
 
-/// The answer to a message that proves nothing yet, not even where its sender is.
+/// Length of a cookie reply, in bytes: it answers a message whose sender has not proved its address yet.
 const COOKIE_BYTES: usize = 64;
 
 /// The peer, shared by both directions.
@@ -25,26 +25,26 @@ pub(crate) struct Peer {
     allowed: Vec<Network>,
 }
 
-/// The protocol with the peer, and where the peer is.
+/// The protocol state of the session with the peer, and the peer's address.
 pub(crate) struct Session {
     tunn: Tunn,
-    /// Where it last sent something valid from.
+    /// The address of the last valid message from the peer.
     endpoint: Option<SocketAddr>,
 }
 
-/// What became of a packet or a datagram.
+/// The outcome of encrypting a packet or decrypting a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// A packet of so many bytes was decrypted, from this address in the tunnel.
+    /// A packet of this many bytes was decrypted, from this source address inside the tunnel.
     Packet(usize, IpAddr),
-    /// It was encrypted, or it waits for the handshake, or it was a message of the protocol itself.
+    /// The packet was encrypted or waits for the handshake, or the datagram was a protocol message.
     Done,
-    /// It is invalid, or there was no room or no address for what follows from it.
+    /// The input is invalid, or there was no space or no address for the resulting datagram.
     Refused,
 }
 
 impl Peer {
-    /// Reads the keys.
+    /// Creates the peer with the keys in `options`, some of which are read from files.
     pub(crate) fn new(options: &Options) -> Result<Self> {
         let private = StaticSecret::from(key_in(&options.private_key)?);
         let preshared = options.preshared_key.as_ref().map(key_in).transpose()?;
@@ -54,20 +54,20 @@ impl Peer {
         Ok(Self { session, allowed: options.allowed_ips.clone() })
     }
 
-    /// Whether `ip` is behind the peer.
+    /// Returns `true` if `ip` is one of the addresses behind the peer.
     pub(crate) fn allows(&self, ip: IpAddr) -> bool {
         self.allowed.iter().any(|network| network.all.contains(ip))
     }
 
-    /// The state, for the time of a batch.
+    /// Locks the session, for the duration of a batch.
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
-    /// Encrypts `packet` into `outbox`, as a datagram to the peer. Before the handshake it waits, and the handshake
-    /// begins.
+    /// Encrypts `packet` as a datagram to the peer and puts it into `outbox`. Before the handshake is
+    /// complete, the packet waits and the handshake is started.
     pub(crate) fn encrypt(&mut self, packet: &[u8], outbox: &mut Outbox) -> Outcome {
         let wanted = (packet.len() + OVERHEAD_BYTES).max(HANDSHAKE_BYTES);
         let Some(room) = outbox.room(wanted) else { return Outcome::Refused };
@@ -76,7 +76,7 @@ impl Session {
         self.send(bytes, outbox)
     }
 
-    /// Decrypts `datagram`, which came from `from`, into `packet`. Answers of the protocol go into `outbox`.
+    /// Decrypts `datagram`, received from `from`, into `packet`. Puts answers of the protocol into `outbox`.
     pub(crate) fn decrypt(
         &mut self,
         from: SocketAddr,
@@ -84,7 +84,7 @@ impl Session {
         packet: &mut [u8],
         outbox: &mut Outbox,
     ) -> Outcome {
-        // The cipher leaves its tag behind the packet.
+        // The cipher leaves its tag after the packet.
         if datagram.len() > packet.len() || packet.len() < HANDSHAKE_BYTES {
             return Outcome::Refused;
         }
@@ -109,14 +109,14 @@ impl Session {
         outcome
     }
 
-    /// Does what is due by the clock. Call it four times a second.
+    /// Runs the timers of the protocol. Call it four times a second.
     pub(crate) fn on_time(&mut self, outbox: &mut Outbox) {
         let Some(room) = outbox.room(HANDSHAKE_BYTES) else { return };
         let bytes = written(&self.tunn.update_timers(room));
         self.send(bytes, outbox);
     }
 
-    /// Encrypts the packets that waited for the handshake.
+    /// Encrypts packets that waited for the handshake.
     fn send_waiting(&mut self, outbox: &mut Outbox) {
         while let Some(room) = outbox.room(1 << 16) {
             let Some(bytes) = written(&self.tunn.decapsulate(None, &[], room)) else { return };
@@ -124,7 +124,7 @@ impl Session {
         }
     }
 
-    /// Sends the datagram that is in the outbox's room, if the protocol has made one.
+    /// Queues the datagram in the free space of `outbox`, if the protocol has written one.
     fn send(&self, bytes: Option<usize>, outbox: &mut Outbox) -> Outcome {
         if let (Some(bytes), Some(to)) = (bytes, self.endpoint) {
             outbox.push(bytes, to);
@@ -133,7 +133,7 @@ impl Session {
     }
 }
 
-/// The length of the datagram that is to be sent.
+/// The length of the datagram that the protocol wrote; `None` if it wrote none.
 const fn written(result: &TunnResult<'_>) -> Option<usize> {
     if let TunnResult::WriteToNetwork(datagram) = result { Some(datagram.len()) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Opens the TUN and the socket, turns the two directions until a signal comes, and prints the figures.
+//! Opens the TUN and the socket, runs both directions until a signal arrives, and prints the figures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::options::{Network, Options};
 use crate::outward::Outward;
 use crate::peer::Peer;
 
-/// How often the protocol looks at the clock.
+/// The interval of the protocol's timers.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs the tunnel until SIGINT or SIGTERM.
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     thread::scope(|scope| {
         let out = scope.spawn(|| turning.turn(Some(outward), None));
-        // The sink of a TUN stays on the thread that made it.
+        // The sink of a TUN must stay on the thread that created it.
         let done = inward().and_then(|inward| turning.turn(None, Some(inward)));
         stop.store(true, Ordering::Relaxed);
         let Ok(out) = out.join() else { bail!("the thread from the TUN ended") };
@@ -61,7 +61,7 @@ fn open_tun(options: &Options) -> Result<Tap> {
     Ok(tun)
 }
 
-/// What both threads need.
+/// The state that both threads share.
 struct Turning<'t> {
     peer: &'t Peer,
     stop: &'t AtomicBool,
@@ -69,7 +69,8 @@ struct Turning<'t> {
 }
 
 impl Turning<'_> {
-    /// Turns the given directions until the end, then prints their figures. An error ends the other thread too.
+    /// Runs the given directions until the end, then prints their figures. An error ends the other thread
+    /// too.
     fn turn(&self, mut outward: Option<Outward>, mut inward: Option<Inward>) -> Result<()> {
         let mut tick_at = Instant::now();
         let (mut print_at, mut result) = (tick_at + self.figures, Ok(()));
@@ -95,7 +96,7 @@ impl Turning<'_> {
         out.iter().for_each(|out| out.wait_in(&mut list));
         into.iter().for_each(|into| into.wait_in(&mut list));
         list.wait(Some(TICK)).context("cannot wait")?;
-        // The way for which nothing is there finds that out by one system call.
+        // A direction without input costs one system call.
         out.iter_mut().try_for_each(|out| out.turn(self.peer))?;
         Ok(into.iter_mut().try_for_each(|into| into.turn(self.peer))?)
     }

@@ -1,4 +1,4 @@
-//! Traffic through a tunnel, every byte checked.
+//! Sends traffic through a tunnel and checks every byte.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -13,10 +13,10 @@ use rxo_peers::{Tunnel, TunnelProgram};
 use rxo_testbed::Namespace;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 
-/// How long a test waits for what must come.
+/// Maximum time that a test waits for an expected event.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Runs the tests `trials`, which make networks.
+/// Runs the tests `trials`, which create network namespaces.
 pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
     let arguments = Arguments::from_args();
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
@@ -26,7 +26,7 @@ pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// The example, with these arguments.
+/// The example program with these arguments.
 pub(crate) fn ours(arguments: &[&str]) -> TunnelProgram {
     TunnelProgram::rxo(Path::new(env!("CARGO_BIN_EXE_rxo-tunnel")), arguments)
 }
@@ -54,7 +54,8 @@ fn assert_tcp_is_intact(from: &Namespace, to: &Namespace, address: IpAddr) {
     assert_eq!(report.received_bytes, 4_500_000);
 }
 
-/// Trains of datagrams, so few at a time that no queue can be full. The first waits for the handshake and may be lost.
+/// Sends trains of few datagrams, so that no queue overflows. The first train waits for the handshake and may
+/// be lost.
 fn assert_udp_is_intact(from: &Namespace, to: &Namespace, address: IpAddr) {
     let bind = |namespace: &Namespace, address: &str| {
         let address = address.parse().unwrap();

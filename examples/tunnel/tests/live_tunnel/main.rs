@@ -1,4 +1,4 @@
-//! The example at both ends of a tunnel, between two networks.
+//! The example at both ends of a tunnel between two networks.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[path = "../common/mod.rs"]
@@ -46,7 +46,7 @@ fn every_byte_arrives() {
     assert_intact_both_ways(&tunnel);
     for (code, said) in tunnel.stop().unwrap() {
         assert_eq!(code, 0, "{said}");
-        // Without offloads each number would be that of the packets.
+        // Without offloads each number would equal that of the packets.
         assert!(figure(&said, "frames from the") < figure(&said, "packets,") / 2, "{said}");
         assert!(figure(&said, "messages,") < figure(&said, "datagrams in") / 2, "{said}");
         assert!(figure(&said, "writes to the") < figure(&said, "packets in"), "{said}");
@@ -72,7 +72,7 @@ fn with_two_threads() {
     }
 }
 
-/// Packets with the address of somebody who is not behind the peer.
+/// Sends packets with a source address that is not behind the peer.
 fn what_is_not_allowed_is_refused() {
     let mut tunnel = Tunnel::start(&ours(&[]), &ours(&[])).unwrap();
     let foreign: IpAddr = "10.98.0.1".parse().unwrap();
@@ -82,7 +82,7 @@ fn what_is_not_allowed_is_refused() {
     for _ in 0..5 {
         socket.send_to(b"from nowhere", (Tunnel::FAR[0], 9)).unwrap();
     }
-    // Behind them, so that they have arrived.
+    // This traffic comes after those packets, so they have arrived before it.
     assert_intact_both_ways(&tunnel);
     let [_, (_, said)] = tunnel.stop().unwrap();
     assert_eq!(figure(&said, "refused,"), 5, "{said}");

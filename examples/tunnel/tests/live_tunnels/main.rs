@@ -1,4 +1,4 @@
-//! The example at one end of a tunnel, and the programs of others at the other.
+//! The example at one end of a tunnel, with other implementations at the other end.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[path = "../common/mod.rs"]
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     run(trials.collect())
 }
 
-/// The near end sends the first packet, and so begins the handshake.
+/// The near end sends the first packet, and so starts the handshake.
 fn with(kind: TunnelKind, is_near: bool) {
     let theirs = TunnelProgram::foreign(kind, &installed());
     let ours = ours(&[]);
@@ -33,7 +33,7 @@ fn with(kind: TunnelKind, is_near: bool) {
     assert_intact_both_ways(&Tunnel::start(near, far).unwrap());
 }
 
-/// Where `cargo xtask` installs them: below the target directory, in which this test is.
+/// The directory into which `cargo xtask` installs them, below the target directory that contains this test.
 fn installed() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let folders = here.ancestors().map(|folder| folder.join("tunnels/bin"));
