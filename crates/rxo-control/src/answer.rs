@@ -1,4 +1,4 @@
-//! An answer: the request's name, and its result or the reason why there is none.
+//! The answer to a control request: its name, and the result or an error.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -8,9 +8,9 @@ use crate::VERSION;
 /// The answer to a request, one line of JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The name of the request; empty if the line was no request.
+    /// The name of the request; empty if the line was not a request.
     pub request: String,
-    /// The result, or the reason why there is none, in one line with the remedy.
+    /// The result, or an error message in one line with the remedy.
     pub result: Result<Value, String>,
 }
 
@@ -20,7 +20,8 @@ pub struct Answer {
 pub struct BadAnswer;
 
 impl Answer {
-    /// Returns the line, without its end: `{"version":1,"request":"hold","ok":...}`, or `"error"` instead of `"ok"`.
+    /// Formats the line, without its line end: `{"version":1,"request":"hold","ok":...}`, or `"error"`
+    /// instead of `"ok"`.
     #[must_use]
     pub fn line(&self) -> String {
         let mut fields = Map::new();
@@ -37,7 +38,7 @@ impl Answer {
     /// Parses a line.
     ///
     /// # Errors
-    /// If it is no answer of this version.
+    /// If the line is not an answer of this version.
     pub fn parse(line: &str) -> Result<Self, BadAnswer> {
         let value: Value = serde_json::from_str(line).map_err(|_| BadAnswer)?;
         let Value::Object(mut fields) = value else { return Err(BadAnswer) };

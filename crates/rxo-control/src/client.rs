@@ -15,16 +15,16 @@ pub struct Session {
     path: PathBuf,
 }
 
-/// The error of a client that gets no answer. Each is one line with the remedy.
+/// The error of a client that gets no valid answer. Each is one line with the remedy.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// The socket's file does not exist.
+    /// The socket file does not exist.
     #[error("there is no socket {0}; start a process with --control {0}")]
     NotThere(String),
     /// No process listens at the socket.
     #[error("nobody listens on {0}: its process has ended; start one with --control {0}")]
     Ended(String),
-    /// The mode of the socket's file forbids this user to connect.
+    /// The mode of the socket file forbids this user to connect.
     #[error("this user may not use {0}; ask as its owner, or as root")]
     Denied(String),
     /// The process did not answer in time.
@@ -33,10 +33,10 @@ pub enum AskError {
         /// The socket's path.
         path: String,
     },
-    /// The process closed the connection first.
+    /// The process closed the connection without an answer.
     #[error("the process at {0} closed the connection without an answer; it may have ended")]
     Closed(String),
-    /// Another program listens there: its line is not an answer.
+    /// The answer is invalid: another program listens there.
     #[error("{0}: {1}")]
     Bad(String, BadAnswer),
     /// The system refuses to connect, read or write.
@@ -48,16 +48,16 @@ impl Session {
     /// Connects to the process that listens at `path`.
     ///
     /// # Errors
-    /// If there is none, or it may not be asked.
+    /// If there is no process, or if this user may not connect to it.
     pub fn open(path: &Path) -> Result<Self, AskError> {
         Ok(Self { stream: connect(path)?, path: path.to_owned() })
     }
 
-    /// Sends a request and waits for the answer. If the process has dropped this session, because nothing was asked for
-    /// [`PATIENCE`], connects again first.
+    /// Sends a request and waits for the answer. Reconnects first if the process has dropped this session,
+    /// which it does after [`PATIENCE`] without a request.
     ///
     /// # Errors
-    /// If none comes.
+    /// If no valid answer comes within [`PATIENCE`].
     pub fn ask(&mut self, request: &Request) -> Result<Answer, AskError> {
         if self.is_dropped() {
             self.stream = connect(&self.path)?;
@@ -65,21 +65,21 @@ impl Session {
         self.ask_once(request)
     }
 
-    /// Returns true if the process has closed the connection and nothing is left to read.
+    /// Returns `true` if the process has closed the connection and nothing is left to read.
     fn is_dropped(&mut self) -> bool {
         let set = |is_nonblocking| self.stream.get_ref().set_nonblocking(is_nonblocking);
         if set(true).is_err() {
             return false;
         }
         let is_at_end = self.stream.fill_buf().is_ok_and(<[u8]>::is_empty);
-        // If the socket stays non-blocking, the next read fails with that reason.
+        // If the socket stays nonblocking, the next read fails with `WouldBlock`.
         _ = self.stream.get_ref().set_nonblocking(false);
         is_at_end
     }
 
     fn ask_once(&mut self, request: &Request) -> Result<Answer, AskError> {
         let line = format!("{}\n", request.line());
-        // A process with too many clients answers without reading, so a failed write is not the end.
+        // A process with too many clients answers without reading, so a failed write may still be answered.
         let sent = self.stream.get_mut().write_all(line.as_bytes());
         let mut line = String::new();
         let read = self.stream.by_ref().take(MOST_ANSWER_BYTES).read_line(&mut line);
@@ -118,5 +118,5 @@ fn connect(path: &Path) -> Result<BufReader<UnixStream>, AskError> {
     Ok(BufReader::new(stream))
 }
 
-/// Longest answer that is read, in bytes.
+/// Maximum length of an answer, in bytes.
 const MOST_ANSWER_BYTES: u64 = 16 << 20;

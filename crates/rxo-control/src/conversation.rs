@@ -1,7 +1,9 @@
-//! The conversation with one client: requests in, answers out, and a time after which the client is dropped.
+//! The conversation with one client: requests in, answers out, and a deadline after which the client is
+//! dropped.
 //!
-//! A request ends with its line or, for HTTP, with the empty line behind its head. Sans-IO: its owner reads, writes and has the clock. A client has one request at a time; further bytes
-//! wait in its socket. So it holds one request and one answer at most.
+//! A request ends with its line or, for HTTP, with the empty line after its head. Sans-IO: the owner reads,
+//! writes and has the clock. A client has one request at a time; further bytes wait in its socket. So the
+//! memory per client is one request and one answer.
 
 use std::time::Instant;
 
@@ -10,14 +12,15 @@ use crate::{MOST_REQUEST_BYTES, PATIENCE};
 /// The rule that divides a client's bytes into requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Each request is a line. The last line needs no end.
+    /// Each request is a line. The last line needs no line end.
     Lines,
-    /// The request is one HTTP head, which ends with an empty line. Bytes behind it are not read.
+    /// The only request is an HTTP head, which ends with an empty line. Bytes after it are not read.
     Head,
 }
 
 impl Framing {
-    /// Finds the first request in `input`. Returns its length and the length of its terminator, in bytes.
+    /// Finds the first request in `input`. Returns its length and the length of its terminator, in bytes;
+    /// `None` if it is not complete.
     fn find(self, input: &[u8]) -> Option<(usize, usize)> {
         let line_end =
             |from: usize| input[from..].iter().position(|b| *b == b'\n').map(|n| from + n);
@@ -42,20 +45,20 @@ pub(crate) struct Conversation {
     framing: Framing,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Bytes of the output that are already written.
+    /// Number of bytes of the output that were written.
     written: usize,
-    /// The time at which the client is dropped, unless it has sent or taken enough before.
+    /// The time at which the client is dropped, unless it completes a request or accepts an answer before.
     due: Instant,
-    /// True if the client sends no more.
+    /// `true` if the client sends no more.
     has_ended: bool,
 }
 
-/// A request as a client sent it.
+/// A request as the client sent it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A complete request, without its line end.
     Whole(Vec<u8>),
-    /// A request longer than the limit. Nothing more is read.
+    /// A request longer than the limit. No further bytes are read.
     TooLong,
 }
 
@@ -65,25 +68,26 @@ impl Conversation {
         Self { framing, input: Vec::new(), output: Vec::new(), written: 0, due, has_ended: false }
     }
 
-    /// Returns the number of bytes that may be read now; 0 while an answer is being written.
+    /// Number of bytes that may be read now; 0 while an answer is being written.
     pub(crate) fn room(&self) -> usize {
         let is_open = self.output.is_empty() && !self.has_ended;
         if is_open { MOST_REQUEST_BYTES - self.input.len() } else { 0 }
     }
 
-    /// Returns true if the client must send next; otherwise there is something to answer or to write.
+    /// Returns `true` if the client must send next; otherwise a request must be answered or an answer
+    /// written.
     pub(crate) fn is_to_send(&self) -> bool {
         self.output.is_empty() && !self.has_ended && self.framing.find(&self.input).is_none()
     }
 
-    /// Stores bytes that were read, at most [`Conversation::room`] of them. An empty slice means that the client sends
-    /// no more.
+    /// Appends bytes that were read, at most [`Conversation::room`]. An empty slice means that the client
+    /// sends no more.
     pub(crate) fn on_read(&mut self, bytes: &[u8]) {
         self.has_ended |= bytes.is_empty();
         self.input.extend_from_slice(bytes);
     }
 
-    /// Returns the next request, if it is complete and the last one is answered.
+    /// Removes and returns the next request, if it is complete and the previous one was answered.
     pub(crate) fn next_request(&mut self) -> Option<Asked> {
         if !self.output.is_empty() {
             return None;
@@ -108,17 +112,18 @@ impl Conversation {
         (self.framing == Framing::Lines).then_some(Asked::Whole(last))
     }
 
-    /// Stores the answer. The client's time to take it begins at `now`.
+    /// Stores the answer, and restarts the deadline: the client must accept the answer in time.
     pub(crate) fn answer(&mut self, bytes: Vec<u8>, now: Instant) {
         (self.output, self.written, self.due) = (bytes, 0, deadline(now));
     }
 
-    /// Returns the bytes that are still to write.
+    /// The part of the answer that was not written yet.
     pub(crate) fn to_write(&self) -> &[u8] {
         &self.output[self.written..]
     }
 
-    /// Records that `bytes` were written. When the answer is complete, the client's time for another request begins.
+    /// Records that `bytes` were written. Once the answer is complete, restarts the deadline for the next
+    /// request.
     pub(crate) fn on_written(&mut self, bytes: usize, now: Instant) {
         self.written += bytes;
         if self.written == self.output.len() {
@@ -126,13 +131,13 @@ impl Conversation {
         }
     }
 
-    /// Returns true if the client is done, or was too slow.
+    /// Returns `true` if the conversation has ended, or if the client was too slow.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let is_done = self.has_ended && self.output.is_empty() && self.input.is_empty();
         is_done || now >= self.due
     }
 
-    /// Returns the time at which the client is too slow.
+    /// The deadline after which the client is dropped.
     pub(crate) const fn due(&self) -> Instant {
         self.due
     }

@@ -1,20 +1,20 @@
-//! One page over HTTP/1.1, for programs that read it again and again, such as Prometheus.
+//! Serves one page over HTTP/1.1, for programs that poll it, such as Prometheus.
 //!
-//! It is separate from the files of `rxo serve`: a client asks once and is answered once, there is nothing to negotiate, and
-//! the text is made when it is asked for. Pure but for the page. Contract: no bytes make it panic, and a request that
-//! is no `GET` of the page costs no page.
+//! Separate from the file server of `rxo serve`: a connection has one request, there is nothing to negotiate,
+//! and the text is created on request. Pure, except for the page's function. Contract: no input causes a
+//! panic, and only a `GET` of the page creates its text.
 
 use crate::conversation::Framing;
 use crate::service::Service;
 
-/// A page: its path, its type, and the function that makes its text. If that function fails, the client gets status 503
-/// and the error in one line.
+/// A page: its path, its media type, and the function that creates its text. If the function fails, the
+/// client gets status 503 with the error in one line.
 pub struct Page<T> {
-    /// The page's path, such as `/metrics`.
+    /// The path of the page, such as `/metrics`.
     pub path: &'static str,
     /// The value of the header `Content-Type`.
     pub content_type: &'static str,
-    /// Makes the page's text.
+    /// Creates the text of the page.
     pub text: T,
 }
 
@@ -59,7 +59,7 @@ fn asked(request: &[u8]) -> Option<(&str, &str)> {
     let mut parsed = httparse::Request::new(&mut headers);
     let is_whole = parsed.parse(request).is_ok_and(|status| status.is_complete());
     let target = parsed.path.filter(|_| is_whole)?;
-    // The page does not depend on a query, so it is ignored.
+    // The page does not depend on the query.
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     Some((parsed.method?, path))
 }
@@ -79,7 +79,7 @@ fn response(status: &str, content_type: &str, header: &str, text: &str) -> Vec<u
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const MOST_HEADERS: usize = 64;
-/// Most clients of a page at a time: a few programs that poll it, and a person who looks.
+/// Maximum number of clients of a page at a time: a few programs that poll it, and a person.
 pub const MOST_READERS: usize = 8;
 
 #[cfg(test)]

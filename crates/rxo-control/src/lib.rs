@@ -1,25 +1,26 @@
-//! Asking a running process: requests and answers, one line of JSON each, over a unix socket.
+//! Control of a running process: requests and answers, one line of JSON each, over a unix socket.
 //!
 //! ```text
 //!  rxo ctl ── Session ── line of JSON ──▶ socket ──▶ Server ──▶ Menu ──▶ Entry::answer(process)
 //!          ◀──────────── Answer, a line ◀────────────────┘
 //! ```
 //!
-//! From the outside in:
+//! The modules, from the outside in:
 //!
 //! * [`Request`] and [`Answer`] are the two directions. Each is a line and a value. `docs/control.md`
 //!   describes the lines.
-//! * [`Menu`] lists the requests that a process knows and answers them. A request is one [`Entry`]: its name, its
-//!   help, and the function that answers. All of this is pure.
+//! * [`Menu`] lists the requests that a process supports and answers them. A request is one [`Entry`]: its
+//!   name, its help, and the function that answers it. All of this is pure.
 //! * [`Page`] is one page over HTTP, for programs that poll it.
-//! * `conversation` is one client, sans-IO: bytes and times go in, requests come out, and the time at which the client must be dropped.
-//! * [`Server`] is the loop over the clients of a socket, on a thread of its own: of lines, or of a page. [`Session`] is
-//!   the other end of lines.
+//! * `conversation` is one client, sans-IO: bytes and times go in; requests and a deadline come out.
+//! * [`Server`] is the loop over the clients of a socket, on its own thread: for lines, or for a page.
+//!   [`Session`] is the client's end for lines.
 //!
 //! # Contract
-//! A client costs the process nothing but the server's thread: a line has at most [`MOST_REQUEST_BYTES`], there
-//! are at most [`MOST_CLIENTS`] at a time ([`MOST_READERS`] of a page), and one that sends no whole request, or takes no whole answer, within
-//! [`PATIENCE`] is dropped. No bytes make it panic. The permissions of the socket decide who may connect.
+//! A client occupies only the server's thread: a line has at most [`MOST_REQUEST_BYTES`], there are at most
+//! [`MOST_CLIENTS`] at a time ([`MOST_READERS`] of a page), and a client that does not complete a request or
+//! accept its answer within [`PATIENCE`] is dropped. No input causes a panic. The permissions of the socket
+//! determine who may connect.
 //!
 //! # Examples
 //! ```
@@ -60,14 +61,14 @@ pub use menu::{Entry, Menu, Refusal};
 pub use request::{BadRequest, Request};
 pub use server::{Door, Server};
 
-/// The version of the protocol. It changes when a line that was valid would mean something else.
+/// The version of the protocol. It changes if the meaning of a valid line changes.
 pub const VERSION: u64 = 1;
 
-/// The longest request, in bytes, with its line end.
+/// Maximum length of a request, in bytes, including its line end.
 pub const MOST_REQUEST_BYTES: usize = 4_096;
 
-/// The most clients at a time. A further one is told so, and dropped.
+/// Maximum number of clients at a time. A further one gets an error and is dropped.
 pub const MOST_CLIENTS: usize = 16;
 
-/// The time that a client has to send a request, or to take an answer.
+/// The time in which a client must send a request, or accept an answer.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The requests that a process answers.
+//! The table of requests that a process answers.
 
 use serde_json::{Value, json};
 
@@ -14,21 +14,21 @@ impl<T: std::fmt::Display> From<T> for Refusal {
     }
 }
 
-/// A request that a process answers. `P` is the type that holds the process's parts.
+/// A request that a process answers. `P` is the type that gives access to the process.
 pub struct Entry<P: ?Sized> {
-    /// The request's name, in small letters and hyphens.
+    /// The name of the request, in lower case with hyphens.
     pub name: &'static str,
-    /// The request as it is typed after `rxo ctl SOCKET`, such as `hold[=TIME]`.
+    /// The syntax of the request after `rxo ctl SOCKET`, such as `hold[=TIME]`.
     pub usage: &'static str,
-    /// One line about the request: the value that it shows or changes.
+    /// A description in one line: the value that the request shows or changes.
     pub help: &'static str,
-    /// Returns true if this process answers the request.
+    /// Returns `true` if this process supports the request.
     pub applies: fn(&P) -> bool,
     /// Answers the request.
     pub answer: fn(&P, &Request) -> Result<Value, Refusal>,
 }
 
-/// All requests of a process. `help` is always among them.
+/// All requests of a process. `help` is always supported.
 #[derive(Debug)]
 pub struct Menu<P: ?Sized + 'static>(pub &'static [Entry<P>]);
 
@@ -39,7 +39,7 @@ impl<P: ?Sized> std::fmt::Debug for Entry<P> {
 }
 
 impl<P: ?Sized> Menu<P> {
-    /// Answers `line` with the parts of `process`.
+    /// Answers the request in `line` for `process`.
     pub fn answer(&self, process: &P, line: &[u8]) -> Answer {
         let request = match Request::parse(line) {
             Ok(request) => request,

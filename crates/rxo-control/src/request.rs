@@ -1,4 +1,4 @@
-//! A request: its name, an optional new value, and fields.
+//! A request: its name, an optional new value, and named fields.
 
 use std::collections::BTreeMap;
 
@@ -13,37 +13,37 @@ use crate::VERSION;
 pub struct Request {
     /// The request's name.
     pub name: String,
-    /// The new value; `None` to show the present one.
+    /// The new value; `None` to show the present value.
     pub value: Option<String>,
-    /// Fields by name. Numbers and booleans in the line become text.
+    /// Additional fields by name. Numbers and booleans in the line become strings.
     pub with: BTreeMap<String, String>,
 }
 
 /// The reason why a line is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadRequest {
-    /// The line is no JSON object.
+    /// The line is not a JSON object.
     #[error("no JSON object on one line; write one such as {{\"request\":\"help\"}}")]
     NoObject,
-    /// The line has another version.
+    /// The line has an unknown version.
     #[error("version {0} is not known; write \"version\":{VERSION}, or leave it out")]
     Version(String),
-    /// The line names no request.
+    /// The line has no field `request`.
     #[error("\"request\" is missing; write one such as {{\"request\":\"help\"}}")]
     NoName,
     /// The line has a field that requests do not have.
     #[error("\"{0}\" is no field of a request; there are version, request, value and with")]
     Field(String),
-    /// A field has a value of the wrong kind.
+    /// The value of a field has the wrong type.
     #[error("\"{0}\" must be text, a number, true or false")]
     Kind(String),
 }
 
 impl Request {
-    /// Reads a line, with or without its end. Allocates in proportion to the line.
+    /// Parses a line, with or without its line end. Allocates in proportion to its length.
     ///
     /// # Errors
-    /// [`BadRequest`].
+    /// The first reason why the line is not a request.
     pub fn parse(line: &[u8]) -> Result<Self, BadRequest> {
         let value: Value = serde_json::from_slice(line).map_err(|_| BadRequest::NoObject)?;
         let Value::Object(mut fields) = value else { return Err(BadRequest::NoObject) };
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// Returns the line, without its end.
+    /// Formats the request as a line, without its line end.
     #[must_use]
     pub fn line(&self) -> String {
         let mut fields = Map::new();

@@ -1,4 +1,4 @@
-//! The server: a loop over the clients of a socket, on a thread of its own.
+//! The server: a loop over the clients of a socket, on its own thread.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,8 @@ use crate::conversation::{Asked, Conversation};
 use crate::service::{Lines, Service};
 use crate::{Answer, MOST_REQUEST_BYTES, Page};
 
-/// A server that answers the clients of a socket. Dropping it waits for the request that is being answered.
+/// A server that answers the clients of a socket. Dropping it waits until the current request is answered,
+/// and ends its thread.
 #[derive(Debug)]
 pub struct Server {
     /// The thread ends when this end of a socket pair is closed.
@@ -22,10 +23,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a thread that answers lines. `listener` must be non-blocking. `answer` gets each line of a client,
-    /// without its end; while it works, the other clients wait, and nothing else does.
+    /// Starts a thread that answers lines. `listener` must be nonblocking. `answer` is called with each line,
+    /// without its end; while it runs, only the other clients wait.
     ///
-    /// # Errors
+    /// If the system cannot create a thread or descriptors.
     /// If the system gives no thread or no descriptors.
     pub fn start(
         listener: UnixListener,
@@ -34,11 +35,11 @@ impl Server {
         Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
     }
 
-    /// Starts a thread that serves a page over HTTP. `door` must be non-blocking. While the page is made, the other
-    /// clients wait, and nothing else does.
+    /// Starts a thread that serves a page over HTTP. `door` must be nonblocking. While the page is created,
+    /// only the other clients wait.
     ///
     /// # Errors
-    /// As [`Server::start`].
+    /// The errors of [`Server::start`].
     pub fn of_page(
         door: Door,
         page: Page<impl FnMut() -> Result<String, String> + Send + 'static>,
@@ -55,7 +56,7 @@ impl Server {
     }
 }
 
-/// A listening socket of either kind.
+/// A listening socket, unix or TCP.
 #[derive(Debug)]
 pub enum Door {
     /// A unix socket.
@@ -65,7 +66,7 @@ pub enum Door {
 }
 
 impl Door {
-    /// Accepts the next client and makes its connection non-blocking.
+    /// Accepts the next client and makes its connection nonblocking.
     fn accept(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
             Self::Unix(listener) => {
@@ -91,7 +92,7 @@ impl AsFd for Door {
     }
 }
 
-/// A connection of either kind.
+/// A connection, unix or TCP.
 trait Stream: Read + Write + AsFd + Send {}
 
 impl Stream for UnixStream {}
@@ -101,7 +102,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // If the thread has panicked, the reason is printed already.
+            // If the thread has panicked, its message was printed already.
             _ = thread.join();
         }
     }
@@ -112,7 +113,7 @@ struct Clients<S> {
     ended: UnixStream,
     clients: Vec<Client>,
     service: S,
-    /// Until this time nobody is accepted, because descriptors are short.
+    /// The time until which no client is accepted, because descriptors are exhausted.
     rests_until: Option<Instant>,
 }
 
@@ -121,7 +122,7 @@ struct Client {
     talk: Conversation,
 }
 
-/// The decision whether a client stays connected.
+/// The decision if a client stays connected.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -142,7 +143,8 @@ impl<S: Service> Clients<S> {
         }
     }
 
-    /// Waits until a descriptor is ready. Returns for each whether it is: the end, the listener, then the clients.
+    /// Waits until a descriptor is ready or a deadline has passed. Returns the readiness of each: the end,
+    /// the listener, then the clients.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = Instant::now();
         let accepts = self.rests_until.is_none_or(|until| now >= until);
@@ -171,19 +173,19 @@ impl<S: Service> Clients<S> {
         self.clients.retain_mut(|client| {
             let is_ready = ready.next().is_some_and(|is_ready| *is_ready);
             let fate = if is_ready { client.turn(service) } else { Ok(Fate::Stays) };
-            // An error means that the client has gone, which is no failure of the server.
+            // An error means that the client has gone, which is not a failure of the server.
             fate.is_ok_and(|fate| fate == Fate::Stays) && !client.talk.is_over(Instant::now())
         });
     }
 
-    /// Accepts the clients that wait, as far as there is room.
+    /// Accepts all waiting clients; those over the limit get an error.
     fn accept(&mut self) {
         loop {
             match self.door.accept() {
                 Ok(stream) => self.admit(stream),
                 Err(error) if has_gone(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The client stays in the queue. Trying again at once would only burn time.
+                // The client stays in the queue. Retrying at once would only waste CPU time.
                 Err(_) => {
                     self.rests_until = Some(Instant::now() + REST);
                     return;
@@ -198,7 +200,7 @@ impl<S: Service> Clients<S> {
             self.clients.push(Client { stream, talk });
             return;
         }
-        // A new socket has room for a line. If it does not, the client sees the connection close.
+        // A new socket has space for a line. If not, the client only sees the connection close.
         _ = stream.write(&self.service.too_many());
     }
 }
@@ -211,7 +213,7 @@ impl Client {
     /// Reads from the client, answers at most one request, and writes.
     ///
     /// # Errors
-    /// If the client is gone.
+    /// If the connection is broken.
     fn turn(&mut self, service: &mut impl Service) -> io::Result<Fate> {
         let mut bytes = [0; MOST_REQUEST_BYTES];
         let room = self.talk.room();
@@ -245,7 +247,7 @@ impl Client {
     }
 }
 
-/// Returns true for errors of `accept` that need no pause: the client has gone, or a signal came.
+/// Returns `true` for errors of `accept` that require no pause: the client has gone, or a signal arrived.
 fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
@@ -261,5 +263,5 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: time.subsec_nanos().into() }
 }
 
-/// The time between two tries to accept when descriptors are short.
+/// The time between two attempts to accept while descriptors are exhausted.
 const REST: Duration = Duration::from_millis(100);

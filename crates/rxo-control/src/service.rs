@@ -5,9 +5,9 @@ use crate::{Answer, MOST_CLIENTS, MOST_REQUEST_BYTES};
 
 /// Answers the requests of a server's clients, one at a time, on the server's thread.
 pub(crate) trait Service {
-    /// The rule that divides bytes into requests.
+    /// The rule that divides a client's bytes into requests.
     const FRAMING: Framing;
-    /// The most clients at a time.
+    /// Maximum number of clients at a time.
     const MOST_CLIENTS: usize;
 
     /// Answers a complete request.
@@ -16,11 +16,11 @@ pub(crate) trait Service {
     /// Answers a request that is longer than [`MOST_REQUEST_BYTES`].
     fn too_long(&self) -> Vec<u8>;
 
-    /// Makes the last words to a client for whom there is no room.
+    /// Creates the error for a client over the limit.
     fn too_many(&self) -> Vec<u8>;
 }
 
-/// Lines of JSON, answered by a function.
+/// A service for lines of JSON, each answered by a function.
 pub(crate) struct Lines<A>(pub(crate) A);
 
 impl<A: FnMut(&[u8]) -> Answer> Service for Lines<A> {

@@ -1,4 +1,4 @@
-//! Clients of a socket: many, slow ones, dead ones.
+//! Clients of a control socket: many, slow and dead ones.
 #![allow(clippy::unwrap_used, reason = "functions of tests, which the lint does not see")]
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rxo_control::{Answer, AskError, MOST_CLIENTS, MOST_REQUEST_BYTES, Request, Server, Session};
 use serde_json::json;
 
-/// A socket in a folder of its own.
+/// A socket in the temporary folder.
 struct Socket(PathBuf);
 
 impl Socket {
@@ -22,7 +22,7 @@ impl Socket {
         (Self(path), listener)
     }
 
-    /// A server that says how long the line was; "large" gets a long answer.
+    /// A server that answers with as many bytes as the line has; "large" gets a long answer.
     fn served(name: &str) -> (Self, Server) {
         let (socket, listener) = Self::new(name);
         let answer = |line: &[u8]| {
@@ -68,7 +68,7 @@ fn a_session_asks_again_and_again() {
     }
 }
 
-/// A process drops who asks nothing for ten seconds; here it does at once.
+/// A process drops a client without requests after ten seconds; here it does so at once.
 #[test]
 fn a_session_that_was_dropped_connects_again() {
     let (socket, listener) = Socket::new("dropped");
@@ -93,7 +93,7 @@ fn one_who_says_nothing_or_takes_nothing_delays_nobody() {
     let silent = socket.connect();
     let mut half = socket.connect();
     half.write_all(b"{\"request\"").unwrap();
-    // It does not read its answer of 4 MiB, which no socket holds.
+    // The client does not read its answer of 4 MiB, which exceeds any socket buffer.
     let mut stuffed = socket.connect();
     stuffed.write_all(b"{\"request\":\"large\"}\n").unwrap();
     let mut gone = socket.connect();
@@ -123,7 +123,7 @@ fn the_last_line_of_a_pipe_needs_no_end() {
 fn one_client_too_many_is_told_so() {
     let (socket, _server) = Socket::served("many");
     let mut there: Vec<_> = (0..MOST_CLIENTS).map(|_| socket.connect()).collect();
-    // All are in when the last is answered.
+    // All are connected once the last one is answered.
     there.last_mut().unwrap().write_all(b"{\"request\":\"in\"}\n").unwrap();
     assert!(line(there.pop().unwrap()).contains("\"in\""));
     there.push(socket.connect());

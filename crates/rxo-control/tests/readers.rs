@@ -1,4 +1,4 @@
-//! Readers of a page: by TCP and by a unix socket, slow ones, many, and ones that ask for something else.
+//! Readers of a page: over TCP and over a unix socket, slow ones, many, and ones with invalid requests.
 #![allow(clippy::unwrap_used, reason = "functions of tests, which the lint does not see")]
 
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use rxo_control::{Door, MOST_READERS, MOST_REQUEST_BYTES, Page, Server};
 const GET: &str = "GET /metrics HTTP/1.1\r\nHost: rxo\r\n\r\n";
 const PATIENT: Duration = Duration::from_secs(60);
 
-/// A server of a page of `bytes` that counts how often the page was made.
+/// A server with a page of `bytes` bytes, and a counter of the times that the page was created.
 fn served(bytes: usize) -> (SocketAddr, Server, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -33,7 +33,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Everything that is answered to `request`, until the server closes.
+/// Everything that the server answers to `request`, until it closes.
 fn said(mut stream: impl Read + Write, request: &str) -> String {
     stream.write_all(request.as_bytes()).unwrap();
     let mut said = String::new();
@@ -78,7 +78,7 @@ fn readers_that_take_nothing_and_send_nothing_delay_nobody() {
         assert!(is_page(&said(connect(address), GET), 8 << 20));
     }
     assert!(is_page(&said(half, "\r\n"), 8 << 20), "whoever goes on is answered");
-    // They are dropped after their time, and not before it.
+    // They are dropped after their time, not before.
     let closed = said(silent, "");
     assert_eq!(closed, "");
     drop(slow);
@@ -94,7 +94,7 @@ fn readers_beyond_the_limit_are_told_so() {
     drop(waiting);
     let begun = std::time::Instant::now();
     loop {
-        // The server sees that they are gone in its next turn.
+        // The server notices that they have gone in its next round.
         let mut stream = connect(address);
         _ = stream.write_all(GET.as_bytes());
         let mut answer = String::new();
