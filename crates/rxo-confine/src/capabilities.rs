@@ -7,8 +7,8 @@ use rustix::thread::{
 
 use crate::ConfineError;
 
-/// Empties the bounding set, so that no program that is started later gains a capability. Without `CAP_SETPCAP` the set
-/// stays, and `no_new_privs` has the same effect.
+/// Empties the bounding set, so that programs started later cannot gain capabilities. Without `CAP_SETPCAP`
+/// the set stays; then `no_new_privs` has the same effect.
 pub(crate) fn empty_bounding_set() {
     let all = (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit));
     // The kernel rejects numbers above its last capability.
@@ -17,7 +17,7 @@ pub(crate) fn empty_bounding_set() {
     }
 }
 
-/// Gives up every capability except those of `kept`. Returns the capabilities that remain.
+/// Drops all capabilities except those in `kept`. Returns the capabilities that remain.
 pub(crate) fn keep(kept: CapabilitySet) -> Result<CapabilitySet, ConfineError> {
     let refused = |why: rustix::io::Errno| ConfineError::refused("capabilities")(why.into());
     let CapabilitySets { permitted, .. } = capabilities(None).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Everything that a process still needs, as data.
+//! The needs of a process after its start, as data.
 
 use std::path::PathBuf;
 
@@ -6,23 +6,23 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// The needs of a process: paths, sockets, signals, capabilities. The default needs nothing but descriptors that are
-/// already open.
+/// The needs of a process: paths, sockets, signals, capabilities. By default it needs only descriptors that
+/// are open already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
-    /// Files and folders (with everything below them) that may still be opened by path. Paths that do not exist are
-    /// left out.
+    /// Files, and folders with everything below them, that may be opened by path. Paths that do not exist are
+    /// ignored.
     pub paths: Vec<(PathBuf, Access)>,
-    /// Kinds of sockets that the process may still create.
+    /// The kinds of sockets that the process may create.
     pub sockets: Sockets,
-    /// Processes that the process may still kill.
+    /// The processes that the process may kill.
     pub kill: Kill,
-    /// Capabilities that are kept, as far as the process has them.
+    /// The capabilities that are kept, if the process has them.
     pub capabilities: CapabilitySet,
-    /// The user that the process becomes; `None` keeps the one that it has. Needs `CAP_SETUID` and `CAP_SETGID`, and
-    /// leaves no capability.
+    /// The user that the process becomes; `None` keeps the present one. Needs `CAP_SETUID` and `CAP_SETGID`,
+    /// and leaves no capability.
     pub user: Option<User>,
-    /// True with `--no-sandbox`: only the user is changed, and nothing else is given up.
+    /// `true` with `--no-sandbox`: only the user is changed, and nothing else is given up.
     pub is_open: bool,
 }
 
@@ -39,18 +39,18 @@ impl Default for Confinement {
     }
 }
 
-/// Allowed operations on the files below a path.
+/// The allowed operations on files below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Read files, and list folders.
     Read,
-    /// Also write, make, rename and remove plain files, and make folders.
+    /// Also write, create, rename and remove plain files, and create folders.
     Write,
     /// Also remove files, but not write them.
     Remove,
 }
 
-/// Kinds of sockets.
+/// The kinds of sockets that a process may create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sockets {
     /// No new sockets. Open sockets continue to work.
@@ -58,20 +58,21 @@ pub enum Sockets {
     None,
     /// Unix sockets.
     Unix,
-    /// Sockets that configure network interfaces: netlink and unix sockets, and datagram sockets for `ioctl`. No TCP.
+    /// Sockets for configuring network interfaces: netlink and unix sockets, and datagram sockets for
+    /// `ioctl`. No TCP.
     Interfaces,
-    /// The sockets of [`Sockets::Interfaces`], packet sockets, and io_uring queues.
+    /// The sockets of [`Sockets::Interfaces`], and packet sockets and io_uring queues.
     Devices,
 }
 
-/// Processes that the process may still kill, beside itself.
+/// The processes that a process may kill, besides itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kill {
     /// No other process.
     #[default]
     Nobody,
-    /// The process with this number.
+    /// The process with this id.
     Process(u32),
-    /// Processes for which the process holds a descriptor (`pidfd`).
+    /// Processes for which it holds a descriptor (`pidfd`).
     Given,
 }

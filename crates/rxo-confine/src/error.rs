@@ -1,10 +1,10 @@
-//! Errors of giving up privileges.
+//! Errors while giving up privileges.
 
 use std::io;
 
 use thiserror::Error;
 
-/// The reason why privileges could not be given up, or only in part.
+/// The reason why privileges could not be given up completely.
 #[derive(Debug, Error)]
 pub enum ConfineError {
     /// The process cannot become the user.
@@ -17,7 +17,7 @@ pub enum ConfineError {
         /// The reason.
         why: io::Error,
     },
-    /// The system refuses to give something up.
+    /// The system refuses to drop a privilege.
     #[error("cannot give up {what}: {why}; --no-sandbox does without")]
     Refused {
         /// The privilege that could not be given up.

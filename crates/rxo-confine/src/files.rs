@@ -1,4 +1,4 @@
-//! Files, TCP ports, signals and abstract sockets, which Landlock keeps from a thread.
+//! Landlock rules: restrict files, TCP ports, signals and abstract sockets for a thread.
 
 use std::io;
 
@@ -10,19 +10,20 @@ use landlock::{
 
 use crate::{Access, ConfineError, Confinement, Kill};
 
-/// The newest Landlock version that this was tested with. Rights that only a newer version knows are not restricted.
+/// The newest Landlock version that was tested. Rights that only newer versions know are not restricted.
 const TESTED: ABI = ABI::V7;
 
-/// A Landlock ruleset that is not yet in force.
+/// A Landlock ruleset that is not enforced yet.
 pub(crate) struct Files(RulesetCreated);
 
 impl Files {
-    /// Opens all paths of `confinement` and makes a ruleset of them.
+    /// Opens all paths of `confinement` and creates a ruleset from them.
     pub(crate) fn prepare(confinement: &Confinement) -> Result<Self, ConfineError> {
         rules(confinement).map(Self).map_err(refused)
     }
 
-    /// Enforces the ruleset for this thread. Returns the Landlock version; `None` if the kernel has none.
+    /// Enforces the ruleset for this thread. Returns the Landlock version; `None` if the kernel has no
+    /// Landlock.
     pub(crate) fn restrict(self) -> Result<Option<u32>, ConfineError> {
         let status = self.0.restrict_self().map_err(refused)?;
         Ok(match (status.ruleset, status.landlock) {
@@ -45,7 +46,7 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     Ok(created)
 }
 
-/// Returns the Landlock scopes: abstract sockets always stay inside, and so do signals, unless `kill` allows others.
+/// The Landlock scopes: abstract sockets are always confined, and signals too unless `kill` allows others.
 fn scopes(kill: Kill) -> BitFlags<Scope> {
     match kill {
         Kill::Nobody => Scope::Signal | Scope::AbstractUnixSocket,

@@ -6,7 +6,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// The limits that are in force for a thread, and for those that it starts.
+/// The limits that are in force for a thread and the threads that it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     user: Option<String>,
@@ -17,9 +17,9 @@ pub struct InForce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
     capabilities: CapabilitySet,
-    /// The Landlock version; `None` if files are not limited.
+    /// The Landlock version; `None` if files are not restricted.
     landlock_abi: Option<u32>,
-    /// Number of system calls that stay allowed; `None` if there is no filter.
+    /// Number of allowed system calls; `None` if there is no filter.
     calls: Option<usize>,
 }
 
@@ -38,19 +38,19 @@ impl InForce {
         Self { user: user.map(ToString::to_string), limits: None }
     }
 
-    /// Returns true if Landlock limits the files.
+    /// Returns `true` if Landlock restricts files.
     #[must_use]
     pub fn limits_files(&self) -> bool {
         self.limits.is_some_and(|limits| limits.landlock_abi.is_some())
     }
 
-    /// Returns true if seccomp limits the system calls.
+    /// Returns `true` if seccomp restricts system calls.
     #[must_use]
     pub fn limits_calls(&self) -> bool {
         self.limits.is_some_and(|limits| limits.calls.is_some())
     }
 
-    /// Returns a line for each limit that this kernel does not have, with the consequence.
+    /// Returns a line for each limit that this kernel does not support, with the consequence.
     #[must_use]
     pub fn gaps(&self) -> Vec<String> {
         let Some(Limits { landlock_abi, calls, .. }) = self.limits else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The needs of each process of rxo after its start. Data only.
+//! The needs of each kind of rxo process after its start. Data only.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use rustix::thread::CapabilitySet;
 use crate::{Access, Confinement, Kill, Sockets};
 
 impl Confinement {
-    /// Returns the needs of a process that carries frames between open devices: `rxo run`, `guest`, `card` and `cast
+    /// The needs of a process that carries frames between open devices: `rxo run`, `guest`, `card` and `cast
     /// join`.
     #[must_use]
     pub fn worker() -> Self {
         Self::default()
     }
 
-    /// Returns the needs of a worker that may have to open an interface again, or restore it alone. `folders` are the
-    /// folders of locks and records.
+    /// The needs of a worker that may have to reopen an interface, or restore one by itself. `folders`
+    /// contain locks and records.
     #[must_use]
     pub fn worker_that_reopens(folders: Vec<PathBuf>) -> Self {
         let capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
@@ -24,14 +24,14 @@ impl Confinement {
         Self { paths, sockets: Sockets::Devices, capabilities, ..Self::default() }
     }
 
-    /// Returns the needs of a host on an open device: `rxo serve`, `sink`, `source`, `cat`, `cast send` and `cast
+    /// The needs of a host on an open device: `rxo serve`, `sink`, `source`, `cat`, `cast send` and `cast
     /// receive`. `paths` are opened while the command runs.
     #[must_use]
     pub fn host(paths: Vec<(PathBuf, Access)>) -> Self {
         Self { paths, ..Self::default() }
     }
 
-    /// Adds unix sockets if `connects`: a device `virtio:PATH` connects again when its other side has gone.
+    /// Adds unix sockets if `connects`: a device `virtio:PATH` reconnects after its other side has gone.
     #[must_use]
     pub fn with_connections(mut self, connects: bool) -> Self {
         if connects && self.sockets == Sockets::None {
@@ -40,8 +40,8 @@ impl Confinement {
         self
     }
 
-    /// Returns the needs of the keeper of a run, which restores interfaces and kills `worker`. `folders` are the
-    /// folders of locks and records; in `sockets` it removes socket files.
+    /// The needs of the keeper of a run, which restores interfaces and kills `worker`. `folders` contain
+    /// locks and records; `sockets` are folders in which it removes socket files.
     #[must_use]
     pub fn keeper(worker: u32, folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let kill = Kill::Process(worker);
@@ -55,7 +55,8 @@ impl Confinement {
         self
     }
 
-    /// Returns the needs of the last process of a run, which restores interfaces if all others were killed at once.
+    /// The needs of the last process of a run, which restores interfaces if all other processes were killed
+    /// at once.
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);
@@ -71,8 +72,8 @@ impl Confinement {
         }
     }
 
-    /// Returns the needs of a process that removes the socket files in `sockets` when another process has ended.
-    /// `folders` are the folders of locks.
+    /// The needs of a process that removes the socket files in `sockets` after another process has ended.
+    /// `folders` contain locks.
     #[must_use]
     pub fn remover(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let locks = folders.into_iter().map(|folder| (folder, Access::Write));
@@ -86,7 +87,7 @@ impl Confinement {
     }
 }
 
-/// Returns the paths that are read and written to change interfaces.
+/// The paths that must be read and written to change interfaces.
 fn interfaces(folders: Vec<PathBuf>) -> Vec<(PathBuf, Access)> {
     let settings = ("/proc/sys/net".into(), Access::Write);
     let folders = folders.into_iter().map(|folder| (folder, Access::Write));

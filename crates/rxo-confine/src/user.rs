@@ -1,4 +1,4 @@
-//! A user that the process becomes, given by name or by number.
+//! The user that a process becomes, given by name or by number.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::ConfineError;
 
-/// A user with its groups.
+/// A user with the groups of its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user, as the caller named it.
@@ -19,7 +19,7 @@ pub struct User {
     groups: Vec<u32>,
 }
 
-/// The reason why a text does not name a user.
+/// The reason why a string does not name a user.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NoUser {
     /// The system has no user of this name or number.
@@ -31,8 +31,8 @@ pub enum NoUser {
 }
 
 impl User {
-    /// Finds the user that `text` names: `NAME` or `UID`, optionally followed by a colon and a group, which replaces
-    /// the user's own groups. A `UID` that the system does not know needs a group.
+    /// Finds the user that `text` names: `NAME` or `UID`, optionally followed by a colon and a group, which
+    /// replaces the user's own groups. A `UID` that the system does not know requires a group.
     ///
     /// # Errors
     /// If there is no such user or group.
@@ -61,7 +61,7 @@ impl User {
         Ok(Self { name: text.to_owned(), uid, gid, groups })
     }
 
-    /// Makes this thread run as the user, for good: no capability remains that would lead back.
+    /// Makes this thread run as the user, for good: no capability remains that would allow a way back.
     pub(crate) fn assume(&self) -> Result<(), ConfineError> {
         self.try_assume().map_err(|why| ConfineError::User { user: self.name.clone(), why })
     }
@@ -87,7 +87,7 @@ fn group_number(text: &str) -> Option<u32> {
     number(text).or_else(known)
 }
 
-/// Reads a user or group number. Refuses the largest one, which tells the kernel to change nothing.
+/// Parses a user or group number. Refuses the largest one, which the kernel takes as "no change".
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number != u32::MAX)
 }

@@ -1,24 +1,24 @@
-//! Errors by whose fault they are. Each kind has its own exit code.
+//! Errors, classified by whose fault they are. Each class has its own exit code.
 
 use anyhow::Error;
 use thiserror::Error;
 
-/// The user typed something that is invalid. The text names it and says what would be accepted.
+/// The user typed something invalid. The message names it and says what would be accepted.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// Makes a usage error with this message.
+/// Creates a usage error with this message.
 pub fn usage(message: impl Into<String>) -> Error {
     UsageError(message.into()).into()
 }
 
-/// The result was printed, but a part of it is missing. The text says why.
+/// The result was printed, but a part of it is missing. The message gives the reason.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct PartialError(pub String);
 
-/// Makes the error after an incomplete result, such as of a damaged file, or after a signal.
+/// Creates the error for an incomplete result, for example of a damaged file or after a signal.
 pub fn partial(why: impl Into<String>) -> Error {
     PartialError(why.into()).into()
 }

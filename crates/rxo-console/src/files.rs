@@ -1,15 +1,15 @@
 //! Files that are either complete or absent.
 //!
-//! A file is written under a temporary name in the same folder and renamed when it is complete. Until
-//! then an existing file of the final name stays. After an error nothing of the new file is left. What is no plain file,
-//! a pipe or `/dev/null`, is written directly: another file must not take its place.
+//! A file is written under a temporary name in the same folder, and renamed when it is complete. Until then
+//! an existing file of the final name stays. After an error nothing of the new file is left. A pipe or a
+//! device such as `/dev/null` is written directly: a plain file must not replace it.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// A file that is written under a temporary name. Dropping it removes the file, unless it is complete.
+/// A file that is written under a temporary name. Dropping it removes the file, unless it was completed.
 #[derive(Debug)]
 pub struct Unfinished {
     /// The temporary name and the final one; `None` if the file is written directly, or is complete.
@@ -17,11 +17,11 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Creates the file. A symbolic link is followed: the file that it names is replaced. Opens a pipe, or a device
-    /// other than a disk.
+    /// Creates the file. A symbolic link is followed: its target is replaced. A pipe, or a device other than
+    /// a disk, is opened instead.
     ///
     /// # Errors
-    /// If the path names no file, a directory or a disk, or the system refuses.
+    /// If the path names no file, a directory or a disk, or if the system refuses to create the file.
     pub fn create(path: &Path) -> io::Result<(Self, File)> {
         match fs::metadata(path) {
             Ok(found) if takes_a_stream(&found) => {
@@ -37,11 +37,11 @@ impl Unfinished {
         Ok((Self { names: Some((temporary, target)) }, file))
     }
 
-    /// Completes `file`: writes it to the disk, because an empty file of the final name would be worse
-    /// than none after a power cut, and renames it.
+    /// Completes `file`: writes it to the disk and renames it. Without the former, a power cut could leave an
+    /// empty file under the final name.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system refuses to write or rename the file.
     pub fn complete(mut self, file: &File) -> io::Result<()> {
         if let Some((temporary, target)) = &self.names {
             file.sync_all()?;
@@ -61,12 +61,12 @@ impl Drop for Unfinished {
     }
 }
 
-/// Returns true if the file is a pipe, or a device other than a disk: then it is written directly.
+/// Returns `true` if the file is a pipe, or a device other than a disk, which is written directly.
 pub(crate) fn takes_a_stream(found: &Metadata) -> bool {
     found.file_type().is_fifo() || found.file_type().is_char_device()
 }
 
-/// Writes the file `path` with `fill`.
+/// Writes the file `path` with `fill`, so that it is complete or unchanged.
 ///
 /// # Errors
 /// If the file cannot be created, written or renamed, or `fill` fails.
@@ -76,7 +76,8 @@ pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> i
     unfinished.complete(&file)
 }
 
-/// Returns a temporary name: hidden, in the target's folder, and unique to this process.
+/// A temporary name: hidden, in the target's folder, and unique to this process. `None` if the target has no
+/// file name.
 fn temporary(target: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name()?);

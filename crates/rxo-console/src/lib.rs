@@ -1,10 +1,9 @@
-//! Output and errors of commands.
+//! The output and the errors of commands.
 //!
-//! [`numbers`] and times as people read and write them, plain text [`table`]s, standard [`output`]
-//! as lines or as JSON, a [`printer`] and a [`log`] that never wait for their readers, [`paths`] that results go to,
-//! words for a [`shell`], [`files`] that are complete or absent, the [`output_file`] of a command, and errors by whose
-//! [`fault`] they are.
-//! Separate from `rxo-cli` because `rxo-demo` and the experiments of `rxo-lab` print in the same way.
+//! [`numbers`] and times as people read and write them, plain text [`table`]s, standard [`output`] as lines
+//! or as JSON, a [`printer`] and a [`log`] that never wait for their readers, checks of [`paths`] for
+//! results, quoting for a [`shell`], [`files`] that are complete or absent, the [`output_file`] of a command,
+//! and errors classified by [`fault`].
 
 pub mod fault;
 pub mod files;

@@ -1,8 +1,9 @@
-//! Lines for one output stream of this process, written by a thread of their own.
+//! A queue of lines for one output stream of this process, and the thread that writes them.
 //!
-//! A thread that queues a line never waits for its reader (Ctrl-S, a full pipe), and a line that cannot be written does
-//! not end the process. The queue is bounded. A line that finds no room in it, or cannot be written (a full disk, a reader that has
-//! gone), is left out and counted; the next line is tried again, and before it a line that says how many are missing.
+//! Queueing a line never waits for the stream's reader (Ctrl-S, a full pipe), and a line that cannot be
+//! written does not end the process. The queue is bounded. A line that does not fit into it or cannot be
+//! written (a full disk, a closed pipe) is dropped and counted; the next line is tried again, preceded by a
+//! line with the number of dropped ones.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IsTerminal};
@@ -17,20 +18,20 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-/// The stream that the lines go to.
+/// The stream that lines are written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Output,
     Error,
 }
 
-/// The stream of a queue, and its limits.
+/// The stream of a queue, and the limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     pub(crate) stream: Stream,
-    /// Most optional lines that wait; a further one is left out.
+    /// Maximum number of waiting lines; a further optional line is dropped.
     pub(crate) most_waiting: usize,
-    /// Makes the line that reports the number of lines that were left out.
+    /// Formats the line that reports the number of dropped lines.
     pub(crate) skipped_line: fn(u64) -> String,
 }
 
@@ -50,42 +51,42 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Line>,
-    /// Lines left out since a line last reported them.
+    /// Number of lines dropped since the last report of them.
     skipped: u64,
-    /// Number of lines that the line being written stands for; 0 if none is being written.
+    /// Number of lines that the line being written represents; 0 if none is being written.
     writing: u64,
-    /// The reason why the last line could not be written.
+    /// The error of the last line, if it could not be written.
     failure: Option<io::Error>,
 }
 
 #[derive(Debug)]
 enum Line {
     Text(String),
-    /// The number of lines that were left out.
+    /// A report of this many dropped lines.
     Skipped(u64),
 }
 
-/// The lines that were not written when waiting ended.
+/// The lines that were not written when [`Lines::finish`] returned.
 #[derive(Debug)]
 pub(crate) enum Rest {
     Nothing,
-    /// The last lines could not be written.
+    /// This many lines could not be written, for this reason.
     Refused {
         lines: u64,
         why: io::Error,
     },
-    /// These lines were not read by anybody.
+    /// This many lines are still queued, because nobody reads the stream.
     Unread {
         lines: u64,
     },
 }
 
-/// Most lines that wait, optional or not: a reader that never comes back must not use all memory.
+/// Maximum number of waiting lines of any kind: a reader that never returns must not exhaust the memory.
 const MOST_OF_ALL: usize = 4_096;
 
 impl Lines {
-    /// Starts the thread. `failed` gets each failure that follows a success; if standard output was a terminal and this
-    /// process stood in its foreground, `closed` is set when the terminal is closed.
+    /// Starts the thread. `failed` is called for each failure that follows a success. `closed` is set when
+    /// the terminal is closed, if standard output is a terminal with this process in its foreground.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -104,22 +105,22 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Queues a line that must not be left out while there is any room.
+    /// Queues a line that is dropped only if the queue is completely full.
     pub(crate) fn push(&self, text: String) {
         self.queue(text, MOST_OF_ALL);
     }
 
-    /// Queues an optional line, one of those that come again and again.
+    /// Queues an optional line, one that is repeated regularly.
     pub(crate) fn offer(&self, text: String) {
         self.queue(text, self.shared.manner.most_waiting);
     }
 
-    /// Counts a line as left out.
+    /// Counts a line as dropped.
     pub(crate) fn leave_out(&self) {
         self.shared.lock().skipped += 1;
     }
 
-    /// Waits until all lines are written that can be, at most for `patience`.
+    /// Waits until all lines are written, at most for `patience`.
     pub(crate) fn finish(&self, patience: Duration) -> Rest {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| state.is_busy();
@@ -146,7 +147,7 @@ impl Lines {
 }
 
 impl State {
-    /// Returns the number of lines that are not printed yet, those left out included.
+    /// Number of lines that were not printed yet, including dropped ones.
     fn unprinted(&self) -> u64 {
         self.waiting.iter().map(Line::lines).sum::<u64>() + self.skipped + self.writing
     }
@@ -157,7 +158,7 @@ impl State {
         }
     }
 
-    /// Returns true if the thread can work without a further line.
+    /// Returns `true` if the thread can proceed without a further line.
     fn is_busy(&self) -> bool {
         let says_more = self.failure.is_none() && self.skipped > 0;
         !self.waiting.is_empty() || self.writing > 0 || says_more
@@ -165,7 +166,7 @@ impl State {
 }
 
 impl Line {
-    /// Returns the number of lines that this entry stands for, those left out included.
+    /// Number of lines that this entry represents.
     const fn lines(&self) -> u64 {
         match self {
             Self::Text(_) => 1,
@@ -176,16 +177,16 @@ impl Line {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No statement between two locks leaves the queue half changed, so a panic elsewhere does no harm.
+        // The queue is consistent whenever the lock is free, so a panic elsewhere does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, failed: fn(&io::Error), closed: Option<&AtomicBool>) {
-        // True while the stream ends within a line, because a write was cut short.
+        // Set while the stream ends within a line, because a write was cut short.
         let mut is_cut = false;
         let mut state = self.lock();
         loop {
-            // After a failure the thread waits for a further line: trying again at once would only burn time.
+            // After a failure the thread waits for another line: retrying at once would only waste CPU time.
             if state.waiting.is_empty() && state.failure.is_none() {
                 state.say_skipped();
             }
@@ -230,7 +231,7 @@ fn with<T>(stream: Stream, act: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
     }
 }
 
-/// Writes a whole line. `is_cut` is true if the stream ends within a line, on entry and on return.
+/// Writes a whole line. `is_cut` is set if the stream ends within a line, on entry and on return.
 fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<()> {
     let ended = if *is_cut { format!("\n{text}") } else { text.to_owned() };
     let mut left = ended.as_bytes();
@@ -254,12 +255,12 @@ fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<(
     Ok(())
 }
 
-/// Returns true if `stream` is a terminal and this process is in its foreground.
+/// Returns `true` if `stream` is a terminal with this process in its foreground.
 fn is_foreground(stream: Stream) -> bool {
     with(stream, |stream| stream.is_terminal() && tcgetpgrp(stream) == Ok(getpgrp()))
 }
 
-/// Returns true if the error is that of a closed terminal.
+/// Returns `true` if the error is that of a closed terminal.
 fn is_hung_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

@@ -1,12 +1,12 @@
-//! The log: lines on standard error beside the result.
+//! The log: lines on standard error, besides the result on standard output.
 //!
-//! Before [`begin`], or without it, a line is `rxo: TEXT` and is written at once, as a short command does. From then on
-//! each has time, level and nic; a thread writes them, so that a reader that pauses, a full disk or a closed pipe
-//! neither stops nor ends anything. Lines beyond a rate are left out and counted. The journal of systemd gets its own
-//! form of the level, and has the time by itself.
+//! Before [`begin`], or without it, a line is `rxo: TEXT` and is written at once, which suits short commands.
+//! After it each line has time, level and nic, and a thread writes it, so that a reader that pauses, a full
+//! disk or a closed pipe neither blocks nor ends the process. Lines beyond a rate limit are dropped and
+//! counted. For the journal of systemd the level is encoded in its own form, and the time is omitted.
 //!
-//! This is 150 lines of ours instead of `tracing`: no line is on the path of a packet, all have the same three fields,
-//! and none has a filter.
+//! These 150 lines replace `tracing`: no line is on the path of a packet, all have the same three fields, and
+//! there are no filters.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -28,14 +28,14 @@ pub enum Level {
     Error = 3,
     /// Data or a feature is missing.
     Warning = 4,
-    /// News that the user should know.
+    /// An event that the user should know about.
     Notice = 5,
-    /// Figures.
+    /// Periodic figures.
     Info = 6,
 }
 
 impl Level {
-    /// Returns the level's name.
+    /// The name of the level.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Level {
     }
 }
 
-/// The form of lines on standard error.
+/// The form of the lines on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// `TIME LEVEL NIC: TEXT`; in the journal of systemd, `<LEVEL>NIC: TEXT`.
@@ -55,7 +55,7 @@ pub enum Form {
     Text,
     /// `rxo: TEXT`, as a short command writes it.
     Plain,
-    /// One object a line, with `time`, `level`, `nic` and `text`.
+    /// One JSON object per line, with `time`, `level`, `nic` and `text`.
     Json,
 }
 
@@ -70,8 +70,8 @@ struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// Begins the log of this process, about `nic`. A second call changes nothing. A process that is split afterwards has no
-/// thread that writes: begin when all processes are there.
+/// Begins the log of this process, about `nic`. A second call has no effect. A process that forks afterwards
+/// has no writer thread in the child: call it after all forks.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -84,11 +84,12 @@ pub fn begin(form: Form, nic: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes one line. After [`begin`] it never waits; before, it waits some seconds for a reader that pauses.
+/// Writes one line. After [`begin`] it never blocks; before, it waits up to 5 seconds for a reader that
+/// pauses.
 pub fn say(level: Level, text: &str) {
     let Some(log) = LOG.get() else { return write_now(level, text) };
     let mut limit = log.limit.lock().unwrap_or_else(PoisonError::into_inner);
-    // The error that ends a command must not fall to the rate limit.
+    // The error that ends a command must not be dropped by the rate limit.
     if level != Level::Error && !limit.admits(Instant::now()) {
         return log.lines.leave_out();
     }
@@ -96,14 +97,14 @@ pub fn say(level: Level, text: &str) {
     log.lines.offer(log.rendered(level, text));
 }
 
-/// Waits some seconds at most until all lines are written, so that the process can end.
+/// Waits until all lines are written, at most 5 seconds, so that the process can end.
 pub fn finish() {
     if let Some(log) = LOG.get() {
         _ = log.lines.finish(Duration::from_secs(PATIENCE_S.unsigned_abs()));
     }
 }
 
-/// Returns `text` for standard output; if the journal of systemd reads there, with the level before it.
+/// Prepares `text` for standard output: prefixes the level if the journal of systemd reads it.
 #[must_use]
 pub fn for_output(text: String) -> String {
     match is_journal(io::stdout()) {
@@ -118,7 +119,7 @@ fn write_now(level: Level, text: &str) {
     let ready = poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], Some(&timeout));
     let mark = if is_journal(&stderr) { format!("<{}>", level as u8) } else { "rxo: ".to_owned() };
     if ready != Ok(0) {
-        // A failure is ignored: the result of the command is valid although standard error is closed.
+        // A failure is ignored: the result of the command is valid even if standard error is closed.
         _ = writeln!(stderr.lock(), "{mark}{text}");
     }
 }
@@ -145,7 +146,7 @@ fn rendered(form: Form, nic: &str, (level, text): (Level, &str), since_1970: Dur
     }
 }
 
-/// Makes the line that reports the number of lines that were left out.
+/// Formats the line that reports the number of dropped lines.
 fn skipped(lines: u64) -> String {
     let text = format!("{lines} lines left out: there were too many, or they could not be written");
     LOG.get().map_or_else(String::new, |log| log.rendered(Level::Warning, &text))
@@ -158,14 +159,14 @@ impl Log {
     }
 }
 
-/// Returns true if `stream` leads to the journal, by the file that systemd names in the environment.
+/// Returns `true` if `stream` leads to the journal, according to `JOURNAL_STREAM` in the environment.
 fn is_journal(stream: impl AsFd) -> bool {
     let Ok(journal) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(found) = fstat(stream.as_fd()) else { return false };
     journal == format!("{}:{}", found.st_dev, found.st_ino)
 }
 
-/// Formats the time as RFC 3339, in UTC and to the millisecond.
+/// Formats the time as RFC 3339, in UTC with milliseconds.
 #[must_use]
 pub fn timestamp(since_1970: Duration) -> String {
     let (days, second) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
@@ -175,14 +176,14 @@ pub fn timestamp(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Returns year, month and day of the date so many days after 1 January 1970. A year begins in March here, so that a
-/// leap day is its last.
+/// Year, month and day of the date `days` days after 1 January 1970. Years begin in March here, so that a
+/// leap day is the last day of a year.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + DAYS_TO_1970;
     let (era, day) = (days / DAYS_400_YEARS, days % DAYS_400_YEARS);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Five months from March on have 153 days, and so have the next five.
+    // From March on, five months have 153 days, and so do the next five.
     let month = (5 * day + 2) / 153;
     let of_month = day - (153 * month + 2) / 5 + 1;
     let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
@@ -193,7 +194,7 @@ const fn civil(days: u64) -> (u64, u64, u64) {
 const DAYS_TO_1970: u64 = 719_468;
 const DAYS_400_YEARS: u64 = 146_097;
 
-/// A rate limit for lines: a burst at first, then a constant rate.
+/// A rate limit for lines: a burst, then a constant rate.
 #[derive(Debug)]
 struct Limit {
     left: f64,
@@ -205,7 +206,7 @@ impl Limit {
         Self { left: MOST_AT_ONCE, at }
     }
 
-    /// Returns true if a line may be written at `now`, and counts it.
+    /// Returns `true` if a line may be written at `now`, and counts the line.
     fn admits(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left, self.at) = ((self.left + passed * A_SECOND).min(MOST_AT_ONCE), now);
@@ -218,7 +219,7 @@ impl Limit {
 const MOST_AT_ONCE: f64 = 100.0;
 const A_SECOND: f64 = 10.0;
 const MOST_WAITING: usize = 256;
-/// Seconds that a line waits for its reader.
+/// Maximum time that a line waits for its reader, in seconds.
 const PATIENCE_S: i64 = 5;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Standard output, as lines of text or as one JSON value a line.
+//! Standard output, as lines of text or as one JSON value per line.
 //!
-//! It is separate because a closed reader is an ordinary end here, not a panic.
+//! Separate because a closed reader is an ordinary error here, not a panic.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::log::{self, Level};
 
-/// Prints text as it is, with a line end.
+/// Prints `text` with a line end.
 ///
 /// # Errors
 /// If the reader has closed standard output.
@@ -29,7 +29,7 @@ pub fn json_line(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string(value)?)
 }
 
-/// Prints `value` as JSON for a person to read too.
+/// Prints `value` as indented JSON.
 ///
 /// # Errors
 /// If the reader has closed standard output.
@@ -39,25 +39,25 @@ pub fn json_document(value: &impl Serialize) -> Result<()> {
 
 /// Prints text on standard error, for commands whose result goes to standard output.
 pub fn aside(text: &str) {
-    // A failure is ignored: the result is valid although standard error is closed.
+    // A failure is ignored: the result is valid even if standard error is closed.
     _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Formats `value` as JSON on one line.
 ///
 /// # Errors
-/// If the value has no JSON form, such as a map whose keys are not text.
+/// If the value cannot be represented in JSON, for example a map whose keys are not strings.
 pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Makes a JSON object of named values. Values that read as numbers become numbers.
+/// Creates a JSON object from named values. Values that can be parsed as integers become numbers.
 pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String, Value> {
     let value = |text: String| text.parse::<u64>().map_or(Value::String(text), Value::from);
     values.map(|(name, text)| (name.to_owned(), value(text))).collect()
 }
 
-/// Prints one line on standard error, beside the result: a [`log`] line that the user should see.
+/// Logs a line at the level that the user should see ([`Level::Notice`]).
 pub fn note(line: &str) {
     log::say(Level::Notice, line);
 }

@@ -1,7 +1,7 @@
 //! The output of a command: a plain file, a pipe or standard output.
 //!
-//! A plain file appears under its name when it is complete. Standard output, pipes and `/dev/null` are
-//! written directly: there, only the exit code tells that the command ended early.
+//! A plain file appears under its name once it is complete. Standard output, pipes and `/dev/null` are
+//! written directly: there, only the exit code shows that the command ended early.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal};
@@ -22,7 +22,7 @@ pub struct OutputFile {
     name: String,
     /// The unfinished file; `None` for standard output.
     unfinished: Option<Unfinished>,
-    /// True if the output is standard output, so that nothing else may be printed there.
+    /// `true` if the output is standard output, so that nothing else may be printed there.
     is_standard: bool,
 }
 
@@ -30,8 +30,8 @@ impl OutputFile {
     /// Opens the output at `path`; `-` is standard output.
     ///
     /// # Errors
-    /// If it is one of the `inputs` (`-` is standard input), a terminal, a directory or a disk, or if writing is
-    /// not allowed.
+    /// If the path is one of the `inputs` (`-` is standard input), a terminal, a directory or a disk, or if
+    /// it cannot be written.
     pub fn create(path: &Path, inputs: &[&Path]) -> Result<(Self, File)> {
         let name = path.display().to_string();
         let is_dash = path == Path::new("-");
@@ -72,15 +72,16 @@ impl OutputFile {
         Ok((Self { name, unfinished: Some(unfinished), is_standard }, file))
     }
 
-    /// Returns the output's name, for messages.
+    /// The name of the output, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Completes the output: renames `file` to its final name. Returns where the summary may be printed.
+    /// Completes the output: renames `file` to its final name. Returns the stream to which the summary may be
+    /// printed.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the system refuses to write or rename the file.
     pub fn complete(self, file: &File) -> Result<Report> {
         if let Some(unfinished) = self.unfinished {
             let completed = unfinished.complete(file);
@@ -90,17 +91,18 @@ impl OutputFile {
     }
 }
 
-/// The place for a command's summary: standard output, or standard error if the result went there.
+/// The stream for a command's summary: standard output, or standard error if the result went to standard
+/// output.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     is_aside: bool,
 }
 
 impl Report {
-    /// Prints text.
+    /// Prints `text`.
     ///
     /// # Errors
-    /// If the reader of the output is gone.
+    /// If the reader has closed the stream.
     pub fn text(self, text: &str) -> Result<()> {
         if self.is_aside {
             output::aside(text);
@@ -109,23 +111,23 @@ impl Report {
         output::text(text)
     }
 
-    /// Prints `value` as JSON.
+    /// Prints `value` as indented JSON.
     ///
     /// # Errors
-    /// If the reader of the output is gone.
+    /// If the reader has closed the stream.
     pub fn json(self, value: &impl Serialize) -> Result<()> {
         self.text(&serde_json::to_string_pretty(value)?)
     }
 }
 
-/// Returns true if `path` is the plain file that `input` is read from, under any name.
+/// Returns `true` if `path` is the plain file that `input` is read from, under any name.
 fn is_same(path: &Path, input: &Path) -> bool {
     let input = if input == Path::new("-") { Path::new(STANDARD_INPUT) } else { input };
     let found = [path, input].map(|path| fs::metadata(path).ok().filter(Metadata::is_file));
     matches!(found, [Some(a), Some(b)] if identity(&a) == identity(&b))
 }
 
-/// Returns true if `file` is the pipe that is also standard output.
+/// Returns `true` if `file` is a pipe that is also standard output.
 fn is_standard(file: &File) -> bool {
     let output = io::stdout().as_fd().try_clone_to_owned().map(File::from);
     let found = [Some(file), output.as_ref().ok()].map(|file| file?.metadata().ok());

@@ -1,4 +1,4 @@
-//! Checks the paths of results before any work is done for them.
+//! Checks the paths of results before any work is done.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +10,14 @@ use crate::fault::usage;
 /// Checks, without writing, that the file `path` can be written. Returns the path.
 ///
 /// # Errors
-/// If `path` exists and is no plain file, or its folder does not exist or cannot be written; the message names `option` and
-/// `path`.
+/// If `path` exists and is not a plain file, or if its folder does not exist or is not writable. The message
+/// names `option` and `path`.
 pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if path.is_dir() || path.file_name().is_none() {
         return Err(usage(format!("{option} {}: that is a folder; name a file", path.display())));
     }
-    // Completing the file would replace a device such as /dev/null by a plain file.
+    // Completing the file would replace a device such as /dev/null with a plain file.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         let text = format!("{option} {}: that is no plain file; name one", path.display());
         return Err(usage(text));
@@ -33,10 +33,10 @@ pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     refuse_read_only(option, path, folder.unwrap_or(Path::new(".")))
 }
 
-/// Checks that `path` is a folder, or can become one. Returns the path.
+/// Checks that `path` is a folder, or that a folder can be created there. Returns the path.
 ///
 /// # Errors
-/// If `path` is a file, or a folder that this user may not write; the message names `option` and `path`.
+/// If `path` is a file, or a folder that this user cannot write. The message names `option` and `path`.
 pub fn for_folder(option: &str, path: &Path) -> Result<PathBuf> {
     if path.exists() && !path.is_dir() {
         let text = format!("{option} {}: that is a file; name a folder", path.display());
@@ -45,7 +45,7 @@ pub fn for_folder(option: &str, path: &Path) -> Result<PathBuf> {
     refuse_read_only(option, path, path)
 }
 
-/// Returns `path`, unless `folder` exists and this process may not write there.
+/// Returns `path`, unless `folder` exists and is not writable for this process.
 fn refuse_read_only(option: &str, path: &Path, folder: &Path) -> Result<PathBuf> {
     if folder.is_dir() && access(folder, Access::WRITE_OK).is_err() {
         let (path, folder) = (path.display(), folder.display());

@@ -1,7 +1,7 @@
-//! Standard output for commands that must not wait for its reader, nor end because of it.
+//! Standard output for commands that must neither wait for its reader nor end because of it.
 //!
-//! Lines that come again and again, such as intervals, are left out while too many wait; all others are few, and are
-//! kept longer.
+//! Optional lines that are repeated regularly, such as those of intervals, are dropped while too many wait;
+//! other lines are few, and are kept longer.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -20,13 +20,14 @@ pub struct Printer {
     lines: Lines,
 }
 
-/// Longest wait for a slow reader at the end.
+/// Maximum time to wait for a slow reader at the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Printer {
-    /// Starts the thread. It sets `stop` only if this process stood in the foreground of a terminal that was closed. A
-    /// line that is [offered](Self::offer) while `most_waiting` lines wait is left out; `skipped_line` is the line that
-    /// says how many were, or could not be written.
+    /// Starts the thread. It sets `stop` only if this process is in the foreground of a terminal that is
+    /// closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is dropped;
+    /// `skipped_line` formats the line that reports the number of lines that were dropped or could not be
+    /// written.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -39,21 +40,21 @@ impl Printer {
         Ok(Self { lines: Lines::start(manner, failed, Some(stop))? })
     }
 
-    /// Prints a line.
+    /// Queues a line to be printed.
     pub fn line(&self, text: String) {
         self.lines.push(text);
     }
 
-    /// Prints a line, unless too many wait.
+    /// Queues an optional line; drops it if too many wait.
     pub fn offer(&self, text: String) {
         self.lines.offer(text);
     }
 
-    /// Waits until everything is printed, at most five seconds. A reader that has closed standard output wants no
-    /// more; that is no error.
+    /// Waits until everything is printed, at most five seconds. A reader that has closed standard output is
+    /// not an error.
     ///
     /// # Errors
-    /// If the reader reads nothing for so long, or the last lines cannot be written.
+    /// If nothing was read within that time, or if the last lines cannot be written.
     pub fn finish(&self) -> Result<()> {
         match self.lines.finish(PATIENCE) {
             Rest::Refused { lines, why } if why.kind() != ErrorKind::BrokenPipe => {

@@ -1,4 +1,4 @@
-//! Command lines, quoted so that a shell can repeat them.
+//! Quotes command lines so that a shell can repeat them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ pub fn command() -> String {
     std::iter::once("rxo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a word, in quotes if a shell needs them.
+/// Quotes `word` if a shell requires it.
 pub fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

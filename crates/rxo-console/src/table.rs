@@ -1,4 +1,4 @@
-//! Plain text tables: a head, rows, and columns as wide as their longest cell.
+//! Plain text tables: a header row, rows, and columns as wide as their longest cell.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes a table with these column heads.
+    /// Creates a table with these column headers.
     pub fn new(head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(|&text| text.to_owned()).collect()] }
     }
@@ -19,7 +19,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Returns the table as text, without a line end after the last row.
+    /// Renders the table as text, without a line end after the last row.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(|column| self.width(column)).collect();
@@ -48,8 +48,8 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
-    /// Returns true if every cell below the head is a number, or `-` for a missing one. The first column names its rows
-    /// and never counts as numeric.
+    /// Returns `true` if every cell below the header is a number, or `-` for a missing one. The first column
+    /// contains row names and is never numeric.
     fn is_numeric(&self, column: usize) -> bool {
         if column == 0 {
             return false;

@@ -15,12 +15,12 @@ use crate::ConfineError;
 /// kernel has no filters.
 pub(super) fn restrict(rules: &[Rule]) -> Result<Option<usize>, ConfineError> {
     let allowed = compiled(rules, SeccompAction::Errno(EPERM), SeccompAction::Allow);
-    // A C library that gets ENOSYS tries an older call instead. The kernel runs both filters, and the stricter answer
-    // counts.
+    // With ENOSYS, a C library retries with an older call. The kernel runs both filters, and the stricter
+    // result counts.
     let absent: Vec<Rule> = ABSENT.iter().copied().map(Rule::Always).collect();
     let absent = compiled(&absent, SeccompAction::Allow, SeccompAction::Errno(ENOSYS));
     let (allowed, absent) = allowed.and_then(|it| Ok((it, absent?))).map_err(refused)?;
-    // In this order: after the list no filter can be added.
+    // In this order: the list forbids the call that installs another filter.
     match apply_filter(&absent).and_then(|()| apply_filter(&allowed)) {
         Ok(()) => Ok(Some(rules_by_call(rules).len())),
         Err(error) if is_missing(&error) => Ok(None),
@@ -72,7 +72,7 @@ fn conditions(rule: Rule) -> Result<Vec<SeccompCondition>, BackendError> {
     }
 }
 
-/// Returns true if the kernel has no seccomp filters, or whatever started this process forbids them.
+/// Returns `true` if the kernel has no seccomp filters, or if the parent of this process forbids them.
 fn is_missing(error: &Error) -> bool {
     let code = match error {
         Error::Seccomp(error) | Error::Prctl(error) => error.raw_os_error(),

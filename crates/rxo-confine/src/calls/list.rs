@@ -1,17 +1,18 @@
-//! The system calls that stay allowed, grouped by purpose. Data only, with the few conditions on their arguments.
+//! The system calls that stay allowed, grouped by purpose. Data only, with few conditions on arguments.
 //!
-//! Both C libraries are covered, glibc and musl, on both processors. An argument is compared as 32 bits: a descriptor, a
-//! flag word or a request is no longer.
+//! The list covers both C libraries, glibc and musl, on both processors. Arguments are compared as 32 bits:
+//! descriptors, flag words and requests are not longer.
 
 use libc::{self as c, c_int};
 
 use crate::{Access, Confinement, Kill, Sockets};
 
-/// A system call that stays allowed.
+/// A rule that allows a system call, always or on a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Always(i64),
-    /// Allowed if the argument with this index, masked, has this value.
+    /// Allowed if the argument with this index, combined with the mask, equals the value: `(index, mask,
+    /// value)`.
     If(i64, (u8, u32, u32)),
     IfBoth(i64, (u8, u32, u32), (u8, u32, u32)),
     /// Allowed unless the argument with this index has one of these values.
@@ -29,7 +30,7 @@ impl Rule {
     }
 }
 
-/// Returns the rules for everything that `confinement` needs.
+/// The rules for everything that `confinement` needs.
 pub(super) fn rules(confinement: &Confinement) -> Vec<Rule> {
     let Confinement { paths, sockets, kill, .. } = confinement;
     let writes = paths.iter().any(|(_, access)| *access != Access::Read);
@@ -55,7 +56,7 @@ fn always(lists: &[&[i64]]) -> Vec<Rule> {
     lists.iter().flat_map(|list| list.iter()).copied().map(Rule::Always).collect()
 }
 
-/// Returns the calls that are allowed only with certain arguments.
+/// The calls that are allowed only with certain arguments.
 fn with_conditions() -> Vec<Rule> {
     let own = std::process::id();
     let not_executable = (2, c::PROT_EXEC as u32, 0);
@@ -120,8 +121,8 @@ const NAMESPACES: u32 = (c::CLONE_NEWNS
     | c::CLONE_NEWNET) as u32;
 const IORING_UNREGISTER_FILES: u32 = 3;
 
-/// System calls that answer "not implemented" (ENOSYS), so that the C library uses older ones. The flags of `clone3`
-/// are in memory, where no filter sees them.
+/// System calls that fail with ENOSYS ("not implemented"), so that the C library uses older ones. The flags
+/// of `clone3` are in memory, where a filter cannot read them.
 pub(super) const ABSENT: &[i64] = &[c::SYS_clone3];
 
 /// System calls on descriptors that are already open.
@@ -217,7 +218,7 @@ const THREADS: &[i64] = &[
     c::SYS_exit_group,
 ];
 
-/// System calls by which a process asks about itself.
+/// System calls with which a process queries its own state.
 const ASKING: &[i64] = &[
     c::SYS_getpid,
     c::SYS_getppid,
@@ -237,7 +238,7 @@ const ASKING: &[i64] = &[
     c::SYS_umask,
 ];
 
-/// Older forms of the calls above. x86-64 has them beside the newer ones, and musl uses them.
+/// Older forms of the calls above: x86-64 has them besides the newer ones, and musl uses them.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[
     c::SYS_stat,
@@ -273,15 +274,15 @@ const CONNECTING: &[i64] = &[c::SYS_connect, c::SYS_bind];
 
 const QUEUES: &[i64] = &[c::SYS_io_uring_setup, c::SYS_io_uring_register];
 
-/// Refused `ioctl` requests: they type into a terminal, and a shell would execute the text. A process that changes
-/// interfaces may make all other requests: they are many, and need capabilities.
+/// `ioctl` requests that are refused: they insert characters into a terminal, which a shell would execute. A
+/// process that changes interfaces may make all other requests: they are many, and need capabilities.
 const TYPING: [u32; 2] = [c::TIOCSTI as u32, c::TIOCLINUX as u32];
 
 /// Allowed operations of `prctl`: names of threads, the precision of timers, and names of memory.
 const PRCTL: [c_int; 4] = [c::PR_SET_NAME, c::PR_GET_NAME, c::PR_SET_TIMERSLACK, c::PR_SET_VMA];
 
-/// Allowed `ioctl` requests on sockets, terminals and interfaces. They change nothing but how a descriptor waits and is
-/// inherited.
+/// `ioctl` requests on sockets, terminals and interfaces that are allowed. They change only whether a
+/// descriptor blocks and is inherited.
 const IOCTL: [u32; 13] = [
     c::FIONBIO as u32,
     c::FIOCLEX as u32,

@@ -1,5 +1,5 @@
-//! The attempts. Each changes nothing that outlives the scene: signals are those that do nothing (number 0), mounts and
-//! traces name what is not there.
+//! The attempts of a compromised process. None has lasting effects: signals have number 0, which does
+//! nothing, and mounts and traces name objects that do not exist.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,20 +11,20 @@ use libc::{self as c};
 use crate::raw::{at, call};
 use crate::scene::Scene;
 
-/// One thing that a program would try that was taken over.
+/// An action that an attacker would try in a compromised process.
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
-    /// Who can do it without a sandbox.
+    /// The privilege with which it succeeds without a sandbox.
     pub(crate) needs: Needs,
     pub(crate) run: fn(&Scene) -> io::Result<()>,
 }
 
-/// Who can do something without a sandbox.
+/// The privilege with which an attempt succeeds without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     Nobody,
     Root,
-    /// Nothing is tried without a sandbox, because it would succeed for good, or kernels differ.
+    /// Not tried without a sandbox, because it would have lasting effects, or because kernels differ.
     Never,
 }
 
@@ -65,7 +65,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let byte = [0_u8; 1];
         let local = [at(&byte), 1];
         let arguments = [s.sibling() as usize, at(&local), 1, at(&local), 0, 0];
-        // There is nothing at the address.
+        // Nothing is mapped at this address.
         other_than_refusal(call(c::SYS_process_vm_readv, &arguments))
     }),
     attempt("trace its parent", Never, |_| {
@@ -123,7 +123,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     attempt("the interface taken down", Never, |_| {
         let request = [0_u8; 40];
-        // Standard input is no socket.
+        // Standard input is not a socket.
         other_than_refusal(call(c::SYS_ioctl, &[0, c::SIOCSIFFLAGS as usize, at(&request)]))
     }),
     attempt("the clock", Never, |_| call(c::SYS_settimeofday, &[0, 0]).map(drop)),
@@ -144,12 +144,12 @@ fn socket(family: c::c_int, kind: c::c_int) -> io::Result<i64> {
     call(c::SYS_socket, &[family as usize, kind as usize, 0])
 }
 
-/// The descriptor is not needed.
+/// Closes the descriptor, which is not needed.
 fn closed(opened: io::Result<i64>) -> io::Result<()> {
     call(c::SYS_close, &[opened? as usize]).map(drop)
 }
 
-/// Another failure says that it was not refused.
+/// Turns other errors into success: the call was not refused.
 fn other_than_refusal(done: io::Result<i64>) -> io::Result<()> {
     match done {
         Err(error) if crate::is_refusal(&error) => Err(error),

@@ -1,5 +1,5 @@
-//! What a process that was taken over could do: each thing is tried on a thread that is confined as a command confines
-//! its own, and before on one that is not, so that a refusal means something.
+//! Tests what a compromised process could do: each action is tried on a thread that is confined like that of
+//! a command, and before on one that is not, so that a refusal is meaningful.
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which the lint takes for other code")]
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 
@@ -15,7 +15,8 @@ use rxo_confine::{Access, Confinement, InForce, User};
 use crate::attempts::{ATTEMPTS, Attempt, Needs};
 use crate::scene::Scene;
 
-/// Tries everything on a thread with `confinement`. Those that succeed, and what the kernel has taken on.
+/// Tries all actions on a thread with `confinement`. Returns those that succeed, and the limits that the
+/// kernel has accepted.
 fn succeed(confinement: Confinement, scene: &Scene) -> (Vec<&'static str>, InForce) {
     let scene = scene.clone();
     let tried = thread::spawn(move || {
@@ -26,7 +27,7 @@ fn succeed(confinement: Confinement, scene: &Scene) -> (Vec<&'static str>, InFor
     tried.join().unwrap()
 }
 
-/// Whether an attempt got through. What fails for another reason than a refusal was not refused.
+/// Returns `true` if an attempt succeeds. An error other than a refusal fails the test.
 fn is_done(attempt: &Attempt, scene: &Scene) -> bool {
     match (attempt.run)(scene) {
         Ok(()) => true,
@@ -39,7 +40,7 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
 }
 
-/// The attempts that need Landlock where system calls alone cannot tell: those are not tried without it.
+/// Removes the names of attempts that only Landlock can refuse, if the kernel has none.
 fn expected(names: &[&'static str], in_force: &InForce) -> Vec<&'static str> {
     if !in_force.limits_calls() {
         eprintln!("not run: this kernel has no seccomp filters");
@@ -63,7 +64,7 @@ fn assert_succeed(scene: &Scene, confinement: Confinement, names: &[&'static str
 fn whoever_is_not_confined_gets_everything_through_that_the_test_may() {
     let scene = Scene::new();
     let open = Confinement { is_open: true, ..Confinement::default() };
-    // Each on a thread of its own: some change it.
+    // Each on a separate thread, because some attempts change it.
     for attempt in ATTEMPTS.iter().filter(|attempt| attempt.needs.are_met()) {
         let (open, scene) = (open.clone(), scene.clone());
         let tried = thread::spawn(move || {
@@ -116,7 +117,8 @@ fn a_remover_removes_and_writes_nothing() {
     removed.join().unwrap().unwrap();
 }
 
-/// The device of `virtio:PATH` connects again. By path alone nothing tells that socket from others.
+/// The device of `virtio:PATH` reconnects. Seccomp cannot tell its socket from other unix sockets, because
+/// they differ only by path.
 #[test]
 fn what_connects_again_makes_unix_sockets_and_no_others() {
     let names = ["a unix socket", "start a thread", "map memory"];
@@ -135,7 +137,7 @@ fn whoever_is_confined_becomes_nobody_else() {
     assert!(said.starts_with("cannot become user 54321:12345: "), "{said}");
 }
 
-/// It changes interfaces, so sockets that ask about them remain; but none of TCP.
+/// The process changes interfaces, so it may use sockets that query them, but not TCP.
 #[test]
 fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
     let scene = Scene::new();
@@ -143,7 +145,7 @@ fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
     let mut devices = interfaces.to_vec();
     devices.push("a queue of io_uring");
     let mut keeper = interfaces.to_vec();
-    // The one that it watches.
+    // The process that it watches.
     keeper.push("kill a sibling");
     let sibling = scene.sibling();
     let rows = [
@@ -153,7 +155,7 @@ fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
     ];
     for (confinement, names) in rows {
         let (done, in_force) = succeed(confinement, &scene);
-        // Root of the tests may make packet sockets and write settings of the network; others may not.
+        // Root in the test may create packet sockets and write network settings; other users may not.
         let rest =
             ["a packet socket", "write a setting of the network", "the interface taken down"];
         let done: Vec<_> = done.into_iter().filter(|name| !rest.contains(name)).collect();

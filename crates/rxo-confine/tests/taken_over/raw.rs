@@ -1,4 +1,4 @@
-//! System calls as a program that was taken over makes them: by their numbers, without a library that refuses first.
+//! Raw system calls, as a compromised process makes them: by number, without a library that refuses first.
 #![allow(
     unsafe_code,
     reason = "system calls by number, with pointers to what lives through the call"
@@ -6,7 +6,7 @@
 
 use std::io;
 
-/// Makes the call `number`. A negative result is the error.
+/// Makes the system call `number`. A negative result becomes an error.
 pub(crate) fn call(number: libc::c_long, arguments: &[usize]) -> io::Result<i64> {
     let mut all = [0_usize; 6];
     all[..arguments.len()].copy_from_slice(arguments);
@@ -16,7 +16,7 @@ pub(crate) fn call(number: libc::c_long, arguments: &[usize]) -> io::Result<i64>
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A pointer as an argument.
+/// The address of `value`, as an argument.
 pub(crate) fn at<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<u8>() as usize
 }

@@ -1,4 +1,4 @@
-//! What attempts are made on: a folder, a file outside of it, another process.
+//! The objects of attempts: a folder, a file outside of it, and another process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Removed, and its process ended, with the last copy.
+/// A folder and a process, which are removed and killed with the last copy of the scene.
 #[derive(Clone)]
 pub(crate) struct Scene(Arc<Inner>);
 
@@ -37,7 +37,7 @@ impl Scene {
         self.0.root.join("outside")
     }
 
-    /// The number of another process of the same user.
+    /// The id of another process of the same user.
     pub(crate) fn sibling(&self) -> u32 {
         self.0.sibling.id()
     }
