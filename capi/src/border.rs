@@ -106,7 +106,7 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8],
     Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
 }
 
-/// Far more than the length of any packet.
+/// Maximum length of an input buffer, in bytes; far more than the length of any packet.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Turns a zero-terminated string into a `str`; an error if it is null or not UTF-8.

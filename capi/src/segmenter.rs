@@ -1,4 +1,4 @@
-//! Splits GSO frames into frames for a network, for C.
+//! The C interface to segmentation: splits GSO frames into the frames that a network carries.
 
 use std::ffi::c_int;
 use std::num::NonZeroU16;
@@ -142,7 +142,7 @@ impl RxoSegmenter {
         self.take(segments.map_err(|error| unsupported(error.to_string()))?)
     }
 
-    /// Starts a frame with a virtio header, after checking one against the other.
+    /// Starts a frame with a virtio header, after checking that the header matches the frame.
     fn begin_vnet(&mut self, header: &[u8], frame: &'static [u8]) -> Result<c_int, Failure> {
         self.work = Work::None;
         let checked = vnet::header(header)?.checked(self.link, frame);
@@ -204,7 +204,7 @@ mod tests {
 
     const PAYLOAD_BYTES: usize = 2_500;
 
-    /// A packet of this protocol over IPv4 or IPv6.
+    /// A packet of the transport protocol `protocol` over IPv4, or over IPv6 if `is_v6`.
     fn packet(is_v6: bool, protocol: u8) -> Vec<u8> {
         let transport_bytes = if protocol == 6 { 20 } else { 8 };
         let payload_bytes = transport_bytes + PAYLOAD_BYTES;

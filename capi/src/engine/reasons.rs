@@ -1,4 +1,4 @@
-//! Counters by reason, for C.
+//! The C interface to the counters by reason of bypass and flush.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::LazyLock;

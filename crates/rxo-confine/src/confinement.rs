@@ -44,9 +44,9 @@ impl Default for Confinement {
 pub enum Access {
     /// Read files, and list folders.
     Read,
-    /// Also write, create, rename and remove plain files, and create folders.
+    /// Read files and list folders; also write, create, rename and remove plain files, and create folders.
     Write,
-    /// Also remove files, but not write them.
+    /// Read files and list folders; also remove files, but not write them.
     Remove,
 }
 
@@ -73,6 +73,6 @@ pub enum Kill {
     Nobody,
     /// The process with this id.
     Process(u32),
-    /// Processes for which it holds a descriptor (`pidfd`).
+    /// Processes for which the confined process holds a descriptor (`pidfd`).
     Given,
 }

@@ -14,7 +14,7 @@ pub enum ConfineError {
     User {
         /// The user, as the caller named it.
         user: String,
-        /// The reason.
+        /// The error that the system returned.
         why: io::Error,
     },
     /// The system refuses to drop a privilege.
@@ -22,7 +22,7 @@ pub enum ConfineError {
     Refused {
         /// The privilege that could not be given up.
         what: &'static str,
-        /// The reason.
+        /// The error that the system returned.
         why: io::Error,
     },
 }

@@ -39,7 +39,7 @@ impl Framing {
     }
 }
 
-/// The state of one client.
+/// The state of one client: its pending request, its answer and its deadline.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     framing: Framing,

@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]>> Buffer<B> {
 }
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
-    /// Inlined because it is called for every frame.
+    /// Returns the bytes of the buffer. Inlined because it is called for every frame.
     #[inline(always)]
     fn as_ref(&self) -> &[u8] {
         match self {

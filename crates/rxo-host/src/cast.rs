@@ -26,14 +26,14 @@ pub struct CastConfig {
     pub group: SocketAddr,
     /// Maximum number of receivers at a time, 1 to 65,536.
     pub receivers: usize,
-    /// What happens to a receiver that is too slow for the group.
+    /// The treatment of a receiver that is too slow for the group.
     pub slow: Slow,
-    /// What happens to a receiver that joins after the first byte was sent.
+    /// The treatment of a receiver that joins after the first byte was sent.
     pub late: Late,
     /// Maximum total time for which late receivers may delay the cast while only they lack data. After that
     /// they are reset, and later receivers are refused. `None`: no limit.
     pub late_time: Option<Duration>,
-    /// How lost data is repaired.
+    /// The way in which lost data is repaired.
     pub repairs: Repairs,
     /// Maximum number of bytes that not all receivers have acknowledged; 64 KiB to 1 GiB.
     pub buffer_bytes: u32,
@@ -51,12 +51,12 @@ pub enum CastEvent {
     Refused {
         /// The receiver's address and port.
         peer: SocketAddr,
-        /// The reason.
+        /// The reason for the refusal.
         why: Refusal,
     },
     /// A receiver that catches up needs data from earlier in the stream: answer with [`Cast::lend`].
     WantsText {
-        /// The receiver.
+        /// The id of the receiver, to be passed to [`Cast::lend`].
         id: MemberId,
         /// The stream position of the first missing byte.
         from: u64,
@@ -67,7 +67,7 @@ pub enum CastEvent {
     Ended {
         /// The receiver's address and port.
         peer: SocketAddr,
-        /// How the connection ended.
+        /// The way in which the connection ended.
         outcome: Outcome,
         /// Number of bytes that the receiver acknowledged.
         bytes: u64,

@@ -22,8 +22,9 @@ pub struct HostConfig {
     /// default; about 300 bytes per entry. A full table evicts the least recently used neighbour, but never a
     /// gateway.
     pub neighbours: usize,
-    /// How the addresses are probed for duplicates before use ([`Host::probe`](crate::Host::probe)); `None`,
-    /// the default, uses them at once. Ignored without Ethernet.
+    /// The parameters of duplicate address detection, before the addresses are used
+    /// ([`Host::probe`](crate::Host::probe)); `None`, the default, uses them at once. Ignored without
+    /// Ethernet.
     pub probe: Option<Probe>,
     /// Settings of every connection. Segment size and GSO frames are limited to what the device supports. By
     /// default, the host announces the largest segment that the MTU allows, 1,460 bytes for an MTU of 1,500
@@ -76,7 +77,8 @@ pub struct HostConfig {
     /// connection, a SYN is dropped, and a call that opens a connection fails.
     pub memory_bytes: u64,
     /// Answers SYNs with SYN cookies (RFC 4987), instead of dropping them, while a listener has too many
-    /// half-open connections. Without timestamps such a connection has no SACK, window scale or ECN.
+    /// half-open connections. A connection that is opened by a cookie has no SACK, window scale or ECN,
+    /// unless it uses timestamps.
     pub syn_cookies: bool,
     /// Sends several ACKs as one template (Menon and Zwaenepoel 2008, section 4). A capable device expands
     /// the template; for others the host does so just before transmission. If `false`, each ACK is built
@@ -170,7 +172,7 @@ pub enum HostError {
     Number {
         /// The name of the field.
         option: &'static str,
-        /// Its invalid value.
+        /// The invalid value of the field.
         value: usize,
         /// The lowest valid value.
         least: usize,

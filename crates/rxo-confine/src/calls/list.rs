@@ -1,7 +1,7 @@
 //! The system calls that stay allowed, grouped by purpose. Data only, with few conditions on arguments.
 //!
-//! The list covers both C libraries, glibc and musl, on both processors. Arguments are compared as 32 bits:
-//! descriptors, flag words and requests are not longer.
+//! The list covers both C libraries, glibc and musl, on x86-64 and AArch64. Arguments are compared as 32
+//! bits: descriptors, flag words and requests are not longer.
 
 use libc::{self as c, c_int};
 

@@ -177,7 +177,7 @@ fn from_words([arrived_at_ns, numbers, timestamp, rest]: [u64; 4]) -> (Instant, 
     (Instant::from_nanos(arrived_at_ns + (rest >> 19)), record)
 }
 
-/// Chan and Cheriton found eight records to be enough.
+/// Number of records in the ring; Chan and Cheriton (2013) found eight to be enough.
 pub(crate) const ENTRIES: u32 = 8;
 /// Bits for the time between arrival and processing, in nanoseconds: about two minutes.
 const WAITED_BITS: u32 = 37;

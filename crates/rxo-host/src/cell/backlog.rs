@@ -117,7 +117,8 @@ impl<B: AsRef<[u8]>> Backlog<B> {
     }
 }
 
-/// In segments. An application holds the lock while it copies one buffer; fewer segments arrive in that time.
+/// Maximum number of waiting segments. An application holds the lock while it copies one buffer; fewer
+/// segments arrive in that time.
 const MOST_WAITING: isize = 1_024;
 
 #[cfg(test)]

@@ -292,7 +292,8 @@ fn lend<B: AsRef<[u8]>>(
     Ok(lent)
 }
 
-/// More than the frames of an aggregate. The slices take 1 KiB of the stack.
+/// Maximum number of slices passed to a reader: more than the frames of an aggregate. They take 1 KiB of the
+/// stack.
 const MOST_PIECES: usize = 64;
 
 /// The local address of a connection that sends with the flow key `pair`.

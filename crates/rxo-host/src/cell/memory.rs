@@ -57,7 +57,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 
     /// Frees empty buffers and returns the memory reserved for them. Returns `true` if the connection is at
-    /// rest: it holds nothing and waits for no memory.
+    /// rest: it holds no data and waits for no memory.
     pub(crate) fn rest(&self, inner: &mut Inner<B>) -> bool {
         let is_free = inner.connection.free_unused();
         let in_use = Directions {

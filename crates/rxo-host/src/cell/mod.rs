@@ -110,11 +110,11 @@ pub(crate) struct Inner<B> {
 /// The outcome of passing received segments to a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// The connection processed them.
+    /// The connection processed the segments.
     Taken,
-    /// They wait in the backlog.
+    /// The segments wait in the backlog.
     Waits,
-    /// At least one was dropped, because the backlog is full.
+    /// At least one segment was dropped, because the backlog is full.
     Dropped,
 }
 

@@ -15,7 +15,7 @@ use super::ready_set::ReadySet;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::futex;
 
-/// A counter of changes, and whoever waits for the next one.
+/// A counter of changes of a cell, with the threads and observers to notify of the next change.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     /// Number of changes so far, wrapping. Threads wait on it with a futex.

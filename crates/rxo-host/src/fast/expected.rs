@@ -60,8 +60,8 @@ impl Expected {
         self.marked != Number::Nothing
     }
 
-    /// Predicts the ACK that follows `frame`, the pure ACK that was gathered last. The pair holds if it has a
-    /// timestamp, and the ECN field of its IP header; both must be the same in the next ACK.
+    /// Predicts the ACK that follows `frame`, the pure ACK that was gathered last. `has_timestamp` and the
+    /// ECN field `ecn` of its IP header must be the same in the next ACK.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,

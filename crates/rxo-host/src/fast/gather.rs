@@ -211,9 +211,9 @@ pub(super) fn told(record: &AckRecord) -> Told {
     (record.ack, record.window)
 }
 
-/// No stretch has this index: a batch has at most 32,768 frames.
+/// Marks the last stretch of a run. No stretch has this index: a batch has at most 32,768 frames.
 const END: u32 = u32::MAX;
 /// Number of records that the first allocation makes.
 const LEAST_ROOM: usize = 8;
-/// No cell has this index.
+/// Marks a stretch that continues a run. No cell has this index.
 const CONTINUES: u32 = u32::MAX;
