@@ -44,8 +44,8 @@ pub(crate) struct Share {
     buffers: Buffers,
     /// The initial sizes, to which the buffers shrink.
     initial: Buffers,
-    /// The bookkeeping of each direction, in KiB: 16 bits, because 100,000 connections have one of these
-    /// each.
+    /// The bookkeeping memory of the sending direction, in KiB: 16 bits, because there may be 100,000
+    /// connections.
     sending_kib: u16,
     receiving_kib: u16,
     /// The directions whose memory is reserved.
@@ -370,7 +370,7 @@ const BBR_BYTES: u64 = 12 << 10;
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;
 const SHARES: u64 = 1_024;
-/// The divisor of the memory for growth that a single growth may take.
+/// A single growth takes at most one part in this many of the memory for growth.
 const GROWTHS: u64 = 256;
 /// The minimum that a single growth may take, if available: both directions of a small connection can grow.
 const LEAST_PART_BYTES: u64 = 64 << 10;

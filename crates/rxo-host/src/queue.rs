@@ -14,7 +14,7 @@ use rxo_frame::Duration;
 
 use crate::recent::RecentFrames;
 
-/// The receive queue of one device, and the windows offered over it.
+/// The capacity of one device's receive queue, and the sum of the receive windows that depend on it.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// Number of frames that the queue holds; `None` if that is unknown.
@@ -48,7 +48,7 @@ impl Queue {
         room.min(MOST_LARGE_BYTES.max(of(frames, self.mtu)))
     }
 
-    /// The first window of a connection that requests `asked` bytes.
+    /// The initial receive window, in bytes, of a connection that requests `asked` bytes.
     pub(crate) fn first(&self, asked: u32) -> u32 {
         asked.min(self.part().max(LEAST_WINDOW_BYTES))
     }
@@ -84,8 +84,8 @@ impl Queue {
 /// The minimum window: the data that a peer may send before the first ACK (RFC 6928, section 2).
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
-/// Frames larger than a slot wait in a socket's queue, whose 32 MiB also include the kernel's overhead per
-/// frame.
+/// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 32 MiB also
+/// include the kernel's overhead per frame.
 const MOST_LARGE_BYTES: u64 = 16 << 20;
 /// Bytes that a link of 10 Gbit/s carries in 8 ns.
 const BYTES_IN_EIGHT_NS: u128 = 10;

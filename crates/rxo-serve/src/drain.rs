@@ -17,7 +17,7 @@ pub(crate) struct Drain {
     told: u64,
     /// Number of bytes in flight, and the time since which it has not become smaller.
     left: Option<(u64, Instant)>,
-    /// The first value of `left`.
+    /// The number of bytes in flight at the first report, and its time.
     begun: Option<(u64, Instant)>,
     /// `true` if the deadline has passed; the client is reset unless the next report shows progress.
     is_overdue: bool,

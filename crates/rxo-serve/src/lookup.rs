@@ -22,7 +22,7 @@ pub enum Found {
     File(Facts),
     /// A directory.
     Folder,
-    /// A device, a socket or a pipe, which is not served.
+    /// A device, a socket or a pipe; these are not served.
     Other,
 }
 

@@ -15,7 +15,7 @@ impl Refusal {
     }
 }
 
-/// Describes a problem to the client, without revealing anything about the machine.
+/// Describes the problem to the client, without details about the machine.
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
         match problem {

@@ -1,6 +1,6 @@
 //! Maps file names to media types.
 //!
-//! An own table: crates for this contain a thousand types, and fewer than forty are needed.
+//! The table is written by hand: crates for this contain a thousand types, and fewer than forty are needed.
 
 /// The media type of a file called `name`; `application/octet-stream` if the extension is unknown.
 pub(crate) fn of(name: &[u8]) -> &'static str {

@@ -17,7 +17,7 @@ use crate::peer::{Outcome, Peer};
 /// Maximum number of packets per receive call: eight messages of 128 datagrams, which no kernel exceeds.
 const BATCH: usize = 1_024;
 
-/// Space for the answers of a handshake, and for packets that waited for it.
+/// The size of the outbox: space for the answers of a handshake, and for packets that waited for it.
 const OUTBOX_BYTES: usize = 1 << 20;
 
 /// The state of the direction from the peer to the TUN.

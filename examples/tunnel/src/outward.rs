@@ -15,7 +15,7 @@ use crate::peer::{Outcome, Peer, Session};
 /// Maximum number of frames, of up to 64 KiB each, that are read before anything is sent.
 const BUDGET: usize = 4;
 
-/// Space for the datagrams of that many frames, unless their segments are tiny.
+/// The size of the outbox: space for the datagrams of one batch of frames, unless their segments are tiny.
 const OUTBOX_BYTES: usize = 512 << 10;
 
 /// The state of the direction from the TUN to the peer.

@@ -56,7 +56,7 @@ pub struct FastPath {
     pub one_by_one: bool,
 }
 
-/// The worker's part of the fast path.
+/// The state of the fast path of one worker.
 #[derive(Debug)]
 pub(crate) struct Fast {
     switch: Switch,

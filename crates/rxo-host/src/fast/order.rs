@@ -35,9 +35,9 @@ struct Spot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Nothing,
-    /// A frame of one of its flows has taken the slow path.
+    /// A frame of one of the slot's flows has taken the slow path.
     Blocked,
-    /// ACKs of one of its flows are gathered in this run.
+    /// ACKs of one of the slot's flows are gathered in this run.
     Run(u32),
 }
 

@@ -28,11 +28,11 @@ pub(crate) struct Expect {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PureAck<'a> {
     pub(crate) key: FlowKey,
-    /// The slot of its flow, see [`super::order`].
+    /// The slot of the ACK's flow, see [`super::order`].
     pub(crate) spot: usize,
-    /// The ECN field of its IP header.
+    /// The ECN field of the ACK's IP header.
     pub(crate) ecn: u8,
-    /// Its TCP header without options.
+    /// The ACK's TCP header without options.
     header: &'a [u8; 20],
     /// The timestamp option with its padding, if there is one.
     pub(crate) timestamp: Option<&'a [u8; 12]>,

@@ -18,19 +18,19 @@ use super::routes::Routes;
 /// Number of refused deliveries, by the first check that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GateCounters {
-    /// Sent to the Ethernet address of another station.
+    /// Deliveries sent to the Ethernet address of another station.
     pub other_station: u64,
-    /// Sent to a broadcast or multicast Ethernet address, but to the IP address of one host (RFC 1122,
-    /// section 3.3.6).
+    /// Deliveries sent to a broadcast or multicast Ethernet address, but to the IP address of one host (RFC
+    /// 1122, section 3.3.6).
     pub group_station: u64,
-    /// With a VLAN tag; this host is on no VLAN.
+    /// Deliveries with a VLAN tag; this host is on no VLAN.
     pub other_vlan: u64,
-    /// Sent to an IP address that is not one of this host's.
+    /// Deliveries sent to an IP address that is not one of this host's.
     pub other_address: u64,
-    /// From a source address that no other host can have: multicast, broadcast, loopback, or this host's own
-    /// (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
+    /// Deliveries from a source address that no other host can have: multicast, broadcast, loopback, or this
+    /// host's own (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
     pub no_source: u64,
-    /// With a wrong IP, TCP or ICMP checksum.
+    /// Deliveries with a wrong IP, TCP or ICMP checksum.
     pub bad_checksum: u64,
 }
 

@@ -156,7 +156,7 @@ pub enum Resolve {
 /// The consequence of a received frame for the rest of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// None. The link may have answered the frame.
+    /// The frame needs no further processing. The link may have answered it.
     Nothing,
     /// The neighbour with this address is reachable now: retry packets that waited for it, or for a
     /// destination behind it.
@@ -406,21 +406,22 @@ fn add_link_local(addresses: &mut Vec<IpCidr>, mac: [u8; 6]) {
 }
 
 const LEAST_NEIGHBOURS: usize = 4;
-/// Enough for all hosts of a /20 network.
+/// The default size of the neighbour table: enough for all hosts of a /20 network.
 pub(crate) const DEFAULT_NEIGHBOURS: usize = 4_096;
 const LINK_LOCAL_BITS: u8 = 64;
 /// Maximum number of frames that wait for the device.
 const MOST_FRAMES: usize = 256;
-/// A burst lets connections to many neighbours open at once, but a flood of SYNs from addresses that do not
-/// exist must not become a flood of requests.
+/// The rate limit of requests for neighbours' addresses. A burst lets connections to many neighbours open at
+/// once, but a flood of SYNs from addresses that do not exist must not become a flood of requests.
 const ASK_AT_ONCE: u32 = 64;
 const ASK_EACH_SECOND: u32 = 128;
-/// Ample, because a neighbour repeats a request only once a second.
+/// The rate limit of answers to neighbours: ample, because a neighbour repeats a request only once a second.
 const ANSWER_AT_ONCE: u32 = 128;
 const ANSWER_EACH_SECOND: u32 = 1_000;
 /// RFC 1812, section 4.3.2.8, requires a limit and leaves its size open.
 const ECHO_AT_ONCE: u32 = 100;
 const ECHO_EACH_SECOND: u32 = 1_000;
-/// Lower than for echoes, because datagrams are often sent by programs that do not wait for an answer.
+/// The rate limit of ICMP "port unreachable" messages: lower than for echoes, because datagrams are often
+/// sent by programs that do not wait for an answer.
 const REFUSE_AT_ONCE: u32 = 20;
 const REFUSE_EACH_SECOND: u32 = 100;

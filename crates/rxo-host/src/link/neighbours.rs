@@ -264,9 +264,9 @@ impl Neighbours {
 /// The class of an entry in the order of eviction; the lowest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// This host never sent a packet to it.
+    /// This host never sent a packet to the neighbour.
     Unwanted,
-    /// It has not answered a request.
+    /// The neighbour has not answered a request.
     Unanswered,
     Used,
     Gateway,

@@ -31,7 +31,7 @@ impl Default for Probe {
 /// An address of this host that another station claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The address that both claim.
+    /// The address that both hosts claim.
     pub address: IpAddr,
     /// The Ethernet address of the other station.
     pub mac: [u8; 6],

@@ -52,7 +52,7 @@ impl Waiting {
     }
 }
 
-/// Limits the queue to one megabyte.
+/// The maximum number of waiting cells; it limits the queue to one megabyte.
 const MOST_WAITING: usize = 1 << 16;
 
 #[cfg(test)]

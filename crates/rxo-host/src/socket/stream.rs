@@ -355,7 +355,7 @@ fn wrong(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// The largest value of six bits.
+/// The largest DSCP: the field has six bits.
 const MOST_DSCP: u8 = 63;
 
 impl Read for &TcpStream {

@@ -132,8 +132,8 @@ impl<'a, T: FnMut(&Planned) -> Text<'a>> Iterator for Packets<'a, T> {
         (self.left, Some(self.left))
     }
 
-    /// A loop per group, so that its common values stay in registers. Packets without data, which are ACKs,
-    /// have a loop of their own.
+    /// Runs one loop per group, so that the group's common values stay in registers. Packets without data,
+    /// which are ACKs, have a loop of their own.
     #[inline]
     fn fold<A, F: FnMut(A, Packet<'a>) -> A>(mut self, first: A, mut then: F) -> A {
         let (mut all, mut now) = (first, Some(std::mem::take(&mut self.now)));

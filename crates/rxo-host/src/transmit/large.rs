@@ -98,6 +98,6 @@ const fn index(kind: GsoKind) -> usize {
     matches!(kind, GsoKind::TcpV6) as usize
 }
 
-/// Number of GSO sends to split here before the device is tried again: a single refusal must not cost the
-/// gain for good, and a device that refuses all must be tried seldom.
+/// The number of GSO sends that are split here before the device is tried again. A single refusal must not
+/// disable GSO for good, and a device that refuses all sends must be tried seldom.
 const TRY_AGAIN_AFTER: u16 = 1_000;

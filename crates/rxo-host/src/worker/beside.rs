@@ -1,4 +1,5 @@
-//! The companion of a connection while it is served: none, or the group that sends its data (`cast.rs`).
+//! The companion of a connection: code that runs whenever the connection is served. An ordinary connection
+//! has none; the companion of a member of a cast is the group that sends its data (`cast.rs`).
 //!
 //! Separate so that the code that serves connections need not know groups. The compiler instantiates that
 //! code per companion, so that a connection without one pays nothing.
@@ -11,7 +12,7 @@ use crate::buffer::Buffer;
 
 /// Hooks into serving a connection. By default they do nothing.
 pub(super) trait Beside<B: AsRef<[u8]>> {
-    /// The kind of peer whose FIN is acknowledged.
+    /// The kind of peer whose FIN a connection with this companion acknowledges.
     const CLOSER: Closer = Closer::Peer;
     /// `true` if data is sent only while the device's queue has free space.
     const WAITS_FOR_DEVICE: bool = true;
@@ -31,7 +32,7 @@ pub(super) trait Beside<B: AsRef<[u8]>> {
     fn after(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 }
 
-/// No companion: an ordinary connection.
+/// The companion of an ordinary connection, which does nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alone;
 

@@ -169,7 +169,7 @@ impl<B: AsRef<[u8]>> Member<'_, B> {
 
 impl<B: AsRef<[u8]>> Beside<B> for Member<'_, B> {
     const CLOSER: Closer = Closer::Member;
-    /// The data of a group is sent by the cast and limited by the group's window.
+    /// `false`, because the cast sends the group's data, limited by the group's window.
     const WAITS_FOR_DEVICE: bool = false;
 
     fn before(&mut self, connection: &mut Connection<Buffer<B>>, now: Instant) {
@@ -198,7 +198,7 @@ struct Cast<B> {
     group: Group,
     path: Path,
     ids: u16,
-    /// Index of the connection, and peer address, by member.
+    /// The connection's index and the peer address of each member.
     places: Vec<(u32, SocketAddr)>,
     /// The member by index of its connection; [`NOBODY`] if there is none.
     members: Vec<MemberId>,
@@ -452,7 +452,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
     }
 }
 
-/// No member has this id: there are fewer members.
+/// Marks a connection without a member. No member has this id, because there are fewer members.
 const NOBODY: MemberId = MemberId::MAX;
 const TIMESTAMP_BYTES: u32 = 12;
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);

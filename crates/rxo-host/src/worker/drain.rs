@@ -197,30 +197,33 @@ impl Drain {
     }
 }
 
-/// More than any limit: as bytes, two thousand years at 1 Gbit/s.
+/// The free space of a queue that is not limited: as bytes, two thousand years at 1 Gbit/s.
 const UNLIMITED: u64 = 1 << 62;
 const NS_A_SECOND: u128 = 1_000_000_000;
-/// Two of the largest GSO frames, as the kernel counts them.
+/// The initial limit: twice the largest GSO frame, as the kernel counts it.
 const FIRST_LIMIT_BYTES: u64 = 128 << 10;
 /// The limit for a device that has drained at once so far: enough to keep it busy during a reading.
 const MOST_UNMEASURED_BYTES: u64 = 1 << 20;
-/// Two full Ethernet frames and two short ones, as the kernel counts them.
+/// The minimum limit: two full Ethernet frames and two short ones, as the kernel counts them.
 const LEAST_LIMIT_BYTES: u64 = 8 << 10;
-/// Half of the packet socket's send buffer.
+/// The maximum limit: half of the packet socket's send buffer.
 const MOST_LIMIT_BYTES: u64 = 16 << 20;
-/// Linux allows one millisecond. A thread wakes up later than a softirq...
+/// The minimum span of a full queue. Linux allows one millisecond, but a thread wakes up later than a
+/// softirq.
 const LEAST_SPAN_NS: u64 = 2_000_000;
-/// ...and on a machine that is busy, much later.
+/// The maximum span of a full queue, for a busy machine, on which threads wake up much later.
 const MOST_SPAN_NS: u64 = 20_000_000;
 const UNMEASURED_WAIT: Duration = Duration::from_micros(200);
 const UNMOVED_WAIT: Duration = Duration::from_millis(1);
 const LEAST_WAIT: Duration = Duration::from_micros(100);
 const MOST_WAIT: Duration = Duration::from_millis(10);
-/// While the sink holds packets, nothing predicts when the device accepts more.
+/// The time until the next reading while the sink holds packets: nothing predicts when the device accepts
+/// more.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
-/// Half of the minimum retransmission timeout: TCP must be able to detect a broken path by itself.
+/// The time after which a device from which nothing leaves is given more: half of the minimum retransmission
+/// timeout, because TCP must be able to detect a broken path by itself.
 const MOST_STUCK: Duration = Duration::from_millis(100);
-/// The largest GSO frame.
+/// The free space given to a device from which nothing leaves: the largest GSO frame.
 const STUCK_ROOM_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -47,10 +47,11 @@ impl LastAcks {
     }
 }
 
-/// The minimum retransmission timeout of Linux.
+/// The shortest timeout to assume for a peer: the minimum retransmission timeout of Linux.
 const LEAST: Duration = Duration::from_millis(200);
 const AFTER_REPETITION: Duration = Duration::from_secs(1);
-/// A connection that could not measure its path has a timeout of a second or more.
+/// The longest wait for a retransmitted FIN. It matters for connections that could not measure their path,
+/// whose timeout is a second or more.
 const MOST: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

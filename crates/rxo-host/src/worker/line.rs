@@ -112,9 +112,9 @@ impl Line {
     }
 }
 
-/// The largest GSO frame.
+/// The maximum quantum: the largest GSO frame.
 const MOST_QUANTUM_BYTES: u64 = 64 << 10;
-/// One full Ethernet frame.
+/// The minimum quantum: one full Ethernet frame.
 const LEAST_QUANTUM_BYTES: u64 = 1_500;
 
 #[cfg(test)]

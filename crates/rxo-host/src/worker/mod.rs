@@ -82,7 +82,7 @@ pub struct Host<I: FrameSource, O> {
     next_policy: Option<Policy>,
 }
 
-/// A summary of one round.
+/// A summary of one round of the worker ([`Host::turn`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// Number of frames taken from the device.

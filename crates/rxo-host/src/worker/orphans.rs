@@ -16,7 +16,7 @@ use super::ticket::{Ticket, Tickets};
 #[derive(Debug)]
 pub(super) struct Orphans {
     limit: usize,
-    /// Entries of closed connections are removed later.
+    /// The orphans in order of their last progress. Entries of closed connections are removed later.
     queue: VecDeque<Waiting>,
     live: usize,
     tickets: Tickets,
@@ -43,8 +43,9 @@ impl Orphans {
         self.live
     }
 
-    /// Adds the connection at index `place`, and returns its ticket. The pair is the current time and its
-    /// number of unacknowledged bytes. `is_live` returns `true` if a ticket still belongs to that index.
+    /// Adds the connection at index `place`, and returns its ticket. `since` is the current time, and
+    /// `left_bytes` the connection's number of unacknowledged bytes. `is_live` returns `true` if a ticket
+    /// still belongs to that index.
     pub(super) fn push(
         &mut self,
         place: u32,
@@ -141,8 +142,8 @@ fn left_bytes<B: AsRef<[u8]> + Default + Send + Sync + 'static>(slot: &Slot<B>) 
 const LEAST_TAKEN: usize = 16 << 10;
 /// Number of orphans that are checked when one is added.
 const LOOKS: usize = 16;
-/// Longer than a peer that reads a kilobyte per second takes to open its window again: some wait until half
-/// of a buffer is free.
+/// The minimum time without progress before an orphan is reset. It is longer than a peer that reads a
+/// kilobyte per second takes to open its window again: some wait until half of a buffer is free.
 const STALLED: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::connections::Connections;
 /// The position of the pass over all cells.
 #[derive(Debug, Default)]
 pub(super) struct Reclaim {
-    /// The index of the next cell.
+    /// The index of the cell with which the next round continues.
     next: u32,
     /// The earliest time of the next pass.
     again_at: Instant,

@@ -137,10 +137,11 @@ where
     }
 }
 
-/// A ring also reports that it is readable while its newest frame is kept, or while it is full. After this
-/// many useless waits, all frames are returned to the ring...
+/// Number of successive waits without a frame after which all frames are returned to the ring, because a ring
+/// also reports that it is readable while its newest frame is kept, or while it is full.
 const MOST_FALSE_ALARMS: u32 = 4;
-/// ...and the ring is not polled for this time, because an application may be using one of its frames.
+/// The maximum duration of a wait that must end soon: one without polling the ring, because its frames were
+/// just returned and an application may still be using one, or one for a blocked sink.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
 /// The maximum delay until `stop` is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -8,7 +8,7 @@
 /// Alternates between receiving and serving cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
-    /// A batch of this many frames indicates that the device may have more.
+    /// The batch size, in frames, from which on the device may have more frames.
     full: usize,
     /// Number of successive rounds that only received.
     put_off: u32,
@@ -34,10 +34,10 @@ impl Shares {
     }
 }
 
-/// Cells served per round. Each may bring a window of frames, and a ring has 8,192 slots.
+/// The number of cells served per round. Each may bring a window of frames, and a ring has 8,192 slots.
 const SHARE: usize = 32;
-/// After this many rounds, cells are served even if more frames wait, so that a flood cannot stall timers and
-/// applications.
+/// The number of rounds after which cells are served even if more frames wait, so that a flood cannot stall
+/// timers and applications.
 const MOST_PUT_OFF: u32 = 4;
 
 #[cfg(test)]

@@ -33,13 +33,13 @@ pub(crate) struct Slot<B> {
     pub(crate) is_dirty: bool,
     /// The state of the cell in the line for the device.
     pub(crate) turn: Turn,
-    /// The ticket in the queue of connections that keep frames, if it is in it.
+    /// The ticket of the cell in the queue of connections that keep frames; `None` if it is not in it.
     pub(crate) kept: Option<Ticket>,
     /// The sequence number before which all data is in the host's own memory.
     pub(crate) owned_until: SeqNumber,
     /// The listener that gets the connection when it is established.
     pub(crate) listener: Option<Arc<Listening<B>>>,
-    /// The ticket in the queue of orphans, if it is one.
+    /// The ticket of the connection in the queue of orphans; `None` if it is not in it.
     pub(crate) orphan: Option<Ticket>,
     /// `true` if this host has opened the connection.
     pub(crate) is_active: bool,

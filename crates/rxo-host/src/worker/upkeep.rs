@@ -1,4 +1,4 @@
-//! Upkeep: the connections that return memory, and the time at which they do.
+//! Upkeep of connection memory: the connections that must return frames or memory, and when.
 
 use super::kept::Kept;
 use super::reclaim::Reclaim;

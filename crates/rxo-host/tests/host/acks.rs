@@ -13,11 +13,11 @@ use crate::world::{World, drain, fill, options, pattern};
 /// The support of the server's device for ACK templates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Device {
-    /// It takes ACKs one by one.
+    /// The device takes ACKs one by one.
     Plain,
-    /// It expands templates.
+    /// The device expands templates.
     Expands,
-    /// It claims to expand templates, but refuses them.
+    /// The device claims to expand templates, but refuses them.
     Refuses,
 }
 

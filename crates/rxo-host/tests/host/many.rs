@@ -1,4 +1,4 @@
-//! Four hundred connections at the same time over a bad link, of which nothing is left afterwards.
+//! Four hundred connections at the same time over a bad link, after which no connection and no timer is left.
 
 use std::io::ErrorKind;
 use std::net::Shutdown;

@@ -94,7 +94,7 @@ fn listen_at_client(world: &World, is_small: bool) -> TcpListener {
     listener
 }
 
-/// RFC 5927, section 4.1: an error that fails validation is not stored.
+/// RFC 5927, section 4.1: the path MTU of an ICMP error that fails validation is not stored.
 #[test]
 fn what_nobody_believes_is_not_remembered() {
     let mut world = World::new();

@@ -98,7 +98,7 @@ fn a_reader_gets_text_that_comes_with_a_reset() {
     assert_eq!(drain(&accepted).unwrap(), (Vec::new(), true));
 }
 
-/// Two readers that wrote to each other's streams could deadlock.
+/// A reader that uses a stream gets an error: two readers that wrote to each other's streams could deadlock.
 #[test]
 fn a_reader_may_use_no_stream() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! With many connections, a round serves a share of them, and none before the device is empty.
+//! With many connections, a round serves only a share of them, and none until all received frames are read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -145,7 +145,7 @@ fn a_newer_syn_takes_the_place() {
     assert_eq!(answers(&mut world, &again), [(TcpFlags::ACK, theirs, mine)]);
 }
 
-/// The memory of the table is allocated with the host, and bounded per entry.
+/// The memory of the TIME-WAIT table is allocated with the host: less than 100 bytes per entry.
 #[test]
 fn each_takes_less_than_a_hundred_bytes() {
     let host_with = |time_waits| {

@@ -53,7 +53,7 @@ fn ipv6_has_an_error_of_its_own_for_it() {
     assert_eq!((too_big.pair.source_port(), too_big.pair.destination_port()), (5000, 80));
 }
 
-/// RFC 9293, section 3.9.2.2: hard and soft errors.
+/// RFC 9293, section 3.9.2.2: an ICMP error names its connection, and is hard or soft.
 #[test]
 fn an_unreachable_peer_is_named() {
     let unreachable =

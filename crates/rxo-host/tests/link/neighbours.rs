@@ -66,8 +66,8 @@ fn a_neighbour_that_is_not_there_is_unreachable() {
     assert_eq!((link.poll_at(), link.neighbours()), (None, 0));
 }
 
-/// RFC 826; RFC 4861, section 7.2.4: a neighbour that sends a request is answered and stored, so that it need
-/// not be resolved.
+/// RFC 826; RFC 4861, section 7.2.4: a neighbour that requests our address gets an answer, and its own
+/// address is stored, so that it need not be resolved.
 #[test]
 fn who_asks_for_us_is_told_and_remembered() {
     let mut link = link();

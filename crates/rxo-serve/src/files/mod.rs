@@ -359,7 +359,7 @@ const MOST_ENTRIES: usize = 100_000;
 /// Maximum memory of all lists that conversations hold. Lists being read are extra, at most 3 MB each.
 const MOST_HELD_BYTES: usize = 64 << 20;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
-/// Nonblocking, because opening a pipe would wait for a writer.
+/// The flags for opening a file. Nonblocking, because opening a pipe would wait for a writer.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// Flags that keep every path below the directory.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::version::FileVersion;
 
-/// A part of a file, in memory.
+/// A page: a part of a file, copied into memory.
 pub type Page = Arc<Vec<u8>>;
 
 /// A cache of recently read pages.

@@ -55,7 +55,8 @@ pub struct Server<'c> {
     queue: VecDeque<u64>,
     /// `true` if readers may have delivered more replies than the last turn took.
     may_have_replies: bool,
-    /// At most one entry per seat, never later than the seat's deadline, but possibly earlier.
+    /// The deadlines of the seats, by token: at most one entry per seat, never later than the seat's
+    /// deadline, but possibly earlier.
     deadlines: BTreeSet<(Instant, u64)>,
     is_ending: bool,
 }

@@ -9,9 +9,9 @@ use rxo_frame::Duration;
 pub(in crate::link) struct Query {
     /// `true` if the querier uses the current version, which knows sources.
     pub(in crate::link) knows_sources: bool,
-    /// The group in question; `None` for all groups.
+    /// The group that the query asks about; `None` for all groups.
     pub(in crate::link) group: Option<IpAddr>,
-    /// The sources in question; empty for all sources.
+    /// The sources that the query asks about; empty for all sources.
     pub(in crate::link) sources: Vec<IpAddr>,
     /// The maximum time until the answer.
     pub(in crate::link) within: Duration,

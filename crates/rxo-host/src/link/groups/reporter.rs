@@ -38,7 +38,7 @@ struct Change {
 #[derive(Clone, Debug)]
 struct Answer {
     group: IpAddr,
-    /// The wanted sources among those in question; `None` for all of the group's.
+    /// The sources to report, out of those queried; `None` for all wanted sources of the group.
     sources: Option<Vec<IpAddr>>,
     at: Instant,
 }

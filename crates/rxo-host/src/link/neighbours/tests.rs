@@ -156,7 +156,7 @@ fn a_flood_of_names_leaves_those_in_use() {
     }
 }
 
-/// Like a flood of SYNs from addresses that do not exist, each of which makes this host send a request.
+/// A flood of requests evicts no neighbour in use. SYNs from addresses that do not exist cause such a flood.
 #[test]
 fn a_flood_of_questions_leaves_those_in_use() {
     let mut table = table_of(8);

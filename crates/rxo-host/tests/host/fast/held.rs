@@ -45,7 +45,7 @@ const PLAIN: Course = Course {
 struct Outcome {
     /// The statistics once the lock is free.
     seen: Statistics,
-    /// The packets that left then, and until all data had arrived.
+    /// The packets that left from the release of the lock until all data had arrived.
     sent: Vec<Vec<u8>>,
     /// Number of segments that the ACKs acknowledge.
     flight: usize,
