@@ -70,11 +70,11 @@ typedef struct rxo_study rxo_study;
 typedef struct rxo_frame {
     // The bytes of the frame.
     const uint8_t *data;
-    // Number of bytes.
+    // The length of the frame in bytes.
     size_t len;
-    // The time at which it was pushed, in nanoseconds.
+    // The time at which the frame was pushed, in nanoseconds.
     uint64_t arrived_ns;
-    // The cookie that was pushed with it.
+    // The cookie that was pushed with the frame.
     void *cookie;
 } rxo_frame;
 
@@ -159,8 +159,8 @@ int rxo_push_checked(struct rxo_engine *e, const uint8_t *frame, size_t len, uin
 // `rxo_next`.
 int rxo_end_of_poll(struct rxo_engine *e, uint64_t now_ns);
 
-// For `hold=auto`, which holds while the receiver is busy: reports the number of delivered packets that it
-// has not read yet, 0 if it is idle. Applies from the next call on; before the first report nothing is held.
+// Reports how busy the receiver is, for `hold=auto`: the number of delivered packets that it has not read
+// yet, or 0 if it is idle. Applies from the next call on; before the first report nothing is held.
 int rxo_report_load(struct rxo_engine *e, uint32_t unread);
 
 // True while frames are held beyond a poll; `at_ns` is then the time at which to call `rxo_on_timeout`.

@@ -22,11 +22,11 @@ use super::buffer::Buffer;
 pub struct RxoFrame {
     /// The bytes of the frame.
     pub data: *const u8,
-    /// Number of bytes.
+    /// The length of the frame in bytes.
     pub len: usize,
-    /// The time at which it was pushed, in nanoseconds.
+    /// The time at which the frame was pushed, in nanoseconds.
     pub arrived_ns: u64,
-    /// The cookie that was pushed with it.
+    /// The cookie that was pushed with the frame.
     pub cookie: *mut c_void,
 }
 

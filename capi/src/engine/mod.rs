@@ -188,8 +188,8 @@ pub unsafe extern "C" fn rxo_end_of_poll(e: *mut RxoEngine, now_ns: u64) -> c_in
     }
 }
 
-/// For `hold=auto`, which holds while the receiver is busy: reports the number of delivered packets that it
-/// has not read yet, 0 if it is idle. Applies from the next call on; before the first report nothing is held.
+/// Reports how busy the receiver is, for `hold=auto`: the number of delivered packets that it has not read
+/// yet, or 0 if it is idle. Applies from the next call on; before the first report nothing is held.
 ///
 /// # Safety
 /// `e` is from `rxo_new`.

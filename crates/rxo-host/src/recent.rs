@@ -55,7 +55,7 @@ impl RecentFrames {
     }
 }
 
-/// Two of the largest frames: half of a small processor's L2 cache.
+/// The maximum size of a batch of GSO frames: two of the largest, half of a small processor's L2 cache.
 const BATCH_BYTES: u32 = 128 << 10;
 /// The maximum size of an IP packet.
 const LARGEST_FRAME_BYTES: u32 = 1 << 16;

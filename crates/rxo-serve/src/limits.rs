@@ -23,8 +23,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The time by which a client must accept something that is offered at `now`; `bytes` is what it was
-    /// offered since `begun`.
+    /// The deadline for the client to accept some of the data that is offered at `now`. `bytes` is the total
+    /// number of bytes that the client was offered since `begun`.
     pub(crate) fn deadline(&self, now: Instant, begun: Instant, bytes: u64) -> Instant {
         let Self { piece, least_rate, .. } = *self;
         if least_rate == 0 {

@@ -380,13 +380,15 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Runs the ring and the backlog. Returns `true` if either held something.
+    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Returns `true` if there
+    /// were any.
     #[inline]
     fn run_backlog(&self, inner: &mut Inner<B>) -> bool {
         !self.is_nothing_put_off() && self.run_put_off(inner)
     }
 
-    /// Runs a ring or backlog that is not empty. Out of line, because that is rare.
+    /// Passes the ACKs in the ring and the segments in the backlog to the connection. Out of line, because
+    /// they are rarely there.
     #[inline(never)]
     fn run_put_off(&self, inner: &mut Inner<B>) -> bool {
         let Inner { connection, share, .. } = inner;
@@ -430,7 +432,8 @@ mod atomics {
 
 /// Events that always wake waiting threads. Free send space is missing: it would wake them at every ACK.
 const TOLD_AT_ONCE: Events = TOLD_WITH_READER.with(Events::READABLE);
-/// Without `READABLE`: the reader has consumed the data already.
+/// Events that always wake waiting threads if the connection has a reader. `READABLE` is missing, because the
+/// reader has consumed the data already.
 const TOLD_WITH_READER: Events = Events::CONNECTED.with(Events::PEER_DONE).with(Events::CLOSED);
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(crate) struct AckState {
 }
 
 impl AckState {
-    /// The state of a new connection.
+    /// Creates the record of a new connection. `is_admitted` is `true` if packets of its flow pass the gate.
     pub(crate) fn new(is_admitted: bool) -> Self {
         Self { is_admitted, ..Self::default() }
     }

@@ -52,7 +52,7 @@ impl Gathered {
         self.stretches.len() - self.continued
     }
 
-    /// Number of ACKs.
+    /// Number of ACKs gathered in this batch.
     pub(super) fn acks(&self) -> usize {
         self.used
     }

@@ -105,7 +105,7 @@ impl Neighbours {
         Self { entries, order, due, waiting: 0, gateways, limit }
     }
 
-    /// Number of entries.
+    /// Number of entries in the table, resolved or not.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

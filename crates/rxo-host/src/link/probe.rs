@@ -22,7 +22,8 @@ pub struct Probe {
 }
 
 impl Default for Probe {
-    /// Two probes, because one may be lost, 200 ms apart: a station on the same link answers sooner.
+    /// Sends two probes, because one may be lost, and waits 200 ms for an answer to each, because a
+    /// station on the same link answers sooner.
     fn default() -> Self {
         Self { count: 2, interval: Duration::from_millis(200) }
     }

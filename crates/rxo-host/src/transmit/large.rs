@@ -41,7 +41,7 @@ impl Large {
         Self { kind, at, size, cut: OnceCell::new() }
     }
 
-    /// Number of segments.
+    /// Number of segments into which the GSO send is split.
     pub(super) fn segments(&self, text: Text<'_>) -> usize {
         parts(text.len(), self.size).len()
     }

@@ -25,7 +25,7 @@ impl Template {
         Self { link, frame_bytes, count, expanded: OnceCell::new() }
     }
 
-    /// Number of ACKs.
+    /// Number of ACKs that the template expands to.
     pub(super) const fn count(&self) -> usize {
         self.count
     }

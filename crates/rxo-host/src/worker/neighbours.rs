@@ -74,11 +74,11 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
 /// The state of the neighbour to which a connection's packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Its Ethernet address is known.
+    /// The neighbour's Ethernet address is known.
     Known,
-    /// Its address was requested, or there is no route any more.
+    /// The neighbour's address was requested, or there is no route any more.
     Waits,
-    /// It does not answer.
+    /// The neighbour does not answer.
     Nobody,
 }
 

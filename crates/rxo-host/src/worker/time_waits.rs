@@ -42,7 +42,7 @@ impl TimeWaits {
         Self { hasher, ring, limit, first: 0, used: 0, live: 0, buckets }
     }
 
-    /// Number of entries.
+    /// Number of connections in TIME-WAIT.
     pub(super) const fn len(&self) -> usize {
         self.live
     }

@@ -31,7 +31,7 @@ pub enum AccountName {
 pub struct Account {
     /// The network or flow; `None` for the sum of frames that got no account.
     pub name: Option<AccountName>,
-    /// Number of frames.
+    /// Number of frames of this account.
     pub frames: u64,
     /// Number of bytes, link header included.
     pub bytes: u64,

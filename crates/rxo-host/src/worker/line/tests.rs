@@ -52,7 +52,8 @@ fn all_get_the_same_bytes_whatever_their_frames() {
     assert!(most - least <= 3 * MOST_QUANTUM_BYTES, "{:?}", cells.sent);
 }
 
-/// Each cell is interrupted once per round.
+/// A cell that is interrupted before its quantum is used continues with the rest of it. Here each cell is
+/// interrupted once per round.
 #[test]
 fn one_that_is_interrupted_goes_on_with_its_share() {
     let mut cells = Cells::with_frames(&[16_384; 3]);

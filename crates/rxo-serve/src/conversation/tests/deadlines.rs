@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use super::*;
 
-/// A conversation that starts now, with limits of seconds.
+/// A conversation with limits of a few seconds, and the time at which it began.
 struct Timed {
     conversation: Conversation,
     begin: Instant,

@@ -96,7 +96,7 @@ fn a_disk_that_does_not_answer_costs_its_clients_the_connection_and_no_place() {
     drop(release);
 }
 
-/// Without readers no other thread wakes the server.
+/// Without readers no other thread wakes the server, so the next turn must be due at once.
 #[test]
 fn what_was_read_without_readers_makes_a_turn_due() {
     let scratch = Scratch::new(&[("file", b"hello")]);

@@ -41,7 +41,8 @@ fn a_client_that_takes_nothing_more_is_reset() {
     assert!(guest.is_gone() && guest.end.borrow().is_reset && hall.server.deadlines.is_empty());
 }
 
-/// Its bytes must be read meanwhile: a connection with unread data is reset when it is closed.
+/// The server reads a client's bytes while it waits for an answer to arrive: a connection with unread data
+/// is reset when it is closed.
 #[test]
 fn a_client_may_speak_or_end_its_side_before_it_has_everything() {
     let scratch = Scratch::new(&[("file", &large(3))]);
