@@ -71,8 +71,8 @@ impl Outbox {
     }
 
     /// Writes the later ACKs as copies of the last packet with their own numbers. Returns `None` and changes
-    /// nothing if that cannot be a template. Out of line, because inlined the loop would run out of
-    /// registers.
+    /// nothing if the last packet cannot be a template. Out of line, because inlined the loop would run out
+    /// of registers.
     #[inline(never)]
     fn write_like(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         let offload = self.planned.last()?.offload;

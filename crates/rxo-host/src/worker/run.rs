@@ -110,8 +110,8 @@ where
         outcome.map(|()| turn)
     }
 
-    /// Pauses after a batch that shows a sender at full speed, so that more frames gather in the device. GSO
-    /// frames were gathered by the sender.
+    /// Pauses after a batch that shows a sender at full speed, so that more frames gather in the device.
+    /// Does not pause after a batch of GSO frames, which the sender has gathered already.
     fn gather<W: Waiter<I>>(&mut self, waiter: &mut W, now: Instant, turn: Turn) {
         let has_more =
             turn.frames >= self.budget_frames || self.core.connections.has_more_to_serve();

@@ -62,7 +62,7 @@ fn whole_over_a_small_queue_that_drops() {
     assert!(world.client.counters().sink.dropped > 0, "it did drop");
 }
 
-/// A kernel without segmentation loses nothing, and is not tried again for every GSO send.
+/// If the kernel refuses to segment, no data is lost, and the kernel is not tried again for every GSO send.
 #[test]
 fn whole_over_a_device_that_refuses_large_sends() {
     let mut world = World::new();
