@@ -146,8 +146,8 @@ fn ten_thousand_that_never_read_harm_nobody_else() {
     assert_eq!((counters.connections, counters.memory_left_bytes), (0, free));
 }
 
-/// Orphans end in time too, although their peers answer every probe of the closed window: after
-/// `orphan_timeout` nothing of them is left, not a byte.
+/// After `orphan_timeout` nothing is left of an orphan, not a byte, although its peer answers every probe of
+/// the closed window.
 #[test]
 fn what_never_ends_is_ended() {
     const COUNT: usize = 500;

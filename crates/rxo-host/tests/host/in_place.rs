@@ -1,4 +1,4 @@
-//! An application reads in the buffers in which the device has written.
+//! Reading in place: an application reads the buffers that the device has written.
 
 use std::io::{ErrorKind, IoSlice, Write};
 use std::net::Shutdown;

@@ -75,7 +75,7 @@ pub(super) struct Seat<'c> {
     conversation: Conversation,
     /// The client's open files; `None` while a reader has them, until `errand`.
     opened: Option<Opened>,
-    /// The time by which the reader must be done.
+    /// The deadline of the job that a reader does for this client; `None` without a job.
     errand: Option<Instant>,
     /// The page that is being sent, and its index; dropped while the client must be waited for.
     page: Option<(u64, Page)>,
