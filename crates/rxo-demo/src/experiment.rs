@@ -1,8 +1,7 @@
-//! One experiment, from its plan to the end of the command: networks, measurements, drawings, what
-//! is printed, and how it ends.
+//! Runs one experiment from its plan to its report: networks, measurements, drawings, output, and exit code.
 //!
-//! An experiment is a [plan](Experiment) that knows how to measure itself in [`Turns`] and gives
-//! [`Findings`]. What all reports have beside these stands in `Report`, once.
+//! An [`Experiment`] is a plan that can measure itself in [`Turns`] and returns [`Findings`]. `Report` adds
+//! the parts that all reports share.
 
 use std::fs;
 use std::io::Write;
@@ -23,111 +22,111 @@ use crate::wrap::wrapped;
 
 /// A plan that can be measured.
 pub trait Experiment {
-    /// What the measurements come to.
+    /// The result of the measurements.
     type Findings: Findings;
 
-    /// How many measurements there will be.
+    /// Returns the number of measurements.
     ///
     /// # Errors
-    /// When something that is to be studied is missing.
+    /// If an input of the experiment is missing.
     fn steps(&self) -> Result<usize>;
 
-    /// Measures everything. When the user wants an end, returns what there is.
+    /// Runs all measurements. After the user has interrupted, returns the results so far.
     ///
     /// # Errors
-    /// When a network cannot be built, or a transfer breaks or arrives wrong.
+    /// If a network cannot be built, or a transfer breaks or arrives wrong.
     fn measure(&self, turns: &Turns<'_>) -> Result<Self::Findings>;
 
-    /// How it was done, a paragraph each.
+    /// Returns notes on the method, one paragraph each.
     fn notes(&self, findings: &Self::Findings) -> Vec<String>;
 
-    /// Where the report goes.
+    /// Returns the destinations of the report.
     fn output(&self) -> &Output;
 
-    /// Whether private networks are needed.
+    /// Returns `true` if the experiment needs private networks.
     fn needs_networks(&self) -> bool {
         true
     }
 }
 
-/// Where a report goes.
+/// Destinations of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// Whether it is printed as JSON.
+    /// `true` for JSON on standard output, `false` for text.
     pub json: bool,
-    /// The directory that drawings are written to; `None` for an experiment that has none.
+    /// Directory for drawings; `None` for an experiment without drawings.
     pub drawings: Option<PathBuf>,
     /// The file that the report is saved to as JSON.
     pub save: Option<PathBuf>,
 }
 
 impl Output {
-    /// With drawings in the directory `out`.
+    /// Makes an output with drawings in the directory `out`.
     ///
     /// # Errors
-    /// When that cannot be a directory.
+    /// If `out` cannot be a directory.
     pub fn drawn(json: bool, out: &Path) -> Result<Self> {
         Ok(Self { json, drawings: Some(for_folder("--out", out)?), save: None })
     }
 }
 
-/// What was measured, and what follows from it.
+/// The measured figures, and the conclusions from them.
 pub trait Findings: Serialize {
-    /// Tables, figures and statements as text, a paragraph each.
+    /// Returns tables, figures and statements as text, one paragraph each.
     fn paragraphs(&self) -> Vec<String>;
 
-    /// Every drawing as SVG, with the name of its file.
+    /// Returns every drawing as a pair of file name and SVG text.
     fn drawings(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// Takes back every verdict on what depends on time and leaves the figures: the machine was busy with
-    /// something else.
+    /// Withdraws every verdict that depends on time, but keeps the figures. Called if other processes kept
+    /// the machine busy.
     fn withhold(&mut self);
 
-    /// What depends on time.
+    /// Returns the findings that depend on time.
     fn timed(&self) -> Timed {
         Timed::Everything
     }
 
-    /// What it all means; the last paragraph.
+    /// Returns the conclusion, which is the last paragraph; `None` if there is none.
     fn conclusion(&self) -> Option<String> {
         None
     }
 
-    /// Whether every byte of every transfer arrived as it was sent.
+    /// Returns `true` if every byte of every transfer arrived as it was sent.
     fn is_intact(&self) -> bool {
         true
     }
 
-    /// Why a part is missing, if the user did not end it early.
+    /// Returns the reason why a part is missing, unless the user interrupted.
     fn damage(&self) -> Option<String> {
         None
     }
 }
 
-/// Everything that was found, and how: text for people, JSON for machines.
+/// The findings with the machine and the method: text for people, JSON for programs.
 #[derive(Debug, Serialize)]
 struct Report<F> {
     #[serde(flatten)]
     findings: F,
     machine: Machine,
-    /// What else the machine did meanwhile; `None` where nothing was timed.
+    /// Load of the machine during the measurements; `None` if nothing was timed.
     load: Option<Load>,
-    /// How it was done, a paragraph each.
+    /// Notes on the method, one paragraph each.
     notes: Vec<String>,
-    /// The drawings that were written.
+    /// Names of the drawings that were written.
     files: Vec<String>,
-    /// Why this is not everything.
+    /// The reason why the report is incomplete; `None` if it is complete.
     partial: Option<String>,
 }
 
-/// Measures `experiment`, writes its drawings and prints its report. When `stop` is set, reports
-/// what was measured until then.
+/// Measures `experiment`, writes its drawings and prints its report. If `stop` is set, reports the
+/// measurements up to then.
 ///
 /// # Errors
-/// When private networks cannot be made, a measurement fails, bytes arrived that were not sent, or a
-/// file cannot be written; after the report, when a part of it is missing.
+/// If private networks cannot be made, a measurement fails, bytes arrived wrong, or a file cannot be written.
+/// A report with a missing part is printed before the error returns.
 pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     let privilege = if experiment.needs_networks() { privilege()? } else { "not needed" };
     let Output { json, drawings, save } = experiment.output();
@@ -157,11 +156,11 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Gets the right to make private networks, and says how. Call it before anything starts a thread:
-/// only a process of one thread can get its own namespaces.
+/// Obtains the right to make private networks, and returns its source. Call it before any thread starts: only
+/// a single-threaded process can enter a user namespace.
 ///
 /// # Errors
-/// When the system gives neither root nor user namespaces.
+/// If the process is not root and the system allows no user namespaces.
 fn privilege() -> Result<&'static str> {
     Ok(match become_root_in_user_namespace()? {
         Privilege::Given => "root",
@@ -172,13 +171,13 @@ fn privilege() -> Result<&'static str> {
 /// Prints a report, as JSON or as `text`.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// If standard output cannot be written.
 fn print(report: &impl Serialize, json: bool, text: impl FnOnce() -> String) -> Result<()> {
     if json { output::json_document(report) } else { output::text(&text()) }
 }
 
 impl<F: Findings> Report<F> {
-    /// The findings, how they were made, and what they mean.
+    /// Returns the findings, the method, and the conclusion as text.
     fn text(&self) -> String {
         let mut parts = self.findings.paragraphs();
         let notes: Vec<String> = self.notes.iter().map(|note| wrapped(note)).collect();
@@ -187,7 +186,7 @@ impl<F: Findings> Report<F> {
             how.push(format!("Written: {}", self.files.join(", ")));
         }
         how.extend(self.partial.iter().map(|why| format!("Partial: {why}.")));
-        // Notes alone make one paragraph with the machine.
+        // With nothing but notes, they share a paragraph with the machine's line.
         let separator = if how.len() == 1 { "\n" } else { "\n\n" };
         let timed = self.findings.timed();
         let (busy, quiet) = match self.load {
@@ -201,7 +200,7 @@ impl<F: Findings> Report<F> {
         parts.join("\n\n")
     }
 
-    /// Writes it as JSON, complete or not at all.
+    /// Writes the report as JSON, completely or not at all.
     ///
     /// # Errors
     /// If the machine was too busy for a verdict, or the file cannot be written.
@@ -216,10 +215,10 @@ impl<F: Findings> Report<F> {
     }
 }
 
-/// Writes every drawing, by its file's name, into the directory `out`, and says where.
+/// Writes every drawing into the directory `out` under its file name, and returns the paths.
 ///
 /// # Errors
-/// When the directory cannot be made or a file cannot be written.
+/// If the directory cannot be made or a file cannot be written.
 fn draw(drawings: Vec<(String, String)>, out: &Path) -> Result<Vec<String>> {
     fs::create_dir_all(out).with_context(|| {
         format!("cannot make the directory {}; choose another with --out", out.display())
@@ -260,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Of two cores and ten seconds.
+    /// Makes the load of two cores over ten seconds, of which other processes used `others_s`.
     fn load(others_s: u64) -> Option<Load> {
         let [elapsed, others] = [10, others_s].map(Duration::from_secs);
         let used = MachineUse { cores: 2, elapsed, others, ..MachineUse::default() };
@@ -310,7 +309,7 @@ mod tests {
         assert_eq!(json["load"]["permits_verdict"], false);
     }
 
-    /// Nothing of it depends on time.
+    /// Findings that do not depend on time.
     #[derive(Serialize)]
     struct Counted;
 

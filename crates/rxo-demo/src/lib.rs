@@ -1,12 +1,12 @@
-//! Paths measured side by side in a private network: the [`demo()`] and the calibration
-//! ([`calibrate()`]), and the measuring that every experiment shares.
+//! Measures paths side by side in a private network: the [`demo()`], the calibration ([`calibrate()`]), and
+//! the measuring code that all experiments share.
 //!
-//! Separate from the command, because the laboratory's experiments are measured in the same way. From the
-//! top: a plan, made from the flags that were typed ([`flags`]), is an [`experiment`]. It is measured in
-//! [`turns`] in a network of `rxo-testbed`; samples become rows, rows become findings, and these a report.
-//! A measurement runs a thread of rxo's ([`running`]), such as a worker between two devices ([`through`]),
-//! or a bulk sender behind it ([`sending`]). Medians have their spread ([`stats`]), and the [`load`] of other
-//! processes may forbid a verdict. The process's own namespaces end with it; nothing else is touched.
+//! Separate from the command because the laboratory's experiments use the same measuring code. An
+//! [`experiment`] is a plan made from the typed flags ([`flags`]). It is measured in [`turns`] in a network
+//! of `rxo-testbed`; samples become rows, rows become findings, and findings a report. A measurement runs a
+//! thread of rxo ([`running`]), such as a worker between two devices ([`through`]), or a bulk sender behind
+//! such a worker ([`sending`]). Medians have a spread ([`stats`]), and the [`load`] of other processes may
+//! forbid a verdict. The process's own namespaces end with the process; it changes nothing else.
 
 mod calibrate;
 mod demo;
@@ -33,12 +33,12 @@ use self::flags::{CalibrateFlags, DemoFlags};
 
 pub use self::calibrate::costs;
 
-/// Measures what receiving costs on this machine, prints it, and saves it if asked to. When `stop` is
-/// set, the costs are of the rounds until then.
+/// Measures the cost of receiving on this machine, prints it, and saves it with `--save`. If `stop` is set,
+/// the costs are those of the rounds up to then.
 ///
 /// # Errors
-/// When a flag is invalid, private networks cannot be made, a transfer breaks, the measurements do not
-/// tell the costs apart, or the file cannot be written; with `--save`, when the machine was busy.
+/// If a flag is invalid, private networks cannot be made, a transfer breaks, the measurements do not
+/// determine the costs, or the file cannot be written; with `--save`, if the machine was busy.
 pub fn calibrate(flags: &CalibrateFlags, stop: &AtomicBool) -> Result<()> {
     let plan = calibrate::Plan::from_flags(flags)?;
     if cfg!(debug_assertions) {
@@ -50,12 +50,12 @@ pub fn calibrate(flags: &CalibrateFlags, stop: &AtomicBool) -> Result<()> {
     experiment::run(&plan, stop)
 }
 
-/// Measures the same transfer over several paths, and prints them side by side. When `stop` is set,
-/// it prints what was measured until then.
+/// Measures the same transfer over several paths, and prints them side by side. If `stop` is set, prints the
+/// measurements up to then.
 ///
 /// # Errors
-/// When a flag is invalid, private networks cannot be made, a transfer breaks, or bytes arrived that
-/// were not sent; after `stop`, when the partial result has been printed.
+/// If a flag is invalid, private networks cannot be made, a transfer breaks, or bytes arrived wrong; after
+/// `stop`, once the partial result has been printed.
 pub fn demo(flags: &DemoFlags, stop: &AtomicBool) -> Result<()> {
     if flags.reverse {
         experiment::run(&demo::reverse::Plan::from_flags(flags)?, stop)

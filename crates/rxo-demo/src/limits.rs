@@ -1,4 +1,4 @@
-//! Limits of the numbers and times that a plan accepts. A value outside is refused with the range.
+//! Range checks for the numbers and times of a plan. The error for a value outside its range names the range.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use rxo_console::numbers::parse_time;
 /// Accepts `value` of the flag `flag` if it is in `range`.
 ///
 /// # Errors
-/// When it is not; the message names the range.
+/// If `value` is outside `range`; the message names the range.
 pub fn within<T: PartialOrd + Display>(
     flag: &str,
     value: T,
@@ -24,10 +24,10 @@ pub fn within<T: PartialOrd + Display>(
     Err(usage(format!("{flag} {value}: choose {from} to {to}")))
 }
 
-/// Reads the time typed after `--seconds`.
+/// Parses the time given to `--seconds`.
 ///
 /// # Errors
-/// When it is no time in `range`; the message names the range.
+/// If `text` is no time in `range`; the message names the range.
 pub fn duration(text: &str, range: RangeInclusive<Duration>) -> Result<Duration> {
     parse_time(text).filter(|time| range.contains(time)).ok_or_else(|| {
         let [from, to] = [range.start(), range.end()].map(Duration::as_secs_f64);

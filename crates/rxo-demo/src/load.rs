@@ -1,5 +1,5 @@
-//! What else the machine did while an experiment was measured, and whether that permits a verdict.
-//! Pure.
+//! The load of other processes while an experiment was measured, and the decision whether it permits a
+//! verdict. Pure.
 
 use std::time::Duration;
 
@@ -7,35 +7,35 @@ use rxo_console::numbers::{ratio, rounded};
 use rxo_testbed::MachineUse;
 use serde::Serialize;
 
-/// What other programs and the hypervisor took of the cores during the rounds.
+/// Processor time that other programs and the hypervisor used during the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Load {
     cores: u32,
     seconds: f64,
-    /// What other processes used, in percent of all cores.
+    /// Processor time of other processes, in percent of all cores.
     others_percent: f64,
-    /// What the hypervisor took, in percent of all cores.
+    /// Processor time that the hypervisor took, in percent of all cores.
     stolen_percent: f64,
-    /// Whether what was measured says something about what was to be measured.
+    /// `true` if the machine was idle enough for the measurements to support a verdict.
     pub permits_verdict: bool,
 }
 
-/// Which findings depend on time, and say nothing if the machine was busy.
+/// The findings that depend on time and so support no verdict on a busy machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
     /// All figures depend on time.
     Everything,
-    /// These; the end of "no verdict on".
+    /// Only the named findings depend on time; the text ends the phrase "no verdict on".
     Only(&'static str),
-    /// Everything was counted, or is from captures or virtual time.
+    /// No figure depends on time: all are counts, or come from captures or virtual time.
     Nothing,
 }
 
 impl Load {
-    /// The load while the experiment ran.
+    /// Computes the load during the experiment.
     pub fn of(used: MachineUse) -> Self {
         let all = (used.elapsed * used.cores).as_secs_f64();
-        // Accounts are in steps of 10 ms, so that a short time may seem to have had more than it did.
+        // The kernel accounts in steps of 10 ms, so a short interval may seem to exceed 100 %.
         let percent = |time: Duration| (100.0 * ratio(time.as_secs_f64(), all)).min(100.0);
         let [others, stolen] = [used.others, used.stolen].map(percent);
         Self {
@@ -47,12 +47,12 @@ impl Load {
         }
     }
 
-    /// Whether it forbids verdicts on what is `timed`.
+    /// Returns `true` if the load forbids verdicts on findings that are `timed`.
     pub fn forbids(&self, timed: Timed) -> bool {
         !self.permits_verdict && timed != Timed::Nothing
     }
 
-    /// What was seen, a sentence.
+    /// Returns one sentence about the load and its effect on the verdict.
     pub fn line(&self, timed: Timed) -> String {
         let Self { others_percent, stolen_percent, .. } = self;
         let cores = match self.cores {
@@ -76,7 +76,8 @@ impl Load {
     }
 }
 
-/// From here on a difference between two paths may be the difference between two moments.
+/// Load of other processes, in percent, above which a difference between paths may be a difference between
+/// moments.
 const MOST_PERCENT: f64 = 10.0;
 const AGAIN: &str = "Measure again when the machine is idle.";
 
@@ -115,7 +116,7 @@ mod tests {
                 "0 % of the one core during the rounds, and the hypervisor took 14 %: no",
             ),
             (64, [10_000, 0], true, "2 % of the 64 cores during the rounds."),
-            // More than all of them is a matter of rounding.
+            // More time than all cores have is a rounding error.
             (2, [30_000, 0], false, "100 % of the two cores during the rounds: no verdict."),
         ];
         for (cores, taken, permits, text) in rows {

@@ -1,24 +1,24 @@
-//! Packets that did not arrive, or were sent more than once, by where that happened.
+//! Lost and retransmitted packets, by the point of loss.
 
 use std::iter::Sum;
 
 use serde::Serialize;
 
-/// What was lost on the way to the host.
+/// Packets lost on the way to the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
-    /// Segments that the sender's kernel sent more than once.
+    /// Segments that the sender's kernel retransmitted.
     pub retransmissions: u64,
-    /// Frames for which rxo's ring had no room.
+    /// Frames that rxo's full receive ring dropped.
     pub ring_drops: u64,
-    /// Frames that the kernel dropped at the host's end of the wire, before anybody saw them.
+    /// Frames that the kernel dropped at the host's end of the wire, before rxo or the stack received them.
     pub wire_drops: u64,
-    /// Packets that the host's side did not take from rxo.
+    /// Packets that the host's side did not accept from rxo.
     pub sink_drops: u64,
 }
 
 impl Losses {
-    /// Packets lost between the wire and the host, wherever.
+    /// Returns the packets lost between the wire and the host, at any point.
     pub const fn lost(&self) -> u64 {
         self.ring_drops + self.wire_drops + self.sink_drops
     }

@@ -1,12 +1,11 @@
-//! Which machine figures are from. Figures without it mean nothing. And which of its cores a
-//! measurement uses for what.
+//! Describes the machine of a measurement, and chooses the cores that it uses.
 
 use std::fmt;
 use std::fs;
 
 use serde::Serialize;
 
-/// What decides how fast this machine can be.
+/// The properties that decide how fast this machine can be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// The processor's name, or "unknown".
@@ -15,14 +14,14 @@ pub struct Machine {
     pub cores: usize,
     /// The kernel's release.
     pub kernel: String,
-    /// Whether there is a hypervisor beneath.
+    /// `true` if the machine runs under a hypervisor.
     pub virtual_machine: bool,
-    /// Where the privilege for private networks came from: "root" or "user-namespace".
+    /// The source of the privilege for private networks: "root" or "user-namespace".
     pub privilege: &'static str,
 }
 
 impl Machine {
-    /// Asks the system; what it does not tell is "unknown".
+    /// Reads the system's description. A value that the system does not report becomes "unknown".
     pub fn read(privilege: &'static str) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -45,23 +44,22 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Which core does what; `None` leaves it to the scheduler.
+/// The core of each role. `None` leaves the choice to the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores {
     /// The sender's core; `None` if nothing is pinned.
     pub sender: Option<usize>,
-    /// The receiving host, and rxo.
+    /// The core of the receiving host and of rxo; `None` if nothing is pinned.
     pub receiver: Option<usize>,
 }
 
 impl Cores {
-    /// The sender on one core and everything that receives on another, so that a path's cost is
-    /// not hidden by spreading it. Only cores that this process may use; if that is one, there is nothing
-    /// to choose.
+    /// Puts the sender on one core and all receiving work on another, so that a path cannot hide its cost by
+    /// spreading it. Chooses among the cores that this process may use; with a single core nothing is pinned.
     pub fn choose() -> Self {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let allowed = cores_of(field(&status, "Cpus_allowed_list").unwrap_or_default());
-        // Fewer where the processor time of the process is limited.
+        // A CPU quota of the process may allow fewer cores than its affinity mask.
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         Self::of(allowed.take(available))
     }
@@ -74,7 +72,7 @@ impl Cores {
     }
 }
 
-/// The cores of a list such as `0-3,8`, as the kernel writes it.
+/// Parses a core list such as `0-3,8`, in the kernel's notation.
 fn cores_of(list: &str) -> impl Iterator<Item = usize> {
     list.split(',').flat_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -89,7 +87,7 @@ fn known(text: Option<&str>) -> String {
     text.unwrap_or("unknown").to_owned()
 }
 
-/// The first value of `name` in `/proc/cpuinfo` and files like it.
+/// Returns the first value of `name` in `/proc/cpuinfo` and files of that format.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|p| p.1)

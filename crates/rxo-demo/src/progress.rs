@@ -1,12 +1,12 @@
-//! Where an experiment is: a bar on a terminal, plain lines otherwise, nothing beside JSON that
-//! is read by a machine. Everything goes to standard error.
+//! Shows the progress of an experiment: a bar on a terminal, plain lines otherwise, nothing with `--json`.
+//! All output goes to standard error.
 
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rxo_console::output;
 
-/// Shows how far the steps are.
+/// Shows how many measurements are done.
 #[derive(Debug)]
 pub(crate) enum Progress {
     Bar(ProgressBar),
@@ -15,11 +15,11 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
-    /// For so many steps; `json` when the result is for a machine.
+    /// Makes the display for `steps` measurements; without a terminal, `json` makes it silent.
     pub(crate) fn new(steps: usize, json: bool) -> Self {
         if io::stderr().is_terminal() {
             let bar = ProgressBar::new(steps as u64);
-            // The template is a constant; were it wrong, the plain bar would do.
+            // The template is a constant; if it were invalid, the default bar would stay.
             if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
                 bar.set_style(style);
             }
@@ -28,14 +28,14 @@ impl Progress {
         if json { Self::Silent } else { Self::Lines }
     }
 
-    /// A step begins.
+    /// Shows the name of the step that begins.
     pub(crate) fn begin(&self, step: &str) {
         if let Self::Bar(bar) = self {
             bar.set_message(step.to_owned());
         }
     }
 
-    /// It came to this.
+    /// Shows the result `line` of the step that ends.
     pub(crate) fn end(&self, line: &str) {
         match self {
             Self::Bar(bar) => bar.inc(1),
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// No more steps.
+    /// Removes the bar after the last step.
     pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

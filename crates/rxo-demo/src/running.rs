@@ -1,5 +1,4 @@
-//! Something of rxo's at work, as measurements run it: on a thread in the lab's host namespace, with a flag that
-//! stops it.
+//! Runs a part of rxo for a measurement: on a thread in the lab's host namespace, with a flag that stops it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use rxo::live::{Device, DeviceOptions};
 use rxo_testbed::Lab;
 
-/// A thread at work, which ends with its totals. Dropping it stops it.
+/// A running thread that returns totals when it ends. Dropping this stops the thread.
 #[derive(Debug)]
 pub struct Running<T> {
     name: &'static str,
@@ -19,8 +18,8 @@ pub struct Running<T> {
 }
 
 impl<T: Send + 'static> Running<T> {
-    /// Starts `work` on `core`, and returns when it is ready. It is given the flag that stops it, and a function to
-    /// call when it is ready.
+    /// Starts `work` on `core`, and returns when `work` is ready. `work` receives the stop flag, and a
+    /// function to call once it is ready.
     ///
     /// # Errors
     /// If the thread cannot be started, or `work` fails before it is ready.
@@ -36,7 +35,7 @@ impl<T: Send + 'static> Running<T> {
             if let Some(core) = core {
                 rxo_testbed::pin_to_core(core)?;
             }
-            // The receiver is gone only when the command is at its end.
+            // Sending fails only if the command is already ending, so the result is ignored.
             work(&seen, &|| _ = ready.send(()))
         })?;
         let running = Self { name, stop, thread: Some(thread) };
@@ -46,10 +45,10 @@ impl<T: Send + 'static> Running<T> {
         Ok(running)
     }
 
-    /// Stops it and gives its totals.
+    /// Stops the thread and returns its totals.
     ///
     /// # Errors
-    /// What ended it, if it was not this.
+    /// The error that ended the thread before it was stopped.
     pub fn finish(mut self) -> Result<T> {
         self.stop.store(true, Ordering::Relaxed);
         let name = self.name;
@@ -61,15 +60,15 @@ impl<T: Send + 'static> Running<T> {
 impl<T> Drop for Running<T> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // After a failure elsewhere, which is reported; this one no longer matters.
+        // Reached only after another failure, which is reported, so the thread's own result is ignored.
         _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// The end of the lab's wire.
+/// Opens rxo's end of the lab's wire.
 ///
 /// # Errors
-/// If it cannot be opened.
+/// If the device cannot be opened.
 pub fn wire(options: DeviceOptions) -> Result<Device> {
     Ok(Device::open(&format!("packet:{}", Lab::WIRE_INTERFACE).parse()?, options)?)
 }

@@ -3,24 +3,24 @@
 use rxo_console::numbers::{ratio, rounded};
 use serde::Serialize;
 
-/// What several measurements of one quantity came to.
+/// The median and the range of several measurements of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number, the mean of the two in the middle.
+    /// The middle value; for an even count, the mean of the two middle values.
     pub median: f64,
-    /// The least.
+    /// The smallest value.
     pub min: f64,
-    /// The most.
+    /// The largest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// The spread of one quantity of `samples`; `None` if there are none.
+    /// Returns the spread of one quantity of `samples`; `None` if there are no samples.
     pub fn over<S>(samples: &[S], value: impl Fn(&S) -> f64) -> Option<Self> {
         Self::of(samples.iter().map(value))
     }
 
-    /// The spread of `values`; `None` if there are none.
+    /// Returns the spread of `values`; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -29,26 +29,26 @@ impl Spread {
         Some(Self { median: f64::midpoint(low, high), min, max })
     }
 
-    /// `9.5 (9.1-9.8)`: the median, and the least and the most in brackets.
+    /// Formats the spread as `9.5 (9.1-9.8)`: the median, then minimum and maximum in brackets.
     pub fn ranged(self, digits: usize) -> String {
         let Self { median, min, max } = self;
         format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
     }
 
-    /// With so many decimals, no more than the measurement is worth.
+    /// Rounds all three values to `decimals`.
     pub fn rounded(self, decimals: i32) -> Self {
         self.map(|value| rounded(value, decimals))
     }
 
-    /// This spread in another unit. `of` must be monotonic: a smaller value stays smaller.
+    /// Returns this spread in another unit. `of` must be monotonically increasing, so that minimum and
+    /// maximum keep their order.
     pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
         let Self { median, min, max } = self;
         Self { median: of(median), min: of(min), max: of(max) }
     }
 }
 
-/// The values below which a quarter of `values` lie, and three quarters; between two, in proportion. `None` if there are
-/// none.
+/// Returns the lower and upper quartile of `values`, interpolated linearly; `None` if there are none.
 pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -61,11 +61,11 @@ pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     Some((at(0.25), at(0.75)))
 }
 
-/// A transfer's bytes are counted in reads of up to 128 KiB. From so many on, that is 3 %. A time in
-/// which less arrived says nothing about the cost of a byte.
+/// Fewest bytes from which a cost per byte is computed. Bytes are counted in reads of up to 128 KiB, which is
+/// 3 % of this.
 pub const LEAST_BYTES: u64 = 4 << 20;
 
-/// Our rate as a share of theirs, in words: "80 % of", or "10.1 times" where a percentage would
+/// Returns our rate as a share of theirs, in words: "80 % of", or "10.1 times" where a percentage would
 /// mislead.
 pub fn share_of(ours: f64, theirs: f64) -> String {
     let times = ratio(ours, theirs);

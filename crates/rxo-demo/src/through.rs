@@ -1,4 +1,4 @@
-//! rxo's worker as measurements run it: on a thread in the host's network, on the receiver's core.
+//! Runs rxo's worker for a measurement: on a thread in the host's network, on the receiver's core.
 
 use anyhow::Result;
 use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome, Station};
@@ -10,28 +10,28 @@ use rxo_testbed::Lab;
 
 use crate::running::{Running, wire};
 
-/// The TAP that stands for the host's interface.
+/// Name of the TAP that replaces the host's interface.
 pub const TAP: &str = "rxo0";
 
-/// What distinguishes ways through rxo.
+/// The settings in which ways through rxo differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
     /// The coalescing policy.
     pub policy: Policy,
     /// How frames are written to the TAP.
     pub submit: SubmitMode,
-    /// What the TAP gets; `None` is what it has from the kernel, 1,500 bytes.
+    /// MTU of the TAP, in bytes; `None` keeps the kernel's default of 1,500.
     pub mtu: Option<u32>,
-    /// An ACK for so many full segments where the host acknowledges more at once; `None` leaves its
-    /// ACKs as they are.
+    /// Number of full segments per ACK: the worker splits ACKs of the host that cover more. `None` leaves the
+    /// ACKs unchanged.
     pub ack_split: Option<u16>,
-    /// The worse network from the wire to the engine, and the one from the host to the worker;
-    /// `None` for nothing between them at all. A network segments GSO frames that cross it.
+    /// Impaired networks, first from the wire to the engine, then from the host to the worker; `None` for a
+    /// direct link. An impaired network segments GSO frames that cross it.
     pub impair: [Option<ImpairmentSettings>; 2],
 }
 
 impl Manner {
-    /// With this policy, writing in batches.
+    /// Makes the settings for `policy`, with batched writes.
     pub const fn with(policy: Policy) -> Self {
         Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: [None; 2] }
     }

@@ -1,5 +1,5 @@
-//! Measurements in turn, round after round: what is compared is measured in close succession. Shows
-//! where they are, and ends early when the user wants it.
+//! Runs measurements in turn, round after round, so that compared cases are measured close together. Shows
+//! progress, and ends early on request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,20 +14,20 @@ pub struct Turns<'a> {
     stop: &'a AtomicBool,
 }
 
-/// What is measured in turn.
+/// The cases to measure in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases<'a, C> {
     /// The cases, in their order.
     pub cases: &'a [C],
-    /// How often each is measured.
+    /// Number of rounds; each case is measured once per round.
     pub rounds: usize,
-    /// So many neighbours take turns at being first: each round begins with another of them, so that
-    /// what changes in a machine over time falls on all alike. With 1 the order stays.
+    /// Size of a group of neighbours that take turns at being first, so that slow changes of the machine
+    /// affect all alike. With 1 the order is fixed.
     pub rotated: usize,
 }
 
 impl<C> Cases<'_, C> {
-    /// The places of the cases, in the order of round `round`.
+    /// Returns the indices of the cases, in the order of round `round`.
     fn order(&self, round: usize) -> impl Iterator<Item = usize> {
         let (count, rotated) = (self.cases.len(), self.rotated.max(1));
         (0..count).map(move |index| {
@@ -38,17 +38,17 @@ impl<C> Cases<'_, C> {
 }
 
 impl<'a> Turns<'a> {
-    /// For so many measurements; `json` when the result is for a machine. Ends early after `stop` was
+    /// Prepares `steps` measurements; `json` silences progress lines. Measuring ends early once `stop` is
     /// set.
     pub fn new(steps: usize, json: bool, stop: &'a AtomicBool) -> Self {
         Self { progress: Progress::new(steps, json), stop }
     }
 
-    /// Measures each case in each round and gives the samples of each. `name` is shown while it is
-    /// measured, `line` when it has been. After `stop` was set, the samples there are.
+    /// Measures each case in each round, and returns the samples of each case. `name` is shown during a
+    /// measurement, `line` after it. Once `stop` is set, returns the samples so far.
     ///
     /// # Errors
-    /// The first of `measure`, which is given a case and the round.
+    /// The first error of `measure`, which receives a case and the round.
     pub fn measure<C: Copy, S>(
         &self,
         cases: Cases<'_, C>,
@@ -74,33 +74,33 @@ impl<'a> Turns<'a> {
         Ok(samples)
     }
 
-    /// A measurement begins.
+    /// Shows that the measurement `name` begins.
     pub fn begin(&self, name: &str) {
         self.progress.begin(name);
     }
 
-    /// The measurement came to this.
+    /// Shows the result `line` of the measurement that ended.
     pub fn end(&self, line: &str) {
         self.progress.end(line);
     }
 
-    /// The flag that is set when the user wants an end.
+    /// Returns the flag that is set when the user interrupts.
     pub const fn stop(&self) -> &AtomicBool {
         self.stop
     }
 
-    /// Whether the user wants an end.
+    /// Returns `true` if the user has interrupted.
     pub fn is_ended(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Why there are no more measurements, if the user wanted an end.
+    /// Returns the reason why measuring ended early; `None` if the user did not interrupt.
     pub fn why_ended(&self) -> Option<String> {
         let why = "stopped by a signal: this is what was measured until then";
         self.is_ended().then(|| why.to_owned())
     }
 
-    /// No more measurements.
+    /// Removes the progress display after the last measurement.
     pub fn finish(&self) {
         self.progress.finish();
     }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(order(3, 1, 2), [0, 1, 2]);
         assert_eq!(order(3, 3, 1), [1, 2, 0]);
         assert_eq!(order(6, 3, 4), [1, 2, 0, 4, 5, 3]);
-        // The last of them are fewer.
+        // The last group is smaller.
         assert_eq!(order(5, 3, 1), [1, 2, 0, 4, 3]);
         for round in 0..7 {
             let mut all = order(5, 5, round);

@@ -1,11 +1,11 @@
-//! Sentences in lines of a width that can be read.
+//! Breaks text into lines of readable width.
 
-/// The text in lines of at most `WIDTH` characters, broken between words. Paragraphs stay apart.
+/// Wraps the text at `WIDTH` characters, between words. Paragraphs stay separate.
 pub fn wrapped(text: &str) -> String {
     text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n\n")
 }
 
-/// `1 round`, `2 rounds`.
+/// Formats a count with its noun: `1 round`, `2 rounds`.
 pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

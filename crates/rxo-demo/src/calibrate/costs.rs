@@ -1,4 +1,4 @@
-//! `--costs`: given directly, or from a file that `rxo calibrate --save` wrote.
+//! Parses `--costs`: costs given directly, or a file written by `rxo calibrate --save`.
 
 use std::fs;
 
@@ -10,13 +10,13 @@ use serde::Deserialize;
 /// Costs that the user gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
-    /// The costs themselves.
+    /// The costs of receiving, in nanoseconds.
     pub costs: Costs,
-    /// Where they come from, for people.
+    /// Text that names their source, for reports.
     pub from: String,
 }
 
-/// What is needed of the file.
+/// The part that is read from a saved calibration file.
 #[derive(Deserialize)]
 struct Saved {
     costs: Costs,
@@ -28,10 +28,11 @@ struct Machine {
     cpu: String,
 }
 
-/// Reads what was typed. Costs have `=` and no file of that name exists; anything else is a file.
+/// Parses the value of `--costs`. Text with `=` is read as costs unless a file has that name; other text is a
+/// path.
 ///
 /// # Errors
-/// When the text is invalid, or the file cannot be read; the message says what would be accepted.
+/// If the text is invalid, or the file cannot be read; the message says what would be accepted.
 pub fn read(text: &str) -> Result<Given> {
     if text.contains('=') && fs::metadata(text).is_err() {
         let costs = text.parse().map_err(|error| usage(format!("--costs {text}: {error}")))?;

@@ -1,4 +1,4 @@
-//! What coalescing itself costs: the engine in memory, without device and stack.
+//! Measures the cost of coalescing alone: the engine in memory, without device and stack.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant as WallClock};
@@ -8,7 +8,7 @@ use rxo_coalesce::{Config, Policy};
 use rxo_driver::DeviceBuf;
 use rxo_frame::{ChecksumStatus, Frame, Instant};
 
-/// Frames of a few flows in trains, in more memory than a core's caches hold.
+/// Frames of a few flows in trains. Together they exceed a core's caches.
 pub(super) struct Workload {
     frames: Vec<Vec<u8>>,
 }
@@ -25,10 +25,11 @@ impl Workload {
         Self { frames: frames.collect() }
     }
 
-    /// Nanoseconds for each packet, over about `time`, with the live policy and polls of 64.
+    /// Returns the engine's time in nanoseconds per packet, measured for about `time` with the live policy
+    /// and polls of [`POLL`] frames.
     pub(super) fn ns_per_packet(&self, time: Duration) -> f64 {
         let config = Config::new(defaults::live(Policy::linux_gro()), rxo::random_seed());
-        // The configuration is a constant that a test has tried.
+        // The configuration is a constant that a test validates, so this cannot fail.
         let Ok(mut engine) = DeviceEngine::new(config) else { return 0.0 };
         let mut polls = self.polls();
         let (begin, mut packets) = (WallClock::now(), 0);
@@ -41,20 +42,20 @@ impl Workload {
         begin.elapsed().as_nanos() as f64 / packets as f64
     }
 
-    /// The frames in batches of [`POLL`].
+    /// Returns copies of the frames, in batches of [`POLL`].
     fn polls(&self) -> Vec<Vec<Frame<DeviceBuf>>> {
         let polls = self.frames.chunks(POLL);
         polls.map(|poll| poll.iter().map(|bytes| frame(bytes)).collect()).collect()
     }
 }
 
-/// As a card hands it over: its checksum looked at.
+/// Makes a frame as a network card delivers it: with a verified checksum.
 fn frame(bytes: &[u8]) -> Frame<DeviceBuf> {
     let bytes = bytes.to_vec().into();
     Frame { checksum: ChecksumStatus::Verified, ..Frame::new(bytes, Instant::ZERO) }
 }
 
-/// A full-size segment with timestamps, by hand: the command needs no more of the formats.
+/// Builds a full-size segment with timestamps by hand, because the command needs no general packet builder.
 fn segment(flow: u8, number: u32) -> Vec<u8> {
     let mut bytes = vec![0; 14 + 20 + 32 + PAYLOAD];
     bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
@@ -72,12 +73,12 @@ fn segment(flow: u8, number: u32) -> Vec<u8> {
     tcp[..4].copy_from_slice(&[200, flow, 1, 189]);
     tcp[4..8].copy_from_slice(&number.wrapping_mul(PAYLOAD as u32).to_be_bytes());
     tcp[8..16].copy_from_slice(&[0, 0, 0, 1, 0x80, 0x10, 1, 0]);
-    // No-op twice, then a timestamp that stands still.
+    // Two no-operations, then a timestamp that never changes.
     tcp[20..32].copy_from_slice(&[1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9]);
     bytes
 }
 
-/// The Internet checksum of an IPv4 header.
+/// Computes the Internet checksum of an IPv4 header.
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum: u32 = words.sum();
@@ -95,14 +96,14 @@ const PAYLOAD: usize = 1_448;
 mod tests {
     use super::*;
 
-    /// Were the frames no candidates, their refusal would be measured.
+    /// The workload's frames must be candidates; otherwise the benchmark would measure their refusal.
     #[test]
     fn what_is_measured_is_coalesced() {
         let workload = Workload::new();
         let config = Config::new(defaults::live(Policy::linux_gro()), rxo::random_seed());
         let mut engine = DeviceEngine::new(config).unwrap();
         let mut polls = workload.polls();
-        // The frames come back as they went in.
+        // The engine returns the buffers, so each poll can be reused.
         for _ in 0..2 {
             let deliveries = polls.iter_mut().map(|poll| engine.poll(poll, Instant::ZERO));
             assert_eq!(deliveries.sum::<usize>(), FRAMES / TRAIN);

@@ -1,8 +1,8 @@
-//! `rxo calibrate`: what receiving costs on this machine, measured, for projections.
+//! `rxo calibrate`: measures the cost of receiving on this machine, for projections.
 //!
-//! The flags become a [`plan`]; its settings are measured in a private network, in turn ([`run`]), and
-//! the engine alone in memory ([`engine`]); least squares make costs of them ([`result`]), with the
-//! spread of the rounds. What `--save FILE` wrote is read by [`costs`] for `rxo analyze --costs FILE`.
+//! The flags become a [`plan`]. [`run`] measures its settings in turn in a private network; [`engine`]
+//! measures the engine alone in memory. [`result`] fits costs to the samples by least squares and gives their
+//! spread over the rounds. [`costs`] reads a file of `--save FILE` for `rxo analyze --costs FILE`.
 
 pub mod costs;
 mod engine;

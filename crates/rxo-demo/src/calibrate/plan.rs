@@ -1,4 +1,4 @@
-//! What the flags of `rxo calibrate` mean.
+//! The plan of `rxo calibrate`, from its flags.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use crate::experiment::Output;
 use crate::flags::CalibrateFlags;
 use crate::machine::Cores;
 
-/// What is to be measured.
+/// The settings to measure, and the time for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) settings: &'static [Setting],
     pub(super) rounds: usize,
-    /// How long one transfer is measured.
+    /// Measured time of one transfer, after the warm-up.
     pub(super) window: Duration,
-    /// How long it runs before that, so that windows have opened.
+    /// Time that a transfer runs before it is measured, so that TCP windows have opened.
     pub(super) warm_up: Duration,
-    /// How long the engine alone is measured in each round.
+    /// Time for which the engine alone is measured in each round.
     pub(super) engine: Duration,
     pub(super) cores: Cores,
     pub(super) output: Output,
 }
 
-/// One way of receiving the same stream.
+/// One way of receiving the same stream: an MTU and an aggregation limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
-    /// The largest IP packet on the wire, in bytes.
+    /// Largest IP packet on the wire, in bytes.
     pub(super) mtu: u32,
     /// Most segments in an aggregate; 1 coalesces nothing.
     pub(super) max_segments: u16,
@@ -43,10 +43,10 @@ impl fmt::Display for Setting {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When the time or the file is invalid; the message says what would be accepted.
+    /// If the time or the file is invalid; the message names the accepted values.
     pub(crate) fn from_flags(flags: &CalibrateFlags) -> Result<Self> {
         let CalibrateFlags { seconds, save, json } = flags;
         let all = parse_time(seconds)
@@ -67,8 +67,8 @@ impl Plan {
     }
 }
 
-/// Deliveries for each packet from 1 down to 1/32 with packets of one size, and the same deliveries
-/// with packets of other sizes: without both, packets and bytes cannot be told apart.
+/// Settings with 1 to 1/32 delivery per packet at one packet size, and the same delivery counts at other
+/// sizes. Without both, the fit could not separate the cost of a packet from that of a byte.
 const SETTINGS: [Setting; 10] = [
     setting(1_500, 1),
     setting(1_500, 2),
@@ -88,9 +88,9 @@ const fn setting(mtu: u32, max_segments: u16) -> Setting {
 
 const SHORTEST: Duration = Duration::from_secs(3);
 const LONGEST: Duration = Duration::from_secs(600);
-/// What a round takes about; a longer time gives more rounds, not longer ones.
+/// Approximate duration of a round. A longer calibration has more rounds, not longer ones.
 const ROUND: Duration = Duration::from_secs(7);
-/// What building and removing a network takes about.
+/// Approximate time to build and remove a network.
 const SET_UP: Duration = Duration::from_millis(120);
 const WARM_UP: Duration = Duration::from_millis(120);
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);

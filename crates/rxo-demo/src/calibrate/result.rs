@@ -11,23 +11,23 @@ use crate::experiment::Findings;
 use crate::stats::Spread;
 use crate::wrap::count;
 
-/// Everything that was measured, round by round.
+/// All measurements, round by round.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// Of each setting of the plan, at least one.
+    /// The samples of each setting of the plan, at least one per setting.
     pub(super) samples: Vec<Vec<Sample>>,
-    /// The engine alone, in each round.
+    /// Cost of the engine alone in each round, in nanoseconds per packet.
     pub(super) coalesce_ns: Vec<f64>,
 }
 
-/// What it came to.
+/// The fitted costs, their spread, and the fit's error.
 #[derive(Debug, Serialize)]
 pub(crate) struct Calibration {
-    /// From the medians of all rounds.
+    /// Costs fitted to the medians over all rounds.
     pub(super) costs: Costs,
-    /// The least and the most of the costs that each round gives by itself.
+    /// Smallest and largest cost among the fits of single rounds.
     pub(super) spreads: Spreads,
-    /// The largest difference between a measurement and what the costs say, as a share of it.
+    /// Largest difference between a measurement and the fitted costs, as a share of the measurement.
     pub(super) worst_error: f64,
     pub(super) measurements: Vec<Row>,
     pub(super) rounds: usize,
@@ -43,7 +43,7 @@ pub(super) struct Spreads {
     coalesce_ns: Spread,
 }
 
-/// One setting, over all rounds.
+/// The measurements of one setting, over all rounds.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     mtu: u32,
@@ -51,12 +51,12 @@ pub(super) struct Row {
     packets_per_delivery: f64,
     wire_bytes_per_packet: f64,
     ns_per_packet: Spread,
-    /// What the costs say.
+    /// Time per packet that the fitted costs predict, in nanoseconds.
     fitted_ns_per_packet: f64,
 }
 
 impl Calibration {
-    /// Costs from what was measured; `None` when it does not tell them apart.
+    /// Fits costs to the measurements. Returns `None` if the measurements do not determine every cost.
     pub(super) fn of(measured: &Measured, plan: &Plan) -> Option<Self> {
         let coalesce_ns = Spread::of(measured.coalesce_ns.iter().copied())?;
         let medians: Option<Vec<Observation>> =
@@ -78,7 +78,7 @@ impl Calibration {
         })
     }
 
-    /// How it was measured.
+    /// Returns a sentence about the method, for below the table.
     pub(super) fn legend(&self) -> String {
         format!(
             "Medians of {} of {} s, least and most in brackets; of the side that receives.",
@@ -120,7 +120,7 @@ impl Findings for Calibration {
         vec![table.render()]
     }
 
-    /// The conclusion is the only verdict, and the report leaves it out by itself.
+    /// Does nothing: the conclusion is the only verdict, and the report omits it on a busy machine.
     fn withhold(&mut self) {}
 
     fn conclusion(&self) -> Option<String> {
@@ -132,7 +132,7 @@ impl Measured {
     fn spreads(&self, coalesce_ns: Spread) -> Option<Spreads> {
         let rounds = self.coalesce_ns.iter().enumerate();
         let fits = rounds.filter_map(|(round, &coalesce_ns)| {
-            // A round that was stopped has not measured every setting.
+            // A round that was interrupted lacks some settings, so it gives no observation.
             let samples = self.samples.iter().map(|samples| samples.get(round).map(observation));
             let observations: Vec<_> = samples.collect::<Option<_>>()?;
             Fit::of(&observations).map(|fit| tidy(fit.costs(coalesce_ns)))
@@ -175,7 +175,7 @@ impl Row {
     }
 }
 
-/// The median of each quantity by itself.
+/// Returns the median of each quantity, computed separately.
 fn median(samples: &[Sample]) -> Option<Observation> {
     let of = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value)).map(|s| s.median);
     Some(Observation {
@@ -189,7 +189,7 @@ const fn observation(sample: &Sample) -> Observation {
     Observation { deliveries: sample.deliveries, wire_bytes: sample.wire_bytes, ns: sample.ns }
 }
 
-/// No more digits than the measurement is worth.
+/// Rounds costs to the digits that the measurement justifies.
 fn tidy(costs: Costs) -> Costs {
     Costs {
         packet_ns: rounded(costs.packet_ns, 1),

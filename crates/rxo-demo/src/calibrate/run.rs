@@ -1,9 +1,8 @@
-//! One measurement: a stream through rxo, and the processor time of the side that receives.
+//! Runs one measurement: a stream through rxo, and the processor time of the receiving side.
 //!
-//! The sender's thread is left out; with it what the wire costs (the sender's kernel does that on
-//! the sender's core). What counts is rxo's worker, in whose system calls the host's stack handles
-//! its deliveries and from which it sends its ACKs, and the thread that reads the stream and looks
-//! at each byte once.
+//! Two threads are counted. In the system calls of rxo's worker the host's stack processes deliveries and
+//! sends its ACKs; the reader reads every byte of the stream once. The sender's thread is not counted, and
+//! neither is the cost of the wire, which the sender's kernel pays on the sender's core.
 
 use anyhow::{Context, Result, bail};
 use rxo_coalesce::Policy;
@@ -13,23 +12,23 @@ use rxo_testbed::{CpuMeter, Lab, LabOptions};
 use super::plan::{Plan, Setting};
 use crate::through::{self, Manner};
 
-/// What one measurement came to, for each packet on the wire.
+/// The result of one measurement, per packet on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Deliveries to the host's IP layer.
+    /// Deliveries to the host's IP layer per packet.
     pub(super) deliveries: f64,
-    /// Bytes on the wire.
+    /// Bytes on the wire per packet.
     pub(super) wire_bytes: f64,
-    /// Processor time, in nanoseconds.
+    /// Processor time per packet, in nanoseconds.
     pub(super) ns: f64,
-    /// How fast it was, in 10^9 bits of payload a second.
+    /// Goodput, in 10^9 bits of payload per second.
     pub(super) gbit_per_s: f64,
 }
 
 /// Measures `setting` once, in a network built for it.
 ///
 /// # Errors
-/// When the network cannot be built, or the transfer breaks or is not right.
+/// If the network cannot be built, or the transfer fails or delivers wrong bytes.
 pub(super) fn measure(setting: Setting, plan: &Plan) -> Result<Sample> {
     let Setting { mtu, max_segments } = setting;
     let options = LabOptions { mtu, peer_core: plan.cores.sender, ..LabOptions::default() };
@@ -80,7 +79,7 @@ fn counts(lab: &Lab) -> Result<Counts> {
 
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
-/// Ethernet, IPv4, and TCP with timestamps.
+/// Bytes of the Ethernet, IPv4 and TCP headers, with timestamps.
 const HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
-/// Fewer say nothing about the cost of one.
+/// Fewest packets from which a cost per packet is computed.
 const FEWEST_PACKETS: f64 = 1_000.0;

@@ -1,4 +1,4 @@
-//! What the demo found: a table and a sentence for people, JSON for machines.
+//! The findings of the demo: a table and a sentence for people, JSON for programs.
 
 use rxo_console::numbers::grouped;
 use serde::Serialize;
@@ -10,10 +10,10 @@ use super::sentence::sentence;
 use super::side_by_side::{Cells, SideBySide, verdict};
 use crate::wrap::count;
 
-/// The five paths, side by side.
+/// The rows of all five paths.
 pub(crate) type Found = SideBySide<Row, Setup>;
 
-/// What was measured, so that it can be measured again.
+/// The settings of the run, so that it can be repeated.
 #[derive(Debug, Serialize)]
 pub(crate) struct Setup {
     pub(super) rounds: usize,
@@ -22,17 +22,17 @@ pub(crate) struct Setup {
     pub(super) mtu: u32,
     pub(super) sender_core: Option<usize>,
     pub(super) receiver_core: Option<usize>,
-    /// The policy of the path `rxo`, with every field.
+    /// The policy of the path `rxo`, with all fields.
     pub(super) policy: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Found {
-    /// What these rows, measured as planned, say.
+    /// Makes the findings from `rows`, which were measured as planned.
     pub(super) fn new(rows: Vec<Row>, plan: &Plan) -> Self {
         Self { sentence: Some(sentence(&rows)), rows, setup: plan.setup() }
     }
 
-    /// What was measured, and what the columns say.
+    /// Returns a sentence that explains the measurement and the columns.
     pub(super) fn legend(&self) -> String {
         let Setup { rounds, bulk_s, .. } = self.setup;
         let connections = self.rows.first().map_or(0, |row| row.connections);

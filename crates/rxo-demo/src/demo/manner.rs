@@ -1,4 +1,4 @@
-//! How each of the demo's paths goes through rxo.
+//! The configuration of rxo on each of the demo's paths.
 
 use rxo::live::defaults;
 use rxo_coalesce::Policy;
@@ -7,7 +7,7 @@ use rxo_driver::SubmitMode;
 use super::path::Path;
 use crate::through::Manner;
 
-/// How `path` works; `None` for the kernel's paths.
+/// Returns rxo's configuration on `path`, or `None` for a path that does not include rxo.
 pub(super) fn of(path: Path) -> Option<Manner> {
     match path {
         Path::KernelGroOff | Path::KernelGroOn => None,

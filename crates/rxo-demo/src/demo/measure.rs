@@ -1,6 +1,7 @@
-//! One measurement: the network for a path, built anew, the transfers over it, and its removal.
+//! Runs one measurement: builds the network for a path, runs the transfers, and removes the network.
 //!
-//! Anew each time, so that no path inherits what a connection before it has learnt.
+//! Each measurement has a new network, so that no path inherits cached TCP metrics from an earlier
+//! connection.
 
 use anyhow::Result;
 use rxo_coalesce::Counters;
@@ -18,7 +19,7 @@ use crate::through::{self, Manner};
 /// Measures `path` once.
 ///
 /// # Errors
-/// When the network cannot be built, a device cannot be opened, or a transfer breaks.
+/// If the network cannot be built, a device cannot be opened, or a transfer breaks.
 pub(super) fn measure(path: Path, plan: &Plan) -> Result<Sample> {
     match (manner::of(path), path) {
         (Some(manner), _) => through_rxo(manner, plan),
@@ -42,15 +43,15 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     let bulk = bulk(&lab, Lab::WIRE_INTERFACE, plan)?;
     let totals = through.finish()?;
     drop(lab);
-    // A worker of its own, the same in everything: what single bytes were held is not to be mixed
-    // into the bulk transfer's figures. And a network of its own: the new TAP has an address that
-    // the first one's peer would have to learn again.
+    // A new worker with the same settings, so that hold times of single bytes do not mix with those of the
+    // bulk transfer. It needs a new network too: the new TAP has another MAC address, which the first peer
+    // would have to resolve again.
     let lab = Lab::through_with(wire(plan))?;
     let through = through::start(&lab, manner, core)?;
     let exchange = request_response(&lab, plan)?;
     let exchange_totals = through.finish()?;
     Ok(Sample {
-        // Of frames that were not even candidates each is a delivery.
+        // If no frame was a candidate, each frame is its own delivery.
         segments_per_aggregate: totals.engine.segments_per_aggregate.mean().max(1.0),
         hold_us: hold_time(&totals.engine),
         losses: Losses {
@@ -62,8 +63,8 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     })
 }
 
-/// The wire, which is the same for all paths. The peer handles acknowledgements on the core that it
-/// sends from.
+/// Returns the options of the wire, which are the same for all paths. The peer processes ACKs on the core
+/// from which it sends.
 fn wire(plan: &Plan) -> LabOptions {
     LabOptions { peer_core: plan.cores.sender, ..LabOptions::default() }
 }
@@ -73,7 +74,7 @@ fn hold_time(engine: &Counters) -> Option<HoldTime> {
     (engine.hold_ns.count() > 0).then(|| HoldTime { p50: us(0.5), p99: us(0.99) })
 }
 
-/// What every path has.
+/// Makes the sample with the figures that every path has.
 fn sample(bulk: &Bulk, exchange: &PingPongReport) -> Sample {
     Sample {
         gbit_per_s: bulk.gbit_per_s,

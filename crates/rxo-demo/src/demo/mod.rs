@@ -1,9 +1,9 @@
-//! `rxo demo`: the same transfer over five paths in a private network, side by side; with
-//! `--reverse` the sender's side ([`reverse`]).
+//! `rxo demo`: runs the same transfer over five paths in a private network. With `--reverse` it measures the
+//! sender's side ([`reverse`]).
 //!
-//! The flags become a [`plan`]; the [`path`]s are measured in turn ([`measure`]: [`transfer`]s,
-//! through rxo in a [`manner`] where it is one of its paths); the samples become rows ([`row`]), and
-//! these the [`findings`] with their [`sentence`].
+//! The flags become a [`plan`]. The [`path`]s are measured in turn: [`measure`] runs the [`transfer`]s,
+//! through rxo in a [`manner`] if the path includes it. The samples become rows ([`row`]), and the rows
+//! become [`findings`] with a [`sentence`].
 
 mod findings;
 mod manner;

@@ -1,29 +1,29 @@
-//! The five ways that the demo sends the same transfer.
+//! The five paths over which the demo sends the same transfer.
 
 use serde::Serialize;
 
-/// A way from the wire to the host's TCP.
+/// A path from the wire to the host's TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Path {
-    /// The kernel alone; every frame goes up on its own.
+    /// The kernel alone with GRO off: every frame is delivered separately.
     KernelGroOff,
-    /// The kernel alone, coalescing.
+    /// The kernel alone with GRO on.
     KernelGroOn,
-    /// Through rxo, which coalesces nothing and makes a system call for every frame.
+    /// Through rxo without coalescing, with one system call for each frame.
     WritePerFrame,
-    /// Through rxo, which coalesces nothing and writes in batches as it does with coalescing.
+    /// Through rxo without coalescing, with the same batched writes as when it coalesces.
     None,
-    /// Through rxo, coalescing.
+    /// Through rxo with coalescing.
     Rxo,
 }
 
 impl Path {
-    /// All of them, in the order of the table.
+    /// All paths, in the order of the table.
     pub(crate) const ALL: [Self; 5] =
         [Self::KernelGroOff, Self::KernelGroOn, Self::WritePerFrame, Self::None, Self::Rxo];
 
-    /// The name in tables and in JSON.
+    /// Returns the path's name in tables and JSON.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::KernelGroOff => "kernel-gro-off",

@@ -1,4 +1,4 @@
-//! What the demo's flags mean.
+//! The plan of `rxo demo`, from its flags.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::flags::DemoFlags;
 use crate::limits::{duration, within};
 use crate::machine::Cores;
 
-/// What is to be measured.
+/// The transfers to measure, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) connections: usize,
     pub(super) rounds: usize,
-    /// How long one bulk transfer is measured.
+    /// Measured time of one bulk transfer, after the warm-up.
     pub(super) bulk: Duration,
-    /// How long it runs before that, so that windows have opened.
+    /// Time that a transfer runs before it is measured, so that TCP windows have opened.
     pub(super) warm_up: Duration,
     pub(super) request_response: Duration,
     pub(super) cores: Cores,
@@ -29,10 +29,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a number or a time is invalid; the message says what would be accepted.
+    /// If a number or a time is invalid; the message names the accepted values.
     pub(crate) fn from_flags(flags: &DemoFlags) -> Result<Self> {
         let DemoFlags { connections, rounds, seconds, json, .. } = flags;
         within("--connections", *connections, 1..=400)?;
@@ -49,7 +49,7 @@ impl Plan {
         })
     }
 
-    /// The part of it that belongs into the findings.
+    /// Returns the settings that the findings report.
     pub(super) fn setup(&self) -> Setup {
         Setup {
             rounds: self.rounds,

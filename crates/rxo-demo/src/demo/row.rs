@@ -1,4 +1,4 @@
-//! What all measurements of one path come to: a row of the table.
+//! Combines all measurements of one path into a row of the table.
 
 use rxo_console::numbers::rounded;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::sample::{CpuParts, Sample};
 use crate::losses::Losses;
 use crate::stats::Spread;
 
-/// A row: medians, with what they lie between.
+/// One path: medians with their spreads.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) path: Path,
@@ -17,22 +17,22 @@ pub(crate) struct Row {
     pub(crate) cpu_s_per_gb: f64,
     pub(crate) deliveries_per_1000_packets: f64,
     pub(crate) segments_per_aggregate: f64,
-    /// `None` on the kernel's own paths, which do not report it.
+    /// Median hold time, in microseconds; `None` on the kernel's own paths, which do not report it.
     pub(crate) hold_p50_us: Option<f64>,
     pub(crate) hold_p99_us: Option<f64>,
     pub(crate) rr_per_s: f64,
     pub(crate) rr_p50_us: f64,
-    /// Of all rounds together.
+    /// Losses of all rounds together.
     #[serde(flatten)]
     pub(crate) losses: Losses,
-    /// Whether every byte of every round arrived as it was sent.
+    /// `true` if every byte of every round arrived as it was sent.
     pub(crate) hash_ok: bool,
     pub(crate) cpu_parts_s_per_gb: CpuParts,
     pub(crate) rounds: usize,
     pub(crate) spreads: Spreads,
 }
 
-/// Between which least and most the medians lie.
+/// The smallest and largest value behind each median.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Spreads {
     pub(crate) gbit_per_s: Spread,
@@ -43,7 +43,7 @@ pub(crate) struct Spreads {
 }
 
 impl Row {
-    /// The row of `path`; `None` when it was never measured.
+    /// Makes the row of `path`; `None` if no sample exists.
     pub(crate) fn of(path: Path, connections: usize, samples: &[Sample]) -> Option<Self> {
         let spread =
             |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));
@@ -77,7 +77,7 @@ impl Row {
     }
 }
 
-/// The median of each part by itself; together they need not be the median of the whole.
+/// Returns the median of each part separately. Their sum may differ from the median of the total.
 fn cpu_parts(samples: &[Sample]) -> CpuParts {
     let median = |part: fn(&CpuParts) -> f64| {
         let spread = Spread::over(samples, |sample| part(&sample.cpu_parts));
@@ -91,7 +91,7 @@ fn cpu_parts(samples: &[Sample]) -> CpuParts {
     }
 }
 
-/// No more than the measurement is worth.
+/// Decimals of the figures; more would exceed the precision of the measurement.
 const DECIMALS: i32 = 3;
 
 #[cfg(test)]

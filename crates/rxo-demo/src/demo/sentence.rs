@@ -1,12 +1,12 @@
-//! What the figures mean, in one plain sentence.
+//! Explains the figures in one plain sentence.
 
 use super::path::Path;
 use super::row::Row;
 use crate::stats::share_of;
 use crate::wrap::count;
 
-/// Compares the path `rxo` with the others of the same run. Says only what was measured: where
-/// rxo is worse, the sentence says so.
+/// Returns a sentence that compares the path `rxo` with the other paths of the same run. Where rxo is worse,
+/// the sentence says so.
 pub(crate) fn sentence(rows: &[Row]) -> String {
     let of = |path| rows.iter().find(|row| row.path == path);
     let (Some(rxo), Some(gro), Some(single), Some(batched)) =
@@ -36,7 +36,7 @@ pub(crate) fn sentence(rows: &[Row]) -> String {
     )
 }
 
-/// Our CPU time beside theirs.
+/// Returns our CPU time relative to theirs, in words.
 fn compared(ours: f64, theirs: f64) -> String {
     if ours <= theirs {
         format!("{:.1} times less CPU time than", theirs / ours)

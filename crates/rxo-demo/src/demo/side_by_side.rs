@@ -1,28 +1,28 @@
-//! Ways to transfer the same bytes, side by side: what the demo of either side shows.
+//! A table that compares ways to transfer the same bytes; both sides of the demo use it.
 
 use rxo_console::table::Table;
 use serde::Serialize;
 
 use crate::experiment::Findings;
 
-/// One way, as a row of the table.
+/// A way of the transfer, as a row of the table.
 pub(super) trait Cells: Serialize {
-    /// The heads of the columns.
+    /// The column headings.
     const HEAD: &'static [&'static str];
 
-    /// The text of each column.
+    /// Returns the text of each column.
     fn cells(&self) -> Vec<String>;
 
-    /// Whether every byte arrived as it was sent.
+    /// Returns `true` if every byte arrived as it was sent.
     fn is_intact(&self) -> bool;
 }
 
-/// A row for each way, the setup that was measured, and what follows in one sentence.
+/// A row for each way, the setup of the run, and a one-sentence conclusion.
 #[derive(Debug, Serialize)]
 pub(crate) struct SideBySide<R, S> {
     pub(super) rows: Vec<R>,
     pub(super) setup: S,
-    /// `None` on a busy machine.
+    /// The conclusion; `None` if the machine was too busy for a verdict.
     pub(super) sentence: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl<R: Cells, S: Serialize> Findings for SideBySide<R, S> {
     }
 }
 
-/// Whether the bytes are right, for the last column.
+/// Returns the text of the last column: whether the bytes arrived intact.
 pub(super) fn verdict(is_intact: bool) -> String {
     if is_intact { "right" } else { "WRONG" }.to_owned()
 }

@@ -1,5 +1,5 @@
-//! What is sent over every path: a bulk transfer that is measured while it runs, then a
-//! request/response exchange. The same for all of them; nothing here knows which path it is.
+//! The transfers that run on every path: a bulk transfer that is measured while it runs, then a
+//! request/response exchange. This module does not depend on the path.
 
 use std::time::Duration;
 
@@ -15,33 +15,33 @@ use super::sample::CpuParts;
 use crate::losses::Losses;
 use crate::stats::LEAST_BYTES;
 
-/// What the bulk transfer came to.
+/// The result of the bulk transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bulk {
     pub(super) gbit_per_s: f64,
     pub(super) cpu_s_per_gb: f64,
     /// Packets that the peer sent.
     pub(super) packets: u64,
-    /// What the host's IP layer was given for them.
+    /// Deliveries to the host's IP layer for these packets.
     pub(super) deliveries: u64,
     pub(super) cpu_parts: CpuParts,
-    /// Without those in rxo.
+    /// Losses, without those inside rxo.
     pub(super) losses: Losses,
     pub(super) hash_ok: bool,
 }
 
 impl Bulk {
-    /// What the host's IP layer was given for 1,000 packets.
+    /// Returns the deliveries to the host's IP layer per 1,000 packets.
     pub(super) fn deliveries_per_1000_packets(&self) -> f64 {
         1_000.0 * ratio(self.deliveries as f64, self.packets as f64)
     }
 }
 
-/// Sends from the peer to the host, and measures after the warm-up. The processor time is of
-/// all threads of this process and of `ksoftirqd`.
+/// Sends from the peer to the host, and measures after the warm-up. The processor time covers all threads of
+/// this process and `ksoftirqd`.
 ///
 /// # Errors
-/// When a connection does not come about, breaks, or stands still.
+/// If a connection cannot be opened, breaks, or stalls.
 pub(super) fn bulk(lab: &Lab, host_end: &str, plan: &Plan) -> Result<Bulk> {
     let config = BulkConfig {
         connections: plan.connections,
@@ -87,10 +87,10 @@ fn cpu_parts(window: &Window) -> CpuParts {
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
 
-/// One byte there and back, with peer and host on the cores of the bulk transfer.
+/// Exchanges single bytes, with peer and host on the cores of the bulk transfer.
 ///
 /// # Errors
-/// When the connection does not come about, breaks, or stands still.
+/// If the connection cannot be opened, breaks, or stalls.
 pub(super) fn request_response(lab: &Lab, plan: &Plan) -> Result<PingPongReport> {
     let config = PingPongConfig {
         duration: plan.request_response,

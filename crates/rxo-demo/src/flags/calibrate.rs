@@ -1,4 +1,4 @@
-//! `rxo calibrate`: what can be typed.
+//! The flags of `rxo calibrate`, as clap parses them.
 
 use std::path::PathBuf;
 

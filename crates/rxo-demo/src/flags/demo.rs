@@ -1,4 +1,4 @@
-//! `rxo demo`: what can be typed.
+//! The flags of `rxo demo`, as clap parses them.
 
 use clap::Args;
 

@@ -1,7 +1,7 @@
 //! Flags of `rxo demo` and `rxo calibrate`.
 //!
-//! Here, and not with the flags of the other commands, so that an experiment with its flags, its
-//! plan and its limits is in one crate; `rxo-cli` only names the commands.
+//! They live in this crate so that an experiment's flags, plan and limits stand together; `rxo-cli` only
+//! names the commands.
 
 mod calibrate;
 mod demo;
@@ -9,7 +9,7 @@ mod demo;
 pub use calibrate::CalibrateFlags;
 pub use demo::DemoFlags;
 
-/// Reads the flags of one command from a line of words.
+/// Parses the flags of one command from a line of words.
 #[cfg(test)]
 pub(crate) fn typed<F: clap::Args>(line: &str) -> Result<F, clap::Error> {
     use clap::Parser;

@@ -1,4 +1,4 @@
-//! One measurement: the network for a way, built anew, one transfer over it, and its removal.
+//! Runs one measurement: builds the network for a way, runs one transfer, and removes the network.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::through::{self, Manner};
 /// Measures `way` once.
 ///
 /// # Errors
-/// When the network cannot be built, a device cannot be opened, or the transfer breaks.
+/// If the network cannot be built, a device cannot be opened, or the transfer breaks.
 pub fn measure(way: Way, setup: &Setup) -> Result<Sample> {
     let Some(policy) = way.policy() else {
         let lab = Lab::direct_with(KernelGro::On, wire(setup))?;
@@ -34,14 +34,15 @@ pub fn measure(way: Way, setup: &Setup) -> Result<Sample> {
     Ok(Sample { losses: Losses { ring_drops, sink_drops, ..sample.losses }, ..sample })
 }
 
-/// ACKs come out together. Nothing is put into the way of the data, whose GSO frames must stay whole:
-/// otherwise the receiver would acknowledge more often.
+/// Returns network settings that gather ACKs for the time `gather`. The data direction stays unimpaired: its
+/// GSO frames must stay whole, or the receiver would acknowledge more often.
 fn moderated(gather: Duration) -> [Option<ImpairmentSettings>; 2] {
     let acks = ImpairmentSettings { gather, ..ImpairmentSettings::default() };
     [(gather > Duration::ZERO).then_some(acks), None]
 }
 
-/// The wire, which is the same for all ways. Each host's kernel receives on its host's core.
+/// Returns the options of the wire, which are the same for all ways. Each host's kernel receives on that
+/// host's core.
 fn wire(setup: &Setup) -> LabOptions {
     LabOptions {
         peer_core: setup.cores.sender,
@@ -59,8 +60,7 @@ fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
         receiver_core: setup.cores.sender,
         ..BulkConfig::default()
     };
-    // A peer that is to acknowledge as Linux does by itself keeps Linux's windows: full ones make it
-    // acknowledge more.
+    // With Linux's own ACK rate the peer also keeps Linux's windows, because full windows cause more ACKs.
     if setup.acks != AckRate::Default {
         limit_windows(lab, setup.connections)?;
     }
@@ -87,8 +87,8 @@ fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
     })
 }
 
-/// All windows together stay below what a kernel's receive queue takes (1,000 packets): otherwise what
-/// is measured is its losses, and the SACKs that tell of them.
+/// Limits the sum of all windows to less than a kernel's receive queue of 1,000 packets. Otherwise queue
+/// overflows and the resulting SACKs would dominate the measurement.
 fn limit_windows(lab: &Lab, connections: usize) -> Result<()> {
     let most = (BUFFERS_BYTES / connections.max(1)).max(LEAST_BUFFER_BYTES);
     let first = most.min(FIRST_BUFFER_BYTES);
@@ -108,16 +108,16 @@ fn host_cpu(window: &Window) -> HostCpu {
     HostCpu {
         sender: per_gb(window.cpu.part(SENDER).unwrap_or_default()),
         rest: per_gb(window.cpu.rest),
-        // Of a machine with one core all of it: there is nothing to tell the hosts apart by.
+        // With a single core the hosts cannot be separated, so all of `ksoftirqd` counts.
         ksoftirqd: per_gb(core.map_or(window.cpu.ksoftirqd, |core| core.ksoftirqd)),
         core_busy: core.map_or(0.0, |core| per_gb(core.busy)),
     }
 }
 
-/// Receive buffers of the peer, of all connections together. About half of one is its window.
+/// Sum of the peer's receive buffers over all connections. About half of a buffer is its window.
 const BUFFERS_BYTES: usize = 2 << 20;
 const LEAST_BUFFER_BYTES: usize = 32 * 1024;
-/// Linux's own, from which windows grow.
+/// Initial receive buffer, Linux's default, from which windows grow.
 const FIRST_BUFFER_BYTES: usize = 128 * 1024;
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";

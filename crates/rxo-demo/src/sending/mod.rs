@@ -1,10 +1,9 @@
-//! The sender's side: a bulk sender in a host whose acknowledgements come in by one of three
-//! [`Way`]s, [`measure()`]d; several [`Sample`]s of a way make a [`Row`].
+//! Measures the sender's side: a bulk sender whose ACKs arrive by one of three [`Way`]s. [`measure()`]
+//! returns a [`Sample`]; the samples of a way make a [`Row`].
 //!
-//! Separate from the commands because `rxo demo --reverse` and `rxo-lab gallatin` measure the
-//! same. One host a core: the peer's receiver and everything that its kernel receives stand on one,
-//! the sender, rxo and what the sender's kernel receives on the other, so that what acknowledgements
-//! cost the sender is not hidden behind the receiver.
+//! Separate from the commands because `rxo demo --reverse` and `rxo-lab gallatin` measure the same. Each host
+//! has its own core: the peer's receiver and its kernel's receive work use one; the sender, rxo and their
+//! kernel's receive work use the other. So the cost of ACKs to the sender is not hidden behind the receiver.
 
 mod measure;
 mod row;
@@ -25,22 +24,22 @@ pub use way::Way;
 
 use crate::machine::Cores;
 
-/// What is sent, to whom.
+/// The settings of one transfer from the host to the peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// Connections that send at the same time.
     pub connections: usize,
-    /// How long it is measured.
+    /// Measured time of the transfer, after the warm-up.
     pub bulk: Duration,
-    /// How long it runs before that.
+    /// Time that the transfer runs before it is measured.
     pub warm_up: Duration,
-    /// The peer's receiver on the first, the sending host on the second.
+    /// The cores: the peer's receiver on the first, the sending host on the second.
     pub cores: Cores,
-    /// How often the peer acknowledges.
+    /// The rate at which the peer acknowledges.
     pub acks: AckRate,
-    /// How long rxo holds what it aggregates, on both ways through it.
+    /// The rule by which rxo ends a hold, on both ways through it.
     pub hold: Hold,
-    /// How long arriving ACKs wait for others on both ways through rxo, as behind a card that
-    /// moderates its interrupts; zero for not at all.
+    /// Time for which arriving ACKs are gathered on both ways through rxo, as by a card with interrupt
+    /// moderation; zero for no delay.
     pub moderation: Duration,
 }

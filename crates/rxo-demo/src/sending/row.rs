@@ -1,4 +1,4 @@
-//! What all measurements of one way come to.
+//! Combines all measurements of one way into a row of the table.
 
 use serde::Serialize;
 
@@ -7,44 +7,44 @@ use super::{Sample, Way};
 use crate::losses::Losses;
 use crate::stats::Spread;
 
-/// A row: medians with what they lie between, and counts of all rounds together.
+/// One way: medians with their spreads, and counts of all rounds together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The way on which acknowledgements reached the sender.
+    /// The way by which acknowledgements reached the sender.
     pub way: Way,
     /// Connections that sent at the same time.
     pub connections: usize,
-    /// Goodput.
+    /// Goodput, in 10^9 bits per second.
     pub gbit_per_s: Spread,
-    /// Processor time of the sending host's threads, rxo and ksoftirqd.
+    /// Processor time of the sending host's threads, rxo and ksoftirqd, in seconds per GB.
     pub cpu_s_per_gb: Spread,
-    /// Time in which the sending host's core was not idle.
+    /// Time in which the sending host's core was not idle, in seconds per GB.
     pub core_s_per_gb: Spread,
-    /// Threads and ksoftirqd of both hosts.
+    /// Processor time of the threads and ksoftirqd of both hosts, in seconds per GB.
     pub both_cpu_s_per_gb: Spread,
     /// ACKs that the peer sent, per data segment of the sender.
     pub acks_per_segment: Spread,
-    /// Acknowledgements in one delivery to the sender's stack.
+    /// ACKs in one delivery to the sender's stack.
     pub acks_per_delivery: Spread,
-    /// Processor time of the parts of the sending host, in seconds a GB.
+    /// Processor time of each part of the sending host, in seconds per GB.
     pub cpu_parts_s_per_gb: HostCpu,
     /// Segments sent in all rounds.
     pub segments: u64,
     /// Pure ACKs that reached the host.
     pub acks: u64,
-    /// What its stack was given for them.
+    /// Deliveries of these ACKs to the host's stack.
     pub ack_deliveries: u64,
     #[serde(flatten)]
     /// Losses of all rounds together.
     pub losses: Losses,
-    /// Whether every byte of every round arrived as it was sent.
+    /// `true` if every byte of every round arrived as it was sent.
     pub hash_ok: bool,
     /// Rounds that were measured.
     pub rounds: usize,
 }
 
 impl Row {
-    /// The row of `way`; `None` when it was never measured.
+    /// Makes the row of `way`; `None` if no sample exists.
     pub fn of(way: Way, connections: usize, samples: &[Sample]) -> Option<Self> {
         let spread =
             |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));
@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-/// No more than the measurement is worth.
+/// Decimals of the figures; more would exceed the precision of the measurement.
 const DECIMALS: i32 = 4;
 
 #[cfg(test)]

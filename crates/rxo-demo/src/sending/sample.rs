@@ -7,52 +7,52 @@ use crate::losses::Losses;
 /// The figures of one bulk transfer from the host to the peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Goodput.
+    /// Goodput, in 10^9 bits per second.
     pub gbit_per_s: f64,
-    /// Processor time of the sending host.
+    /// Processor time of the sending host, in seconds per GB.
     pub cpu: HostCpu,
-    /// Processor time of both hosts together.
+    /// Processor time of both hosts together, in seconds per GB.
     pub both_cpu_s_per_gb: f64,
     /// Segments that reached the peer.
     pub segments: u64,
-    /// Frames that reached the host: pure ACKs, but for the handshakes and the ends.
+    /// Frames that reached the host; all but those of handshakes and FINs are pure ACKs.
     pub acks: u64,
-    /// What the host's IP layer was given for them, as the kernel counts it.
+    /// Deliveries of these frames to the host's IP layer, as the kernel counts them.
     pub ack_deliveries: u64,
     /// Losses of this measurement.
     pub losses: Losses,
-    /// Whether every byte arrived as it was sent.
+    /// `true` if every byte arrived as it was sent.
     pub hash_ok: bool,
 }
 
 impl Sample {
-    /// Pure ACKs that came for each segment sent.
+    /// Returns the pure ACKs received per segment sent.
     pub fn acks_per_segment(&self) -> f64 {
         self.acks as f64 / self.segments.max(1) as f64
     }
 
-    /// Pure ACKs in each delivery to the host's stack.
+    /// Returns the pure ACKs per delivery to the host's stack.
     pub fn acks_per_delivery(&self) -> f64 {
         self.acks as f64 / self.ack_deliveries.max(1) as f64
     }
 }
 
-/// Whose threads used the sending host's core, in seconds for 10^9 bytes.
+/// Processor time of the sending host by thread, in seconds per 10^9 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HostCpu {
-    /// The threads that send.
+    /// Time of the sending threads.
     pub sender: f64,
-    /// rxo's worker, where there is one, and what the command itself does.
+    /// Time of rxo's worker, if the way has one, and of the command itself.
     pub rest: f64,
-    /// The kernel's thread for work put off on this core.
+    /// Time of the kernel thread that runs deferred work on this core.
     pub ksoftirqd: f64,
-    /// All the time in which the core was not idle: interrupts that no thread is charged for, and
-    /// whatever else ran on it, included.
+    /// All time in which the core was not idle, including interrupts that no thread is charged for and any
+    /// other process.
     pub core_busy: f64,
 }
 
 impl HostCpu {
-    /// Everything that stands to a thread's account.
+    /// Returns the time that is charged to threads.
     pub fn total(&self) -> f64 {
         self.sender + self.rest + self.ksoftirqd
     }

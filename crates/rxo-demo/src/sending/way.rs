@@ -4,23 +4,23 @@ use rxo::live::defaults;
 use rxo_coalesce::{Policy, PureAckRule};
 use serde::Serialize;
 
-/// A way from the wire to the sender's TCP.
+/// A way by which ACKs travel from the wire to the sender's TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// The kernel alone, with its own coalescing, which leaves pure ACKs alone.
+    /// The kernel alone, with its own GRO, which does not coalesce pure ACKs.
     KernelGro,
     /// Through rxo without `--ack-aggregate`: every pure ACK is a delivery.
     NoAggregation,
-    /// Through rxo with it.
+    /// Through rxo with `--ack-aggregate`.
     AckAggregate,
 }
 
 impl Way {
-    /// All of them, in the order of the tables.
+    /// All ways, in the order of the tables.
     pub const ALL: [Self; 3] = [Self::KernelGro, Self::NoAggregation, Self::AckAggregate];
 
-    /// The name in tables and in JSON.
+    /// Returns the way's name in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::KernelGro => "kernel-gro",
@@ -29,7 +29,7 @@ impl Way {
         }
     }
 
-    /// The name in figures.
+    /// Returns the way's name in figures.
     pub const fn label(self) -> &'static str {
         match self {
             Self::KernelGro => "the kernel's GRO",
@@ -38,7 +38,7 @@ impl Way {
         }
     }
 
-    /// With which policy rxo stands there; `None` where it does not.
+    /// Returns rxo's policy on this way; `None` for a way without rxo.
     pub fn policy(self) -> Option<Policy> {
         let policy = defaults::live(Policy::linux_gro());
         match self {

@@ -1,4 +1,4 @@
-//! What was found on the sender's side: a table and a sentence for people, JSON for machines.
+//! The findings on the sender's side: a table and a sentence for people, JSON for programs.
 
 use rxo_console::numbers::grouped;
 use rxo_console::output::fields;
@@ -11,26 +11,26 @@ use crate::demo::side_by_side::{Cells, SideBySide, verdict};
 use crate::sending::{Row, Way};
 use crate::wrap::count;
 
-/// The three ways, side by side.
+/// The rows of all three ways.
 pub(crate) type Found = SideBySide<Row, Measured>;
 
-/// What was measured, so that it can be measured again.
+/// The settings of the run, so that it can be repeated.
 #[derive(Debug, Serialize)]
 pub(crate) struct Measured {
     rounds: usize,
     bulk_s: f64,
     mtu: u32,
-    /// How often the peer acknowledges: "each", "linux", or every so many segments.
+    /// The peer's ACK rate: "each", "linux", or a number of segments per ACK.
     peer_acks: String,
     hold: String,
     peer_core: Option<usize>,
     host_core: Option<usize>,
-    /// The policy of the way `ack-aggregate`, with every field.
+    /// The policy of the way `ack-aggregate`, with all fields.
     policy: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Found {
-    /// What these rows, measured as planned, say.
+    /// Makes the findings from `rows`, which were measured as planned.
     pub(super) fn new(rows: Vec<Row>, Plan { rounds, setup, .. }: &Plan) -> Self {
         let policy = Way::AckAggregate.policy();
         let setup = Measured {
@@ -46,7 +46,7 @@ impl Found {
         Self { sentence: Some(sentence(&rows)), rows, setup }
     }
 
-    /// What was measured, and what the columns say.
+    /// Returns a sentence that explains the measurement and the columns.
     pub(super) fn legend(&self) -> String {
         let Measured { rounds, bulk_s, peer_acks, .. } = &self.setup;
         let connections = self.rows.first().map_or(0, |row| row.connections);
@@ -104,7 +104,7 @@ impl Cells for Row {
     }
 }
 
-/// An [`AckRate`] as it is typed.
+/// Returns an [`AckRate`] in the form in which it is typed.
 fn name(acks: AckRate) -> String {
     match acks {
         AckRate::Default => "linux".to_owned(),

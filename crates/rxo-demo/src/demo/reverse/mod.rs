@@ -1,7 +1,7 @@
-//! `rxo demo --reverse`: the sender's side. A bulk sender in a host whose peer acknowledges often,
-//! by the kernel alone, through rxo, and through rxo with `--ack-aggregate`, side by side.
+//! `rxo demo --reverse`: compares three ways in which frequent ACKs reach a bulk sender: through the kernel
+//! alone, through rxo, and through rxo with `--ack-aggregate`.
 //!
-//! What is measured stands in [`sending`](crate::sending); here it becomes [`findings`] with their
+//! The measurement is in [`sending`](crate::sending); this module makes the [`findings`] and their
 //! [`sentence`].
 
 mod findings;
@@ -21,7 +21,7 @@ use crate::flags::DemoFlags;
 use crate::sending::{Row, Sample, Setup, Way, measure};
 use crate::turns::{Cases, Turns};
 
-/// What is to be measured.
+/// The rounds and the setup to measure.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     rounds: usize,
@@ -30,10 +30,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a value is invalid; the message says what would be accepted.
+    /// If a value is invalid; the message names the accepted values.
     pub(crate) fn from_flags(flags: &DemoFlags) -> Result<Self> {
         let super::Plan { connections, rounds, bulk, warm_up, cores, output, .. } =
             super::Plan::from_flags(flags)?;
@@ -69,7 +69,7 @@ impl Experiment for Plan {
     }
 }
 
-/// How long rxo holds ACKs.
+/// Parses `--hold`: the rule by which rxo ends the hold of ACKs.
 ///
 /// # Errors
 /// If the text is no hold rule; the message says what would be accepted.
@@ -80,7 +80,7 @@ fn hold(text: &str) -> Result<Hold> {
     Ok(policy.hold)
 }
 
-/// How often the peer is to acknowledge.
+/// Parses `--peer-acks`: the rate at which the peer acknowledges.
 ///
 /// # Errors
 /// If the text is no such rate; the message says what would be accepted.
@@ -107,7 +107,8 @@ fn line(sample: &Sample) -> String {
     )
 }
 
-/// More do not fit into what a kernel coalesces with segments of 1,500 bytes.
+/// Segments per ACK that `--peer-acks` accepts. Larger groups exceed what a kernel coalesces with segments of
+/// 1,500 bytes.
 const GROUPS: std::ops::RangeInclusive<u16> = 2..=40;
 
 #[cfg(test)]
