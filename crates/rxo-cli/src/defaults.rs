@@ -1,4 +1,4 @@
-//! Values that hold unless the user says otherwise, each with its reason.
+//! Default values of flags, each with its reason.
 
 pub(crate) use rxo::live::defaults::{LIVE_MAX_SEGMENTS, POLICY, live};
 

@@ -13,7 +13,7 @@ use crate::output;
 /// Examines the machine and the nic, and prints the findings.
 ///
 /// # Errors
-/// If there is no such nic, something would break a run, or was not looked at.
+/// If there is no such nic, something would break a run, or a check could not run.
 pub(crate) fn command(flags: &DoctorFlags) -> Result<()> {
     let nic = flags.nic.as_deref().map(nic).transpose()?;
     let findings = nic.as_ref().map_or_else(|| Ok(Findings::of_machine(Some(LOOPBACK))), of_nic)?;
@@ -31,7 +31,7 @@ pub(crate) fn command(flags: &DoctorFlags) -> Result<()> {
     findings.verdict(&run)
 }
 
-/// Parses the nic: `eth1`, or `packet:eth1` as `rxo run` has it.
+/// Parses the nic: `eth1`, or `packet:eth1` as for `rxo run`.
 fn nic(text: &str) -> Result<DeviceName> {
     let full = if text.contains(':') { text.to_owned() } else { format!("packet:{text}") };
     let device: DeviceName = full.parse().context("--nic")?;
@@ -71,5 +71,5 @@ struct Report<'a> {
     findings: &'a Findings,
 }
 
-/// An interface that exists in every network.
+/// Name of an interface that exists in every network namespace.
 const LOOPBACK: &str = "lo";

@@ -1,5 +1,5 @@
-//! The exit code: 0, 2 for a usage error, 3 for a partial result, 4 for a run that would break, 1 for any other failure. An error is
-//! one line on standard error, never a backtrace.
+//! The exit code: 0 for success, 2 for a usage error, 3 for a partial result, 4 for a run that would break, 1
+//! for any other failure. An error is one line on standard error, never a backtrace.
 
 use std::io;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// The error of a check that found something that a run would break. The text names it.
+/// The error of a check that found something that a run would break. The text names that thing.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
@@ -30,13 +30,13 @@ pub(crate) fn breaks(why: impl Into<String>) -> Error {
     BreaksError(why.into()).into()
 }
 
-/// The error of another process of ours, which has printed the reason and ended with this code.
+/// The error of another rxo process, which has printed the reason and ended with this code.
 #[derive(Debug, Error)]
 #[error("another process of rxo ended with code {0}")]
 pub(crate) struct ReportedError(u8);
 
-/// Returns the result of this process after another of ours has ended: the same code, silently. `None` means that a
-/// signal ended the other.
+/// Returns the result of this process after another rxo process has ended: the same code, silently. `None`
+/// means that a signal ended the other process.
 pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
     match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) => Ok(()),
@@ -68,7 +68,7 @@ fn report(result: Result<()>) -> ExitCode {
 pub fn of_flags(program: &str, error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // If standard output is closed, there is nobody to tell.
+            // If standard output is closed, nobody reads the help, so the error is ignored.
             _ = error.print();
             ExitCode::SUCCESS
         }
@@ -127,7 +127,7 @@ fn missing_line(program: &str, rendered: &str) -> String {
     format!("a command is missing after `{before}`; `{before} --help` lists them")
 }
 
-/// Joins the paragraphs of clap into one line: the fault, the accepted values, and the place of the help.
+/// Joins the paragraphs of clap into one line: the fault, the accepted values, and how to get help.
 pub(crate) fn flags_line(program: &str, rendered: &str) -> String {
     let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let told = told.split("\n\nFor more").next().unwrap_or(told);

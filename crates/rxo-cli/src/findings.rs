@@ -21,7 +21,7 @@ impl Findings {
     /// Examines the machine, the interfaces of a run with `claim`, and everything that the run would break.
     ///
     /// # Errors
-    /// If an interface does not exist, or the system does not say what it has.
+    /// If an interface does not exist, or the system refuses to describe its devices.
     pub(crate) fn of_run(claim: Claim<'_>) -> Result<Self> {
         let is_existing = |device: &&DeviceName| device.kind().interface == Some(Origin::Existing);
         let devices = [claim.nic.1, claim.host.1].into_iter().filter(is_existing);
@@ -52,7 +52,7 @@ impl Findings {
     /// Turns the findings into an exit code. `run` names the run that was examined.
     ///
     /// # Errors
-    /// If something breaks the run, or was not looked at.
+    /// If something breaks the run, or a check could not run.
     pub(crate) fn verdict(&self, run: &str) -> Result<()> {
         match (self.in_state(State::Breaks), self.in_state(State::NotRun)) {
             (broken, _) if !broken.is_empty() => {
@@ -74,7 +74,7 @@ impl Findings {
     }
 }
 
-/// A list of objects.
+/// Serializes as a list of objects.
 impl Serialize for Findings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(FindingRow::of))

@@ -129,9 +129,9 @@ impl HostPlan {
         self.addresses.iter().map(IpCidr::address)
     }
 
-    /// Opens the device and starts the host on a thread of its own, with settings that `change` makes. Afterwards the
-    /// process has given up everything but `files`, which may be opened while it runs. So anything else that needs a
-    /// privilege must come before, and so must no other thread.
+    /// Opens the device and starts the host on a thread of its own, with settings that `change` makes.
+    /// Afterwards the process has given up everything but `files`, which may be opened while it runs. So
+    /// anything else that needs a privilege must come before, and no other thread may exist yet.
     ///
     /// # Errors
     /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
@@ -167,7 +167,8 @@ impl HostPlan {
         self.tap.as_deref().map(begin).transpose()
     }
 
-    /// Watches the link of the device, which must be open. A device that is no interface has none.
+    /// Watches the link of the device, which must be open. A device that is no interface has no link to
+    /// watch.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -179,7 +180,7 @@ impl HostPlan {
     }
 }
 
-/// Notices for the user when the link of a host's device goes down, and when it is up again.
+/// Notices for the user when the link of a host's device goes down or comes up.
 #[derive(Debug)]
 pub(crate) struct LinkNotices {
     label: String,
@@ -201,10 +202,10 @@ impl LinkNotices {
 /// Time between two checks of the link.
 const LINK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Stops the host, as [`Running::finish`], at the end of a command that shows none of its counters.
+/// Stops the host, for a command that shows none of its counters.
 ///
 /// # Errors
-/// As there.
+/// Those of [`Running::finish`].
 pub(crate) fn finish(host: Running, stop: &AtomicBool) -> Result<()> {
     host.finish(stop).map(|_| ())
 }

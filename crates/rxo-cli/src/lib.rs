@@ -1,20 +1,22 @@
 //! The `rxo` command.
 //!
-//! `flags` has the flags as they are typed; for `rxo run` some may stand in a file (`config`). Each command is a module: it
-//! makes a plan from its flags, and then acts on the plan.
+//! `flags` defines the flags; for `rxo run` some may come from a file (`config`). Each command is a module
+//! that makes a plan from its flags, and then acts on the plan.
 //!
-//! * `run`: between two devices, or a device and several guests (`rxo run`, `rxo card`, `rxo guest`).
-//! * `doctor`: prints the `findings` about a machine, which `--dry-run` prints too. `policies` lists policies.
-//! * `serve`, `cat`, `bulk` (`rxo sink`, `rxo source`) and `cast`: on a host of rxo's own (`hosting`). `cat` and `bulk` have an
-//!   `endpoint`: one end of a connection.
-//! * `analyze`, `coalesce`, `expand` and `verify`: over `captures`.
-//! * `ctl`: asks a running command, which answers by its `control`. `metrics` gives the same counters to Prometheus.
-//! * The demo and the calibration are the crate `rxo_demo`.
+//! * `run`: works between two devices, or a device and several guests (`rxo run`, `rxo card`, `rxo guest`).
+//! * `doctor`: prints the `findings` about a machine, which `--dry-run` prints too. `policies` lists
+//!   policies.
+//! * `serve`, `cat`, `bulk` (`rxo sink`, `rxo source`) and `cast`: run on rxo's own host (`hosting`). `cat`
+//!   and `bulk` have an `endpoint`: one end of a connection.
+//! * `analyze`, `coalesce`, `expand` and `verify`: process `captures`.
+//! * `ctl`: sends requests to a running command, which answers them in `control`. `metrics` exports the same
+//!   counters to Prometheus.
+//! * The demo and the calibration are in the crate `rxo_demo`.
 //!
 //! `exit` turns an error into one line and an exit code; nothing else ends the process.
 //!
-//! A library with a binary of one line, so that the laboratory's program can run the command as a process of
-//! itself.
+//! It is a library with a one-line binary, so that the laboratory's program can run the command as a process
+//! of itself.
 
 mod analyze;
 mod bulk;

@@ -22,15 +22,15 @@ pub(crate) fn command(flags: &PoliciesFlags) -> Result<()> {
     output::text(&text())
 }
 
-/// A policy as machines read it.
+/// A policy in the form for programs.
 #[derive(Serialize)]
 struct Listed {
     name: &'static str,
     paper: &'static str,
     default: bool,
-    /// True if the receiver must be able to read each segment's record.
+    /// `true` if the receiver must be able to read each segment's record.
     needs_records: bool,
-    /// True if a kernel can cut its aggregates into the original packets again.
+    /// `true` if a kernel can split its aggregates back into the original packets.
     resegmentable: bool,
     settings: Map<String, Value>,
 }

@@ -1,7 +1,8 @@
 //! `--user` and `--no-sandbox`: the user and the confinement of a process.
 //!
-//! [`rxo_confine`] has the needs of each process as data, and gives up the rest. The commands call it after devices,
-//! captures and sockets are open, and before the first byte of the network is read.
+//! [`rxo_confine`] describes the needs of each process as data, and gives up all other privileges. The
+//! commands call it after devices, captures and sockets are open, and before the first byte of the network is
+//! read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub(crate) fn warn_of_gaps(in_force: &InForce) {
     in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
 }
 
-/// Returns true if `device` connects to a socket again when its other side has gone.
+/// Returns `true` if `device` reconnects to its socket after the other side has ended.
 pub(crate) fn connects(device: &DeviceName) -> bool {
     device.kind().prefix == "virtio"
 }
@@ -67,11 +68,11 @@ pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec
     sockets.into_iter().map(folder).collect()
 }
 
-/// Runs `command`, and beside it a process that removes the files `sockets` when it has ended, however it ends: a
-/// confined process cannot, and one of another user may not.
+/// Runs `command` beside a process that removes the files `sockets` after its end, however it ends. A
+/// confined process cannot remove them, and one of another user may lack the permission.
 ///
 /// # Errors
-/// Those of `command`, and if the system gives no process.
+/// The error of `command`, and if the system gives no process.
 pub(crate) fn with_files_removed(
     flags: &UserFlags,
     sockets: Vec<&Path>,

@@ -1,4 +1,4 @@
-//! Requests to end: Ctrl-C, `kill`, or a closed terminal.
+//! Signals that request the end: Ctrl-C, `kill`, or a closed terminal.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use signal_hook::{flag, low_level};
 pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals() {
-        // The shutdown is registered first: at the first signal it finds the flag not set yet.
+        // The shutdown is registered first, so at the first signal it sees the flag still unset.
         flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .with_context(|| format!("cannot wait for signal {signal}"))?;
@@ -25,10 +25,11 @@ pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
 }
 
 /// Returns a flag that every request sets: another process decides whether this one ends at once. Ctrl-Z,
-/// which reaches both processes, does not stop this one. If `reloads`, the other process decides about SIGHUP too.
+/// which reaches both processes, does not stop this one. If `reloads`, the other process decides about SIGHUP
+/// too.
 ///
 /// # Errors
-/// If the system does not let us know.
+/// If the signals cannot be caught.
 pub(crate) fn on_any_request(reloads: bool) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals().filter(|signal| !reloads || *signal != SIGHUP) {
@@ -68,7 +69,8 @@ fn stream_of(signals: impl IntoIterator<Item = i32>) -> Result<UnixStream> {
     Ok(requests)
 }
 
-/// The signals that ask for an end. Under `nohup` a closed terminal does not: SIGHUP is ignored from the beginning.
+/// Returns the signals that request the end. Under `nohup` SIGHUP is ignored from the start, so it is left
+/// out.
 fn signals() -> impl Iterator<Item = i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignores_hangup = ignores(&status, SIGHUP);

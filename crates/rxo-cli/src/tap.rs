@@ -40,7 +40,7 @@ impl Capture {
     /// Writes the buffered packets.
     ///
     /// # Errors
-    /// If packets are missing in it. The message says how many.
+    /// If packets are missing in the capture; the message says how many.
     pub(crate) fn finish(&self) -> Result<()> {
         let finished = self.tracer.finish();
         let missing = self.tracer.counters().unwritten;

@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub(super) json: bool,
     /// Number of flows that are listed; the Parquet tables have all.
     pub(super) listed_flows: usize,
-    /// Cost of receiving, for a projection.
+    /// Costs of receiving, for a projection of savings; `None` omits the projection.
     pub(super) costs: Option<Given>,
     /// Path of the HTML page.
     pub(super) html: Option<PathBuf>,
@@ -133,7 +133,7 @@ fn part(text: &str) -> Result<(u32, u32)> {
 /// Returns true if the file is a saved part.
 fn is_part(path: &Path) -> bool {
     let mut head = [0; Part::MAGIC.len()];
-    // Looking into a pipe would consume what the study must read.
+    // Reading from a pipe here would consume bytes that the study needs.
     path.is_file()
         && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
         && Part::is_at(&head)
@@ -194,7 +194,7 @@ fn sweep(chosen: &Point, texts: &[String]) -> Result<Option<Grid>> {
 /// Refuses `--parquet` in a build without it.
 ///
 /// # Errors
-/// In such a build always; the message names what has it.
+/// Always, in a build without the feature; the message names the builds that have it.
 pub(super) fn can_write_parquet(folder: &Path) -> Result<()> {
     if cfg!(feature = "parquet") {
         return Ok(());

@@ -18,7 +18,7 @@ pub(super) struct Figures {
     pub(super) elapsed_s: f64,
     /// Seconds the interval lasted.
     pub(super) seconds: f64,
-    /// Bytes of the streams: received by a sink, sent by a source, received back of responses.
+    /// Payload bytes: received by a sink, sent by a source, or received in responses.
     pub(super) bytes: u64,
     pub(super) gbit_per_s: f64,
     /// Processor time of the whole process.
@@ -38,7 +38,7 @@ pub(super) struct Figures {
     pub(super) fast_path: Option<FastTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) round_trips: Option<RoundTrips>,
-    /// The connections, with `--hash`.
+    /// The hash of each connection; empty without `--hash`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) ends: Vec<Ends>,
 }
@@ -67,7 +67,7 @@ pub(super) struct RoundTrips {
     pub(super) max_us: f64,
 }
 
-/// One connection, to be compared with the other end.
+/// Byte count and hash of one connection, for comparison with its other end.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Ends {
     pub(super) peer: String,

@@ -31,22 +31,22 @@ pub(super) struct Plan {
 /// The work of each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Receives.
+    /// Receives until the peer closes.
     Receive,
-    /// Receives and sends everything back.
+    /// Receives, and sends everything back.
     Answer,
-    /// Sends.
+    /// Sends this amount.
     Send(Amount),
-    /// Sends requests of so many bytes, and waits after each for a response of the same size.
+    /// Sends requests of `bytes` bytes, and waits after each for a response of the same size.
     Ask { bytes: usize, amount: Amount },
 }
 
-/// The end of sending.
+/// The condition that ends sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// After a time.
+    /// Ends after this time.
     Time(Duration),
-    /// After so many bytes on each connection.
+    /// Ends after this number of bytes on each connection.
     Bytes(u64),
 }
 

@@ -206,7 +206,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Writes once. Returns the number of bytes taken, 0 if there was no room for a while.
+    /// Writes once. Returns the number of bytes written; 0 if the send buffer stayed full until the timeout.
     fn write(&mut self, from: &[u8]) -> Result<usize> {
         match (&mut &*self.stream).write(from) {
             Ok(written) => Ok(written),
@@ -261,7 +261,7 @@ fn nanos(time: Duration) -> u64 {
 const BUFFER_BYTES: usize = 256 * 1024;
 const WRITE_BYTES: usize = 64 * 1024;
 const PATTERN_BYTES: usize = 257 * 1_021;
-/// The range of the histogram. Times outside count as its ends.
+/// Lower end of the histogram's range, in nanoseconds. Times outside the range count as its ends.
 const LEAST_NS: u64 = 100;
 const MOST_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;

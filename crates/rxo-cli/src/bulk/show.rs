@@ -113,7 +113,7 @@ mod tests {
         let text = lines(&figures);
         assert!(text.contains("20 in, 2 deliveries (10 frames each), 10 out"), "{text}");
         assert!(text.ends_with("crc32    0000beef  2,500,000,000 bytes  10.0.0.1:7"), "{text}");
-        // Nothing in no time is no division by zero.
+        // Zero bytes in zero time must not divide by zero.
         let nothing = Figures::between("totals", &begun, &begun, &begun);
         assert_eq!(nothing.cpu_s_per_gb, None);
     }

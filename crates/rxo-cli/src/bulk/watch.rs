@@ -57,7 +57,7 @@ pub(super) fn until_done(plan: &Plan, endpoint: &Endpoint, printer: &Printer) ->
                         if let Err(error) =
                             start(scope, (plan, endpoint, meter), open, tell.clone())
                         {
-                            // If everything is over, nobody receives this, and nobody needs to.
+                            // Sending fails only if the main thread has stopped receiving, which is harmless.
                             _ = tell.send(Err(error));
                             return;
                         }
@@ -79,7 +79,7 @@ fn start<'scope, 'env: 'scope>(
     let builder = thread::Builder::new().stack_size(STACK_BYTES);
     builder.spawn_scoped(scope, move || {
         let done = open().and_then(|stream| session::run(plan, endpoint, meter, &stream));
-        // If printing has failed, nobody receives this, and nobody needs to.
+        // Sending fails only if the main thread has stopped after a print error, which is harmless.
         _ = tell.send(done);
     })?;
     Ok(())
@@ -167,7 +167,7 @@ impl Watched {
     }
 }
 
-/// Pause between two checks whether a line is due.
+/// Interval at which the main thread checks whether a line is due.
 const LOOK: Duration = Duration::from_millis(10);
 /// Stack of a session's thread. Its buffers are on the heap.
 const STACK_BYTES: usize = 128 * 1024;

@@ -8,7 +8,7 @@ use rxo_capture::Position;
 
 use super::input::Input;
 
-/// A bar over the bytes of all captures, counted as they are compressed.
+/// A progress bar over the compressed bytes of all captures.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,

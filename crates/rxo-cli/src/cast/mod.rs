@@ -21,7 +21,7 @@ use crate::flags::{CastCommand, CastFlags};
 /// Runs the subcommand.
 ///
 /// # Errors
-/// As the subcommand.
+/// Those of the subcommand.
 pub(crate) fn command(flags: &CastFlags) -> Result<()> {
     match &flags.command {
         CastCommand::Send(flags) => send::command(flags),

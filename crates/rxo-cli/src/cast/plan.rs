@@ -25,6 +25,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Makes the plan from the flags.
+    ///
     /// # Errors
     /// If a flag is invalid.
     pub(super) fn from_flags(flags: &CastSendFlags) -> Result<Self> {
@@ -51,7 +53,7 @@ impl Plan {
         Ok(Self { host, config, receivers, wait, json: flags.json })
     }
 
-    /// Sets the time of late receivers by the length of the file, unless the flags set it.
+    /// Derives the time limit of late receivers from the length of the file, unless the flags set one.
     pub(super) fn is_for(&mut self, bytes: u64) {
         self.config.late_time.get_or_insert(late_time(bytes));
     }
@@ -105,8 +107,8 @@ fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     }
 }
 
-/// Returns the default time that late receivers have together: enough for one to get a file of so many bytes by itself,
-/// over a slow link.
+/// Returns the default time limit of late receivers: enough for one of them to fetch `bytes` bytes over a
+/// slow link.
 fn late_time(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LATE_BYTES_A_SECOND)
 }

@@ -156,7 +156,7 @@ impl Receiver<'_> {
         let mut come = 0;
         let hash = stream::copy(&mut incoming, &mut file, head.bytes, |bytes| come = bytes)
             .map_err(|error| match error {
-                // The file cannot be written here: the input is not to blame, so the exit code is 1.
+                // A local write failed, so the input is valid and the exit code is 1.
                 StreamError::Write(error) => anyhow!(
                     "{} cannot be written: {error}; no file was written, and the others go on",
                     path.display()
@@ -205,7 +205,7 @@ impl Receiver<'_> {
     }
 }
 
-/// The figures of a received file.
+/// The figures of a received file, for the output.
 #[derive(Debug, Serialize)]
 struct Figures {
     name: String,
@@ -213,7 +213,7 @@ struct Figures {
     seconds: f64,
     gbit_per_s: f64,
     sha256: String,
-    /// Segments to the group that were taken, modulo 2^32.
+    /// Segments to the group that were accepted, modulo 2^32.
     group_segments: u32,
     /// Segments to the group that this receiver had already.
     group_repeated: u32,

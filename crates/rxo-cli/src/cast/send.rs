@@ -65,13 +65,13 @@ struct Sender<'a> {
     cast: Cast,
     outgoing: Outgoing,
     stop: Arc<AtomicBool>,
-    /// The rest of the last piece, for which there was no room.
+    /// The rest of the last piece, which did not fit into the send buffer.
     rest: SharedBytes,
     tally: Tally,
     printer: Printer,
 }
 
-/// The line of a receiver that has ended.
+/// The output line about a receiver that has ended.
 #[derive(Debug, Serialize)]
 struct Line {
     receiver: String,
@@ -87,7 +87,7 @@ struct Total {
     bytes: u64,
     seconds: f64,
     gbit_per_s: f64,
-    /// Number of receivers to wait for; below, the number that have come.
+    /// Number of receivers to wait for; the next field counts those that came.
     expected: usize,
     receivers: usize,
     done: usize,
@@ -98,7 +98,7 @@ struct Total {
     own_repairs: u64,
     /// Bytes of all frames that came in while the file was sent, for each byte of the file.
     return_share: f64,
-    /// Frames that came in meanwhile, nearly all of them ACKs, for each segment sent.
+    /// Frames received while the file was sent, nearly all of them ACKs, per segment sent.
     acks_a_segment: f64,
     sha256: String,
     /// The totals of the fast path, if it was on.
@@ -283,7 +283,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Computes the figures of a cast of so many bytes.
+    /// Computes the figures of a cast of `bytes` bytes.
     fn figures(&self, bytes: u64, time: Duration, carried: Carried) -> Total {
         let Tally { joined, done, failed, progress, .. } = self.tally;
         Total {
@@ -357,7 +357,7 @@ impl Total {
 /// Most lines that wait for their reader. Each receiver has one, and many may end at once.
 const MOST_WAITING: usize = 4_096;
 const PAUSE: Duration = Duration::from_millis(50);
-/// Pause while there is no room for more data.
+/// Pause while the send buffer is full.
 const SHORT: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

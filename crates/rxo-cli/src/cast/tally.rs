@@ -115,7 +115,7 @@ mod tests {
         ([10, 0, 0, number], 50_000).into()
     }
 
-    /// The reason for which a cast that waited for three has failed, after these events.
+    /// Returns the shortfall message of a cast to three receivers after the events in `happens`.
     fn said(happens: impl FnOnce(&mut Tally)) -> Option<String> {
         let mut tally = Tally::default();
         happens(&mut tally);
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(failed.unwrap(), "1 of 3 receivers failed");
     }
 
-    /// The one that it was may fail before or after it has the file.
+    /// The host's old connection may fail before or after the new one has the file.
     #[test]
     fn a_host_that_restarts_and_has_the_file_has_not_failed() {
         for fails_first in [true, false] {

@@ -1,4 +1,4 @@
-//! The file: entries of TOML, each a flag by its long name, as arguments.
+//! Parses the configuration file: TOML entries, each named after a flag's long name, become arguments.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use toml_span::value::Key;
 /// An entry of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The long name of its flag.
+    /// Long name of the entry's flag.
     pub(super) key: String,
     pub(super) given: Given,
-    /// The place at which its value begins.
+    /// Position at which the entry's value begins.
     pub(super) place: Place,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Reads the entries, in the order of their keys. `command` has the flags.
+/// Reads the entries, in the order of their keys. `command` defines the flags.
 ///
 /// # Errors
 /// If `text` is no TOML, a key is no flag of `command`, or a value has another type than its flag.

@@ -1,4 +1,4 @@
-//! Files of flags: every flag in one, errors with their places, and who wins.
+//! Tests of configuration files: every flag, positions in errors, and the precedence of typed flags.
 
 use clap::{Arg, ArgAction};
 
@@ -24,7 +24,7 @@ fn said(flags: &str, text: &str) -> String {
 
 const DEVICES: &str = "nic = \"packet:eth1\"\nhost = \"tap:rxo0\"\n";
 
-/// A value that the parser takes for this flag, and that is not the default: one of its own, or any.
+/// Returns a value that the flag's parser accepts and that is not its default.
 fn value(arg: &Arg) -> String {
     let possible = arg.get_possible_values();
     let is_default = |name: &str| arg.get_default_values().iter().any(|value| value == name);
@@ -81,7 +81,7 @@ fn what_was_typed_wins() {
     assert_eq!(flags.policy.hold.as_deref(), Some("50us"));
     assert_eq!(flags.policy.set, ["flows=9"], "a list is replaced whole");
     assert!(flags.live.json && flags.nic == "packet:eth1");
-    // What cannot stand beside what was typed is left out, so that a unit can restore with its file.
+    // An entry that conflicts with a typed flag is ignored, so that a unit can use `--restore` with its file.
     let flags = parsed("--restore", &format!("{DEVICES}take-over = true\n")).unwrap().flags;
     assert!(flags.restore && !flags.take_over && flags.host.is_none());
 }
@@ -132,7 +132,7 @@ fn an_error_of_the_plan_is_placed() {
     assert_eq!(other.to_string(), "--hold cannot be", "it is no error of usage");
 }
 
-/// The file that is shipped, alone and as the service uses it.
+/// The shipped example must parse alone, and with the flags of the service.
 #[test]
 fn the_example_is_understood() {
     let text = include_str!("../../../../packaging/rxo.toml");

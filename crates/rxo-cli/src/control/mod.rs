@@ -1,8 +1,9 @@
 //! `--control SOCKET`: the requests that a running command answers. Its counters are also the [`metrics`].
 //!
-//! A command makes a [`Process`] of its parts: counters, engines, connections, an interval. The [`requests`] are a
-//! file each, and answer from those parts; they know no command. [`rxo_control`] has the lines, the clients and their
-//! bounds, on a thread of its own. Whatever needs the worker is asked at its desk, between two turns.
+//! A command makes a [`Process`] of its parts: counters, engines, connections, an interval. Each of the
+//! [`requests`] has its own file and answers from those parts, independent of the command. [`rxo_control`]
+//! serves the clients, within its limits, on its own thread. A request that needs the worker is answered at
+//! the worker's desk, between two turns.
 
 mod interval;
 mod process;
@@ -66,7 +67,7 @@ impl Doors {
     /// Reads the socket of a command that has metrics only.
     ///
     /// # Errors
-    /// As above.
+    /// If the address is invalid; the message says what would be accepted.
     pub(crate) fn of_metrics(flags: &MetricsFlags) -> Result<Self> {
         let metrics = flags.metrics.as_deref().map(str::parse).transpose()?;
         Ok(Self { control: None, metrics })
@@ -100,7 +101,7 @@ impl Doors {
 }
 
 impl Sockets {
-    /// Closes the sockets here. Their files stay, because another process of this run serves them.
+    /// Closes the sockets in this process. Their files stay, because another process of this run serves them.
     pub(crate) fn leave(self) -> Vec<SocketFile> {
         let control = self.control.map(Listener::leave);
         control.into_iter().chain(self.metrics.and_then(Door::leave)).collect()

@@ -47,7 +47,7 @@ pub(crate) trait Engines: Send {
     /// If the worker does not answer.
     fn states(&self) -> Result<Vec<EngineState>, Refusal>;
 
-    /// Returns a profile as this command would start with it. `is_hold_said` means that the user has chosen how to
+    /// Returns a profile with the defaults of this command. `is_hold_said` means that the user has chosen the
     /// hold.
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
 
@@ -57,10 +57,10 @@ pub(crate) trait Engines: Send {
     /// If one engine cannot follow it; then none does.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
-    /// Sets when the engines are used. Returns the time at which that takes effect.
+    /// Sets whether frames go through the engines. Returns the time at which that takes effect.
     ///
     /// # Errors
-    /// If they always are, or the worker does not answer.
+    /// If the command's engines cannot be switched off, or the worker does not answer.
     fn coalesce(&self, when: Coalesce) -> Result<String, Refusal>;
 }
 

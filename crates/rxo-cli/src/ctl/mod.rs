@@ -1,7 +1,7 @@
-//! `rxo ctl SOCKET`: asks a running process, and shows the answer.
+//! `rxo ctl SOCKET`: sends a request to a running process, and shows the answer.
 //!
-//! The typed [`words`] become a request, the answer becomes [`text`]; [`connections`] look as `ss -ti` shows them. It
-//! knows no request but `help`, and shows whatever the process answers.
+//! The typed [`words`] become a request, the answer becomes [`text`]; [`connections`] formats them like `ss
+//! -ti`. It has code for no request but `help`, and shows every answer of the process.
 
 mod connections;
 mod text;
@@ -14,10 +14,10 @@ use serde_json::Value;
 use crate::flags::CtlFlags;
 use crate::output;
 
-/// Asks, and prints the answer.
+/// Sends the request, and prints the answer.
 ///
 /// # Errors
-/// If nobody answers, or the process refuses.
+/// If the process does not answer, or refuses.
 pub(crate) fn command(flags: &CtlFlags) -> Result<()> {
     let mut request = words::request(&flags.words)?;
     let mut session = Session::open(&flags.socket)?;

@@ -11,7 +11,7 @@ pub(super) const HELP: &str = "help";
 /// Parses `NAME` or `NAME=VALUE`, and any number of `KEY=VALUE`. Without words the request is `help`.
 ///
 /// # Errors
-/// If a word is neither.
+/// If a word has neither form.
 pub(super) fn request(words: &[String]) -> Result<Request> {
     let Some((first, fields)) = words.split_first() else {
         return Ok(Request { name: HELP.to_owned(), ..Request::default() });

@@ -24,7 +24,7 @@ pub(crate) struct Endpoint {
     host: Running,
     other: Other,
     stop: Arc<AtomicBool>,
-    /// Readable once a signal has come.
+    /// Stream that becomes readable once a signal has come.
     requests: UnixStream,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct EndpointPlan {
     acks: AcksFlag,
 }
 
-/// The side that opens the connection.
+/// The peer's address, or the addresses to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
     /// This side connects to this address.

@@ -1,10 +1,11 @@
-//! Flags of the commands that move frames between devices until they are ended: `rxo run`, `rxo guest`, `rxo card`.
+//! Flags of the commands that forward frames between devices until they are ended: `rxo run`, `rxo guest`,
+//! `rxo card`.
 
 use clap::{Args, ValueEnum};
 
 use super::{ControlFlags, CopyingFlags, LogFlags, SandboxFlags};
 
-/// Flags for the treatment of frames beside coalescing, of `rxo run` and `rxo guest`.
+/// Flags of `rxo run` and `rxo guest` for the treatment of frames beside coalescing.
 #[derive(Args, Debug)]
 pub(crate) struct WayFlags {
     /// Coalescing: on, off, or auto, which switches coalescing off while it does not pay (fewer than 1.02 frames a
@@ -25,7 +26,7 @@ pub(crate) struct WayFlags {
     pub(crate) copying: CopyingFlags,
 }
 
-/// Flags for the output of a command, and for the requests that it answers.
+/// Flags for a command's output, and for the requests that it answers.
 #[derive(Args, Debug)]
 pub(crate) struct LiveFlags {
     /// Time between two lines of figures, 100ms to 3600s; 0s prints only the totals.

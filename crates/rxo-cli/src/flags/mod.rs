@@ -53,7 +53,7 @@ pub(crate) use sandbox::{SandboxFlags, UserFlags};
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
 
-/// The version, and the features of this build.
+/// The version of this build, with its features.
 const VERSION: &str = if cfg!(feature = "parquet") {
     concat!(env!("CARGO_PKG_VERSION"), " (features: parquet)")
 } else {

@@ -47,7 +47,7 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     Ok(FastPath { modules, filter, account_by, one_by_one: false })
 }
 
-/// The totals of the fast path, as JSON: in the totals of a command, and in answers of `rxo ctl`.
+/// The totals of the fast path, as JSON: for a command's totals and for answers of `rxo ctl`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FastTotals {
     /// The modules that are on.
@@ -67,7 +67,7 @@ pub(crate) struct FastTotals {
     accounts: Vec<OneAccount>,
 }
 
-/// ACKs that waited while an application held the lock.
+/// Counts of ACKs that waited while an application held the lock.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Ring {
     pushed: u64,
@@ -93,7 +93,7 @@ struct Worst {
 
 #[derive(Clone, Debug, Serialize)]
 struct OneAccount {
-    /// The account's network or flow; "others" for the sum of those for which there was no room.
+    /// The account's network or flow; "others" for the sum of those beyond the table's capacity.
     of: String,
     frames: u64,
     bytes: u64,
@@ -107,7 +107,7 @@ impl FastTotals {
         (!counters.modules.is_off() || looked > 0).then(|| Self::shown(counters))
     }
 
-    /// Returns the totals, also if no module was ever on.
+    /// Returns the totals, even if no module was ever on.
     pub(crate) fn shown(counters: &FastCounters) -> Self {
         let FastCounters { modules, consumed, duplicates, calls, unseen, filtered, .. } = *counters;
         let reason =

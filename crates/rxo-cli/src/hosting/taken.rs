@@ -1,7 +1,7 @@
-//! A check whether an address is the system's own.
+//! Checks that an address is not the system's own.
 //!
-//! On `packet:IF` both see every frame: for an address that is its own, the system answers with a
-//! reset whatever rxo answers.
+//! On `packet:IF` both rxo and the system receive every frame: at an address of its own, the system answers
+//! with a reset, whatever rxo answers.
 
 use std::net::IpAddr;
 
@@ -9,10 +9,10 @@ use anyhow::Result;
 
 use crate::exit::usage;
 
-/// Refuses `address` when the system has it, on whichever interface.
+/// Refuses `address` if any interface of the system has it.
 ///
 /// # Errors
-/// The error line.
+/// If the system has the address; the message names the remedy.
 pub(super) fn refuse(address: IpAddr) -> Result<()> {
     if is_the_systems(address) {
         let remedy = "choose one that no interface has, or take it away with `ip address delete`";
@@ -23,8 +23,9 @@ pub(super) fn refuse(address: IpAddr) -> Result<()> {
     Ok(())
 }
 
-/// Returns true if the system has the address on an interface of this namespace. Asks for the addresses, because in a
-/// namespace without any a socket can be bound to every address. If this process may not ask, nothing is refused.
+/// Returns `true` if the system has the address on an interface of this namespace. Lists the addresses,
+/// because in a namespace without any a socket can be bound to every address. If this process may not list
+/// them, returns `false`.
 fn is_the_systems(address: IpAddr) -> bool {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     address.is_loopback() || interfaces.iter().any(|interface| interface.ip() == address)

@@ -55,10 +55,10 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Binds the socket. A socket file has mode 0600 from its first moment.
+    /// Binds the socket. A socket file has mode 0600 from its creation on.
     ///
     /// # Errors
-    /// If another process listens there, or it cannot be bound.
+    /// If another process listens there, or the socket cannot be bound.
     pub(crate) fn bind(&self) -> Result<Door> {
         match self {
             Self::Unix(path) => {
@@ -72,7 +72,7 @@ impl Address {
         }
     }
 
-    /// Checks whether the socket could be bound, and changes nothing that lasts.
+    /// Checks whether the socket could be bound, without lasting changes.
     ///
     /// # Errors
     /// As [`Address::bind`].
@@ -120,7 +120,8 @@ impl Door {
         })
     }
 
-    /// Closes the socket here and leaves its file, if it has one: another process of this run serves it.
+    /// Closes the socket in this process, and returns its file, if it has one: another process of this run
+    /// serves it.
     pub(crate) fn leave(self) -> Option<SocketFile> {
         match self {
             Self::Tcp(_) => None,

@@ -123,7 +123,8 @@ fn names_are_those_of_prometheus_and_differ() {
     }
 }
 
-/// Every name in the help of a counter, and each name in a row that is left out, is the name of a series.
+/// Every series that a help text names must exist, and a row without a series must name those from which its
+/// value follows.
 #[test]
 fn what_is_left_out_comes_from_series_that_there_are() {
     let names = names();

@@ -1,9 +1,8 @@
-//! `--metrics ADDR:PORT|unix:PATH`: gives the counters of a running command to Prometheus.
+//! `--metrics ADDR:PORT|unix:PATH`: exports the counters of a running command to Prometheus.
 //!
-//! The counters have their names already, in the JSON of `rxo ctl SOCKET counters` and of the totals. A [`table`] says which
-//! of them become which series; [`series`] takes their values out of that JSON, and [`text`] writes them. Nothing is
-//! counted here. [`rxo_control`] has the clients and their bounds, on a thread of its own; the worker is asked as `rxo
-//! ctl` asks it.
+//! The counters come from the JSON of `rxo ctl SOCKET counters`. A [`table`] maps them to series; [`series`]
+//! takes their values out of that JSON, and [`text`] writes them. Nothing is counted here. [`rxo_control`]
+//! serves the clients, within its limits, on its own thread; the worker answers as it does for `rxo ctl`.
 
 mod address;
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Series from JSON: finds the values of a row of the table, and gives them names and labels.
+//! Makes series from JSON: finds the values of a row of the table, and gives them names and labels.
 //!
-//! It is separate from the table, because it knows no counter. Pure.
+//! Separate from the table because it depends on no single counter. Pure.
 
 use serde_json::Value;
 
 /// A row of the table: the path of values in the JSON, and the series that they become.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesRow {
-    /// The way to a value: names of fields with dots between them. `{label}` is any field of an object, whose name becomes
-    /// a label; `[label=field]` is any element of a list, named by that field of it.
+    /// Path to a value: names of fields with dots between them. `{label}` matches any field of an object,
+    /// whose name becomes a label; `[label=field]` matches any element of a list, named by that field.
     pub(super) path: &'static str,
     pub(super) kind: Kind,
     /// The help text, a sentence without its full stop.
@@ -18,7 +18,7 @@ pub(super) struct SeriesRow {
 /// The kind of series that values become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A series that only grows while the process lives.
+    /// A series that never decreases while the process lives.
     Counter,
     /// A series that goes up and down.
     Gauge,
@@ -43,7 +43,7 @@ pub(super) struct Sample {
     pub(super) value: Number,
 }
 
-/// A value. Counts are kept whole.
+/// A value. Counts stay integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Count(u64),
@@ -95,7 +95,8 @@ impl SeriesRow {
     }
 }
 
-/// Returns the part of the name that a part of a path gives: for a list the name of an element, for `now` nothing.
+/// Returns the part of the series' name that a part of a path contributes: for a list the label, for `now`
+/// nothing.
 fn word(part: &str) -> Option<String> {
     match part {
         "now" | "guests" => None,

@@ -1,7 +1,7 @@
 //! The table of all series: each counter's name in the JSON, the series that it becomes, and its help.
 //!
-//! A counter without a row has no series, and a row without a counter is never seen: a test holds the table against the
-//! JSON of all commands in both directions. `docs/metrics.md` is made from it.
+//! A test compares the table with the JSON of all commands in both directions, so every counter has a row and
+//! every row a counter. `docs/metrics.md` is generated from it.
 
 use super::series::{Kind, SeriesRow};
 

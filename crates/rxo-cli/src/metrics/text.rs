@@ -13,13 +13,13 @@ use prometheus_client::registry::Registry;
 
 use super::series::{Family, Number, Sample};
 
-/// Version 0.0.4 of the text format, which each version of Prometheus reads.
+/// Content type of version 0.0.4 of the text format, which every version of Prometheus reads.
 pub(super) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 /// Writes `families` as text, with a series for the build and the command.
 ///
 /// # Errors
-/// None: a text takes everything.
+/// Never: writing to a string cannot fail.
 pub(super) fn written(
     version: &str,
     command: &str,

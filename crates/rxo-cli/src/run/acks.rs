@@ -5,8 +5,8 @@ use rxo_coalesce::{Policy, PureAckRule};
 
 use crate::exit::usage;
 
-/// Returns the policy with pure ACKs aggregated, for a host that reads no records. A policy that asks for records keeps
-/// them, and is refused by name if the sink cannot carry them.
+/// Returns the policy with pure ACKs aggregated, for a host that does not read records. A policy with records
+/// keeps them; if the sink cannot carry them, it is refused by name.
 ///
 /// # Errors
 /// If the policy's other fields leave nothing to aggregate.

@@ -1,4 +1,4 @@
-//! The configuration in force: `--dry-run` prints all of it, every run its essence as the first line.
+//! The configuration in force. `--dry-run` prints all of it; every run prints a summary as its first line.
 
 use rxo_confine::InForce;
 use rxo_driver::custody::Custody;
@@ -27,7 +27,7 @@ pub(super) struct Configuration {
     checksum: &'static str,
     /// The setting of `--coalesce`.
     coalesce: &'static str,
-    /// Number of segments for one ACK; `None` does not split the host's ACKs.
+    /// Number of segments per ACK; `None` does not split the host's ACKs.
     ack_split: Option<u16>,
     /// Seconds between two lines of figures; `None` prints only totals.
     stats_s: Option<f64>,
@@ -47,7 +47,7 @@ pub(super) struct Configuration {
     /// The address of the metrics; left out without.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
-    /// The means that keep the kernel's own stack off packet interfaces.
+    /// Mechanism that keeps the kernel's own stack off packet interfaces.
     isolation: &'static str,
     /// The nice value that the thread that carries frames is given; left out if it keeps that of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub(super) struct Configuration {
     /// The limits of the process that carries frames; left out of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<String>,
-    /// The way in which packets get into the memory of guests; left out if it is the default.
+    /// Path and layout of copies into guests' memory; left out if they are the defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     copying: Option<Copying>,
     /// The items that move from the nic to the TAP for the run; left out without `--take-over`.

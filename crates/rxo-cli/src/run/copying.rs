@@ -1,4 +1,4 @@
-//! The way in which packets get into the memory of guests, in the plan of a run.
+//! `--path` and `--layout`: how packets are copied into the memory of guests.
 
 use anyhow::Result;
 use rxo_driver::{CopyPath, DeviceName, FrameLayout, GuestOptions};

@@ -41,7 +41,7 @@ fn left(plan: &Plan) -> Result<()> {
     }
 }
 
-/// Prints configuration and findings. A run that would be refused has no configuration.
+/// Prints the configuration and the findings. A run that would be refused has no configuration.
 fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) -> Result<()> {
     if json {
         let kind = configuration.is_none().then_some("refused");

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::exit::usage;
 
-/// Most guests: one wait of the system takes so many descriptors, beside that of the nic.
+/// Most guests: a single wait of the system takes that many descriptors besides the nic's.
 const MOST_GUESTS: usize = 24;
 
 /// A guest and its port of the switch.
@@ -127,7 +127,8 @@ fn qemu_id(name: &str) -> String {
     format!("{prefix}{id}")
 }
 
-/// A note about options that QEMU's lines leave out, because with KVM they cost guests interrupts for each queue.
+/// Note about options that QEMU's lines leave out, because with KVM they would cost guests the interrupts of
+/// each queue.
 const WITHOUT_KVM: &str =
     "without KVM, end each line with ,vectors=0 because QEMU 7.2 crashes otherwise";
 
@@ -157,7 +158,7 @@ impl GuestConfiguration {
 /// Makes the switch between a nic, which carries all VLANs, and guests.
 ///
 /// # Errors
-/// If the ports do not go together.
+/// If the ports' settings conflict.
 pub(super) fn switch(guests: &[Guest]) -> Result<Switch> {
     let nic = PortSettings { vlans: Vlans::All, fixed: None };
     let ports = std::iter::once(nic).chain(guests.iter().map(|guest| guest.port)).collect();
@@ -207,7 +208,7 @@ mod tests {
         }
     }
 
-    /// QEMU 7.2 crashes otherwise.
+    /// QEMU 7.2 crashes without these options.
     #[test]
     fn what_qemu_needs_without_kvm_is_said_once_below_the_lines() {
         let lines = |texts: &[&str]| {

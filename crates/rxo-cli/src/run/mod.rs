@@ -94,7 +94,7 @@ fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     if existing.is_empty() {
         return carry_out(prepare(plan, file)?, pulse, None);
     }
-    // Forked before any lock or socket is held, so that the last process does not hold it as well.
+    // Forked before any lock or socket is open, so that the last process does not inherit it.
     match custody::secure().context("cannot start a third process")? {
         Lives::AsRestorer(restorer) => {
             let sockets = plan.sockets();
@@ -175,14 +175,14 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
         Side::Worker(channel) => {
             let stop = stop::on_any_request(file.is_some())?;
             let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
-            // Held to the end: the last process waits until both have closed it.
+            // Held to the end: the last process waits until both other processes have closed it.
             let _lifeline = lifeline;
             Session { plan, file, survey, configuration, pulse }.work(&mut keeper, sockets, &stop)
         }
     }
 }
 
-/// Gives the nic its name back if a killed run took it. Otherwise there is no nic of this name.
+/// Restores the nic's name if a killed run changed it. Otherwise no nic of this name exists.
 fn recover(nic: &DeviceName) -> Result<()> {
     let is_existing = nic.kind().interface == Some(Origin::Existing);
     if is_existing && custody::left(nic).is_some() {

@@ -1,4 +1,4 @@
-//! The plan of `rxo run`, made from its flags alone: the system is not asked.
+//! The plan of `rxo run`, made from its flags alone, without system calls.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,12 +37,12 @@ pub(super) struct Plan {
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; none for `rxo run`.
     pub(super) guests: Vec<Guest>,
-    /// The way in which packets get into the memory of guests.
+    /// Path and layout of copies into guests' memory.
     pub(super) copying: Copying,
     pub(super) policy: Policy,
     /// The setting of `--coalesce`.
     pub(super) coalesce: Coalesce,
-    /// Number of segments for one ACK; `None` leaves the host's ACKs as they are.
+    /// Number of segments per ACK; `None` leaves the host's ACKs unchanged.
     pub(super) ack_split: Option<u16>,
     /// True if a checksum that the device has not verified counts as correct.
     pub(super) trust_checksums: bool,

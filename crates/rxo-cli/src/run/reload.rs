@@ -1,8 +1,9 @@
 //! Reading the file of `--config` again while the run goes on.
 //!
-//! The keeper opens the file: this process may not be allowed to. [`decide`] compares the flags; the worker changes the policy and the interval between two turns, as `rxo ctl` has it do.
-//! So no frame is lost. A reload is all or nothing: a flag that only a start can follow, a file that is invalid, or a policy
-//! that does not fit, changes nothing.
+//! The keeper opens the file, because this process may lack the permission. [`decide`] compares the flags;
+//! the worker changes policy and interval between two turns, as for `rxo ctl`, so no frame is lost. A reload
+//! is all or nothing: a flag that needs a restart, an invalid file, or a policy that does not fit the sink
+//! changes nothing.
 
 use std::fs::File;
 use std::io;
@@ -89,7 +90,8 @@ impl Reloader {
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 
-    /// Lets the worker follow `plan`. Whatever `rxo ctl` has changed meanwhile is changed back, and named in `changed`.
+    /// Makes the worker follow `plan`. Changes by `rxo ctl` since the last reload are undone, and named in
+    /// `changed`.
     fn change(&self, plan: &Plan, changed: &mut Vec<String>) -> Result<String, Refusal> {
         let mut name = |key: &str, is_among: &[&str]| {
             if !changed.iter().any(|one| is_among.contains(&one.as_str())) {
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(with(&[("set", "flows=8"), ("policy", "none")]), Ok(names(&["policy", "set"])));
         assert_eq!(with(&[("hold", "1us"), ("nic", "packet:b")]), Err(names(&["nic"])));
         assert_eq!(with(&[("tap", "a.pcap"), ("log", "json")]), Err(names(&["log", "tap"])));
-        // What was taken away has changed as well.
+        // A flag that was removed counts as changed.
         let mut less = before.clone();
         less.remove("hold");
         assert_eq!(decide(&before, &less), Ok(names(&["hold"])));

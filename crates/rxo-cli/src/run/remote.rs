@@ -1,4 +1,5 @@
-//! The answers of a run: counters, engines, lines of figures, and the turns by which its keeper sees that it works.
+//! The parts of a run that answer requests: counters, engines, lines of figures, and the turn counter by
+//! which the keeper checks that the worker is alive.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +17,8 @@ use super::plan::{Plan, for_guests};
 use crate::control::{EngineState, Engines, NEXT_TURN, Process, Refusal, Stats};
 use crate::defaults;
 
-/// The worker of a run, as other threads ask it, and the changes since the plan. When a nic comes again, it gets a new
-/// worker. Clones share all of this.
+/// The worker of a run, as other threads reach it, with the changes since the plan. A nic that returns gets a
+/// new worker. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     desk: Desk<Question>,
@@ -44,7 +45,7 @@ impl Remote {
         Self { desk: Desk::new(), pulse, guests, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Returns the desk at which the worker answers.
+    /// Returns the desk at which the worker answers requests.
     pub(super) fn desk(&self) -> Desk<Question> {
         self.desk.clone()
     }
@@ -167,5 +168,5 @@ fn said(moment: Moment) -> String {
     }
 }
 
-/// Timeout of a question. A worker turns at least ten times a second.
+/// Timeout of a request. A worker turns at least ten times a second.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,6 +1,7 @@
 //! The output of a run: lines of text or JSON, printed by a thread, so that the worker never waits.
 //!
-//! A line of JSON has the time, the level and the nic beside what it says, as lines of the [`log`] have. The kinds of JSON lines are `configuration`, `interval`, `notice`, `skipped` and `totals`.
+//! A JSON line has time, level and nic beside its content, like lines of the [`log`]. The kinds of JSON lines
+//! are `configuration`, `interval`, `notice`, `skipped` and `totals`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -66,7 +67,8 @@ struct Skipped {
 }
 
 impl Sayer {
-    /// Starts the printing thread. It sets `stop` when the terminal is closed in whose foreground the run stands.
+    /// Starts the printing thread. The thread sets `stop` when the terminal in whose foreground the run
+    /// stands is closed.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -80,7 +82,7 @@ impl Sayer {
         Ok(Self { printer, form, nic, before: Readings::default(), guests })
     }
 
-    /// Prints the first line: everything is at work.
+    /// Prints the first line, once everything is running.
     ///
     /// # Errors
     /// If it cannot be written as JSON.
@@ -155,7 +157,7 @@ fn skipped_text(intervals: u64) -> String {
     format!("{intervals} lines left out: nobody read them, or they could not be written")
 }
 
-/// Most lines that wait for their reader: some seconds' worth at the shortest interval.
+/// Most lines that wait for their reader: a few seconds of output at the shortest interval.
 const MOST_WAITING: usize = 32;
 
 #[cfg(test)]

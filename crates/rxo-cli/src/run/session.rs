@@ -163,7 +163,7 @@ impl Session {
         plan.tap.as_deref().map(begin).transpose()
     }
 
-    /// Carries frames until the end. The devices are closed when this returns.
+    /// Forwards frames until the end. The devices are closed when this returns.
     fn carry(
         &self,
         (devices, held, remote): (Devices, &Handles, Remote),

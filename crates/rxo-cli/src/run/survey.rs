@@ -1,7 +1,7 @@
 //! The devices of the plan as they are before anything is opened or changed.
 //!
-//! The survey comes first so that a plan that cannot work fails at once, and `--dry-run` fails with
-//! the same line.
+//! The survey comes first, so that an impossible plan fails at once, and `--dry-run` fails with the same
+//! error line.
 
 use anyhow::{Context, Result, bail};
 use rxo::worker::carried;
@@ -18,7 +18,7 @@ const DEFAULT_MTU: u32 = 1_500;
 /// The properties of the devices before the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
-    /// The first header of frames. Ethernet, if neither device tells before it is open.
+    /// Type of link of both devices; Ethernet if it is unknown until a device is open.
     pub(super) link: LinkKind,
     /// The MTU of both devices, in bytes.
     pub(super) mtu: u32,
@@ -68,9 +68,9 @@ impl Survey {
         })
     }
 
-    /// Returns the policy, limited to what the host's device takes. Every kind of device takes GSO frames. Whether it
-    /// takes those of UDP and in tunnels is known only when it is open, so the policy is checked again before the first
-    /// frame.
+    /// Returns the policy, limited to the host device's capabilities. Every kind of device accepts GSO frames
+    /// of TCP. Support for UDP and tunnels is known only once the device is open, so the policy is checked
+    /// again before the first frame.
     ///
     /// # Errors
     /// If the device cannot carry the policy's aggregates at all.
@@ -92,7 +92,7 @@ impl Survey {
     }
 }
 
-/// Returns the name of a link's content.
+/// Returns the name of the packets that a link carries.
 pub(super) const fn carries(link: LinkKind) -> &'static str {
     match link {
         LinkKind::Ethernet => "Ethernet frames",

@@ -44,12 +44,12 @@ impl Access {
     }
 }
 
-/// Makes the JSON line that reports the number of requests without a line: the reader was slow.
+/// Makes the JSON line that reports the number of requests that were not logged because the reader was slow.
 pub(super) fn skipped_json(requests: u64) -> String {
     format!("{{\"skipped\":{requests}}}")
 }
 
-/// Makes the text line that reports the number of requests without a line.
+/// Makes the text line that reports the number of requests that were not logged.
 pub(super) fn skipped_text(requests: u64) -> String {
     format!("{requests} requests left out: nobody read their lines, or they could not be written")
 }

@@ -1,8 +1,8 @@
-//! `rxo serve`: files over HTTP/1.1, on rxo's own stack.
+//! `rxo serve`: serves files over HTTP/1.1, on rxo's own stack.
 //!
-//! HTTP itself, and all clients at once, are the library [`rxo_serve`]; here are its sockets and its clock. From
-//! the outside in: the flags become a [`plan`]; the [`server`] is the loop, on one thread; each request becomes
-//! a line of [`access`].
+//! The library [`rxo_serve`] implements HTTP and the scheduling of clients; this module adds sockets and a
+//! clock. The flags become a [`plan`]; the [`server`] is the loop, on one thread; each request becomes a line
+//! of [`access`].
 
 mod access;
 mod plan;
@@ -132,7 +132,7 @@ fn fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<Option<String>> 
     totals.map(line).transpose()
 }
 
-/// Returns the first line, which says that the server works.
+/// Returns the first line, which reports that the server is running.
 fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
     #[derive(Serialize)]
     struct Serving {
@@ -156,9 +156,9 @@ fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
 /// Most access lines that wait for their reader. A line is long if its target is, which is part of the head of a
 /// request: 16 KiB, or three times as much if all of it is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
-/// Most connections that open, or wait for a place. When more open, SYNs are answered by cookies.
+/// Most connections that are opening or wait to be accepted. Beyond that, SYNs are answered with cookies.
 const MOST_BACKLOG: usize = 4_096;
-/// Descriptors beside the files of answers.
+/// Descriptors besides the files that are being sent.
 const OTHER_FILES: usize = 64;
 
 #[cfg(test)]

@@ -72,16 +72,18 @@ impl Plan {
         })
     }
 
-    /// Opens the device and starts the host, with sockets for all clients and as many that close or wait.
+    /// Opens the device and starts the host, with a socket for each client and as many for connections that
+    /// close or wait.
     ///
     /// # Errors
-    /// As [`HostPlan::start_with`].
+    /// Those of [`HostPlan::start_with`].
     pub(super) fn start_host(&self) -> Result<Running> {
         let files = vec![(self.directory.clone(), Access::Read)];
         self.host.start_with(files, |config| config.sockets = config.sockets.max(2 * self.clients))
     }
 
-    /// Returns a line for the user if `--memory` has no room for all clients, even if they are idle.
+    /// Returns a line for the user if `--memory` is too small for all clients even when they are idle;
+    /// otherwise `None`.
     pub(super) fn memory_note(&self) -> Option<String> {
         let (clients, most) = (self.clients, self.host.most_connections());
         (most < clients as u64).then(|| {
@@ -98,7 +100,7 @@ impl Plan {
     }
 }
 
-/// Part of the places that one address gets at most: a quarter.
+/// Divisor of `--clients` for the default of `--per-peer`: one address gets at most a quarter.
 const SHARES: usize = 4;
 const CLIENTS: RangeInclusive<usize> = 1..=500_000;
 const IDLE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1_000);

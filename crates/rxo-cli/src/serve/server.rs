@@ -1,7 +1,7 @@
 //! The loop of the server: accepts clients, gives them turns, and prints a line for each request.
 //!
-//! One thread. It waits for sockets of the host, for readers of files and for the next deadline at once; [`rxo_serve::Server`]
-//! has the limits of each client.
+//! It runs on one thread, and waits for the host's sockets, file readers and the next deadline together.
+//! [`rxo_serve::Server`] enforces the limits of each client.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -56,7 +56,7 @@ pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,
     server: Server<'static>,
-    /// True if a connection may wait to be accepted.
+    /// `true` if a connection may be waiting to be accepted.
     may_come: bool,
     ready: Vec<u64>,
     slack: Slack,
@@ -91,7 +91,7 @@ impl Loop {
     /// times a second.
     ///
     /// # Errors
-    /// If no client can come any more.
+    /// If no client can connect any more.
     pub(super) fn run(
         &mut self,
         stop: &AtomicBool,
@@ -111,7 +111,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Accepts some clients. Further ones wait in the backlog, and cost nothing here.
+    /// Accepts some clients. Others wait in the backlog, which costs nothing here.
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..MOST_ACCEPTED {
             if !self.may_accept() {
@@ -157,11 +157,11 @@ impl Loop {
 
 /// The token of all listeners in the ready set.
 const DOOR: u64 = u64::MAX;
-/// The token of file readers that have done their work. The server knows which.
+/// The token of file readers that have finished. The server records which of them have.
 const READER: u64 = u64::MAX - 1;
 /// Most clients that are accepted before the present ones have a turn.
 const MOST_ACCEPTED: usize = 256;
-/// Longest time between two checks for the request to end.
+/// Longest time between two checks of the stop flag.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time that unfinished answers have at the end.
 const FAREWELL: Duration = Duration::from_secs(1);

@@ -1,7 +1,8 @@
 //! Decides when the memory of departed clients is given back to the system.
 //!
-//! Separate because it is only a count and a time. While clients come and go, the memory of one serves the next. Once half of
-//! the most have gone, and have been gone for a while, theirs is given back; so a crowd that dwindles costs a few calls.
+//! Separate because it needs only a count and a time. While clients come and go, new clients reuse the memory
+//! of departed ones. Once the count has stayed below half of its maximum for a while, the free memory is
+//! returned; so a shrinking crowd costs only a few calls.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slack {
     most: usize,
-    /// The time since which at most half as many are there.
+    /// Time since which at most half of the maximum are connected.
     since: Option<Instant>,
 }
 

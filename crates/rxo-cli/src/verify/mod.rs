@@ -19,14 +19,14 @@ struct ComparisonReport<'a> {
     b: &'a str,
     #[serde(flatten)]
     verdict: &'a ComparisonResult,
-    /// The reason why part of the captures was not compared.
+    /// The reason why part of the captures was not compared; `None` if all was.
     partial: Option<&'a str>,
 }
 
 /// Compares two captures.
 ///
 /// # Errors
-/// If one cannot be read, the captures differ, this cannot be decided, or part of one could not be read.
+/// If a capture cannot be read, the captures differ, or equality cannot be decided.
 pub(crate) fn command(flags: &VerifyFlags) -> Result<()> {
     let limits = limits(flags)?;
     let inputs = [Input::new(&flags.a), Input::new(&flags.b)];

@@ -1,8 +1,9 @@
-//! The filter of `rxo cast join`: decides which frames are rewritten for the receiver's connection, as seen from beside
-//! it.
+//! The filter of `rxo cast join`: decides which frames are rewritten for the receiver's connection, which it
+//! only observes.
 //!
-//! Pure: frames and times go in, decisions come out. The receiver's stack knows nothing of groups, so this filter has the
-//! checks that guard rxo's own receivers: source, window and timestamp of a group's segment must be the sender's.
+//! Pure: frames and times go in, decisions come out. The receiver's stack knows nothing of groups, so this
+//! filter has the checks that guard rxo's own receivers: source, window and timestamp of a group's segment
+//! must be the sender's.
 
 use std::net::SocketAddr;
 
@@ -48,7 +49,7 @@ pub(super) enum MembershipChange {
 pub(super) enum FrameDecision {
     /// The frame passes unchanged.
     Pass,
-    /// This frame passes in its place.
+    /// The frame is replaced by these bytes.
     Rewritten(Vec<u8>),
     /// The frame is dropped.
     Drop,

@@ -1,8 +1,8 @@
-//! `rxo cast join`: joins a cast in the name of another host, such as a namespace or this system on a TAP.
+//! `rxo cast join`: joins a cast on behalf of another host, such as a namespace or this system on a TAP.
 //!
-//! Carries frames between an interface and a device on whose other side the host is. When that host opens a connection
-//! to the sender, its group is joined; segments to the group are given to the host as segments of
-//! its connection (`filter.rs`, `rewrite.rs`). Everything else passes as it is, both ways.
+//! Forwards frames between a network interface and the host's device. When the host opens a connection to the
+//! sender, the bridge joins the sender's group and rewrites segments to the group into segments of that
+//! connection (`filter.rs`, `rewrite.rs`). All other frames pass unchanged in both directions.
 
 mod counters;
 mod filter;
@@ -37,7 +37,7 @@ use crate::numbers::grouped;
 use crate::sandbox::{Sandbox, warn_of_gaps, with_files_removed};
 use crate::stop;
 
-/// Carries frames until a signal comes.
+/// Forwards frames until a signal comes.
 ///
 /// # Errors
 /// If a flag is invalid, a device cannot be opened, or fails while in use.
@@ -96,9 +96,9 @@ struct Bridge {
     host_sink: DeviceSink,
     filter: Filter,
     channel: Channel,
-    /// The link that reports the membership in the receiver's name; `None` while it is in no group.
+    /// The network's side. It must deliver no GSO frames, because the filter cannot rewrite them.
     member: Option<Link>,
-    /// The desk at which requests for the counters are answered.
+    /// The link that reports the membership on behalf of the receiver; `None` while no group is joined.
     desk: Desk<Reply<Value>>,
 }
 
@@ -179,7 +179,7 @@ impl Bridge {
         Ok(self.nic_sink.send(&frames)?)
     }
 
-    /// Joins the group in the name of the receiver.
+    /// Joins the group on behalf of the receiver.
     fn join(&mut self, receiver: SocketAddr, mac: [u8; 6], now: Instant) -> Result<()> {
         let bits = if receiver.is_ipv4() { 32 } else { 128 };
         let address = IpCidr::new(receiver.ip(), bits).map_err(Error::new)?;
@@ -231,5 +231,5 @@ const BUDGET: usize = 256;
 const MLD_QUERY: u8 = 130;
 /// Pause between two checks for the request to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// Pause before a device without room is tried again.
+/// Pause before sending to a full device again.
 const SHORT: Duration = Duration::from_millis(1);

@@ -1,5 +1,6 @@
-//! Rewrites a segment to the group into a segment of a single connection: addresses, port, and the three fields that a
-//! group's segment cannot have right. Checksums are updated, not computed, so a damaged frame stays damaged.
+//! Rewrites a segment to the group into a segment of a single connection: addresses, port, and the three
+//! fields whose correct values differ between receivers. Checksums are updated, not computed, so a damaged
+//! frame stays damaged.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,8 +19,8 @@ pub(super) struct Target {
     pub(super) echo: u32,
 }
 
-/// Rewrites the Ethernet frame in `bytes`, whose headers are at `at` and end with the timestamp option alone. `None`,
-/// and the frame is useless, if it is too short for that.
+/// Rewrites the Ethernet frame in `bytes`, whose headers are at `at` and end with the timestamp option alone.
+/// Returns `None` if the frame is too short; its content is then invalid.
 pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<()> {
     let (network, tcp) = (at.network as usize, at.transport as usize);
     bytes.get_mut(..6)?.copy_from_slice(&target.mac);
@@ -57,7 +58,7 @@ pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<
     Some(())
 }
 
-/// Writes `value` at `place`. Returns the value that was there, and `value`.
+/// Writes `value` at offset `place`. Returns the previous value and `value`.
 fn put_long(bytes: &mut [u8], place: usize, value: u32) -> Option<(u32, u32)> {
     let field = bytes.get_mut(place..)?.first_chunk_mut()?;
     let old = u32::from_be_bytes(*field);

@@ -29,7 +29,7 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     confirm::ENTRY,
 ]);
 
-/// Returns the engines. The entry has checked that there are some.
+/// Returns the engines. The request is offered only if there are some, so an error is not expected.
 fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
     let none = || Refusal(format!("{} coalesces nothing", process.command));
     process.engines.as_deref().ok_or_else(none)

@@ -1,4 +1,4 @@
-//! A receiver's connection as the filter sees it: frames by hand, virtual time.
+//! Tests of the filter with hand-made frames and virtual time.
 
 use std::net::Ipv4Addr;
 
@@ -205,7 +205,7 @@ fn forgeries_do_not_reach_the_receiver() {
     }
 }
 
-/// What acknowledges bytes that the receiver has not sent would stop it: such a number is not learned.
+/// An ACK number for bytes that the receiver has not sent would stall it, so the filter must not adopt it.
 #[test]
 fn a_forged_acknowledgement_is_not_learned() {
     let mut filter = opened();
@@ -250,7 +250,7 @@ fn acks(at: u32) -> Seg {
     Seg { seq: OURS + 2, ack: ISS + 1 + at, ..from_receiver() }
 }
 
-/// As `nc -N` does whose input has ended: it is in the group until it has the sender's FIN as well.
+/// Like `nc -N` at the end of its input: the receiver stays in the group until it has the sender's FIN.
 #[test]
 fn a_receiver_that_closes_its_side_first_gets_all_that_follows() {
     let mut filter = opened();
@@ -306,7 +306,7 @@ proptest! {
         let mut frame = seg.frame();
         let parsed = parse(&frame).unwrap();
         if let Some((place, bits)) = damage {
-            // A sequence number, so that the headers can still be read.
+            // The damage is in the sequence number, so that the headers stay readable.
             frame[parsed.at.transport as usize + 4 + place % 4] ^= bits;
         }
         let target = Target { mac: MAC, receiver, ack: SeqNumber(ack), window, echo };
