@@ -1,11 +1,12 @@
 //! Runs a program under callgrind, and reads its profile.
 //!
-//! A cost is a number of instructions; if caches are simulated, of estimated cycles: one for an instruction, ten
-//! more for what misses the first cache, and a hundred more for what misses the last (KCachegrind's formula).
+//! A cost is a number of instructions or, if caches are simulated, of estimated cycles: one for each
+//! instruction, ten more for each first-level miss, and a hundred more for each last-level miss
+//! (KCachegrind's formula).
 //!
-//! A profile is text: lines that name the function, its file, and the file that instructions were inlined
-//! from, and under them the costs of source lines. A name is defined once, as `(number) name`, and later is its
-//! number. The line after a `calls=` line has the cost of the called function, which also stands there.
+//! A profile is text. Lines name a function, its file, and the file that instructions were inlined from; the
+//! costs of source lines follow. A name is defined once, as `(number) name`; later lines use only the number.
+//! The line after a `calls=` line repeats the cost of the called function, so it is skipped.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,7 +18,7 @@ use rxo_console::output;
 
 use crate::process;
 
-/// Fails in one line, with the remedy, if valgrind is not there.
+/// Checks that valgrind is installed. The error is one line and names the remedy.
 pub(crate) fn check() -> Result<()> {
     let mut command = Command::new("valgrind");
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -31,8 +32,8 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// A command that runs this program, counts inside the functions whose names contain `counted`, and leaves its
-/// profile in `profile`. `simulation` are callgrind's options for caches.
+/// Returns a command that runs this program under callgrind, counts inside functions whose names contain
+/// `counted`, and writes the profile to `profile`. `simulation` holds callgrind's cache options.
 ///
 /// # Errors
 /// If this program cannot be found.
@@ -42,7 +43,7 @@ pub(crate) fn command(counted: &str, profile: &Path, simulation: &[&str]) -> Res
     Ok(command)
 }
 
-/// Where costs are from.
+/// Source of a cost: a function and its files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'t> {
     pub(crate) function: &'t str,
@@ -52,8 +53,8 @@ pub(crate) struct Origin<'t> {
     pub(crate) home: &'t str,
 }
 
-/// Reads a profile. Returns the sum of the costs of each of `N` categories. `category` gives the number of an
-/// origin's category.
+/// Reads a profile. Returns the sum of the costs of each of `N` categories. `category` maps an origin to the
+/// index of its category.
 ///
 /// # Errors
 /// If nothing was counted.
@@ -73,7 +74,7 @@ pub(crate) fn read<const N: usize>(
     Ok(costs)
 }
 
-/// How often the last of the simulated caches was missed; 0 if none was simulated.
+/// Returns the number of misses of the last simulated cache; 0 if none was simulated.
 ///
 /// # Errors
 /// If there is no profile.
@@ -82,7 +83,7 @@ pub(crate) fn last_misses(profile: &Path) -> Result<f64> {
     Ok(misses)
 }
 
-/// The crate of rxo that the source file `path` belongs to, and its path inside.
+/// Returns the rxo crate of the source file `path`, and the path inside that crate; `None` for foreign files.
 pub(crate) fn crate_and_file(path: &str) -> Option<(&str, &str)> {
     let in_product = || path.rsplit_once("crates/").map(|(_, inside)| inside);
     let in_laboratory = || path.find("lab/rxo-").map(|at| &path[at + "lab/".len()..]);
@@ -94,7 +95,7 @@ fn has_lines(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('f') && line.contains("crates/rxo"))
 }
 
-/// Costs are then told apart by the names of functions alone.
+/// Note for a build without line information: its costs can only be separated by function names.
 const WITHOUT_LINES: &str = "this build keeps no lines of source, so that most costs have no category of their own; \
                              build it with `--profile lines` in place of `--release`";
 
@@ -103,7 +104,7 @@ fn text(profile: &Path) -> Result<String> {
         .with_context(|| format!("callgrind left no profile in {}", profile.display()))
 }
 
-/// The sums of what `weight` says that each event costs.
+/// Sums the costs of each category. `weight` returns the cost of one event of a kind.
 fn costs<const N: usize>(
     text: &str,
     weight: fn(&str) -> f64,
@@ -125,24 +126,25 @@ impl Origin<'_> {
         COPIES.iter().any(|name| self.function.contains(name))
     }
 
-    /// What `of_file` says of the file that the code is inlined from, else of the function's.
+    /// Returns `of_file` of the file that the code is inlined from; if that is `None`, of the function's
+    /// file.
     pub(crate) fn of_files<C>(&self, of_file: impl Fn(&str) -> Option<C>) -> Option<C> {
         of_file(self.inlined).or_else(|| of_file(self.home))
     }
 }
 
 struct Reader<'t> {
-    /// What an event adds to the cost.
+    /// Returns the cost of one event of a kind.
     weight: fn(&str) -> f64,
     files: HashMap<&'t str, &'t str>,
     functions: HashMap<&'t str, &'t str>,
     function: &'t str,
-    /// The file of the function, and the one that the next instructions were inlined from.
+    /// The file of the function; the next field holds the file that instructions were inlined from.
     home: &'t str,
     inlined: &'t str,
     /// True if the next cost is that of a called function.
     is_call: bool,
-    /// What each number of a line of costs weighs.
+    /// The cost of one event, for each number in a cost line.
     weights: Vec<f64>,
 }
 
@@ -162,7 +164,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The cost that `line` has, if it has one.
+    /// Parses `line`. Returns its cost, or `None` if it is no cost line.
     fn read(&mut self, line: &'t str) -> Option<f64> {
         if let Some(events) = line.strip_prefix("events: ") {
             self.weights = events.split(' ').map(self.weight).collect();
@@ -200,7 +202,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What an event adds to the cost: instructions, or cycles as estimated.
+/// Returns the cost of one event: an instruction is one cycle; misses add estimated cycles.
 fn weight(event: &str) -> f64 {
     match event {
         "Ir" => 1.0,
@@ -210,12 +212,12 @@ fn weight(event: &str) -> f64 {
     }
 }
 
-/// Misses of the last cache.
+/// Returns 1 for a miss of the last cache, otherwise 0.
 fn last_miss(event: &str) -> f64 {
     if matches!(event, "ILmr" | "DLmr" | "DLmw") { 1.0 } else { 0.0 }
 }
 
-/// The name that `text` defines or refers to.
+/// Returns the name that `text` defines or refers to.
 fn resolved<'t>(names: &mut HashMap<&'t str, &'t str>, text: &'t str) -> &'t str {
     match text.split_once(' ') {
         Some((number, name)) if number.starts_with('(') => {
@@ -226,7 +228,7 @@ fn resolved<'t>(names: &mut HashMap<&'t str, &'t str>, text: &'t str) -> &'t str
     }
 }
 
-/// Functions that copy.
+/// Names of functions that copy memory.
 const COPIES: [&str; 2] = ["memcpy", "memmove"];
 
 #[cfg(test)]
@@ -265,7 +267,7 @@ fi=(3)
 totals: 2453
 ";
 
-    /// What copies, then TCP, the engine, and the rest.
+    /// Sums the costs of copies, of TCP, of the engine, and of everything else.
     fn by_crate(text: &str) -> [f64; 4] {
         let crates = ["rxo-tcp/", "rxo-coalesce/"];
         let of_file = |file: &str| crates.iter().position(|name| file.contains(name));

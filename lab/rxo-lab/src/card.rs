@@ -1,4 +1,4 @@
-//! The network card: `rxo card` on a thread of this process, between the lab's wire and the ring of a host.
+//! Runs the network card: `rxo card` on a thread of this process, between the lab's wire and a host's ring.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use rxo_driver::GuestOptions;
 use rxo_testbed::Lab;
 use serde::Serialize;
 
-/// Who makes ACKs of an ACK template.
+/// The part that expands ACK templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Expansion {
-    /// The host, before it hands them to the card: at the receiver's expense, as the paper's driver.
+    /// The host's driver, before it hands ACKs to the card: at the receiver's expense, as in the paper.
     Host,
-    /// The card, at no expense of the receiver's.
+    /// The card, at no cost to the receiver.
     Card,
 }
 
-/// Starts `rxo card` on a thread, on the sender's core. It notifies the host once in so long at most, and expands
-/// templates.
+/// Starts `rxo card` on a thread, on the sender's core. The card expands templates, and notifies the host at
+/// most once per `moderation`.
 ///
 /// # Errors
 /// If a device cannot be opened.
@@ -34,7 +34,7 @@ pub(crate) fn start(
     start_for(Expansion::Card, lab, (socket, moderation), core)
 }
 
-/// Starts the same for a host whose templates are expanded by `expansion`.
+/// Starts `rxo card` as [`start`] does, with templates expanded by `expansion`.
 ///
 /// # Errors
 /// As [`start`].
@@ -50,17 +50,17 @@ pub(crate) fn start_for(
         ready();
         let expands = expansion == Expansion::Card;
         let card = Card { validates: true, expands, report_every: None, desk: None, turns: None };
-        // Its only notices are that the receiver has come and gone.
+        // The station's only events are that the receiver connects and disconnects, so they are ignored.
         let Outcome { totals, result } = Station::card(wire, guest, card).run(stop, |_| {})?;
         result?;
         Ok(totals.all)
     })
 }
 
-/// The card's side of the ring, as a device.
+/// Opens the card's side of the ring as a device.
 ///
 /// # Errors
-/// If it cannot be opened.
+/// If the device cannot be opened.
 pub(crate) fn ring(socket: &Path, moderation: Duration, expansion: Expansion) -> Result<Device> {
     let guest = GuestOptions {
         aggregates: false,
@@ -72,5 +72,5 @@ pub(crate) fn ring(socket: &Path, moderation: Duration, expansion: Expansion) ->
     Ok(Device::open(&name, DeviceOptions { guest, ..DeviceOptions::default() })?)
 }
 
-/// As `rx-usecs` of a card.
+/// Shortest time between two notifications, like `rx-usecs` of a card.
 pub(crate) const MODERATION: Duration = Duration::from_micros(50);

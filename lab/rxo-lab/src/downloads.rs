@@ -1,4 +1,4 @@
-//! Linux clients: each takes a random file whole, again and again.
+//! Linux clients that download whole files in random order, repeatedly.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,13 +12,13 @@ use rxo_testbed::Namespace;
 
 use crate::files;
 
-/// The number of clients, and the files that they take.
+/// Number of clients, and the files that they request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) clients: usize,
     /// The number of files, which are named by their numbers.
     pub(crate) files: u32,
-    /// The size of each.
+    /// Size of each file, in bytes.
     pub(crate) file_bytes: u64,
     /// The core of the clients; `None` lets the scheduler choose.
     pub(crate) core: Option<usize>,
@@ -27,18 +27,18 @@ pub(crate) struct Load {
 /// The progress of all clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
-    /// Bytes of files.
+    /// File bytes received.
     pub(crate) bytes: u64,
-    /// Files that were taken whole.
+    /// Files received completely.
     pub(crate) files: u64,
-    /// Clients that have got something.
+    /// Clients that have received data.
     pub(crate) served: u64,
 }
 
-/// The clients, a thread each. Dropping them ends them.
+/// The client threads. Dropping this ends them.
 pub(crate) struct Clients {
     shared: Arc<Shared>,
-    /// The thread that waits for all of them.
+    /// The thread that starts all clients and waits for them.
     threads: Option<JoinHandle<rxo_testbed::Result<()>>>,
 }
 
@@ -48,7 +48,7 @@ struct Shared {
     files: AtomicU64,
     served: AtomicU64,
     stop: AtomicBool,
-    /// The error of the first that failed.
+    /// The error of the first client that failed.
     failure: Mutex<Option<String>>,
 }
 
@@ -61,7 +61,7 @@ impl Clients {
             if let Some(Err(why)) = load.core.map(rxo_testbed::pin_to_core) {
                 seen.fail(&why.into());
             }
-            // They have the namespace and the core of this thread.
+            // Scoped threads inherit this thread's namespace and core.
             thread::scope(|scope| {
                 for number in 0..load.clients as u64 {
                     let seen = &seen;
@@ -79,10 +79,10 @@ impl Clients {
         Ok(Self { shared, threads: Some(threads) })
     }
 
-    /// Their progress.
+    /// Returns the progress of the clients.
     ///
     /// # Errors
-    /// If one has failed.
+    /// If a client has failed.
     pub(crate) fn progress(&self) -> Result<Progress> {
         self.shared.check()?;
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -90,10 +90,10 @@ impl Clients {
         Ok(Progress { bytes: of(bytes), files: of(files), served: of(served) })
     }
 
-    /// Ends them. Returns how far they came.
+    /// Ends the clients. Returns their progress.
     ///
     /// # Errors
-    /// If one has failed.
+    /// If a client has failed.
     pub(crate) fn finish(mut self) -> Result<Progress> {
         self.end();
         self.progress()
@@ -101,7 +101,7 @@ impl Clients {
 
     fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        // What they failed with they have said.
+        // A client's failure is already recorded in `failure`, so the result is ignored.
         _ = self.threads.take().map(JoinHandle::join);
     }
 }
@@ -133,7 +133,7 @@ fn take_files(number: u64, server: SocketAddr, load: Load, shared: &Shared) -> R
     stream.set_read_timeout(Some(PATIENCE))?;
     let (mut random, mut buffer) = (number + 1, vec![0; READ_BYTES]);
     for request in 0.. {
-        // A congruential generator: another order of files for each client.
+        // A linear congruential generator gives each client another order of files.
         random =
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let file = ((random >> 33) % u64::from(load.files)) as u32;
@@ -147,7 +147,7 @@ fn take_files(number: u64, server: SocketAddr, load: Load, shared: &Shared) -> R
     Ok(())
 }
 
-/// Takes one file. Returns whether it was taken whole; it is not if all is to end.
+/// Downloads one file. Returns `true` if the file is complete, `false` if the clients are being stopped.
 fn take_file(
     stream: &mut TcpStream,
     (file, file_bytes): (u32, u64),
@@ -180,9 +180,9 @@ fn take_file(
     Ok(true)
 }
 
-/// The end of a head.
+/// The end of an HTTP response head.
 const END: &[u8] = b"\r\n\r\n";
 const READ_BYTES: usize = 64 << 10;
-/// Little, because there are hundreds.
+/// Stack of a client's thread, small because there are hundreds.
 const STACK_BYTES: usize = 128 << 10;
 const PATIENCE: Duration = Duration::from_secs(30);

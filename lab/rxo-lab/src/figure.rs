@@ -1,4 +1,4 @@
-//! A figure of the paper as data: a table for people, JSON for machines, SVG from both alike.
+//! A figure of a paper as data: rendered as a table for people, JSON for programs, and SVG.
 
 use std::fmt::Write;
 
@@ -11,33 +11,33 @@ use serde::Serialize;
 
 use crate::statement::Statement;
 
-/// One figure, measured here.
+/// One figure with the values measured here.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Figure {
-    /// The paper's number for it, such as "4" or "Table 1". What the paper does not have has a word, which only
-    /// names its file.
+    /// The paper's number, such as "4" or "Table 1". A figure that the paper does not have gets a word
+    /// instead, which only names its file.
     pub(crate) number: &'static str,
     pub(crate) title: &'static str,
-    /// What is the same for all of it, or how it was measured.
+    /// The parameters that are the same for the whole figure, or the method of measurement.
     pub(crate) fixed: &'static str,
     pub(crate) x_label: &'static str,
     pub(crate) y_label: &'static str,
     /// The values of x, as text.
     pub(crate) x: Vec<String>,
     pub(crate) series: Vec<Series>,
-    /// Values to mark across it.
+    /// Values of y to mark with a line.
     pub(crate) guides: Vec<Guide>,
-    /// What the paper says of it, and whether it is so here.
+    /// The paper's statements about the figure, and whether they hold here.
     pub(crate) statements: Vec<Statement>,
-    /// The condition that invalid points do not meet.
+    /// The paper's condition that points marked as invalid violate; `None` if all points are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) condition: Option<String>,
-    /// Parts of stacks that are named.
+    /// Named ranges of stacked parts.
     #[serde(skip)]
     pub(crate) brackets: Vec<Bracket>,
 }
 
-/// Names what the stack at `place` has up to `to`.
+/// A name for the parts of the stack at index `place`, up to the value `to`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bracket {
     pub(crate) place: usize,
@@ -45,40 +45,39 @@ pub(crate) struct Bracket {
     pub(crate) name: &'static str,
 }
 
-/// A line of a figure: a value for each x, or none.
+/// A series of a figure: a value, or none, for each x.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) values: Vec<Option<f64>>,
-    /// Between which least and most the values lie, where they were measured several times.
+    /// Minimum and maximum behind each value, if it was measured several times.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) ranges: Vec<Option<(f64, f64)>>,
-    /// Which values are invalid: measured, but not under the paper's condition. No verdict is from
-    /// them.
+    /// `true` for each value that violates the paper's condition. Such values are in no verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) invalid: Vec<bool>,
-    /// Between which quartiles half of the measurements lie.
+    /// Lower and upper quartile of the measurements behind each value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) quartiles: Vec<Option<(f64, f64)>>,
-    /// True if it is what we compare with: the paper's, or a bound.
+    /// `true` for a reference: the paper's values, or a bound.
     pub(crate) is_reference: bool,
     #[serde(skip)]
     pub(crate) shape: Shape,
-    /// The colour, 0 to 7; `None` takes the next. What is compared has the same.
+    /// The colour, 0 to 7; `None` takes the next one. Compared series share a colour.
     #[serde(skip)]
     pub(crate) colour: Option<usize>,
 }
 
-/// The shape of a series.
+/// The way in which a series is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Shape {
     #[default]
     Line,
-    /// What stands beside each other has no order.
+    /// Separate bars, for x values without an order.
     Bars,
-    /// A part of what stands at each place.
+    /// A part of the stack at each x.
     Stack,
-    /// A box from quartile to quartile, with the ends of the range.
+    /// A box from the lower to the upper quartile, with whiskers to minimum and maximum.
     Boxes,
 }
 
@@ -103,14 +102,14 @@ impl Series {
         }
     }
 
-    /// Medians with what they lie between.
+    /// Makes a series of medians with their ranges.
     pub(crate) fn of_spreads(name: impl Into<String>, spreads: Vec<Option<Spread>>) -> Self {
         let ranges = spreads.iter().map(|spread| spread.map(|s| (s.min, s.max))).collect();
         let values = spreads.into_iter().map(|spread| spread.map(|s| s.median)).collect();
         Self { ranges, ..Self::new(name, values) }
     }
 
-    /// Boxplots of what was measured for each x.
+    /// Makes a series of boxplots from the samples of each x.
     pub(crate) fn boxes(name: impl Into<String>, samples: &[Vec<f64>]) -> Self {
         let spreads = samples.iter().map(|values| Spread::of(values.iter().copied())).collect();
         let quartiles = samples.iter().map(|values| quartiles(values)).collect();
@@ -137,12 +136,12 @@ impl Series {
 }
 
 impl Figure {
-    /// Takes back every verdict. The values and what was found stay.
+    /// Withdraws every verdict. The values and the statements' texts stay.
     pub(crate) fn withhold(&mut self) {
         self.statements.iter_mut().for_each(Statement::withhold);
     }
 
-    /// The name of its file.
+    /// Returns the name of the figure's SVG file.
     pub(crate) fn file_name(&self) -> String {
         format!("{}.svg", self.name().to_lowercase().replace(' ', "-"))
     }
@@ -152,14 +151,14 @@ impl Figure {
         if number.starts_with("Table") { (*number).to_owned() } else { format!("Figure {number}") }
     }
 
-    /// What stands over it: its title, behind the paper's name for it if it has one.
+    /// Returns the heading: the title, after the paper's number if there is one.
     fn heading(&self) -> String {
         let is_papers = self.number.starts_with("Table")
             || self.number.starts_with(|c: char| c.is_ascii_digit());
         if is_papers { format!("{}. {}", self.name(), self.title) } else { self.title.to_owned() }
     }
 
-    /// The table and what the paper says.
+    /// Returns the table, followed by the statements.
     pub(crate) fn text(&self) -> String {
         let head = [self.x_label].into_iter().chain(self.series.iter().map(|s| s.name.as_str()));
         let mut table = Table::new(&head.collect::<Vec<_>>());
@@ -179,7 +178,7 @@ impl Figure {
         text
     }
 
-    /// The drawing as a file of its own.
+    /// Returns the drawing as a complete SVG document.
     pub(crate) fn svg(&self) -> String {
         let x_label = format!("{} ({})", self.x_label, self.fixed);
         let x = figure::Axis::categories(x_label, self.x.iter().cloned());
@@ -202,7 +201,7 @@ impl Figure {
         drawing.to_svg()
     }
 
-    /// What the statements say, for readers who cannot see the drawing.
+    /// Returns a description of the drawing, for readers who cannot see it.
     fn description(&self) -> String {
         let said = self.statements.iter().map(|said| said.ours.clone());
         let invalid = self.condition.iter().map(|condition| format!("Invalid points: {condition}"));

@@ -1,6 +1,7 @@
-//! The files that are served, and how a client knows that it got the right bytes.
+//! Makes the files that the servers serve, and checks received bytes against them.
 //!
-//! Each page of 64 KiB is one of [`PAGES`] and begins with its number; neighbours in a file differ, and so do files.
+//! Each page of 64 KiB is one of [`PAGES`] and begins with its number. Neighbouring pages of a file differ,
+//! and so do files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,11 +9,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Makes `count` files of `bytes` bytes in `folder`, named by their numbers. All but the marks is a hole, which takes no
-/// disk.
+/// Makes `count` sparse files of `bytes` bytes in `folder`, named by their numbers. Only the page marks take
+/// disk space.
 ///
 /// # Errors
-/// If one cannot be written.
+/// If a file cannot be written.
 pub(crate) fn make(folder: &Path, count: u32, bytes: u64) -> Result<()> {
     (0..count).try_for_each(|number| {
         let path = folder.join(number.to_string());
@@ -29,7 +30,7 @@ fn write(path: &Path, number: u32, bytes: u64) -> std::io::Result<()> {
     })
 }
 
-/// All pages, in memory.
+/// Returns all [`PAGES`] distinct pages.
 pub(crate) fn pages() -> Vec<Vec<u8>> {
     let page = |number| {
         let mut page = vec![0; PAGE_BYTES as usize];
@@ -39,18 +40,18 @@ pub(crate) fn pages() -> Vec<Vec<u8>> {
     (0..PAGES).map(page).collect()
 }
 
-/// Which page the page `page` of the file `file` is.
+/// Returns the number of the page at index `page` of the file `file`.
 pub(crate) const fn page_number(file: u32, page: u32) -> usize {
     (file as usize * 31 + page as usize) % PAGES
 }
 
-/// The first bytes of a page.
+/// Returns the first bytes of a page, which identify it.
 const fn mark(number: usize) -> [u8; 8] {
     (number as u64 + 1).to_be_bytes()
 }
 
-/// Returns true if `bytes` can be those of the file `number` from the byte `at` on. Compares the marks that lie in them
-/// whole.
+/// Returns `true` if `bytes` match the file `number` from byte `at` on. Compares only the page marks that lie
+/// completely inside `bytes`.
 pub(crate) fn are_right(number: u32, at: u64, bytes: &[u8]) -> bool {
     let first = at.next_multiple_of(PAGE_BYTES);
     (first..at + bytes.len() as u64).step_by(PAGE_BYTES as usize).all(|page_at| {
@@ -60,9 +61,9 @@ pub(crate) fn are_right(number: u32, at: u64, bytes: &[u8]) -> bool {
     })
 }
 
-/// As `rxo serve` has them.
+/// Page size, that of the cache of `rxo serve`.
 pub(crate) const PAGE_BYTES: u64 = 64 << 10;
-/// A prime number, so that few files are alike.
+/// Number of distinct pages. It is prime, so that few files are alike.
 const PAGES: usize = 251;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The folder in which a measurement keeps its files.
+//! The temporary directory of a measurement.
 
 use std::env;
 use std::fs;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
-/// A directory for sockets and profiles, which is removed when this is dropped.
+/// A directory for sockets and profiles. Dropping this removes it.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a directory that nobody else uses; `what` is in its name.
+    /// Makes a directory with a unique name that contains `what`.
     ///
     /// # Errors
-    /// If there can be none.
+    /// If the directory cannot be made.
     pub(crate) fn new(what: &str) -> Result<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let (process, number) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
@@ -29,7 +29,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// The socket of the `n`-th guest, counted from 0.
+    /// Returns the path of the socket of the `n`-th guest, counted from 0.
     pub(crate) fn guest(&self, n: usize) -> PathBuf {
         self.file(&format!("{n}.sock"))
     }
@@ -37,7 +37,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A directory that is left behind harms nobody.
+        // A directory that cannot be removed does no harm, so the error is ignored.
         _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,6 +1,6 @@
-//! Guests that receive: real Linuxes in virtual machines, whose cards rxo plays.
+//! Runs receiving guests: Linux in virtual machines, with network cards emulated by rxo.
 //!
-//! A guest's program reads 64 KiB at a time and discards them.
+//! A guest's program reads and discards 64 KiB at a time.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,17 +13,17 @@ use rxo_console::output;
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile};
 use rxo_testbed::{Lab, Namespace};
 
-/// The data that a guest received.
+/// Result of one transfer to a guest.
 pub(crate) struct Received {
     pub(crate) profile: Profile,
     pub(crate) took: Duration,
 }
 
-/// Finds what guests are made of. As root it installs missing programs, after one line that says so. Call it before a
-/// private network is made, which has no way to packages.
+/// Finds the kernel and programs for guests. As root it installs missing programs, and says so in one line.
+/// Call it before entering a private network, which cannot reach package servers.
 ///
 /// # Errors
-/// If something is missing; the message is one line and names the package.
+/// If a part is missing; the message is one line and names the package.
 pub(crate) fn image() -> Result<GuestImage> {
     GuestImage::install_programs(output::aside)?;
     Ok(GuestImage::find()?)
@@ -32,7 +32,7 @@ pub(crate) fn image() -> Result<GuestImage> {
 /// Boots the `n`-th guest, counted from 0, with its card at `socket`.
 ///
 /// # Errors
-/// If it does not start.
+/// If the guest does not start.
 pub(crate) fn boot(
     image: &GuestImage,
     processor: Processor,
@@ -46,18 +46,18 @@ pub(crate) fn boot(
         processor,
     };
     let mut guest = Guest::boot(image, &options)?;
-    // What the ring has no room for would arrive as single frames.
+    // Larger buffers would overflow the ring, and lost frames would break up aggregates.
     guest.run(&format!("echo {BUFFER} >/proc/sys/net/ipv4/tcp_rmem"), PATIENCE)?;
     Ok(guest)
 }
 
-/// The address of the `n`-th guest, counted from 0.
+/// Returns the address of the `n`-th guest, counted from 0.
 pub(crate) fn address(n: usize) -> Ipv4Addr {
     let [a, b, c, first] = Lab::HOST_ADDRESSES.0.octets();
     Ipv4Addr::new(a, b, c, first + n as u8)
 }
 
-/// Sends `bytes` bytes to the `n`-th guest, and returns what it executed meanwhile.
+/// Sends `bytes` bytes to the `n`-th guest. Returns the instructions that the guest executed meanwhile.
 ///
 /// # Errors
 /// If the transfer breaks.
@@ -72,7 +72,7 @@ pub(crate) fn receive(
     Ok(Received { profile: guest.profile()?.since(&before), took })
 }
 
-/// Sends `bytes` bytes to the `n`-th guest, and returns how long that took from the connection on.
+/// Sends `bytes` bytes to the `n`-th guest. Returns the time from the connection to the end of the transfer.
 ///
 /// # Errors
 /// If the transfer breaks.
@@ -96,10 +96,10 @@ pub(crate) fn transfer(
     Ok(begun.elapsed())
 }
 
-/// Connects as soon as the guest listens.
+/// Connects to `guest`, and retries until it listens.
 ///
 /// # Errors
-/// If it does not.
+/// If the guest does not listen in time.
 pub(crate) fn connect(guest: Ipv4Addr) -> Result<TcpStream> {
     let (address, deadline) = (SocketAddr::from((guest, PORT)), Instant::now() + PATIENCE);
     loop {
@@ -113,10 +113,11 @@ pub(crate) fn connect(guest: Ipv4Addr) -> Result<TcpStream> {
     }
 }
 
-/// Does `work` for each of `all` on a thread of its own; it is given the place, counted from 0.
+/// Runs `work` for each item of `all` on its own thread. `work` receives the item's index, counted from 0,
+/// and the item.
 ///
 /// # Errors
-/// The first, with its place.
+/// The first error, with the item's index.
 pub(crate) fn at_once<I: Send, T: Send>(
     all: impl Iterator<Item = I>,
     work: impl Fn(usize, I) -> Result<T> + Sync,
@@ -135,8 +136,8 @@ pub(crate) fn at_once<I: Send, T: Send>(
 
 /// The port on which guests listen.
 pub(crate) const PORT: u16 = 5_001;
-/// Least, usual and most bytes of a receive buffer: the window then fits into the ring.
+/// Minimum, default and maximum of a receive buffer, in bytes. The resulting window fits into the ring.
 const BUFFER: &str = "4096 262144 262144";
-/// The time that a guest, which is emulated, may take.
+/// Timeout for a guest's actions, long because guests are emulated.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 const AGAIN: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! How much an experiment measures: what is usual, what was typed, and what is accepted.
+//! The extent of an experiment's measurements: defaults, and accepted values.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use rxo_demo::limits::{duration, within};
 
 use crate::flags::MeasureFlags;
 
-/// How much is measured unless the user says otherwise, and what is accepted.
+/// Default extent of the measurements, and the accepted ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Rounds of the whole experiment and of the quick one.
+    /// Default number of rounds, of the full experiment and of the quick one.
     pub(crate) rounds: [usize; 2],
     pub(crate) most_rounds: usize,
-    /// The time of one measurement of the whole experiment and of the quick one.
+    /// Default time of one measurement, of the full experiment and of the quick one.
     pub(crate) durations: [Duration; 2],
     pub(crate) shortest: Duration,
 }
 
-/// The extent of the measurements.
+/// The chosen extent of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// How often everything is measured.
+    /// Number of rounds; each case is measured once per round.
     pub(crate) rounds: usize,
-    /// The time that one measurement takes.
+    /// Time of one measurement.
     pub(crate) duration: Duration,
 }
 
 impl Limits {
-    /// What was typed, or what holds otherwise.
+    /// Returns the typed values, or the defaults.
     ///
     /// # Errors
-    /// When a value is out of its range; the message names the range.
+    /// If a value is out of its range; the message names the range.
     pub(crate) fn effort(&self, flags: &MeasureFlags) -> Result<Effort> {
         let kind = usize::from(flags.extent.quick);
         let rounds = flags.extent.rounds.unwrap_or(self.rounds[kind]);
@@ -43,7 +43,7 @@ impl Limits {
     }
 }
 
-/// Longer says no more.
+/// Longest accepted time of one measurement. Longer ones add no precision.
 const LONGEST: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

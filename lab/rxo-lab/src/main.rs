@@ -1,15 +1,14 @@
-//! The `rxo-lab` command: the experiments of the papers, the benchmarks, a trial of `rxo guest` with real guests, and
-//! the soak.
+//! The `rxo-lab` command: the experiments of the papers, the benchmarks, a trial of `rxo guest` with real
+//! guests, and the soak.
 //!
-//! From the top: each experiment has its module. Its plan, made of what was typed (its flags stand
-//! in [`flags`], what they accept in `limits`), is measured as `rxo-demo` measures everything: in turns, in
-//! networks of `rxo-testbed`; samples become rows, rows become findings, and these a report.
-//! What the experiments share beside that: a network `card` on a thread, guests that receive (`guests`), processes of
-//! this program (`process`), also under `callgrind`, figures, and statements that are held against what was measured.
-//! Nothing outside the process's own namespaces is touched, and they go with the process.
+//! Each experiment has its module. Its plan is made from its [`flags`], within `limits`, and measured by
+//! `rxo-demo` in turns, in networks of `rxo-testbed`; samples become rows, rows become findings, and findings
+//! a report. The experiments share a network `card` on a thread, receiving `guests`, processes of this
+//! program (`process`) that may run under `callgrind`, figures, and statements with verdicts. The program
+//! changes nothing outside its own namespaces, which end with the process.
 //!
-//! The program contains the `rxo` command (`rxo-lab rxo …`), so that a process that an experiment starts is of the
-//! same build.
+//! The program contains the `rxo` command (`rxo-lab rxo …`), so that a process that an experiment starts is
+//! of the same build.
 
 mod callgrind;
 mod card;
@@ -54,12 +53,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures what `command` names and prints it beside the paper's results. When `stop` is set, it
-/// prints what was measured until then.
+/// Runs the experiment `command` and prints its results beside the paper's. If `stop` is set, prints the
+/// measurements up to then.
 ///
 /// # Errors
-/// When a flag is invalid, private networks cannot be made, a transfer breaks or arrives wrong, or
-/// a file cannot be read or written; after `stop`, when the partial result has been printed.
+/// If a flag is invalid, private networks cannot be made, a transfer breaks or arrives wrong, or a file
+/// cannot be read or written; after `stop`, once the partial result has been printed.
 fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
     match command {
         Command::Gallatin(flags) => experiment::run(&gallatin::Plan::from_flags(flags)?, stop),
@@ -92,7 +91,7 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
         },
         Command::Guests(flags) => trial::run(flags, stop),
         Command::Soak(flags) => soak::run(flags, stop),
-        // `main` runs them: they look at no flag.
+        // `main` has handled these commands before.
         Command::Bench { .. } | Command::Rxo { .. } => Ok(()),
     }
 }

@@ -1,15 +1,16 @@
-//! Parts of an experiment that could not be measured. The rest goes on; the report says why they are missing.
+//! Collects the reasons why parts of an experiment could not be measured. The other parts continue, and the
+//! report prints the reasons.
 
 use std::cell::RefCell;
 
 use anyhow::Result;
 
-/// The reasons why measurements are missing, each once.
+/// The reasons why measurements are missing, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Missing(RefCell<Vec<String>>);
 
 impl Missing {
-    /// What was measured, or `None` after the reason was noted.
+    /// Returns the measurement, or records the error and returns `None`.
     pub(crate) fn or_note<S>(&self, measured: Result<S>) -> Option<S> {
         measured
             .map_err(|why| {
@@ -26,7 +27,7 @@ impl Missing {
     }
 }
 
-/// In place of a result.
+/// Text in place of a missing result.
 pub(crate) const NOT_MEASURED: &str = "not measured";
 
 #[cfg(test)]

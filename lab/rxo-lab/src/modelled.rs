@@ -1,4 +1,4 @@
-//! What the packets of a modelled client look like, which has no stack of its own.
+//! Builds the packets of a modelled client, which has no TCP stack.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use rxo::wire::build::{
 use rxo::wire::tcp::Timestamp;
 use rxo::wire::{ETHERTYPE_IPV4, PROTOCOL_TCP, SeqNumber, TcpFlags};
 
-/// Who talks to whom.
+/// Addresses and ports of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) client: Ipv4Addr,
@@ -19,7 +19,7 @@ pub(crate) struct Ends {
     pub(crate) server_port: u16,
 }
 
-/// What one packet says.
+/// The fields of one packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Said<'a> {
     pub(crate) port: u16,
@@ -27,18 +27,18 @@ pub(crate) struct Said<'a> {
     pub(crate) ack: u32,
     pub(crate) flags: TcpFlags,
     pub(crate) timestamp: Timestamp,
-    /// What arrived twice (RFC 2883).
+    /// Sequence range of a D-SACK block, for data that arrived twice (RFC 2883); `None` for no block.
     pub(crate) duplicate: Option<(u32, u32)>,
     pub(crate) text: &'a [u8],
 }
 
 impl Said<'_> {
-    /// The frame to the server. Its TCP checksum is left out: a card says that it is right.
+    /// Builds the frame to the server. The TCP checksum is left out: a card marks the frame as verified.
     pub(crate) fn frame(&self, ends: &Ends) -> Result<Vec<u8>> {
         let mut options = timestamp_option(self.timestamp).to_vec();
         if self.flags.contains(TcpFlags::SYN) {
             options.extend(maximum_segment_size_option(1_460));
-            // SACK permitted; a window scale.
+            // SACK permitted, and a window scale option.
             options.extend([4, 2, 1, 1, 1, 3, 3, WINDOW_SHIFT]);
         }
         if let Some((from, to)) = self.duplicate {
@@ -79,19 +79,19 @@ impl Said<'_> {
     }
 }
 
-/// The answer to an ARP request for the address of `client`; `None` if `frame` is none.
+/// Returns the reply to an ARP request for the address of `client`; `None` if `frame` is no such request.
 pub(crate) fn arp_answer(client: Ipv4Addr, frame: &[u8]) -> Option<Vec<u8>> {
     let asked = Arp::read(frame)?;
     let is_for_client = asked.operation == REQUEST && asked.target == client;
     is_for_client.then(|| arp(REPLY, client, (asked.sender_mac, asked.sender)))
 }
 
-/// A request for the hardware address of the server.
+/// Builds an ARP request for the MAC address of `server`.
 pub(crate) fn arp_request(client: Ipv4Addr, server: Ipv4Addr) -> Vec<u8> {
     arp(REQUEST, client, (BROADCAST, server))
 }
 
-/// The hardware address of `server`, if `frame` is the ARP packet that says it.
+/// Returns the MAC address of `server` if `frame` is an ARP packet from it; otherwise `None`.
 pub(crate) fn mac_of(server: Ipv4Addr, frame: &[u8]) -> Option<[u8; 6]> {
     Arp::read(frame).filter(|said| said.sender == server).map(|said| said.sender_mac)
 }
@@ -117,7 +117,7 @@ impl Arp {
 
 fn arp(operation: u8, client: Ipv4Addr, (mac, address): ([u8; 6], Ipv4Addr)) -> Vec<u8> {
     let mut frame = [mac, CLIENT_MAC].concat();
-    // Ethernet's type, then hardware, protocol, and the lengths of their addresses.
+    // The fixed ARP header: hardware type, protocol type, and the lengths of both addresses.
     frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, operation]);
     frame.extend(CLIENT_MAC.into_iter().chain(client.octets()));
     frame.extend(mac.into_iter().chain(address.octets()));
@@ -129,8 +129,8 @@ const REPLY: u8 = 2;
 const BROADCAST: [u8; 6] = [255; 6];
 const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const WINDOW_SHIFT: u8 = 7;
-/// 256 KiB, as it stands in the header: enough for frames of full size, and little enough that the queues of 400
-/// clients stay below a tenth of a second.
+/// Window field of 256 KiB after scaling: enough for full-size frames, and small enough that the queues of
+/// 400 clients stay below a tenth of a second.
 const WINDOW: u16 = 2_048;
 
 #[cfg(test)]

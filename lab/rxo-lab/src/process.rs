@@ -1,4 +1,4 @@
-//! A process of this program that says what it measured, a line of JSON each.
+//! Runs a process of this program that prints its measurements as lines of JSON.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,23 +12,23 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 
-/// A process of this program. Dropping it ends it.
+/// A process of this program. Dropping this ends the process.
 pub(crate) struct Process {
-    /// What it is called in errors.
+    /// Name of the process in errors.
     name: &'static str,
     child: Child,
     lines: BufReader<ChildStdout>,
 }
 
 impl Process {
-    /// Starts it, and waits until it says that it is ready.
+    /// Starts the process, and waits until it prints "ready".
     pub(crate) fn start(name: &'static str, command: &mut Command) -> Result<Self> {
         let mut process = Self::spawn(name, command)?;
         process.wait_for("ready")?;
         Ok(process)
     }
 
-    /// Starts it.
+    /// Starts the process.
     pub(crate) fn spawn(name: &'static str, command: &mut Command) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
@@ -36,46 +36,46 @@ impl Process {
         Ok(Self { name, child, lines: BufReader::new(lines) })
     }
 
-    /// The system's number of it.
+    /// Returns the process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The process number, as signals take it. `None` if it is out of range.
+    /// Returns the process id in the form that signals need; `None` if it is out of range.
     pub(crate) fn pid(&self) -> Option<Pid> {
         i32::try_from(self.id()).ok().and_then(Pid::from_raw)
     }
 
-    /// Waits for its end, however it ends, and returns its exit code.
+    /// Waits until the process ends, and returns its exit code; `None` if a signal ended it.
     pub(crate) fn exit_code(&mut self) -> Result<Option<i32>> {
         Ok(self.child.wait()?.code())
     }
 
-    /// Waits until it says `word`.
+    /// Waits until the process prints `word`.
     pub(crate) fn wait_for(&mut self, word: &str) -> Result<()> {
         let said: String = self.line()?;
         ensure!(said == word, "{} said {said} instead of {word}", self.name);
         Ok(())
     }
 
-    /// Tells it to begin the next of its steps.
+    /// Starts the next step of the process, by a line on its standard input.
     pub(crate) fn tell(&mut self) -> Result<()> {
         let name = self.name;
         let input = self.child.stdin.as_mut().with_context(|| format!("{name} has no input"))?;
         input.write_all(b"\n").with_context(|| format!("{name} does not listen"))
     }
 
-    /// Waits for its end, and returns what it measured.
+    /// Waits until the process ends, and returns its measurement.
     pub(crate) fn finish<T: DeserializeOwned>(&mut self) -> Result<T> {
         let measured = self.line()?;
         self.wait()?;
         Ok(measured)
     }
 
-    /// Asks it to end, and returns the last line that it prints.
+    /// Interrupts the process, and returns the last line that it prints.
     pub(crate) fn interrupt<T: DeserializeOwned>(mut self) -> Result<T> {
         if let Some(process) = self.pid() {
-            // It may have ended already.
+            // The process may have ended already, so the error is ignored.
             _ = kill_process(process, Signal::INT);
         }
         let mut text = String::new();
@@ -84,34 +84,34 @@ impl Process {
         self.value(text.lines().last().unwrap_or_default())
     }
 
-    /// Reads what it prints from now on, and forgets it.
+    /// Discards the further output of the process.
     pub(crate) fn ignore_output(&mut self) -> Result<()> {
         let (nothing, _) = io::pipe().context("cannot make a pipe")?;
         let nothing = BufReader::new(ChildStdout::from(OwnedFd::from(nothing)));
         let mut lines = mem::replace(&mut self.lines, nothing);
-        // It ends with the process.
+        // The thread ends with the process.
         thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
         Ok(())
     }
 
-    /// Asks it to end, and waits for that.
+    /// Interrupts the process, and waits until it ends.
     pub(crate) fn end(mut self) -> Result<()> {
         if let Some(process) = self.pid() {
-            // It may have ended already.
+            // The process may have ended already, so the error is ignored.
             _ = kill_process(process, Signal::INT);
         }
         self.wait()
     }
 
-    /// Asks it to end, and returns what it said on standard error, in one line.
+    /// Interrupts the process, and returns its standard error and exit code in one line.
     pub(crate) fn last_words(mut self) -> String {
         if let Some(process) = self.pid() {
-            // It may have ended already.
+            // The process may have ended already, so the error is ignored.
             _ = kill_process(process, Signal::INT);
         }
         let mut text = String::new();
         if let Some(said) = &mut self.child.stderr {
-            // What cannot be read says nothing.
+            // Unreadable output counts as empty.
             _ = said.read_to_string(&mut text);
         }
         let code = self.child.wait().ok().and_then(|status| status.code());
@@ -127,7 +127,7 @@ impl Process {
         Ok(())
     }
 
-    /// The value of the next line that it prints.
+    /// Reads and parses the next line that the process prints.
     pub(crate) fn line<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.lines.read_line(&mut line)?;
@@ -142,11 +142,11 @@ impl Process {
         serde_json::from_str(line).with_context(|| format!("{} printed no JSON", self.name))
     }
 
-    /// The last line that it said.
+    /// Returns the last line of the process's standard error.
     fn complaint(&mut self) -> String {
         let mut text = String::new();
         if let Some(said) = &mut self.child.stderr {
-            // What cannot be read says nothing.
+            // Unreadable output counts as empty.
             _ = said.read_to_string(&mut text);
         }
         text.trim_end().lines().last().unwrap_or("it said nothing").to_owned()
@@ -155,13 +155,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has ended, unless something else failed.
+        // The process has usually ended already, so errors are ignored.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// The path of this program.
+/// Returns the path of this program.
 pub(crate) fn program() -> Result<PathBuf> {
     env::current_exe().context("cannot find the program of this process")
 }

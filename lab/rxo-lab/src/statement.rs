@@ -1,9 +1,9 @@
-//! A statement of the paper, and whether it holds here.
+//! A statement of the paper, with a verdict.
 
 use rxo_demo::wrap::wrapped;
 use serde::Serialize;
 
-/// One thing that the paper says of a figure, held against what was measured.
+/// A statement of the paper about a figure, with the verdict from the measurements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Statement {
     /// The paper's statement; in quotation marks if it is quoted.
@@ -12,14 +12,15 @@ pub(crate) struct Statement {
     pub(crate) holds: Option<bool>,
     /// The result here, in a sentence.
     pub(crate) ours: String,
-    /// The reason why the statement does not hold, or not quite.
+    /// The reason why the statement does not hold, or not fully; `None` if no reason is given.
     pub(crate) why: Option<String>,
-    /// True if there is no verdict although it was measured: the machine was busy, or the measurement does not decide.
+    /// `true` if measurements exist but permit no verdict: the machine was busy, or they do not decide.
     #[serde(skip)]
     pub(crate) is_withheld: bool,
 }
 
-/// A verdict as reports name it. `is_withheld` where something was measured that permits none.
+/// Returns the verdict in the words of reports. `is_withheld` tells that measurements exist but permit no
+/// verdict.
 pub(crate) const fn verdict(holds: Option<bool>, is_withheld: bool) -> &'static str {
     match holds {
         Some(true) => "holds",
@@ -34,7 +35,7 @@ impl Statement {
         Self { paper, holds, ours, why: None, is_withheld: false }
     }
 
-    /// What was measured does not decide it; `why` says what stands against a verdict.
+    /// Makes a statement that the measurements do not decide; `why` gives the reason.
     pub(crate) fn undecided(paper: &'static str, ours: String, why: String) -> Self {
         Self { is_withheld: true, ..Self::new(paper, None, ours).because(why) }
     }
@@ -50,7 +51,7 @@ impl Statement {
         Self { why: Some(why), ..self }
     }
 
-    /// Takes the verdict back, and its reason. What was found stays.
+    /// Withdraws the verdict and its reason. The result's text stays.
     pub(crate) fn withhold(&mut self) {
         if self.holds.take().is_some() {
             (self.why, self.is_withheld) = (None, true);

@@ -1,8 +1,8 @@
-//! `rxo-lab guests`: does `rxo guest` work on this machine?
+//! `rxo-lab guests`: checks that `rxo guest` works on this machine.
 //!
-//! A private network with a Linux peer, `rxo guest` as a process of its own, and small Linux guests in virtual
-//! machines, emulated where KVM boots none. Every guest receives a file from the peer, and the peer gets it
-//! back. The hashes decide. Nothing outside the private network is changed.
+//! A private network has a Linux peer, `rxo guest` as a separate process, and small Linux guests in virtual
+//! machines, emulated if KVM cannot boot them. Every guest receives a file from the peer, and the peer
+//! fetches it back; both hashes must match. Nothing outside the private network changes.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -26,24 +26,24 @@ use crate::folder::Folder;
 use crate::guests::{self, at_once};
 use crate::process::{self, Process};
 
-/// The most guests: each is a machine with 128 MiB.
+/// Most guests. Each is a virtual machine with 128 MiB.
 const MOST_GUESTS: usize = 8;
 const FILE_BYTES: usize = 8 << 20;
-/// The time that a transfer may take. Emulated machines are slow, and all may share one core.
+/// Timeout of a transfer. Emulated machines are slow, and all may share one core.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What became of one guest.
+/// The result of one guest.
 #[derive(Debug, Serialize)]
 struct Outcome {
     guest: String,
-    /// True if both hashes were right.
+    /// `true` if both hashes match.
     intact: bool,
     bytes: usize,
-    /// The figures of `rxo guest` for it.
+    /// The guest's figures from `rxo guest`.
     figures: Value,
 }
 
-/// Boots guests, transfers a file into each and back, and prints what came of it.
+/// Boots guests, transfers a file into each and back, and prints the results.
 ///
 /// # Errors
 /// If a program is missing, a guest does not start, or a hash is wrong.
@@ -78,7 +78,7 @@ pub(crate) fn run(flags: &TryFlags, stop: &AtomicBool) -> Result<()> {
     report(&outcomes.collect::<Vec<_>>(), flags.json)
 }
 
-/// How guests run, for whoever waits for them.
+/// Returns text on how guests run, for the user who waits for them.
 fn manner(processor: Processor) -> &'static str {
     match processor {
         Processor::Kvm => "with KVM",
@@ -88,7 +88,7 @@ fn manner(processor: Processor) -> &'static str {
     }
 }
 
-/// Starts `rxo guest` as a user does, and waits until it is at work.
+/// Starts `rxo guest` as a user would, and waits until it is running.
 fn start(network: &Namespace, folder: &Folder, guests: usize) -> Result<Process> {
     let mut command = Command::new(process::program()?);
     let nic = format!("packet:{}", Lab::WIRE_INTERFACE);
@@ -111,8 +111,8 @@ fn boot(image: &GuestImage, processor: Processor, socket: PathBuf, n: usize) -> 
     Ok(Guest::boot(image, &options)?)
 }
 
-/// Whether the peer gets the file back as it was. Each guest sends to an address of its own, because all
-/// send to one port.
+/// Returns `true` if the peer fetches back the file unchanged. Each guest uses another address of the peer,
+/// because all send to the same port.
 fn comes_back(guest: &mut Guest, peer: &Namespace, n: usize, content: &[u8]) -> Result<bool> {
     let address = Ipv4Addr::new(10, 77, 0, 100 + n as u8);
     peer.interface(Lab::PEER_INTERFACE).add_address(address.into(), 24)?;
@@ -129,7 +129,7 @@ fn ends_early(stop: &AtomicBool) -> Result<()> {
 /// Prints the table, or a JSON document.
 ///
 /// # Errors
-/// If a file did not arrive as it was.
+/// If a file arrived changed.
 fn report(outcomes: &[Outcome], is_json: bool) -> Result<()> {
     if is_json {
         output::json_document(&outcomes)?;

@@ -1,4 +1,4 @@
-//! `rxo-lab`: what can be typed.
+//! The flags of `rxo-lab`, as clap parses them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

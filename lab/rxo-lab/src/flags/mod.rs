@@ -16,7 +16,7 @@ pub(crate) use smo::{SmoFlags, SmoPart, SmoRackFlags, SmoSenderFlags, SmoStep};
 pub(crate) use soak::SoakFlags;
 pub(crate) use trial::TryFlags;
 
-/// Reads the flags of one command from a line of words.
+/// Parses the flags of one command from a line of words.
 #[cfg(test)]
 pub(crate) fn typed<F: clap::Args>(line: &str) -> Result<F, clap::Error> {
     use clap::Parser;

@@ -1,4 +1,4 @@
-//! `rxo-lab smo`: what can be typed.
+//! The flags of `rxo-lab smo`, as clap parses them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `rxo-lab soak`: what can be typed.
+//! The flags of `rxo-lab soak`, as clap parses them.
 
 use clap::Args;
 

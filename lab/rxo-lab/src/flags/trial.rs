@@ -1,4 +1,4 @@
-//! `rxo-lab guests`: what can be typed.
+//! The flags of `rxo-lab guests`, as clap parses them.
 
 use clap::Args;
 

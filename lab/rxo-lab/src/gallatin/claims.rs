@@ -1,4 +1,4 @@
-//! What the paper says, held against the tables. A verdict is worked out, never written down.
+//! Compares the paper's statements with the tables. Each verdict is computed from the rows.
 
 use rxo_console::numbers::ratio;
 use rxo_demo::sending::{Row, Way};
@@ -8,7 +8,7 @@ use super::peer::Peer;
 use super::table::Table;
 use crate::statement::Statement;
 
-/// Every statement of the paper that can be told from these tables.
+/// Returns every statement of the paper that these tables can decide.
 pub(super) fn all(tables: &[Table]) -> Vec<Statement> {
     let of = |peer| tables.iter().find(|table| table.peer == peer);
     let one = [
@@ -36,7 +36,7 @@ fn falls(table: &Table) -> Statement {
     )
 }
 
-/// Holds when aggregation saves at least the share that it saved the paper.
+/// Makes a statement that holds if aggregation saves at least the share that it saved in the paper.
 fn saves(table: &Table, claim: &'static str) -> Statement {
     let Some((ours, paper)) = table.saving().zip(paper_saving(table.peer)) else {
         return Statement::new(claim, None, NOT_MEASURED.into());
@@ -71,7 +71,8 @@ fn paper_saving(peer: Peer) -> Option<f64> {
     Some(100.0 * (1.0 - with?.us_per_kb / without?.us_per_kb))
 }
 
-/// A receiver without LRO takes each segment by itself.
+/// Compares the saving with a receiver that acknowledges rarely to that with one that acknowledges each
+/// segment, as a receiver without LRO does.
 fn more(rarely: &Table, each: &Table) -> Statement {
     let claim = "\"The differences are even more dramatic when sending to a receiver which does not \
                  use LRO (and hence sends more frequent acks)\"";
@@ -86,7 +87,7 @@ fn more(rarely: &Table, each: &Table) -> Statement {
     Statement::new(claim, Some(many > few.max(0.0)), ours)
 }
 
-/// Holds when the rounds with aggregation reach into those without, or above.
+/// Makes a statement that holds if the ranges of both rates overlap, or the rate with aggregation is higher.
 fn same_rate(table: &Table) -> Statement {
     let claim = match table.peer {
         Peer::EveryEight => {
@@ -118,7 +119,7 @@ fn share(without: &Row, with: &Row) -> f64 {
     ratio(with.gbit_per_s.median, without.gbit_per_s.median)
 }
 
-/// Of the rate without aggregation: less is a loss that rounds do not explain.
+/// Least share of the rate without aggregation. A larger loss is more than the variation between rounds.
 const NEARLY_ALL: f64 = 0.95;
 const NOT_MEASURED: &str = "Not both ways were measured.";
 

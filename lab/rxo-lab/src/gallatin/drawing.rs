@@ -1,4 +1,4 @@
-//! The figures: the tables as bars.
+//! Draws the tables as bar charts.
 
 use rxo_demo::sending::{Row, Way};
 use rxo_demo::stats::Spread;
@@ -7,7 +7,7 @@ use rxo_trace::figure::{Axis, Draw, Figure, Series};
 use super::paper;
 use super::table::{Table, us_per_kb};
 
-/// Every figure by its file's name.
+/// Returns every figure as a pair of file name and SVG text.
 pub(super) fn all(tables: &[Table]) -> Vec<(String, String)> {
     let figures = [
         ("cost.svg", cost(tables)),
@@ -34,7 +34,7 @@ fn deliveries(tables: &[Table]) -> Figure {
     let figure = figure(tables, title, "for 1,000 segments sent");
     with_ways(figure, tables, |row| {
         let all = 1_000.0 * row.ack_deliveries as f64 / row.segments.max(1) as f64;
-        // Of all rounds together.
+        // The quotient of the sums over all rounds has no range.
         Spread { median: all, min: all, max: all }
     })
 }
@@ -56,7 +56,7 @@ fn with_ways(figure: Figure, tables: &[Table], value: fn(&Row) -> Spread) -> Fig
     })
 }
 
-/// The paper's bars beside ours, in the colour of what they are compared with.
+/// Adds the paper's bars beside ours, in the colour of the way that they are compared with.
 fn with_paper(figure: Figure, tables: &[Table], value: fn(&paper::PaperRow) -> f64) -> Figure {
     Way::ALL.iter().enumerate().skip(1).fold(figure, |figure, (colour, &way)| {
         let of = |table: &Table| paper::row(table.peer, way).map_or(f64::NAN, value);
@@ -85,7 +85,7 @@ mod tests {
             }
         }
         assert!(figures[0].1.contains("0.404") && !figures[2].1.contains("paper"));
-        // A peer that a signal left out leaves its bars empty.
+        // A peer that was not measured before an interrupt has empty bars.
         all(&Peer::ALL.map(|peer| Table { peer, rows: Vec::new() }));
     }
 }

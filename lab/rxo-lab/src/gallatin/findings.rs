@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines.
+//! The findings: text for people, JSON for programs.
 
 use rxo_demo::experiment::Findings;
 use rxo_demo::wrap::count;
@@ -11,11 +11,11 @@ use super::table::Table;
 use crate::limits::Effort;
 use crate::statement::Statement;
 
-/// The paper's experiment, repeated.
+/// The results of the repeated experiment.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     tables: Vec<Table>,
-    /// A statement of the paper, and whether it holds here.
+    /// The paper's statements, and whether they hold here.
     statements: Vec<Statement>,
 }
 
@@ -26,7 +26,7 @@ impl Found {
 }
 
 impl Findings for Found {
-    /// The tables and the statements.
+    /// Returns the tables, then the statements.
     fn paragraphs(&self) -> Vec<String> {
         let tables = self.tables.iter().map(Table::text);
         tables.chain(self.statements.iter().map(Statement::text)).collect()

@@ -1,10 +1,10 @@
-//! `rxo-lab gallatin`: Gallatin, "LRO ack aggregation" (netdev, 2007), repeated with a bulk Linux
-//! sender behind rxo.
+//! `rxo-lab gallatin`: Gallatin, "LRO ack aggregation" (netdev, 2007), repeated with a bulk Linux sender
+//! behind rxo.
 //!
-//! The flags become a [`plan`]. For each [`peer`] (a receiver that acknowledges rarely, every eight
-//! segments, or each) every way of [`sending`](rxo_demo::sending) is measured in turn; that gives a
-//! [`table`] beside the paper's ([`paper`]), [`claims`] of the paper held against it, and [`drawing`]s,
-//! all in the [`findings`].
+//! The flags become a [`plan`]. For each [`peer`] (a receiver that acknowledges rarely, every eight segments,
+//! or each segment) every way of [`sending`](rxo_demo::sending) is measured in turn. The result is a
+//! [`table`] beside that of the [`paper`], verdicts on the paper's [`claims`], and [`drawing`]s, all in the
+//! [`findings`].
 
 mod claims;
 mod drawing;
@@ -56,7 +56,7 @@ impl Experiment for Plan {
 }
 
 impl Plan {
-    /// A table for each peer, without the ways that were never measured.
+    /// Returns a table for each peer, without ways that were never measured.
     fn tables(&self, cases: &[(Peer, Way)], samples: &[Vec<Sample>]) -> Vec<Table> {
         let of_peer = |peer| {
             let pairs = cases.iter().zip(samples).filter(move |((of, _), _)| *of == peer);
@@ -67,7 +67,7 @@ impl Plan {
     }
 }
 
-/// All ways with each peer.
+/// Returns every combination of peer and way.
 fn cases() -> Vec<(Peer, Way)> {
     Peer::ALL.into_iter().flat_map(|peer| Way::ALL.map(|way| (peer, way))).collect()
 }
@@ -81,7 +81,7 @@ fn line(sample: &Sample) -> String {
     )
 }
 
-/// A measurement for tests.
+/// Makes a sample for tests.
 #[cfg(test)]
 fn sample(gbit_per_s: f64, cpu_s_per_gb: f64, ack_deliveries: u64) -> Sample {
     let (sender, core_busy) = (cpu_s_per_gb, 2.0 * cpu_s_per_gb);

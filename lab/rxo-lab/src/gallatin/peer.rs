@@ -1,24 +1,24 @@
-//! The receivers that the sender sends to.
+//! The receivers of the experiment.
 
 use rxo_testbed::AckRate;
 use serde::Serialize;
 
-/// A receiver, by how often it acknowledges.
+/// A receiver, classified by its ACK rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Peer {
-    /// As Linux does by itself; the paper's first receiver coalesces too.
+    /// Linux's own ACK rate. The paper's first receiver also coalesces.
     Rarely,
-    /// Every eight segments, as the paper's second receiver.
+    /// One ACK for eight segments, like the paper's second receiver.
     EveryEight,
-    /// Each segment: a receiver that takes them one by one. The paper has none.
+    /// One ACK for each segment, as from a receiver without coalescing. The paper did not measure one.
     EachSegment,
 }
 
 impl Peer {
     pub(super) const ALL: [Self; 3] = [Self::Rarely, Self::EveryEight, Self::EachSegment];
 
-    /// The name in tables and in JSON.
+    /// Returns the peer's name in tables and JSON.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Rarely => "rarely",
@@ -27,7 +27,7 @@ impl Peer {
         }
     }
 
-    /// The name in figures.
+    /// Returns the peer's name in figures.
     pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Rarely => "rarely",
@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// The name in sentences.
+    /// Returns the peer's name in sentences.
     pub(super) const fn described(self) -> &'static str {
         match self {
             Self::Rarely => "a receiver that acknowledges rarely, as Linux does by itself",

@@ -14,7 +14,7 @@ use crate::flags::GallatinFlags;
 
 use crate::limits::{Effort, Limits};
 
-/// The plan: everything that is to be repeated.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) connections: usize,
@@ -23,10 +23,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a number or a time is invalid; the message says what would be accepted.
+    /// If a number or a time is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &GallatinFlags) -> Result<Self> {
         let GallatinFlags { measure, connections, out } = flags;
         within("--connections", *connections, 1..=MOST_CONNECTIONS)?;
@@ -37,7 +37,7 @@ impl Plan {
         })
     }
 
-    /// One measurement with this receiver.
+    /// Returns the setup of one measurement with this receiver.
     pub(super) fn setup(&self, peer: Peer) -> Setup {
         let bulk = self.effort.duration;
         Setup {
@@ -52,14 +52,14 @@ impl Plan {
     }
 }
 
-/// The paper has ten iterations.
+/// Limits of rounds and times. The paper used ten iterations.
 const LIMITS: Limits = Limits {
     rounds: [10, 1],
     most_rounds: 1_000,
     durations: [Duration::from_secs(1), Duration::from_millis(200)],
     shortest: Duration::from_millis(100),
 };
-/// The default of the paper's driver (`myri10ge_intr_coal_delay`), which it used for all rows.
+/// Interrupt delay of the paper's driver by default (`myri10ge_intr_coal_delay`), used for all its rows.
 pub(super) const MODERATION: Duration = Duration::from_micros(75);
 const MOST_CONNECTIONS: usize = 400;
 const WARM_UP: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! What was measured with one receiver, beside the paper's rows for one like it.
+//! The results with one receiver, beside the paper's rows for a similar receiver.
 
 use rxo_console::numbers::{grouped, ratio};
 use rxo_console::table::Table as TextTable;
@@ -8,15 +8,15 @@ use serde::{Serialize, Serializer};
 use super::paper::{self, PaperRow};
 use super::peer::Peer;
 
-/// One receiver's rows.
+/// The rows of one receiver.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) peer: Peer,
-    /// Those ways that were measured.
+    /// The rows of the measured ways.
     pub(super) rows: Vec<Row>,
 }
 
-/// Microseconds for 1,024 bytes, the paper's unit, of seconds for 10^9 bytes.
+/// Converts seconds per 10^9 bytes to the paper's unit, microseconds per 1,024 bytes.
 pub(super) fn us_per_kb(s_per_gb: f64) -> f64 {
     s_per_gb * 1.024
 }
@@ -26,18 +26,18 @@ impl Table {
         self.rows.iter().find(|row| row.way == way)
     }
 
-    /// Without and with aggregation.
+    /// Returns the rows without and with aggregation; `None` unless both were measured.
     pub(super) fn compared(&self) -> Option<(&Row, &Row)> {
         Some((self.of(Way::NoAggregation)?, self.of(Way::AckAggregate)?))
     }
 
-    /// The share of the sender's processor time for a byte that aggregation saves, in percent.
+    /// Returns the share of the sender's processor time per byte that aggregation saves, in percent.
     pub(super) fn saving(&self) -> Option<f64> {
         let (without, with) = self.compared()?;
         Some(100.0 * (1.0 - ratio(with.cpu_s_per_gb.median, without.cpu_s_per_gb.median)))
     }
 
-    /// The paper's rows, then ours.
+    /// Returns the table as text: the paper's rows, then ours.
     pub(super) fn text(&self) -> String {
         let mut table = TextTable::new(&HEAD);
         for row in paper::rows(self.peer) {
@@ -94,7 +94,7 @@ const fn named(way: Way) -> &'static str {
     }
 }
 
-/// With the paper's rows, and what a reader would work out anew.
+/// Serializes the paper's rows and derived figures beside the measured rows.
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

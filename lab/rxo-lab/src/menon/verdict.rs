@@ -1,19 +1,19 @@
-//! A claim of our own, held against what was measured.
+//! A claim of the project, with a verdict from the measurements.
 
 use rxo_demo::wrap::wrapped;
 use serde::Serialize;
 
 use crate::statement;
 
-/// One claim, held against what was measured.
+/// A claim of the project, with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) claim: String,
-    /// True if the statement holds here; `None` if nothing was measured that decides it.
+    /// `true` if the claim holds here; `None` if no measurement decides it.
     pub(crate) holds: Option<bool>,
     /// The result here.
     pub(crate) found: String,
-    /// True if the verdict was taken back, because the machine was busy.
+    /// `true` if the verdict was withdrawn because the machine was busy.
     #[serde(skip)]
     pub(crate) is_withheld: bool,
 }
@@ -23,7 +23,7 @@ impl Verdict {
         Self { claim: claim.into(), holds, found, is_withheld: false }
     }
 
-    /// Takes the verdict back. What was found stays.
+    /// Withdraws the verdict. The text of the result stays.
     pub(crate) fn withhold(&mut self) {
         self.is_withheld |= self.holds.take().is_some();
     }

@@ -1,7 +1,8 @@
-//! The HTTP server of what is counted. Its files are in memory, and it lends their pages to connections, as `rxo serve`
-//! lends those of its cache and the paper's nginx those of the kernel's.
+//! The HTTP server whose instructions are counted. Its files are in memory, and it lends their pages to
+//! connections, as `rxo serve` lends pages of its cache and the paper's nginx those of the kernel's cache.
 //!
-//! It is not [`rxo serve`](super::live) itself, which opens files in a way that valgrind does not know.
+//! It replaces [`rxo serve`](super::live), which opens files with a system call that valgrind does not
+//! support.
 
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
@@ -20,14 +21,14 @@ pub(super) struct App {
     ready: Vec<u64>,
 }
 
-/// A client's connection.
+/// The connection of one client.
 struct Guest {
     stream: TcpStream,
     request: Vec<u8>,
     answer: Option<Answer>,
 }
 
-/// What is still to be written.
+/// The part of a response that is still to be written.
 struct Answer {
     head: Vec<u8>,
     file: u32,
@@ -35,18 +36,19 @@ struct Answer {
 }
 
 impl App {
-    /// Serves files of `file_bytes`, a multiple of [`PAGE_BYTES`], to who comes to `listener`.
+    /// Makes a server of files of `file_bytes` bytes, a multiple of [`PAGE_BYTES`], for clients of
+    /// `listener`.
     pub(super) fn new(listener: TcpListener, file_bytes: u64) -> Result<Self> {
         listener.set_nonblocking(true)?;
         let readiness = Readiness::new();
         readiness.watch_listener(&listener, DOOR)?;
         let pages = files::pages().into_iter().map(SharedBytes::from).collect();
-        // A token comes only after a call that found nothing.
+        // A readiness token comes only after a call that would have blocked, so the listener begins as ready.
         let ready = vec![DOOR];
         Ok(Self { listener, readiness, pages, file_bytes, guests: Vec::new(), ready })
     }
 
-    /// Lets everybody who is ready go on.
+    /// Serves every ready connection, and accepts new ones.
     pub(super) fn turn(&mut self) -> Result<()> {
         self.readiness.wait(&mut self.ready, Some(Duration::ZERO));
         for token in std::mem::take(&mut self.ready) {
@@ -79,7 +81,8 @@ impl App {
 }
 
 impl Guest {
-    /// Reads the next request, unless an answer is under way. Returns whether there is something to write.
+    /// Reads the next request, unless a response is in progress. Returns `true` if there is a response to
+    /// write.
     fn read(&mut self, file_bytes: u64) -> Result<bool> {
         while self.answer.is_none() {
             let mut buffer = [0; 1_024];
@@ -97,7 +100,7 @@ impl Guest {
         Ok(true)
     }
 
-    /// Writes what the connection takes. Returns whether the answer is complete.
+    /// Writes as much as the connection accepts. Returns `true` if the response is complete.
     fn write(&mut self, pages: &[SharedBytes], file_bytes: u64) -> Result<bool> {
         while let Some(answer) = &mut self.answer {
             if answer.at == file_bytes {
@@ -120,7 +123,8 @@ impl Guest {
 }
 
 impl Answer {
-    /// The answer to `GET /FILE`, perhaps with `Range: bytes=AT-`.
+    /// Makes the response to `GET /FILE`, optionally with `Range: bytes=AT-`; `None` if the request is
+    /// invalid.
     fn to(request: &str, file_bytes: u64) -> Option<Self> {
         let file = request.strip_prefix("GET /")?.split(' ').next()?.parse().ok()?;
         let range = request.split_once("Range: bytes=").and_then(|(_, rest)| rest.split_once('-'));

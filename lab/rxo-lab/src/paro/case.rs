@@ -1,4 +1,4 @@
-//! A case: the way of an ACK, the size of files, and the rate at which clients acknowledge.
+//! A case: the processing of ACKs, the file size, and the clients' ACK rate.
 
 use rxo_coalesce::PureAckRule;
 use rxo_host::{FastModules, FastPath, HostConfig};
@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use super::paper::SIZES;
 
-/// The way of a pure ACK through the host.
+/// The path of a pure ACK through the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Way {
-    /// Each for itself through the engine: the paper's Copybreak.
+    /// Each ACK goes separately through the engine and stack: the paper's Copybreak.
     Stack,
-    /// The fast path, each for itself: the paper's TCP-PARO.
+    /// Each ACK goes separately through the fast path: the paper's TCP-PARO.
     FastPath,
-    /// Aggregated by the engine, with a record of each.
+    /// The engine aggregates ACKs, with a record of each.
     Records,
-    /// The fast path; a connection gets its ACKs of a batch in one call.
+    /// The fast path passes all ACKs of a batch to their connection in one call.
     Batches,
 }
 
@@ -32,7 +32,7 @@ impl Way {
         }
     }
 
-    /// Its name in tables.
+    /// Returns the way's name in tables.
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Stack => "stack",
@@ -46,7 +46,7 @@ impl Way {
         Self::ALL.into_iter().find(|way| way.name() == name)
     }
 
-    /// Sets up `config` for it.
+    /// Configures `config` for this way.
     pub(super) fn apply(self, config: &mut HostConfig) {
         if self != Self::Records {
             config.engine.policy.pure_acks = PureAckRule::Bypass;
@@ -60,14 +60,13 @@ impl Way {
     }
 }
 
-/// The rate at which a client acknowledges.
+/// The ACK rate of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AckRate {
-    /// Every second segment: half an ACK a segment.
+    /// An ACK for every second segment.
     Second,
-    /// Everything that has arrived at once, as Linux does when its GRO has merged it: an ACK for each frame of the
-    /// server, which is up to 44 segments.
+    /// One ACK for each frame of the server, which holds up to 44 segments, as Linux sends after its GRO.
     Merged,
 }
 
@@ -93,7 +92,7 @@ impl AckRate {
     }
 }
 
-/// One count.
+/// The parameters of one count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     pub(super) way: Way,
@@ -107,7 +106,7 @@ impl Case {
     }
 }
 
-/// The size of a file, as the paper's table has it.
+/// Returns the file size in the notation of the paper's table.
 pub(super) fn size(file_bytes: u64) -> String {
     let known = SIZES.into_iter().find(|(bytes, _)| *bytes == file_bytes);
     known.map_or_else(|| format!("{} KB", file_bytes >> 10), |(_, name)| name.to_owned())

@@ -1,28 +1,28 @@
-//! Instructions by the source file that they were compiled from, as the paper's components.
+//! Assigns instructions to the paper's components, by the source file that they were compiled from.
 
 use serde::Serialize;
 
 use crate::callgrind::{Origin, crate_and_file};
 
-/// What a server's instructions are for, before what receives is told from what sends.
+/// The purpose of a server's instructions, before receiving and sending are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The ring and its descriptors.
     Driver,
-    /// Link, engine, connections, TCP.
+    /// Link, engine, connections and TCP.
     Network,
     /// Copies, the allocator, and the pools of frames.
     Memory,
     /// The HTTP server, its sockets, and everything else.
     Application,
-    /// The measurement itself, which counts for nothing.
+    /// The measurement itself, whose instructions are left out.
     Measuring,
 }
 
 impl Part {
     pub(super) const COUNT: usize = 5;
 
-    /// The part of instructions.
+    /// Returns the part of instructions from `origin`.
     pub(super) fn of(origin: Origin<'_>) -> Self {
         let is_memory = |name: &&str| origin.function.contains(*name);
         match origin.copies() || MEMORY.iter().any(is_memory) {
@@ -31,7 +31,7 @@ impl Part {
         }
     }
 
-    /// The part of a source file; `None` if it is for many.
+    /// Returns the part of a source file; `None` for code that several parts share.
     fn of_file(path: &str) -> Option<Self> {
         let (name, file) = crate_and_file(path)?;
         Some(match name {
@@ -46,7 +46,7 @@ impl Part {
     }
 }
 
-/// Functions of the allocator, and those that fill memory.
+/// Functions of the allocator, and functions that fill memory.
 const MEMORY: [&str; 7] =
     ["malloc", "calloc", "realloc", "free", "memset", "_int_", "unlink_chunk"];
 
@@ -54,13 +54,13 @@ const MEMORY: [&str; 7] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Component {
-    /// Fetching frames from the ring.
+    /// Receiving frames from the ring.
     DriverRx,
-    /// What is done with them up to TCP, without memory.
+    /// Processing of received frames up to TCP, without memory operations.
     NetworkRx,
     /// Copies, the allocator and pools, of both directions.
     Memory,
-    /// What leaves, from TCP to the device's frame.
+    /// Processing of sent data, from TCP to the device's frame.
     NetworkTx,
     /// Putting frames into the ring.
     DriverTx,
@@ -77,7 +77,7 @@ impl Component {
         Self::DriverTx,
         Self::Application,
     ];
-    /// Those of Figures 3 and 4.
+    /// The components of Figures 3 and 4.
     pub(super) const SAVED: [Self; 3] = [Self::DriverRx, Self::NetworkRx, Self::Memory];
 
     pub(super) const fn name(self) -> &'static str {
@@ -92,16 +92,16 @@ impl Component {
     }
 }
 
-/// A cost in each of [`Component::ALL`].
+/// A cost for each of [`Component::ALL`].
 pub(super) type Costs = [f64; Component::ALL.len()];
 
-/// The components, of the cost of everything and of what receives alone.
+/// Computes the components from the cost of everything and the cost of receiving alone.
 pub(super) fn components(all: [f64; Part::COUNT], receiving: [f64; Part::COUNT]) -> Costs {
     let rx = |part: Part| receiving[part as usize];
     let tx = |part: Part| all[part as usize] - rx(part);
     Component::ALL.map(|component| match component {
         Component::DriverRx => rx(Part::Driver),
-        // What the standard library does for it counts as well.
+        // Standard library code that receiving calls counts for receiving.
         Component::NetworkRx => rx(Part::Network) + rx(Part::Application),
         Component::Memory => all[Part::Memory as usize],
         Component::NetworkTx => tx(Part::Network),

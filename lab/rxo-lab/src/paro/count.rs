@@ -1,5 +1,5 @@
-//! Counts what a request costs a server: runs the [`server`](super::server) under callgrind, twice, because both runs do
-//! the same: once everything is counted, and once what the host receives.
+//! Counts the cost of a request: runs the [`server`](super::server) under callgrind twice, once counting
+//! everything, and once only the host's receiving. Both runs execute the same instructions.
 
 use anyhow::{Result, ensure};
 use rxo_console::numbers::ratio;
@@ -13,26 +13,26 @@ use crate::callgrind;
 use crate::folder::Folder;
 use crate::process::Process;
 
-/// What a request costs.
+/// Cost of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Cost {
     #[serde(flatten)]
     pub(super) case: Case,
-    /// In instructions, or in estimated cycles if caches were simulated.
+    /// `true` if costs are estimated cycles from simulated caches; otherwise they are instructions.
     pub(super) is_simulated: bool,
-    /// Of a request, by component.
+    /// Cost of a request, by component.
     #[serde(serialize_with = "by_name")]
     pub(super) components: Costs,
     pub(super) acks_a_segment: f64,
     pub(super) acks_a_request: f64,
-    /// Pure ACKs among the packets that arrived.
+    /// Share of pure ACKs in the received packets, in percent.
     pub(super) pure_acks_percent: f64,
-    /// ACKs that a connection got in one call of the fast path; 0 without it.
+    /// ACKs that the fast path passed to a connection per call; 0 without the fast path.
     pub(super) acks_a_call: f64,
     pub(super) served: Served,
 }
 
-/// Counts `case`. With `is_simulated` callgrind simulates caches as well, and costs are cycles as it estimates them.
+/// Counts `case`. With `is_simulated`, callgrind simulates caches too, and costs are estimated cycles.
 ///
 /// # Errors
 /// If valgrind is missing, or the process under it fails.
@@ -60,7 +60,7 @@ impl Cost {
         }
     }
 
-    /// Of a request.
+    /// Returns the total cost of a request.
     pub(super) fn total(&self) -> f64 {
         self.components.iter().sum()
     }
@@ -104,8 +104,9 @@ fn run(
     Ok((served, costs))
 }
 
-/// The function of the host that receives.
+/// The host's receiving function, for callgrind's option.
 const RECEIVES: &str = "Host<I,O>::receive";
-/// A first cache of 32 KiB and a last one of 8 MiB: the paper's Nehalem.
+/// Callgrind options for a first-level cache of 32 KiB and a last-level cache of 8 MiB, as in the paper's
+/// Nehalem.
 const CACHES: [&str; 4] =
     ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=8388608,16,64"];

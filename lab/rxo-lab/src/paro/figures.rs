@@ -1,4 +1,4 @@
-//! The paper's tables and figures, with verdicts. A verdict is worked out, never written down.
+//! The paper's tables and figures with verdicts, which are computed from the counts.
 
 use rxo_console::numbers::ratio;
 use rxo_demo::stats::Spread;
@@ -16,10 +16,10 @@ use super::paper::{
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 
-/// The live server's figure, which depends on time.
+/// Number of the live server's figure, which depends on time.
 pub(super) const LIVE: &str = "live";
 
-/// Every figure for which there is something.
+/// Returns every figure that was measured.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     let Measured { costs, cycles, windows } = measured;
     let figures = [
@@ -35,30 +35,30 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// The count of `case`.
+/// Returns the count of `case`; `None` if it was not counted.
 pub(super) fn find(costs: &[Cost], case: Case) -> Option<&Cost> {
     costs.iter().find(|cost| cost.case == case)
 }
 
-/// What `now` saves of `before`, in percent.
+/// Returns the reduction from `before` to `now`, in percent.
 pub(super) fn saved_percent(before: f64, now: f64) -> f64 {
     100.0 * (1.0 - ratio(now, before))
 }
 
-/// What the host spends on receiving an ACK, memory aside.
+/// Returns the host's cost of receiving an ACK, without memory operations.
 pub(super) fn an_ack(cost: &Cost) -> f64 {
     let receiving = cost.component(Component::DriverRx) + cost.component(Component::NetworkRx);
     ratio(receiving, cost.acks_a_request)
 }
 
-/// The sizes that were counted with `acks`, ascending.
+/// Returns the file sizes that were counted with `acks`, ascending.
 fn sizes(costs: &[Cost], acks: AckRate) -> Vec<u64> {
     let is_counted =
         |bytes: &u64| find(costs, Case { way: Way::Stack, file_bytes: *bytes, acks }).is_some();
     SIZES.into_iter().map(|(bytes, _)| bytes).filter(is_counted).collect()
 }
 
-/// Table 1: what a request costs, by size.
+/// Table 1: draws the cost of a request over the file size.
 fn requests(costs: &[Cost], acks: AckRate) -> Option<Figure> {
     let sizes = sizes(costs, acks);
     sizes.last()?;
@@ -102,7 +102,7 @@ fn saved_by(costs: &[Cost], way: Way, file_bytes: u64, acks: AckRate) -> Option<
     Some(saved_percent(of(Way::Stack)?.total(), of(way)?.total()))
 }
 
-/// Judges whether the fast path saves as much of a request for a file as the paper's.
+/// Decides whether the fast path saves as large a share of a request as in the paper.
 fn saves_of(costs: &[Cost], file_bytes: u64, claim: &'static str) -> Statement {
     let of = |way| saved_by(costs, way, file_bytes, AckRate::Second);
     let paper = table_1(file_bytes).map(|[.., saved]| saved);
@@ -117,8 +117,8 @@ fn saves_of(costs: &[Cost], file_bytes: u64, claim: &'static str) -> Statement {
         .unless_it_holds(|| smaller_share(costs, file_bytes, paper))
 }
 
-/// Returns the reason why less is saved than the `paper` says, in percent: receiving is a smaller part of a request
-/// here.
+/// Returns the reason why less is saved than the `paper`'s percentage: receiving is a smaller part of a
+/// request here.
 fn smaller_share(costs: &[Cost], file_bytes: u64, paper: f64) -> String {
     let case = Case { way: Way::Stack, file_bytes, acks: AckRate::Second };
     let of = |way| find(costs, Case { way, ..case });
@@ -138,7 +138,7 @@ fn receiving(cost: &Cost) -> f64 {
     cost.component(Component::DriverRx) + cost.component(Component::NetworkRx)
 }
 
-/// Judges whether larger files save more.
+/// Decides whether larger files save more.
 fn grows(costs: &[Cost], sizes: &[u64]) -> Statement {
     let claim = "the saving grows with the size of files: more segments, more ACKs";
     let saved = |bytes: &u64| saved_by(costs, Way::FastPath, *bytes, AckRate::Second);
@@ -152,7 +152,7 @@ fn grows(costs: &[Cost], sizes: &[u64]) -> Statement {
     Statement::new(claim, (sizes.len() > 1).then_some(last > first), ours)
 }
 
-/// What is saved, by size: the last column of Table 1.
+/// Draws the saving over the file size: the last column of Table 1.
 fn savings(costs: &[Cost]) -> Option<Figure> {
     let sizes = sizes(costs, AckRate::Second);
     if sizes.len() < 2 {
@@ -188,7 +188,7 @@ fn savings(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// Figure 1: where the instructions of a request are.
+/// Figure 1: draws the shares of a request's instructions by component.
 fn shares(costs: &[Cost]) -> Option<Figure> {
     let sizes = sizes(costs, AckRate::Second);
     let of = |&file_bytes: &u64| {
@@ -238,7 +238,7 @@ fn shares(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// Figures 3 and 4: the components of the four ways, and what is saved of three of them.
+/// Figures 3 and 4: draws the components of the four ways, and the savings in three of them.
 fn profile(
     costs: &[Cost],
     paper: [Option<f64>; 3],
@@ -292,7 +292,7 @@ fn capital(name: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// What an ACK costs the receiving part of the host.
+/// Draws the cost of an ACK in the receiving part of the host.
 fn acks(costs: &[Cost]) -> Option<Figure> {
     let of = |way| find(costs, Case { way, file_bytes: PROFILED_BYTES, acks: AckRate::Second });
     let ways: Vec<(Way, &Cost)> =
@@ -331,7 +331,7 @@ fn acks(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// What becomes of an ACK if a connection gets those of a batch at once.
+/// Returns a sentence about the cost of an ACK if a connection receives all ACKs of a batch at once.
 fn only_in_batches(stack: f64, batches: f64, records: Option<f64>) -> String {
     let verdict = if batches <= 0.5 * stack { "it holds" } else { "it does not hold either" };
     let default = records.map_or_else(String::new, |records| {
@@ -341,7 +341,7 @@ fn only_in_batches(stack: f64, batches: f64, records: Option<f64>) -> String {
     format!("In batches {verdict}: {batches:.0}, {percent:.0} % of the stack's.{default}")
 }
 
-/// The live server's processor time.
+/// Draws the live server's processor time.
 fn live(windows: &[(Way, Vec<Window>)]) -> Option<Figure> {
     let spreads: Vec<(Way, Spread)> = windows
         .iter()
@@ -383,7 +383,8 @@ fn live(windows: &[(Way, Vec<Window>)]) -> Option<Figure> {
     })
 }
 
-/// Between which bounds the median of batches beside the stack lies, each in the same round, a few seconds apart.
+/// Returns the bounds of the median ratio of batches to stack. Each ratio is of two windows in the same
+/// round, a few seconds apart.
 fn compared(windows: &[(Way, Vec<Window>)]) -> Option<(f64, f64)> {
     let of = |way| windows.iter().find(|(one, _)| *one == way).map(|(_, all)| all);
     let pairs = of(Way::Batches)?.iter().zip(of(Way::Stack)?);

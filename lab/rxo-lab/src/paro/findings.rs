@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines.
+//! The findings: text for people, JSON for programs.
 
 use rxo_demo::experiment::Findings;
 use rxo_demo::load::Timed;
@@ -13,14 +13,14 @@ use super::plan::Plan;
 use super::table;
 use crate::figure::Figure;
 
-/// The measurements.
+/// The results of all measurements.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Measured {
-    /// Instructions of requests.
+    /// Instructions of requests, for each counted case.
     pub(super) costs: Vec<Cost>,
-    /// Estimated cycles of requests.
+    /// Estimated cycles of requests, for each simulated case.
     pub(super) cycles: Vec<Cost>,
-    /// Of the live server, by way.
+    /// Windows of the live server, by way.
     #[serde(serialize_with = "by_way")]
     pub(super) windows: Vec<(Way, Vec<Window>)>,
 }
@@ -29,7 +29,7 @@ fn by_way<S: Serializer>(windows: &[(Way, Vec<Window>)], serializer: S) -> Resul
     serializer.collect_map(windows.iter().map(|(way, windows)| (way, windows)))
 }
 
-/// The paper's experiments, repeated.
+/// The repeated experiments of the paper.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     figures: Vec<Figure>,
@@ -59,7 +59,7 @@ impl Findings for Found {
         parts
     }
 
-    /// Callgrind counts the same on a busy machine.
+    /// Withholds only the live figure: callgrind's counts do not change on a busy machine.
     fn withhold(&mut self) {
         let is_live = |figure: &&mut Figure| figure.number == figures::LIVE;
         self.figures.iter_mut().filter(is_live).for_each(Figure::withhold);

@@ -1,10 +1,11 @@
-//! `rxo-lab paro`: Chan and Cheriton, "Improving Server Application Performance via Pure TCP ACK Receive Optimization"
-//! (2013): what the fast path for pure ACKs saves a file server.
+//! `rxo-lab paro`: Chan and Cheriton, "Improving Server Application Performance via Pure TCP ACK Receive
+//! Optimization" (2013): measures the saving of the fast path for pure ACKs in a file server.
 //!
-//! Measured in two ways. *Counted*: the host and the HTTP server on a ring in shared memory ([`server`]), with modelled
-//! [`clients`] at its other end, under callgrind ([`count`]); exact, whatever else the machine does. *Live*: `rxo serve`
-//! behind `rxo card` with Linux clients ([`live`]), for its processor time. A [`case`] is a way of ACKs, a size of
-//! files and a rate of acknowledgement. The [`findings`] stand beside the paper's values ([`paper`]).
+//! The saving is measured twice. *Counted*: the host and the HTTP server run on a ring in shared memory
+//! ([`server`]), with modelled [`clients`] at its other end, under callgrind ([`count`]); the count is exact
+//! on any machine. *Live*: `rxo serve` runs behind `rxo card` with Linux clients ([`live`]), for its
+//! processor time. A [`case`] is a way of ACKs, a file size and an ACK rate. The [`findings`] show the values
+//! of the [`paper`] beside ours.
 
 mod app;
 mod case;

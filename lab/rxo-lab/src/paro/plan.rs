@@ -9,32 +9,32 @@ use super::case::{AckRate, Case, Way};
 use super::paper::{PROFILED_BYTES, SIZES};
 use crate::flags::{ExtentFlags, ParoFlags, ParoPart};
 
-/// The plan: everything that is to be measured.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The cases that are counted.
+    /// The cases to count.
     pub(super) counted: Vec<Case>,
-    /// What is counted once more with simulated caches.
+    /// The cases to count again with simulated caches.
     pub(super) simulated: Vec<Case>,
     pub(super) scale: Scale,
-    /// Rounds of the live server, each with a window for each way; 0 for none.
+    /// Number of rounds of the live server, each with a window for each way; 0 omits it.
     pub(super) rounds: usize,
     pub(super) live: LiveScale,
     pub(super) cores: Cores,
     pub(super) output: Output,
 }
 
-/// How much is counted.
+/// The extent of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     pub(super) clients: u16,
     pub(super) files: u32,
-    /// Bytes that clients take before counting begins, and meanwhile.
+    /// Bytes that clients download before counting begins; the next field is for the counted part.
     pub(super) warm_bytes: u64,
     pub(super) counted_bytes: u64,
 }
 
-/// How much is measured of the live server.
+/// The extent of the live measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LiveScale {
     pub(super) clients: usize,
@@ -43,7 +43,7 @@ pub(super) struct LiveScale {
 }
 
 impl Plan {
-    /// Fails in one line if instructions are to be counted and cannot be.
+    /// Checks for valgrind, if instructions are to be counted. The error is one line.
     ///
     /// # Errors
     /// If valgrind is missing.
@@ -52,10 +52,10 @@ impl Plan {
         if is_nothing_counted { Ok(()) } else { crate::callgrind::check() }
     }
 
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a number is invalid; the message says what would be accepted.
+    /// If a number is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &ParoFlags) -> Result<Self> {
         let ParoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
         let wanted = |part| only.is_empty() || only.contains(&part);
@@ -70,7 +70,7 @@ impl Plan {
                 counted.extend(sizes.iter().copied().flat_map(of));
             }
         }
-        // All that takes minutes is left out of a quick run, unless it is named.
+        // Experiments that take minutes are left out of a quick run, unless they are named.
         let is_simulated = only.contains(&ParoPart::Cycles) || (only.is_empty() && !quick);
         let simulated = Way::ALL.into_iter().filter(|_| is_simulated).map(|way| Case {
             way,
@@ -89,8 +89,8 @@ impl Plan {
     }
 }
 
-/// The paper's files. It has 400 clients; 50 saturate the link as well, and a turn has the ACKs of one or two of them
-/// either way. A few hundred kilobytes open the window of each.
+/// Number and size of the paper's files. The paper has 400 clients, but 50 saturate the link too, and either
+/// way a turn has the ACKs of one or two clients. A few hundred kilobytes open each client's window.
 const FULL: Scale =
     Scale { clients: 50, files: 100, warm_bytes: 24 << 20, counted_bytes: 32 << 20 };
 const QUICK: Scale = Scale { clients: 8, files: 4, warm_bytes: 3 << 20, counted_bytes: 4 << 20 };

@@ -1,8 +1,9 @@
-//! The server as a process of its own: the host and an HTTP server ([`app`](super::app)) on one thread, and on another the
-//! modelled [`clients`](super::clients) at the other end of a ring in shared memory.
+//! The server as a separate process: the host and an HTTP server ([`app`](super::app)) on one thread, and the
+//! modelled [`clients`](super::clients) on another, at the other end of a ring in shared memory.
 //!
-//! Both take turns, on a clock that moves by [`STEP`] from turn to turn, so each run does the same. Callgrind counts
-//! what the server does in the turns of the middle, inside [`counted_step`], or of these what the host receives.
+//! The threads alternate, on a clock that advances by [`STEP`] per turn, so each run executes the same.
+//! Callgrind counts the server's work inside [`counted_step`] in the middle turns, or only the host's
+//! receiving in these turns.
 
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,21 +51,21 @@ pub(crate) struct ServerFlags {
     pub(crate) counted_bytes: u64,
 }
 
-/// The counts.
+/// The counts of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
     #[serde(flatten)]
     pub(super) tally: Tally,
-    /// ACKs that the fast path consumed, and calls of connections for them.
+    /// ACKs that the fast path consumed; the next field counts its calls of connections.
     pub(super) consumed: u64,
     pub(super) calls: u64,
     pub(super) turns: u64,
 }
 
-/// Serves, and prints what was counted as a line of JSON.
+/// Serves, and prints the counts as a line of JSON.
 ///
 /// # Errors
-/// If the ring or the files cannot be opened, or a client does not get what it should.
+/// If the ring or the files cannot be opened, or a client receives wrong bytes.
 pub(crate) fn run(flags: &ServerFlags) -> Result<()> {
     let folder = Folder::new("paro-ring")?;
     let socket = folder.file("ring.sock");
@@ -85,7 +86,7 @@ pub(crate) fn run(flags: &ServerFlags) -> Result<()> {
             _ = is_ready.send(());
             be_clients(Clients::new(habits, device), is_connected, &told, &say)
         });
-        // If there is none, the thread's own words say why.
+        // If the channel is closed, the thread's own error explains why.
         _ = ready.recv();
         let served = Serving::new(flags, way, &format!("virtio:{}", socket.display()))
             .inspect(|_| is_connected.store(true, Ordering::SeqCst))
@@ -99,7 +100,7 @@ pub(crate) fn run(flags: &ServerFlags) -> Result<()> {
     rxo_console::output::json_line(&served)
 }
 
-/// The clients' thread: a step for each instant that it is told.
+/// Runs the clients' thread: one step for each instant received.
 fn be_clients(
     mut clients: Clients,
     is_connected: &AtomicBool,
@@ -119,13 +120,13 @@ fn be_clients(
     Ok(())
 }
 
-/// The host and the HTTP server.
+/// The host and the HTTP server on the measured thread.
 struct Serving {
     host: Host<Stamped, DeviceSink>,
     app: App,
     now: Rc<Cell<Instant>>,
     turns: u64,
-    /// The turn in which clients got something.
+    /// The turn in which clients last received data.
     last_progress: u64,
 }
 
@@ -143,7 +144,7 @@ impl Serving {
         Ok(Self { host, app, now, turns: 0, last_progress: 0 })
     }
 
-    /// Takes turns with the clients until all is counted.
+    /// Alternates with the clients until the counted bytes have been served.
     fn run(
         mut self,
         flags: &ServerFlags,
@@ -170,7 +171,7 @@ impl Serving {
         })
     }
 
-    /// Lets the clients have their step. Fails if they get nothing for a second of virtual time.
+    /// Runs a step of the clients. Fails if they receive nothing for a second of virtual time.
     fn exchange(
         &mut self,
         tell: &Sender<Instant>,
@@ -179,7 +180,7 @@ impl Serving {
     ) -> Result<Tally> {
         self.now.set(self.now.get() + STEP);
         self.turns += 1;
-        // If they have ended, their own words say why.
+        // If the clients have ended, their own error explains why.
         _ = tell.send(self.now.get());
         let tally = said.recv().context("the clients have ended")?;
         if tally.bytes > bytes {
@@ -189,23 +190,23 @@ impl Serving {
         Ok(tally)
     }
 
-    /// A turn of the host, then one of the HTTP server.
+    /// Runs a turn of the host, then one of the HTTP server.
     fn step(&mut self) -> Result<()> {
         self.host.turn(self.now.get())?;
         self.app.turn()
     }
 }
 
-/// The name of [`counted_step`], for callgrind.
+/// Name of [`counted_step`], for callgrind's option.
 pub(super) const COUNTED: &str = "counted_step";
 
 #[inline(never)]
 fn counted_step(serving: &mut Serving) -> Result<()> {
-    // Without this the call would be the last thing done, and a jump instead.
+    // Without `black_box` the call could become a tail jump, which callgrind would not see as a call.
     std::hint::black_box(serving.step())
 }
 
-/// The name of [`window_begins`], for callgrind: what it has counted by then is forgotten.
+/// Name of [`window_begins`], at which callgrind resets its counts.
 pub(super) const WINDOW: &str = "window_begins";
 
 #[inline(never)]
@@ -216,9 +217,9 @@ fn window_begins() {
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(super) const PORT: u16 = 80;
 pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// From turn to turn: what a card that moderates its notifications leaves between them.
+/// Time between two turns, like the interval of a card that moderates its notifications.
 pub(super) const STEP: Duration = Duration::from_micros(50);
-/// A second.
+/// Turns without progress after which the run fails: a second of virtual time.
 const PATIENCE_TURNS: u64 = 20_000;
 const SHORT: Duration = Duration::from_micros(100);
 const BACKLOG: usize = 512;

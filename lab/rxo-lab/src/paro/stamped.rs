@@ -1,4 +1,4 @@
-//! A device's source whose frames arrive when the virtual clock says so.
+//! A device source that stamps frames with the virtual clock.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use rxo::device::{DeviceError, FrameSource, Look, Looked, SourceCapabilities, So
 use rxo::{Frame, Instant};
 use rxo_driver::{DeviceBuf, DeviceSource};
 
-/// The frames of `source`, with the time of `clock`.
+/// The frames of `source`, with arrival times from `clock`.
 #[derive(Debug)]
 pub(super) struct Stamped {
     source: DeviceSource,

@@ -1,4 +1,4 @@
-//! The counts as tables: every case with its rate of acknowledgement, on which the saving depends.
+//! The counts as tables: every case with its ACK rate, on which the saving depends.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -10,7 +10,7 @@ use super::count::Cost;
 use super::figures::{an_ack, find, saved_percent};
 use super::live::Window;
 
-/// Every count, a row each.
+/// Returns a table with a row for each count.
 pub(super) fn requests(costs: &[Cost]) -> String {
     let mut table = Table::new(&[
         "file",
@@ -43,7 +43,7 @@ pub(super) fn requests(costs: &[Cost]) -> String {
     table.render()
 }
 
-/// Where the instructions of a request are, in thousands.
+/// Returns a table of the instructions of a request by component, in thousands.
 pub(super) fn components(costs: &[Cost]) -> String {
     let names = Component::ALL.map(Component::name);
     let head: Vec<&str> = ["file", "way", "ACKs/segment"].into_iter().chain(names).collect();
@@ -57,7 +57,7 @@ pub(super) fn components(costs: &[Cost]) -> String {
     table.render()
 }
 
-/// The live server.
+/// Returns a table of the live server's windows.
 pub(super) fn live(windows: &[(Way, Vec<Window>)]) -> String {
     let mut table =
         Table::new(&["way", "us/request", "ACKs/segment", "Gbit/s", "requests", "windows"]);

@@ -1,5 +1,5 @@
-//! Figures 4 to 8: how much coalescing is possible, over payload, connections, entries, buffer
-//! and window.
+//! Figures 4 to 8: the share of packets that coalescing eliminates, over payload, connections, entries,
+//! buffer and window.
 
 mod connections;
 mod variants;
@@ -7,7 +7,7 @@ mod variants;
 use super::examine::Examined;
 use crate::figure::Figure;
 
-/// The figures that these captures give; those without any value are left out.
+/// Returns the figures of these captures, without figures that would have no values.
 pub(super) fn figures(examined: &[Examined]) -> Vec<Figure> {
     let captures = Captures(examined);
     let all = [
@@ -23,7 +23,7 @@ pub(super) fn figures(examined: &[Examined]) -> Vec<Figure> {
     all.into_iter().filter(has_values).collect()
 }
 
-/// The captures, asked by what they are of.
+/// The captures, with lookups by condition.
 #[derive(Clone, Copy)]
 struct Captures<'a>(&'a [Examined]);
 
@@ -36,12 +36,13 @@ impl<'a> Captures<'a> {
         })
     }
 
-    /// With the paper's card.
+    /// Returns the packets of 10,000 that the paper's card eliminates in this condition; `None` if it was not
+    /// captured.
     fn eliminated(self, connections: usize, payload_kb: usize) -> Option<f64> {
         self.of(connections, payload_kb).map(|examined| examined.eliminated)
     }
 
-    /// The payloads of the lab's captures, least first.
+    /// Returns the payloads of the lab's captures in KB, ascending.
     fn payloads_kb(self) -> Vec<usize> {
         let conditions = self.0.iter().filter_map(|examined| examined.condition);
         let mut payloads: Vec<usize> = conditions.map(|condition| condition.payload_kb).collect();
@@ -50,7 +51,7 @@ impl<'a> Captures<'a> {
         payloads
     }
 
-    /// Which of these numbers of connections were captured.
+    /// Returns those of the `wanted` numbers of connections that were captured.
     fn connections(self, wanted: &[usize]) -> Vec<usize> {
         let is_there = |count: &usize| {
             self.0
@@ -60,13 +61,13 @@ impl<'a> Captures<'a> {
         wanted.iter().copied().filter(is_there).collect()
     }
 
-    /// Captures that are not the lab's.
+    /// Returns the captures that the user brought.
     fn others(self) -> impl Iterator<Item = &'a Examined> {
         self.0.iter().filter(|examined| examined.condition.is_none())
     }
 }
 
-/// 5,432 as "54.3 %".
+/// Formats 5,432 of 10,000 as "54.3 %".
 fn percent(of_10_000: f64) -> String {
     format!("{:.1} %", of_10_000 / 100.0)
 }

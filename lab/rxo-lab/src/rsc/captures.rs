@@ -1,4 +1,4 @@
-//! Captures, made one after the other or found in a directory, and what is in them.
+//! Makes captures one after the other, or finds them in a directory, and examines them.
 
 use std::fs;
 use std::io::Cursor;
@@ -14,10 +14,10 @@ use super::examine::{Examined, examine};
 use super::plan::{CapturePlan, LabPlan};
 use super::senders;
 
-/// Every capture of the plan, examined; fewer when the user wants an end.
+/// Returns every capture of the plan, examined; after an interrupt, those so far.
 ///
 /// # Errors
-/// When a capture cannot be made, kept, found or opened.
+/// If a capture cannot be made, kept, found or opened.
 pub(super) fn examined(plan: &CapturePlan, turns: &Turns<'_>) -> Result<Vec<Examined>> {
     match plan {
         CapturePlan::Lab(lab) => made(lab, turns),
@@ -66,10 +66,10 @@ fn brought(directory: &Path, turns: &Turns<'_>) -> Result<Vec<Examined>> {
     Ok(all)
 }
 
-/// The captures in a directory, by name.
+/// Returns the paths of the captures in a directory, sorted by name.
 ///
 /// # Errors
-/// When it cannot be read, or holds none.
+/// If the directory cannot be read, or holds no captures.
 pub(super) fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let shown = directory.display();
     let entries = fs::read_dir(directory).map_err(|error| {

@@ -1,11 +1,10 @@
-//! The most that could be eliminated if nothing stood in the way but payloads and buffers.
+//! Computes the largest share of packets that payloads and buffers permit to eliminate.
 //!
-//! PSH at the end of a payload ends an aggregate, and a segment is never split over two buffers.
-//! Both follow from sizes alone, so this is arithmetic; what a capture shows below it is due to
-//! windows, entries and the order of packets.
+//! PSH at the end of a payload ends an aggregate, and a segment is never split over two buffers. Both limits
+//! follow from sizes alone. A lower share in a capture is due to windows, entries and the order of packets.
 
-/// Packets eliminated of 10,000 when every payload is cut into full segments and a rest, and
-/// those fill buffers of this size.
+/// Returns the packets eliminated of 10,000 if every payload is cut into full segments and a remainder, and
+/// these fill buffers of `buffer_bytes`.
 pub(super) fn ceiling(payload_bytes: usize, buffer_bytes: usize) -> f64 {
     let segments = payload_bytes.div_ceil(SEGMENT_BYTES);
     let (mut buffers, mut room) = (0_usize, 0_usize);
@@ -13,7 +12,7 @@ pub(super) fn ceiling(payload_bytes: usize, buffer_bytes: usize) -> f64 {
         let bytes = (payload_bytes - segment * SEGMENT_BYTES).min(SEGMENT_BYTES);
         if bytes > room {
             buffers += 1;
-            // A segment larger than the buffer goes alone.
+            // A segment larger than the buffer stays alone.
             room = buffer_bytes.max(bytes);
         }
         room -= bytes;
@@ -21,7 +20,7 @@ pub(super) fn ceiling(payload_bytes: usize, buffer_bytes: usize) -> f64 {
     if segments == 0 { 0.0 } else { (1.0 - buffers as f64 / segments as f64) * 10_000.0 }
 }
 
-/// A full segment without timestamps on an Ethernet of 1,500 bytes, as in the paper.
+/// Payload of a full segment without timestamps on an Ethernet of 1,500 bytes, as in the paper.
 const SEGMENT_BYTES: usize = 1_460;
 
 #[cfg(test)]
@@ -30,7 +29,8 @@ mod tests {
 
     #[test]
     fn what_a_payload_allows() {
-        // The paper (section 5.1): five full segments and a rest of about 890 bytes fit 8 KB.
+        // According to the paper (section 5.1), 8 KB hold five full segments and a remainder of about 890
+        // bytes.
         let rows = [(2, 0.5), (4, 1.0 / 3.0), (8, 1.0 / 6.0), (16, 0.25), (32, 5.0 / 23.0)];
         for (payload_kb, left) in rows {
             let most = ceiling(payload_kb * 1_024, 8_192);

@@ -1,13 +1,13 @@
-//! What one capture of the lab's senders is of.
+//! The condition of a capture: connections and payload of the lab's senders.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// The number of connections that sent, and the bytes that each wrote at once.
+/// Number of connections, and the bytes per write of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Condition {
-    /// As many senders, each with one connection.
+    /// Number of senders, each with one connection.
     pub(super) connections: usize,
     /// The application's payload, in units of 1,024 bytes.
     pub(super) payload_kb: usize,
@@ -18,12 +18,12 @@ impl Condition {
         self.payload_kb * 1_024
     }
 
-    /// The name under which its capture is kept.
+    /// Returns the file name under which the capture is kept.
     pub(super) fn file_name(self) -> String {
         format!("{}-connections-{}-KB.pcapng", self.connections, self.payload_kb)
     }
 
-    /// What a kept capture is of; `None` when it is somebody else's.
+    /// Parses the condition from the name of a kept capture; `None` for other names.
     pub(super) fn of_file(name: &str) -> Option<Self> {
         let name = name.strip_suffix(".pcapng")?.strip_suffix("-KB")?;
         let (connections, payload_kb) = name.split_once("-connections-")?;

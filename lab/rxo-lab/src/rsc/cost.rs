@@ -1,10 +1,9 @@
-//! Processor time of the receiving side, for each level of coalescing, payload and rate.
+//! Measures the processor time of the receiving side, for each level of coalescing, payload and rate.
 //!
-//! The packets cross `rxo run`'s worker, from a packet socket to the TAP of the receiving host.
-//! What is counted is all that this process uses beside its sending thread: the worker, its engine
-//! included, the host's TCP, and the application that reads. (The paper subtracted what coalescing
-//! itself cost. Here it stays in.) The sender writes as fast as it can and does not wait for
-//! acknowledgements, so that Linux joins small writes.
+//! The packets cross the worker of `rxo run`, from a packet socket to the receiving host's TAP. All processor
+//! time of this process except the sending thread counts: the worker with its engine, the host's TCP, and the
+//! reading application. (The paper subtracted the cost of coalescing; here it is included.) The sender writes
+//! as fast as it can without waiting for ACKs, so that Linux joins small writes.
 
 use anyhow::{Result, bail};
 use rxo_console::numbers::ratio;
@@ -18,13 +17,13 @@ use serde::Serialize;
 use super::level::Level;
 use super::plan::CpuPlan;
 
-/// How fast the sender may send.
+/// Rate limit of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Pace {
     /// 1 Gbit/s, as in the paper's figures 10 and 11.
     OneGbit,
-    /// As fast as it goes, as in figure 12.
+    /// No limit, as in figure 12.
     Unlimited,
 }
 
@@ -39,41 +38,41 @@ impl Pace {
     }
 }
 
-/// What one level costs at one pace with one payload: medians of the rounds.
+/// Cost of one level at one pace with one payload: medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Cost {
     pub(super) pace: Pace,
     pub(super) payload_kb: usize,
     pub(super) level: Level,
-    /// Processor time of the receiving side for each byte of payload, in nanoseconds.
+    /// Processor time of the receiving side per byte of payload, in nanoseconds.
     pub(super) ns_per_byte: Spread,
-    /// Processor time of the receiving side for each packet from the wire, in nanoseconds.
+    /// Processor time of the receiving side per packet on the wire, in nanoseconds.
     pub(super) ns_per_packet: Spread,
     /// Share of one core that the receiving side uses, in percent.
     pub(super) core_percent: Spread,
-    /// Payload received, in 10^9 bits a second.
+    /// Payload received, in 10^9 bits per second.
     pub(super) gbit_per_s: Spread,
-    /// Packets from the wire for each delivery to the host.
+    /// Packets from the wire per delivery to the host.
     pub(super) packets_per_delivery: Spread,
-    /// Bytes of a packet on the wire, on the average.
+    /// Mean length of a packet on the wire, in bytes.
     pub(super) packet_bytes: f64,
     pub(super) rounds: usize,
-    /// True if the paper's condition was met: the sender reached its 0.95 Gbit/s. Otherwise what was measured is the
-    /// waiting for the sender, and is in no verdict.
+    /// `true` if the sender reached the paper's 0.95 Gbit/s. Otherwise the receiver waited for the sender,
+    /// and no verdict uses the measurement.
     pub(super) is_valid: bool,
 }
 
-/// What the paper's card of 1 Gbit/s carried at each payload, payload alone (section 6.2).
+/// Payload rate of the paper's card of 1 Gbit/s, the same for each payload size (section 6.2).
 pub(super) const PAPER_GBIT_PER_S: f64 = 0.95;
-/// Below the paper's rate by more than a measurement varies.
+/// Share of the paper's rate that counts as reached; a larger gap exceeds the variation of measurements.
 const REACHED: f64 = 0.95;
 
-/// Returns true if a rate is the paper's, or more.
+/// Returns `true` if `gbit_per_s` is about the paper's rate or more.
 pub(super) fn reaches(gbit_per_s: f64) -> bool {
     gbit_per_s >= REACHED * PAPER_GBIT_PER_S
 }
 
-/// One measurement.
+/// The figures of one measurement.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     ns_per_byte: f64,
@@ -84,10 +83,10 @@ struct Sample {
     packet_bytes: f64,
 }
 
-/// Measures all levels in turn. When the user wants an end, what there is.
+/// Measures all levels in turn. After an interrupt, returns the costs so far.
 ///
 /// # Errors
-/// When a network cannot be built, a transfer breaks, or bytes arrived that were not sent.
+/// If a network cannot be built, a transfer breaks, or wrong bytes arrive.
 pub(super) fn measured(plan: &CpuPlan, turns: &Turns<'_>) -> Result<Vec<Cost>> {
     let cases = cases(plan);
     let samples = turns.measure(
@@ -121,7 +120,7 @@ impl Case {
     }
 }
 
-/// The levels vary fastest: what is compared is measured in close succession.
+/// Returns the cases. The levels vary fastest, so that they are measured close together.
 fn cases(plan: &CpuPlan) -> Vec<Case> {
     let mut cases = Vec::new();
     for pace in Pace::ALL {
@@ -137,7 +136,7 @@ fn costs(cases: &[Case], samples: &[Vec<Sample>]) -> Vec<Cost> {
     pairs.filter_map(|(&case, samples)| cost(case, samples)).collect()
 }
 
-/// `None` when it was never measured.
+/// Makes the cost of `case`; `None` if there is no sample.
 fn cost(case: Case, samples: &[Sample]) -> Option<Cost> {
     let spread = |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(4));
     Some(Cost {
@@ -155,7 +154,7 @@ fn cost(case: Case, samples: &[Sample]) -> Option<Cost> {
     })
 }
 
-/// One connection through a worker of this level, on a network built anew.
+/// Measures one connection through a worker of this level, on a new network.
 fn measure(case: Case, plan: &CpuPlan) -> Result<Sample> {
     let cores = plan.cores;
     let lab = Lab::through_with(LabOptions {
@@ -211,7 +210,7 @@ mod tests {
         };
         let case = Case { pace: Pace::OneGbit, payload_kb: 2, level: Level::Regular };
         let is_valid = |rates: [f64; 3]| cost(case, &rates.map(sample)).unwrap().is_valid;
-        // The median decides.
+        // The median decides validity.
         assert!(is_valid([0.94, 0.94, 0.2]) && is_valid([5.0, 5.0, 5.0]));
         assert!(!is_valid([0.94, 0.4, 0.4]) && !is_valid([0.89, 0.89, 0.89]));
     }

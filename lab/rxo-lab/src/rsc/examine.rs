@@ -1,7 +1,7 @@
-//! What the paper's card, and its variants, would have made of one capture.
+//! Examines a capture: simulates the paper's card and its variants on it.
 //!
-//! The engine runs unchanged, with all variants in one pass (`rxo_trace::study`). As in the paper
-//! a window is a number of packets, however long that takes.
+//! The engine runs unchanged, with all variants in one pass (`rxo_trace::study`). As in the paper, a window
+//! is a number of packets, whatever time they take.
 
 use std::time::Duration;
 
@@ -17,40 +17,40 @@ use serde::Serialize;
 
 use super::condition::Condition;
 
-/// One capture, examined. Eliminated packets are of 10,000.
+/// The results of one capture. Eliminated packets are given per 10,000.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Examined {
-    /// Its file's name.
+    /// Name of the capture's file.
     pub(super) name: String,
-    /// What it is of, when it is the lab's.
+    /// Condition of the capture; `None` if the user brought it.
     pub(super) condition: Option<Condition>,
     pub(super) packets: u64,
-    /// On the wire, headers included.
+    /// Rate on the wire, headers included.
     pub(super) gbit_per_s: f64,
-    /// Arrived, but missing in the capture.
+    /// Frames that arrived but are missing in the capture.
     pub(super) lost_frames: u64,
-    /// How the flows follow each other in windows of 20 packets.
+    /// The mixture of flows in windows of 20 packets.
     pub(super) interleaving: Interleaving,
-    /// With 4 entries, buffers of 8 KB and windows of 20 packets.
+    /// Eliminated packets with 4 entries, buffers of 8 KB and windows of 20 packets.
     pub(super) eliminated: f64,
-    /// What ended aggregates then, most first.
+    /// Reasons that ended aggregates in that configuration, most frequent first.
     pub(super) flushed: Vec<ReasonCount>,
-    /// What was not coalesced at all then.
+    /// Reasons for packets that were not coalesced in that configuration.
     pub(super) bypassed: Vec<ReasonCount>,
-    /// For each of [`ENTRIES`].
+    /// Eliminated packets for each of [`ENTRIES`].
     pub(super) by_entries: Vec<f64>,
-    /// For each of [`BUFFERS_KB`].
+    /// Eliminated packets for each of [`BUFFERS_KB`].
     pub(super) by_buffer: Vec<f64>,
-    /// For each of [`WINDOWS`].
+    /// Eliminated packets for each of [`WINDOWS`].
     pub(super) by_window: Vec<f64>,
-    /// The reason why not all of the capture was read.
+    /// The reason why the capture was not read completely; `None` if it was.
     pub(super) damage: Option<String>,
 }
 
-/// Reads the capture to its end, or to where it is damaged.
+/// Reads the capture to its end, or to its first damaged record.
 ///
 /// # Errors
-/// When a setting is invalid, which would be our mistake.
+/// If a setting is invalid, which would be a bug.
 pub(super) fn examine(
     mut capture: Capture,
     name: &str,
@@ -103,7 +103,7 @@ fn per_10_000(outcome: &Outcome) -> f64 {
     outcome.eliminated_per_10_000.round()
 }
 
-/// The paper's card, and every variant of figures 6 to 8 in their order.
+/// Returns the settings of the paper's card and of every variant in figures 6 to 8, in their order.
 fn settings() -> Settings {
     let card = Policy { max_hold: NO_LIMIT, ..Policy::rsc_2006() };
     let entries = ENTRIES.map(|flows| Policy { flows, ..card });
@@ -115,17 +115,17 @@ fn settings() -> Settings {
     Settings { sweep: Some(sweep), advise: false, top: 0, ..Settings::new(point(card)) }
 }
 
-/// Figure 6.
+/// Entries of the flow table in figure 6.
 pub(super) const ENTRIES: [u16; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-/// Figure 7.
+/// Buffer sizes in figure 7.
 pub(super) const BUFFERS_KB: [u32; 5] = [4, 8, 16, 32, 64];
-/// Figure 8.
+/// Windows in figure 8, in packets.
 pub(super) const WINDOWS: [u32; 6] = [4, 8, 16, 20, 32, 64];
 /// Packets between two interrupts in the paper's figures 4 to 7.
 pub(super) const PAPER_WINDOW: u32 = 20;
-/// Longer than any window takes: the paper counts packets, not time.
+/// Time limit that never takes effect: the paper's windows are numbers of packets.
 const NO_LIMIT: Duration = Duration::from_secs(3_600);
-/// Of no consequence for windows of packets.
+/// Packets per poll, which windows of packets do not depend on.
 const POLL_PACKETS: u32 = 64;
 const BATCH_RECORDS: usize = 256;
 
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// Payloads of six segments from four flows, one after the other.
+    /// Makes a capture with payloads of six segments from four flows in turn.
     fn capture() -> Capture {
         let mut writer = CaptureWriter::new(Vec::new(), "a test").unwrap();
         let link = LinkType::ETHERNET;
@@ -175,12 +175,12 @@ mod tests {
         assert_eq!(examined.packets, 480);
         assert_eq!(examined.by_entries.len(), ENTRIES.len());
         assert_eq!(examined.by_window.len(), WINDOWS.len());
-        // Four payloads are 24 packets, of which each window of 20 cuts one in two.
+        // Four payloads are 24 packets, so each window of 20 cuts one payload in two.
         let at =
             |window: u32| examined.by_window[WINDOWS.iter().position(|&w| w == window).unwrap()];
         assert!((at(20) - examined.eliminated).abs() < f64::EPSILON, "{examined:?}");
         assert!(at(4) < at(16) && at(16) < at(64), "{examined:?}");
-        // An 8 KB buffer takes a payload whole, one of 4 KB two segments of it.
+        // An 8 KB buffer holds a whole payload, a 4 KB buffer two segments.
         assert!((examined.by_buffer[0] - 5_000.0).abs() < 400.0, "{examined:?}");
         assert!(examined.by_buffer[1] > 7_500.0, "{examined:?}");
         assert!((examined.by_buffer[4] - examined.by_buffer[1]).abs() < 1.0, "{examined:?}");

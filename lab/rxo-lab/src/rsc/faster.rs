@@ -1,8 +1,8 @@
-//! From what packets cost here to what they would cost at other rates.
+//! Projects the measured cost of packets to other rates.
 //!
-//! The costs of all levels lie on a line over `1/k`, the deliveries for a packet: `x + y/k` for a
-//! packet from the wire (Menon & Zwaenepoel 2008, section 5.2). `x` is what coalescing cannot
-//! change, `y` what it divides. The line is fitted here; `rxo_trace::projection` carries it on.
+//! The costs of all levels lie on a line over `1/k`, the deliveries per packet: a packet from the wire costs
+//! `x + y/k` (Menon & Zwaenepoel 2008, section 5.2). Coalescing cannot change `x`, and divides `y`. The line
+//! is fitted here; `rxo_trace::projection` extrapolates it.
 
 use rxo_console::numbers::rounded;
 use rxo_console::table::Table;
@@ -15,19 +15,19 @@ use serde::Serialize;
 use super::cost::{Cost, Pace};
 use super::level::Level;
 
-/// What each level would cost at rates from 1 to 400 Gbit/s.
+/// Projected cost of each level at rates from 1 to 400 Gbit/s.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Faster {
-    /// What coalescing cannot change of a packet's cost, in nanoseconds.
+    /// Part of a packet's cost that coalescing cannot change, in nanoseconds.
     pub(super) x_ns: f64,
-    /// What it divides, in nanoseconds.
+    /// Part of a packet's cost that coalescing divides, in nanoseconds.
     pub(super) y_ns: f64,
-    /// The payload whose costs these are.
+    /// Payload size of the costs, in KB.
     pub(super) payload_kb: usize,
     pub(super) levels: Vec<LevelFaster>,
 }
 
-/// One level.
+/// The projection of one level.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct LevelFaster {
     pub(super) level: Level,
@@ -35,9 +35,9 @@ pub(super) struct LevelFaster {
 }
 
 impl Faster {
-    /// From the costs without a limit of the rate, with the largest payload: with small ones the
-    /// receiving side is woken for nearly every write, and that is most of what it costs. `None`
-    /// when there are too few, or they do not fall with `k`.
+    /// Makes the projection from the costs without a rate limit and with the largest payload; with small
+    /// payloads waking the receiver for nearly every write dominates the cost. `None` if there are too few
+    /// costs, or they do not fall with `k`.
     pub(super) fn of(costs: &[Cost]) -> Option<Self> {
         let costs = || costs.iter().filter(|cost| cost.pace == Pace::Unlimited && cost.is_valid);
         let payload_kb = costs().map(|cost| cost.payload_kb).max()?;
@@ -52,7 +52,7 @@ impl Faster {
         let of = |level: Level| {
             let ks = costs.iter().filter(|cost| cost.level == level);
             let k = mean(ks.map(|cost| cost.packets_per_delivery.median))?;
-            // What is not divided is not told apart further: packets have one size here.
+            // All packets have one size here, so the part that is not divided cannot be split further.
             let fitted = Costs { packet_ns: y_ns, device_ns: x_ns, byte_ns: 0.0, coalesce_ns: 0.0 };
             let projection = project(&fitted, packet_bytes, k)?;
             Some(LevelFaster { level, projection })
@@ -66,7 +66,7 @@ impl Faster {
         })
     }
 
-    /// Cores busy, by rate.
+    /// Returns a table of busy cores by rate.
     pub(super) fn text(&self) -> String {
         let names = self.levels.iter().map(|level| level.level.name());
         let head: Vec<&str> = ["Gbit/s"].into_iter().chain(names).collect();
@@ -98,7 +98,7 @@ impl Faster {
         )
     }
 
-    /// The drawing as a file of its own.
+    /// Returns the drawing as a complete SVG document.
     pub(super) fn svg(&self) -> String {
         let y = Axis::logarithmic("cores busy with receiving");
         let figure = Figure::new("Projection", Axis::logarithmic("Gbit/s"), y);
@@ -119,9 +119,9 @@ impl LevelFaster {
     }
 }
 
-/// The model, for packets of this size and `k` of them in a delivery.
+/// Applies the model to packets of `packet_bytes`, with `k` of them per delivery.
 fn project(costs: &Costs, packet_bytes: f64, k: f64) -> Option<Projection> {
-    // It takes whole numbers; a million packets leave no error to speak of.
+    // The projection takes whole numbers; a million packets make the rounding error negligible.
     let packets = 1_000_000_u64;
     let scaled = |value: f64| (value * packets as f64).round() as u64;
     let traffic = Traffic { packets, bytes: scaled(packet_bytes), ..Traffic::default() };
@@ -130,7 +130,7 @@ fn project(costs: &Costs, packet_bytes: f64, k: f64) -> Option<Projection> {
     Projection::of(costs, "fitted to the costs measured here, all levels", &traffic, &outcome)
 }
 
-/// The line `x + y/k` with the least squares of its distances; `None` without two different `k`.
+/// Fits the line `x + y/k` to the points by least squares; `None` without two different `k`.
 fn line_over_inverse(points: impl Iterator<Item = (f64, f64)>) -> Option<(f64, f64)> {
     let points: Vec<(f64, f64)> =
         points.filter(|(k, _)| *k > 0.0).map(|(k, ns)| (1.0 / k, ns)).collect();
@@ -177,7 +177,7 @@ mod tests {
         ];
         let faster = Faster::of(&costs).unwrap();
         assert!((faster.x_ns - 200.0).abs() < 1e-6 && (faster.y_ns - 800.0).abs() < 1e-6);
-        // 12,000 bits in a microsecond.
+        // 12,000 bits in a microsecond are 12 Gbit/s.
         let regular = &faster.levels[0].projection;
         assert!((regular.one_core_with_gbit_per_s - 12.0).abs() < 1e-6, "{regular:?}");
         assert!((faster.levels[2].projection.saved - 0.6).abs() < 1e-6);

@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for programs, drawings for both.
 
 use rxo_console::table::Table;
 use rxo_demo::experiment::Findings;
@@ -12,24 +12,25 @@ use super::plan::{CapturePlan, Plan};
 use super::{amount, saving};
 use crate::figure::Figure;
 
-/// The paper's experiments, repeated.
+/// The repeated experiments of the paper.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     /// Figures 4 to 8, 10 and 12.
     figures: Vec<Figure>,
-    /// What figures 4 to 8 are from.
+    /// The captures behind figures 4 to 8.
     captures: Vec<Examined>,
-    /// True if the captures were made here. How frames of live senders meet depends on what else the machine does.
+    /// `true` if the captures were made here. The interleaving of live senders' frames depends on the
+    /// machine's load.
     #[serde(skip)]
     is_live: bool,
-    /// What figures 10 to 12 are from.
+    /// The costs behind figures 10 to 12.
     costs: Vec<Cost>,
-    /// Costs at other rates.
+    /// The projection to other rates; `None` without enough costs.
     projection: Option<Faster>,
 }
 
 impl Found {
-    /// From captures, which `is_live` says were made here, and processor time.
+    /// Makes findings from captures (`is_live` if made here) and costs.
     pub(super) fn new((captures, is_live): (Vec<Examined>, bool), costs: Vec<Cost>) -> Self {
         let mut figures = amount::figures(&captures);
         figures.extend(saving::figures(&costs));
@@ -76,7 +77,7 @@ impl Found {
 }
 
 impl Findings for Found {
-    /// The captures, every figure, and the projection.
+    /// Returns the captures, every figure, and the projection as text.
     fn paragraphs(&self) -> Vec<String> {
         let mut parts = Vec::new();
         if !self.captures.is_empty() {
@@ -87,8 +88,8 @@ impl Findings for Found {
         parts
     }
 
-    /// Captures that were brought are the same on a busy machine. Times are not, and neither is the order in which the
-    /// frames of live senders arrive.
+    /// Brought captures do not change on a busy machine. Times do, and so does the order in which live
+    /// senders' frames arrive.
     fn withhold(&mut self) {
         let is_live = self.is_live;
         let is_timed = |figure: &&mut Figure| is_live || saving::NUMBERS.contains(&figure.number);
@@ -114,7 +115,7 @@ impl Findings for Found {
     }
 }
 
-/// What each capture is like: the reasons for everything above.
+/// Returns a table of the captures' properties, which explain the figures.
 fn captures_table(captures: &[Examined]) -> String {
     let head = [
         "capture",
@@ -145,7 +146,7 @@ fn captures_table(captures: &[Examined]) -> String {
     table.render()
 }
 
-/// The three reasons that ended most aggregates.
+/// Returns the three reasons that ended most aggregates, with their shares.
 fn ended_by(examined: &Examined) -> String {
     let reasons = examined.flushed.iter().take(3);
     let shares = reasons.map(|reason| format!("{} {:.0} %", reason.reason, reason.share * 100.0));

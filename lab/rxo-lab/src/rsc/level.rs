@@ -6,15 +6,15 @@ use serde::Serialize;
 /// The largest number of packets in an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Level {
-    /// No coalescing; the packets take the same way, in the same batches.
+    /// No coalescing; packets take the same path, in the same batches.
     Regular,
-    /// Two.
+    /// At most two packets per aggregate.
     #[serde(rename = "RSC_2")]
     Rsc2,
-    /// Three.
+    /// At most three packets per aggregate.
     #[serde(rename = "RSC_3")]
     Rsc3,
-    /// Five.
+    /// At most five packets per aggregate.
     #[serde(rename = "RSC_5")]
     Rsc5,
 }
@@ -22,7 +22,7 @@ pub(super) enum Level {
 impl Level {
     pub(super) const ALL: [Self; 4] = [Self::Regular, Self::Rsc2, Self::Rsc3, Self::Rsc5];
 
-    /// As the paper names it.
+    /// Returns the paper's name of the level.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Regular => "Regular",

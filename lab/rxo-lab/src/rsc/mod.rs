@@ -1,11 +1,11 @@
-//! `rxo-lab rsc`: Makineni et al., "Receive Side Coalescing for Accelerating TCP/IP Processing"
-//! (2006), repeated with real Linux senders.
+//! `rxo-lab rsc`: Makineni et al., "Receive Side Coalescing for Accelerating TCP/IP Processing" (2006),
+//! repeated with real Linux senders.
 //!
-//! The flags become a [`plan`]. Captures are made by [`senders`] (or brought), each is
-//! [`examine`]d, and [`captures`] are what figures 4 to 8 are drawn from ([`amount`]). Processor
-//! time for figures 10 to 12 is measured by [`cost`] at each [`level`] and drawn by [`saving`];
-//! what a packet costs according to it is carried to other rates by [`faster`]. Everything ends in
-//! the [`findings`]: [`figure`](super::figure)s with [`statement`](crate::statement)s of the paper, each held against what was found.
+//! The flags become a [`plan`]. [`senders`] make captures, or the user brings them; [`captures`] collects
+//! them, [`examine`] simulates the paper's card on each, and [`amount`] draws figures 4 to 8. [`cost`]
+//! measures the processor time at each [`level`], [`saving`] draws it as figures 10 and 12, and [`faster`]
+//! projects it to other rates. The [`findings`] hold all [`figure`](super::figure)s, with verdicts on the
+//! paper's [`statement`](crate::statement)s.
 
 mod amount;
 mod captures;

@@ -16,26 +16,26 @@ use crate::flags::{RscFlags, RscPart};
 
 use crate::limits::{Effort, Limits};
 
-/// The plan: everything that is to be repeated.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Figures 4 to 8; `None` leaves them out.
+    /// Captures for figures 4 to 8; `None` omits them.
     pub(super) captures: Option<CapturePlan>,
-    /// Figures 10 to 12 and the projection; `None` leaves them out.
+    /// Measurements for figures 10 to 12 and the projection; `None` omits them.
     pub(super) cpu: Option<CpuPlan>,
     pub(super) output: Output,
 }
 
-/// Where captures come from.
+/// Source of the captures.
 #[derive(Clone, Debug)]
 pub(super) enum CapturePlan {
-    /// Made here.
+    /// Captures of the lab's senders, made here.
     Lab(LabPlan),
-    /// Made before, perhaps by others.
+    /// Existing captures in a directory.
     Directory(PathBuf),
 }
 
-/// How captures are made.
+/// Parameters for making captures.
 #[derive(Clone, Debug)]
 pub(super) struct LabPlan {
     pub(super) conditions: Vec<Condition>,
@@ -43,13 +43,13 @@ pub(super) struct LabPlan {
     pub(super) bytes_per_s: u64,
     /// Frames that a sender's link sends back to back.
     pub(super) burst_frames: u32,
-    /// The time for which senders send before a measurement, so that their windows have opened.
+    /// Time that senders send before a measurement, so that their windows have opened.
     pub(super) warm_up: Duration,
     pub(super) keep: Option<PathBuf>,
     pub(super) cores: Cores,
 }
 
-/// How processor time is measured.
+/// Parameters for measuring processor time.
 #[derive(Clone, Debug)]
 pub(super) struct CpuPlan {
     pub(super) payloads_kb: Vec<usize>,
@@ -59,14 +59,14 @@ pub(super) struct CpuPlan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a number or a time is invalid, or flags contradict each other; the message says what
-    /// would be accepted.
+    /// If a number or a time is invalid, or flags contradict each other; the message says what would be
+    /// accepted.
     pub(crate) fn from_flags(flags: &RscFlags) -> Result<Self> {
         let wanted = |part| flags.only.is_empty() || flags.only.contains(&part);
-        // Captures that the user brought are studied alone unless --only says otherwise.
+        // Brought captures are studied alone, unless --only says otherwise.
         let brought = flags.captures.is_some() && flags.only.is_empty();
         let (captures, cpu) = (CapturePlan::from_flags(flags)?, CpuPlan::from_flags(flags)?);
         if flags.captures.is_some() && !wanted(RscPart::Captures) {
@@ -122,7 +122,7 @@ impl CpuPlan {
     }
 }
 
-/// Figures 4 and 5.
+/// Numbers of connections in figures 4 and 5.
 const CONNECTIONS: [usize; 6] = [4, 8, 16, 30, 60, 90];
 const PAYLOADS_KB: [usize; 6] = [2, 4, 8, 16, 32, 64];
 const PACKETS: RangeInclusive<usize> = 500..=200_000;

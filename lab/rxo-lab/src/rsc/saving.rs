@@ -1,4 +1,4 @@
-//! Figures 10 to 12: what coalescing saves in processor time.
+//! Figures 10 to 12: the processor time that coalescing saves.
 
 use super::cost::{Cost, PAPER_GBIT_PER_S, Pace};
 use super::level::Level;
@@ -6,7 +6,7 @@ use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 use rxo_demo::stats::Spread;
 
-/// The figures that these costs give.
+/// Returns the figures of these costs; none without costs.
 pub(super) fn figures(costs: &[Cost]) -> Vec<Figure> {
     let costs = Costs(costs);
     if costs.0.is_empty() { Vec::new() } else { vec![figure_10(costs), figure_12(costs)] }
@@ -43,7 +43,7 @@ impl<'a> Costs<'a> {
         levels.map(|(colour, &level)| line(level).colour(colour)).collect()
     }
 
-    /// The condition that some points do not meet, with the payloads of these; `None` if all do.
+    /// Returns the condition that some points violate, with their payloads; `None` if all points are valid.
     fn condition(self, pace: Pace) -> Option<String> {
         let invalid = || self.0.iter().filter(|cost| cost.pace == pace && !cost.is_valid);
         let rates = || invalid().map(|cost| cost.gbit_per_s.median);
@@ -58,8 +58,8 @@ impl<'a> Costs<'a> {
         ))
     }
 
-    /// What a level saves with each payload with which Regular and the level are valid; `saved` is of
-    /// these two.
+    /// Returns the saving of a level for each payload with valid costs of Regular and of the level. `saved`
+    /// computes it from these two.
     fn savings(self, pace: Pace, level: Level, saved: fn(&Cost, &Cost) -> f64) -> Vec<Saved> {
         let of = |kb| {
             let valid = |level| self.of(pace, kb, level).filter(|cost| cost.is_valid);
@@ -70,14 +70,14 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// What coalescing saves with one payload.
+/// Saving of coalescing with one payload.
 struct Saved {
     payload_kb: usize,
     amount: f64,
 }
 
-/// The share of one core, in percent, that the paper's rate takes at this cost. Not what was
-/// measured as a share: a machine that did not reach the rate would seem to save.
+/// Returns the share of one core, in percent, that the paper's rate takes at this cost. A measured share
+/// would not do: a machine below the rate would seem to save.
 fn at_papers_rate(ns_per_byte: f64) -> f64 {
     ns_per_byte * PAPER_GBIT_PER_S / 8.0 * 100.0
 }
@@ -88,17 +88,17 @@ fn utilisation(cost: &Cost) -> Spread {
     Spread { median: of(median), min: of(min), max: of(max) }
 }
 
-/// Points of one core's utilisation.
+/// Returns the saving in percentage points of one core's utilisation.
 fn points(regular: &Cost, with: &Cost) -> f64 {
     utilisation(regular).median - utilisation(with).median
 }
 
-/// Percent of the processor time for a byte.
+/// Returns the saving in percent of the processor time per byte.
 fn percent(regular: &Cost, with: &Cost) -> f64 {
     (1.0 - with.ns_per_byte.median / regular.ns_per_byte.median) * 100.0
 }
 
-/// The figures of processor time.
+/// Numbers of the figures that depend on processor time.
 pub(super) const NUMBERS: [&str; 2] = ["10", "12"];
 
 fn figure_10(costs: Costs<'_>) -> Figure {
@@ -125,7 +125,7 @@ fn figure_10(costs: Costs<'_>) -> Figure {
     }
 }
 
-/// The only values of figures 10 to 12 that the paper's text states: Windows, 8 KB (figure 11).
+/// Returns the only values of figures 10 to 12 that the paper's text states: Windows, 8 KB (figure 11).
 fn windows_at_8_kb(costs: Costs<'_>) -> Vec<Series> {
     let line = |name: &str, value: f64| {
         let payloads = costs.payloads_kb().into_iter();
@@ -170,8 +170,8 @@ fn names(costs: Costs<'_>) -> Vec<String> {
     costs.payloads_kb().iter().map(|kb| format!("{kb} KB")).collect()
 }
 
-/// Holds when no payload saves less than the paper's least. Where that is not so, says with which
-/// payloads it is.
+/// Makes a statement that holds if every payload saves at least the paper's minimum; otherwise its reason
+/// names the payloads that do.
 fn saving(paper: &'static str, saved: &[Saved], least: f64, unit: &str) -> Option<Statement> {
     let amounts = || saved.iter().map(|saved| saved.amount);
     let (low, high) = (amounts().reduce(f64::min)?, amounts().reduce(f64::max)?);
@@ -226,11 +226,11 @@ mod tests {
             (said(0, 0).holds, said(0, 0).ours.as_str()),
             (Some(true), "3.0 to 3.0 points.")
         );
-        // 4 points of the 5 that the paper has at least.
+        // 4 points, where the paper has at least 5.
         assert_eq!(said(0, 1).holds, Some(false));
         assert!(said(0, 1).why.as_ref().is_some_and(|why| why.starts_with("It holds with no")));
         assert!(said(1, 0).ours.starts_with("7.5 to 7.5 percent"), "{:?}", said(1, 0));
-        // RSC_3 was not measured: nothing is said of it.
+        // RSC_3 was not measured, so there is no statement about it.
         assert_eq!(figures[1].statements.len(), 2);
     }
 
@@ -248,7 +248,7 @@ mod tests {
             at(8, Level::Rsc2, 19.0, true),
         ];
         let figure = &figures(&costs)[0];
-        // Without 2 KB, where RSC_2 would cost 100 points.
+        // 2 KB is invalid and left out; there RSC_2 would cost 100 points.
         assert_eq!(figure.statements[0].holds, Some(true), "{}", figure.statements[0].ours);
         assert_eq!(figure.series[1].invalid, [true, false]);
         assert_eq!(figure.series[0].invalid, [false, false]);
@@ -258,7 +258,7 @@ mod tests {
         assert!(text.contains("190 (190-190) !") && text.contains("! invalid"), "{text}");
         let valid = &costs[2..];
         assert!(figures(valid)[0].condition.is_none() && !figures(valid)[0].text().contains('!'));
-        // Nothing valid: nothing is said.
+        // Without valid costs there is no statement.
         assert!(figures(&costs[1..2])[0].statements.is_empty());
     }
 

@@ -1,10 +1,10 @@
-//! One capture of real Linux senders: the network, the connections, and a packet socket at the
-//! receiver.
+//! Makes one capture of real Linux senders: builds the network and the connections, and records at the
+//! receiver with a packet socket.
 //!
-//! Each sender is a host of its own with one connection, as in the paper, and writes one payload
-//! when the one before is acknowledged. Its kernel hands the payload to the interface as one large
-//! send, which leaves as frames of the MTU, back to back unless others send at the same time; PSH
-//! is on the last. Segments carry no timestamps, so that a full one has 1,460 bytes as the paper's.
+//! Each sender is a separate host with one connection, as in the paper, and writes a payload once the
+//! previous one is acknowledged. Its kernel hands the payload to the interface as one GSO frame, which leaves
+//! as MTU-sized frames, back to back unless other senders interleave; PSH is on the last. Segments carry no
+//! timestamps, so a full segment has 1,460 bytes as in the paper.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -21,21 +21,20 @@ use rxo_testbed::{Namespace, SharedLink, SharedLinkOptions};
 use super::condition::Condition;
 use super::plan::LabPlan;
 
-/// A capture that was made.
+/// A capture made in the lab.
 #[derive(Debug)]
 pub(super) struct Captured {
-    /// The pcapng file.
+    /// Content of the pcapng file.
     pub(super) file: Vec<u8>,
-    /// Frames that arrived and are missing in it.
+    /// Frames that arrived but are missing in the file.
     pub(super) lost_frames: u64,
 }
 
-/// Lets the senders of `condition` send and captures what arrives. `None` when `stop` was set
-/// before there was enough.
+/// Starts the senders of `condition` and captures the arriving frames. Returns `None` if `stop` is set before
+/// enough frames arrived.
 ///
 /// # Errors
-/// When the network cannot be built, a connection breaks or stands still, or bytes arrived that
-/// were not sent.
+/// If the network cannot be built, a connection breaks or stalls, or wrong bytes arrive.
 pub(super) fn capture(
     condition: Condition,
     plan: &LabPlan,
@@ -64,7 +63,7 @@ fn send(network: &SharedLink, condition: Condition, plan: &LabPlan) -> Result<Bu
         connections: condition.connections,
         write_bytes: condition.payload_bytes(),
         one_write_at_a_time: true,
-        // The kernel's part of all this is on the other core.
+        // The application threads share a core; the kernel's network work runs on the other.
         sender_core: plan.cores.receiver,
         receiver_core: plan.cores.receiver,
         ..BulkConfig::default()
@@ -74,7 +73,7 @@ fn send(network: &SharedLink, condition: Condition, plan: &LabPlan) -> Result<Bu
     Ok(BulkTransfer::start_from_all(&senders, receiver, address, &config)?)
 }
 
-/// Writes the next `packets` that arrive.
+/// Records the next `packets` arriving packets.
 fn record(packets: usize, stop: &AtomicBool) -> Result<Option<Captured>> {
     let name = SharedLink::RECEIVER_INTERFACE;
     let mut source = PacketSource::open(name, PacketOptions::default())?;
@@ -99,11 +98,11 @@ fn record(packets: usize, stop: &AtomicBool) -> Result<Option<Captured>> {
     Ok(Some(Captured { file: writer.file.finish()?, lost_frames: ring_drops + truncated }))
 }
 
-/// The file in the making.
+/// The capture file that is being written.
 struct Writer {
     file: CaptureWriter<Vec<u8>>,
     interface: u32,
-    /// From the clock of arrivals to 1970.
+    /// Offset from the clock of arrival times to the Unix epoch.
     epoch: Duration,
     left: usize,
 }
@@ -140,9 +139,9 @@ impl Writer {
     }
 }
 
-/// The paper's Ethernet.
+/// MTU of the paper's Ethernet.
 const MTU: u32 = 1_500;
-/// What a packet block has beside the packet, and the Ethernet header.
+/// Bytes of a packet block besides the packet, with the Ethernet header.
 const BLOCK_BYTES: usize = 60;
 const BATCH_FRAMES: usize = 64;
 const PAUSE: Duration = Duration::from_micros(300);

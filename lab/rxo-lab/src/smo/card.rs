@@ -1,8 +1,9 @@
-//! A network card in memory, for counts and virtual time: a ring of frames that have arrived, and what was handed over.
+//! A network card in memory, for counts and virtual time: a ring of received frames, and a queue of sent
+//! frames.
 //!
-//! As a card does, it says that checksums are right, segments large sends by itself, and reads their text without
-//! cost for the host: only headers are kept. A frame that the host keeps is copied out of the ring into a buffer of a
-//! pool, as from `virtio:`; one that the fast path consumes is looked at where it lies.
+//! Like a hardware card, it marks checksums as verified, segments GSO frames, and reads their payload at no
+//! cost to the host; only headers are kept. A frame that the host keeps is copied from the ring into a pool
+//! buffer, as with `virtio:`; the fast path reads a frame inside the ring.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use rxo_device::{
 };
 use rxo_frame::{Pool, PoolBuf};
 
-/// A handle on the card. Clones are the same card.
+/// A handle on the card. Clones refer to the same card.
 #[derive(Clone, Debug)]
 pub(super) struct Card(Rc<RefCell<Rings>>);
 
@@ -22,10 +23,10 @@ pub(super) struct Card(Rc<RefCell<Rings>>);
 struct Rings {
     pool: Pool,
     slots: Vec<Slot>,
-    /// The number of frames put into the ring; below, the number taken out of it.
+    /// Number of frames put into the ring; the next field counts those taken out.
     put: usize,
     taken: usize,
-    /// Frames for which the ring has no slot.
+    /// Received frames for which the ring has no free slot.
     waiting: VecDeque<Slot>,
     sent: VecDeque<Sent>,
     now: Instant,
@@ -34,19 +35,19 @@ struct Rings {
     segments: u64,
 }
 
-/// A frame in the ring.
+/// A received frame in the ring.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     bytes: [u8; SLOT_BYTES],
     length: usize,
 }
 
-/// A frame that was handed over.
+/// A frame that the host has sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// Its first bytes, in which all headers are.
+    /// First bytes of the frame, which contain all headers.
     pub(super) headers: [u8; SLOT_BYTES],
-    /// When it was.
+    /// Time at which the frame was handed to the card.
     pub(super) at: Instant,
 }
 
@@ -67,7 +68,7 @@ impl Card {
         })))
     }
 
-    /// A frame arrives; it waits while the ring is full.
+    /// Receives a frame; it waits while the ring is full.
     pub(super) fn arrive(&self, frame: &[u8]) {
         let mut slot = Slot { bytes: [0; SLOT_BYTES], length: frame.len().min(SLOT_BYTES) };
         slot.bytes[..slot.length].copy_from_slice(&frame[..slot.length]);
@@ -76,30 +77,30 @@ impl Card {
         rings.fill();
     }
 
-    /// What is handed over from now on is so at `now`. Frames that wait take the slots that have become free.
+    /// Sets the time of frames handed to the card from now on. Waiting frames move into free slots.
     pub(super) fn set_now(&self, now: Instant) {
         let mut rings = self.0.borrow_mut();
         rings.now = now;
         rings.fill();
     }
 
-    /// Returns true if frames have arrived that the host has not taken.
+    /// Returns `true` if the ring has frames that the host has not taken.
     pub(super) fn has_arrived(&self) -> bool {
         let rings = self.0.borrow();
         rings.put != rings.taken
     }
 
-    /// Returns the number of segments handed over.
+    /// Returns the number of segments that the host has sent.
     pub(super) fn segments(&self) -> u64 {
         self.0.borrow().segments
     }
 
-    /// The next frame that was handed over.
+    /// Takes the next sent frame out of the queue; `None` if it is empty.
     pub(super) fn take(&self) -> Option<Sent> {
         self.0.borrow_mut().sent.pop_front()
     }
 
-    /// When the next frame was handed over.
+    /// Returns the time at which the next sent frame was handed to the card; `None` if there is none.
     pub(super) fn handed_over_at(&self) -> Option<Instant> {
         self.0.borrow().sent.front().map(|sent| sent.at)
     }
@@ -212,6 +213,6 @@ impl FrameSink for Card {
 }
 
 const MTU: u32 = 1_500;
-/// As many as a card has; frames for which there is none wait on the link.
+/// Slots of the ring, as in a hardware card. Further frames wait on the link.
 const SLOTS: usize = 1_024;
 const SLOT_BYTES: usize = 128;

@@ -1,15 +1,16 @@
-//! Instructions by the source file that they were compiled from, as the paper's components (figures 6 and 8).
+//! Assigns instructions to the paper's components (figures 6 and 8), by the source file that they were
+//! compiled from.
 
 use serde::Serialize;
 
 use crate::callgrind::{Origin, crate_and_file};
 
-/// What the instructions of an acknowledgement are for.
+/// The purpose of an acknowledgement's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Category {
     /// From the card's ring to the connection: ring, checks, engine or fast path, demultiplexing.
     Rx,
-    /// Taking, giving back and copying memory.
+    /// Allocation, release and copying of memory.
     Memory,
     /// Locks and atomic operations, and the backlog behind them.
     Sync,
@@ -17,7 +18,7 @@ pub(super) enum Category {
     Block,
     /// The state of the group.
     Aggregate,
-    /// What the host does for a connection after its acknowledgement: timers, a look at what it has to send.
+    /// The host's work on a connection after its acknowledgement: timers, and a check for data to send.
     Upkeep,
     /// Everything else.
     Other,
@@ -46,7 +47,7 @@ impl Category {
         }
     }
 
-    /// The category of instructions.
+    /// Returns the category of instructions from `origin`.
     pub(super) fn of(origin: Origin<'_>) -> Self {
         if origin.copies() || ALLOCATES.iter().any(|name| origin.function.contains(name)) {
             return Self::Memory;
@@ -54,8 +55,8 @@ impl Category {
         origin.of_files(Self::of_file).unwrap_or(Self::Other)
     }
 
-    /// The category of a source file; `None` if it is for many, so that its instructions are those of the function
-    /// that has them inlined.
+    /// Returns the category of a source file; `None` for shared code, which counts for the function that
+    /// inlines it.
     fn of_file(path: &str) -> Option<Self> {
         if SYNC.iter().any(|part| path.contains(part)) {
             return Some(Self::Sync);

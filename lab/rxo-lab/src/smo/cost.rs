@@ -1,9 +1,9 @@
-//! What an acknowledgement costs the sender: instructions, counted by callgrind (figures 6 and 8).
+//! Counts the instructions of an acknowledgement at the sender with callgrind (figures 6 and 8).
 //!
-//! This program runs itself under callgrind. Each round the group sends sixteen segments, and each receiver acknowledges
-//! those of the round before with one ACK. Two counts are made of the same rounds: of the turns that take the
-//! acknowledgements, which have nothing to send, and of those that send, which have nothing to take. Time is virtual and
-//! the card in memory, so the counts are the same on any machine.
+//! This program runs itself under callgrind. In each round the group sends sixteen segments, and each
+//! receiver acknowledges those of the previous round with one ACK. Two counts are made of the same rounds: of
+//! turns that only process acknowledgements, and of turns that only send. Time is virtual and the card in
+//! memory, so the counts are the same on any machine.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::flags::SmoSenderFlags;
 use crate::folder::Folder;
 use crate::process::Process;
 
-/// The cases that are counted.
+/// A counted case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     pub(super) way: Way,
@@ -30,33 +30,34 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// With the fast path.
+    /// Makes a case with the fast path.
     pub(super) const fn fast(receivers: usize) -> Self {
         Self { way: Way::Fast, receivers }
     }
 }
 
-/// What an acknowledgement, and a segment to the group, cost in instructions.
+/// Instructions of an acknowledgement, and of a segment to the group.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Cost {
     #[serde(flatten)]
     pub(super) case: Case,
-    /// For an acknowledgement, in the order of [`Category::ALL`].
+    /// Instructions per acknowledgement, in the order of [`Category::ALL`].
     #[serde(serialize_with = "by_name")]
     pub(super) parts: Counts,
-    /// For an acknowledgement.
+    /// Instructions per acknowledgement.
     pub(super) ack: f64,
-    /// The same in cycles that callgrind estimates from simulated caches, where that was simulated.
+    /// Cycles per acknowledgement that callgrind estimates from simulated caches; `None` if caches were not
+    /// simulated.
     pub(super) cycles: Option<f64>,
-    /// How often it misses the second of these caches.
+    /// Misses of the second simulated cache per acknowledgement; `None` if caches were not simulated.
     pub(super) misses: Option<f64>,
-    /// For a segment to the group.
+    /// Instructions per segment to the group.
     pub(super) segment: f64,
-    /// Which part of the acknowledgements the fast path consumed.
+    /// Share of the acknowledgements that the fast path consumed.
     pub(super) consumed: f64,
 }
 
-/// What the process under callgrind says: what it did in the counted turns.
+/// Report of the process under callgrind: its work in the counted turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Done {
     acks: u64,
@@ -97,14 +98,14 @@ fn by_name<S: Serializer>(parts: &Counts, serializer: S) -> Result<S::Ok, S::Err
 
 type Counts = [f64; Category::ALL.len()];
 
-/// The first and the second cache of a core of the paper's Xeon E3-1230v2, 32 and 256 KiB.
+/// Options for the first and second cache of a core of the paper's Xeon E3-1230v2, 32 and 256 KiB.
 const CACHES: [&str; 4] =
     ["--cache-sim=yes", "--I1=32768,4,64", "--D1=32768,8,64", "--LL=262144,8,64"];
 
-/// What was counted of the rounds of a case.
+/// Counts of the rounds of a case.
 struct Counted {
     parts: Counts,
-    /// Of the last cache, if caches were simulated.
+    /// Misses of the last cache; 0 if caches were not simulated.
     misses: f64,
     done: Done,
 }
@@ -124,7 +125,7 @@ fn run_counted(case: Case, rounds: usize, counted: &str, caches: &[&str]) -> Res
     Ok(Counted { parts, misses: callgrind::last_misses(&profile)?, done })
 }
 
-/// The process under callgrind: runs the rounds, and prints what they were as JSON.
+/// Runs the rounds under callgrind, and prints their counts as JSON.
 ///
 /// # Errors
 /// If a receiver fails.
@@ -148,7 +149,7 @@ fn in_rounds(case: Case, rounds: usize) -> Result<Done> {
     Ok(Done { consumed, ..scene.done })
 }
 
-/// Whether callgrind counts a round.
+/// Whether callgrind counts a round: `On` or `Off`.
 #[derive(Clone, Copy, Debug)]
 enum Counting {
     Off,
@@ -161,17 +162,17 @@ struct Scene {
     sender: Sender<Card, Card>,
     network: Network,
     now: Instant,
-    /// Acknowledgements of the round before, which are still on their way.
+    /// Acknowledgements of the previous round that are still in flight.
     late: Vec<Vec<u8>>,
     done: Done,
 }
 
 impl Scene {
-    /// A cast whose receivers have joined.
+    /// Opens a cast and waits until its receivers have joined.
     fn open(case: Case) -> Result<Self> {
         let card = Card::new();
         let sender = Sender::new((card.clone(), card.clone()), case.receivers, case.way)?;
-        // So fast that everything has arrived by the next round.
+        // The link is so fast that everything arrives before the next round.
         let network = Network::new(case.receivers, 1e12);
         let now = Instant::from_micros(1_000_000);
         let (late, done) = (Vec::new(), Done::default());
@@ -191,8 +192,8 @@ impl Scene {
         bail!("{} of {} receivers have come", scene.sender.joined, case.receivers)
     }
 
-    /// The group sends sixteen segments, and the acknowledgements of the sixteen before arrive. Returns how many packets
-    /// the turns that took these have sent: none, once the window is large enough.
+    /// Runs a round: the group sends sixteen segments, and the ACKs of the previous sixteen arrive. Returns
+    /// the packets sent by the turns that processed these ACKs; 0 once the window is large enough.
     fn round(&mut self, counting: Counting) -> Result<u64> {
         let segments = u64::from(CAST_SEGMENTS_FOR_AN_ACK);
         self.now = self.now + STEP;
@@ -217,7 +218,7 @@ impl Scene {
         Ok(sent)
     }
 
-    /// What has left goes to the receivers. Returns their answers.
+    /// Passes the sent frames to the receivers. Returns their answers.
     fn carry(&mut self) -> Result<Vec<Vec<u8>>> {
         let (mut answers, now) = (Vec::new(), self.now);
         let mut answer = |frame: &[u8]| answers.push(frame.to_vec());
@@ -233,7 +234,7 @@ impl Scene {
     }
 }
 
-/// Turns until there is nothing to do. Returns how many packets were sent.
+/// Runs turns until the sender is idle. Returns the number of packets sent.
 fn while_busy(sender: &mut Sender<Card, Card>, card: &Card, now: Instant) -> Result<u64> {
     let mut sent = 0;
     loop {
@@ -245,25 +246,25 @@ fn while_busy(sender: &mut Sender<Card, Card>, card: &Card, now: Instant) -> Res
     }
 }
 
-/// Callgrind counts in here what taking acknowledgements costs.
+/// Runs `work`, which processes acknowledgements; callgrind counts inside this function.
 #[inline(never)]
 fn counted_acks<T>(work: impl FnOnce() -> T) -> T {
-    // Without this the call would be the last thing done, and a jump instead.
+    // Without `black_box` the call could become a tail jump, which callgrind would not see as a call.
     std::hint::black_box(work())
 }
 
-/// Callgrind counts in here what sending costs.
+/// Runs `work`, which sends; callgrind counts inside this function.
 #[inline(never)]
 fn counted_sends<T>(work: impl FnOnce() -> T) -> T {
-    // Otherwise the compiler would make one function of both.
+    // Without this difference the compiler could merge both functions.
     std::hint::black_box("sends");
     std::hint::black_box(work())
 }
 
 const STEP: Duration = Duration::from_micros(200);
-/// Until the windows are as large as two rounds.
+/// Uncounted rounds, until the windows are as large as two rounds.
 const WARM_ROUNDS: usize = 100;
-/// For each receiver that joins.
+/// Most turns per receiver that joins.
 const MOST_TURNS: usize = 100;
 
 #[cfg(test)]

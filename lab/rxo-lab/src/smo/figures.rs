@@ -1,4 +1,4 @@
-//! The paper's figures 5 and 6, with its values and a verdict on each, and what can be said of figure 8.
+//! The paper's figures 5 and 6 with verdicts, and the comparable part of figure 8.
 
 use rxo_console::numbers::ratio;
 use rxo_demo::stats::Spread;
@@ -11,7 +11,7 @@ use super::sender::Way;
 use crate::figure::{Bracket, Figure, Guide, Series};
 use crate::statement::Statement;
 
-/// Every figure that was measured.
+/// Returns every figure that was measured.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     let figures = [
         simulated(measured),
@@ -30,7 +30,7 @@ pub(super) const TIMED: [&str; 2] = [KNEE, REAL];
 const KNEE: &str = "5 at the knee";
 const REAL: &str = "5 in namespaces";
 
-/// The paper's times at each of these numbers of receivers, in percent of the least.
+/// Returns the paper's times for each number of receivers, in percent of the minimum.
 fn papers(receivers: &[usize]) -> Vec<Series> {
     let of = |place: usize| {
         let value = |count: &usize| {
@@ -97,7 +97,7 @@ fn live(
         Series::boxes(name, &samples).colour(colour)
     };
     let median = |way: Way, count: usize| Some(Spread::of(of(way, count)?.percent())?.median);
-    // In namespaces the link is far below the knee, so the paper's values and claims are not of it.
+    // In namespaces the link is far slower than the knee, so the paper's values and claims do not apply.
     let (papers, statements) = match number {
         KNEE => (papers(&receivers), growths(median)),
         _ => (Vec::new(), link_bound(median)),
@@ -117,8 +117,8 @@ fn live(
     })
 }
 
-/// Judges the growth of the time from 88 receivers to 168. `percent` returns it for a way and a number of receivers, or
-/// `None` if it was not measured.
+/// Decides the claims about growth from 88 receivers to 168. `percent` returns the time of a way and a number
+/// of receivers; `None` if it was not measured.
 fn growths(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
     let growth = |way: Way| {
         let (few, many) = percent(way, paper::FEWEST).zip(percent(way, paper::MOST))?;
@@ -143,10 +143,10 @@ fn growths(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
     all.map(|((claim, holds), found)| Statement::new(claim, Some(holds), found)).collect()
 }
 
-/// From here on a sender is saturated: the link alone would take less.
+/// Time in percent of the link's minimum from which a sender counts as saturated.
 const SATURATED: f64 = 106.0;
 
-/// In namespaces: what the link alone would take, and a margin for the end.
+/// Decides the claim in namespaces: growth of at most the link's own time and a margin for the end.
 fn link_bound(percent: impl Fn(Way, usize) -> Option<f64>) -> Vec<Statement> {
     let both = percent(Way::Fast, paper::FEWEST).zip(percent(Way::Fast, paper::MOST));
     let claim = "\"reliable multicast can be scaled to non-trivial receiver group sizes\" (asked for: 168 receivers take at \
@@ -308,7 +308,7 @@ fn find(costs: &[Cost], way: Way, receivers: usize) -> Option<&Cost> {
     costs.iter().find(|cost| cost.case == Case { way, receivers })
 }
 
-/// A series for each way; `None` if caches were not simulated for the paper's numbers of receivers.
+/// Returns a series for each way; `None` if caches were not simulated for the paper's numbers of receivers.
 fn simulated_caches(costs: &[Cost], of: fn(&Cost) -> Option<f64>) -> Option<Vec<Series>> {
     let line = |way: Way, name: &str, colour| {
         let at = |count| find(costs, way, count).and_then(of);
@@ -319,7 +319,7 @@ fn simulated_caches(costs: &[Cost], of: fn(&Cost) -> Option<f64>) -> Option<Vec<
     Some(vec![line(Way::Fast, "with the fast path", 1)?, line(Way::Stack, "without", 0)?])
 }
 
-/// What figures of simulated caches have in common.
+/// Returns the common part of figures of simulated caches.
 fn caches() -> Figure {
     Figure {
         fixed: "caches of 32 and 256 KiB",

@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines.
+//! The findings: text for people, JSON for programs.
 
 use rxo_console::numbers::rounded;
 use rxo_demo::experiment::Findings;
@@ -15,50 +15,50 @@ use super::virtual_time::Cast;
 use crate::figure::Figure;
 use crate::menon::verdict::Verdict;
 
-/// The measurements.
+/// The results of all measurements.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Measured {
     pub(super) costs: Vec<Cost>,
-    /// The rate of the link on virtual time, in bits a second.
+    /// Link rate on virtual time, in bits per second.
     pub(super) simulated_rate: Option<f64>,
     pub(super) simulated: Vec<Cast>,
-    /// The rate of the link between cores, in bits a second.
+    /// Link rate between cores, in bits per second.
     pub(super) knee_rate: Option<f64>,
-    /// Acknowledgements of all receivers for a segment there, with the most receivers.
+    /// ACKs of all receivers per segment between cores, with the most receivers.
     pub(super) acks_a_segment: Option<f64>,
     pub(super) knee: Vec<Times>,
     pub(super) real: Vec<Times>,
-    /// Copies in namespaces that are not the file.
+    /// Number of wrong copies in namespaces.
     pub(super) wrong: usize,
     pub(super) hardship: Vec<(Case, real::Sample)>,
 }
 
-/// The times that the same cast took.
+/// Times of repeated casts of one case.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Times {
     pub(super) case: Case,
-    /// The least time in which the link carries the file.
+    /// Minimum time in which the link carries the file, in seconds.
     pub(super) least_s: f64,
     pub(super) seconds: Vec<f64>,
-    /// ACKs of one receiver for a segment to the group, the most of all casts.
+    /// ACKs of one receiver per segment to the group, the maximum over all casts.
     pub(super) acks_a_segment: f64,
 }
 
 impl Times {
-    /// Of casts that took so many seconds, with so many ACKs of one receiver for a segment. `None` without casts.
+    /// Makes the times from casts, given as pairs of seconds and ACKs per segment. `None` without casts.
     pub(super) fn of(case: Case, least_s: f64, casts: Vec<(f64, f64)>) -> Option<Self> {
         let (seconds, acks): (Vec<f64>, Vec<f64>) = casts.into_iter().unzip();
         let acks_a_segment = acks.into_iter().reduce(f64::max)?;
         Some(Self { case, least_s, seconds, acks_a_segment })
     }
 
-    /// The times in percent of the least.
+    /// Returns the times in percent of the minimum.
     pub(super) fn percent(&self) -> Vec<f64> {
         self.seconds.iter().map(|seconds| 100.0 * seconds / self.least_s).collect()
     }
 }
 
-/// The paper's experiments, repeated.
+/// The repeated experiments of the paper.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     figures: Vec<Figure>,
@@ -81,7 +81,7 @@ impl Findings for Found {
         self.figures.iter().map(Figure::text).chain(aims).collect()
     }
 
-    /// Counts and virtual time are the same on a busy machine, and so are hashes.
+    /// Withholds only timed figures: counts, virtual time and hashes do not change on a busy machine.
     fn withhold(&mut self) {
         let timed = |figure: &&mut Figure| figures::TIMED.contains(&figure.number);
         self.figures.iter_mut().filter(timed).for_each(Figure::withhold);
@@ -101,7 +101,7 @@ impl Findings for Found {
     }
 }
 
-/// Judges the project's own aims.
+/// Returns verdicts on the project's own aims.
 fn aims(measured: &Measured) -> Vec<Verdict> {
     let mut aims = Vec::new();
     let cost = |receivers: usize| {
@@ -117,7 +117,7 @@ fn aims(measured: &Measured) -> Vec<Verdict> {
         ));
     }
     for ((way, receivers), sample) in &measured.hardship {
-        // All but the one that is killed.
+        // All receivers but the killed one must have the right file.
         let is_so = sample.right == receivers + 1
             && sample.failed.len() == 1
             && sample.exit_code == Some(1);
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::smo::sender::Way;
 
-    /// A cast to 168 receivers under loss, after which so many copies were right.
+    /// Makes the sample of a cast to 168 receivers under loss, with `right` correct copies.
     fn under_loss(right: usize) -> real::Sample {
         real::Sample {
             seconds: 41.0,
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// The exit code says whether each copy is right.
+    /// A wrong copy must change the exit code.
     #[test]
     fn a_wrong_copy_under_loss_is_one() {
         let found = |right| {

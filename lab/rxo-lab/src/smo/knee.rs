@@ -1,7 +1,8 @@
-//! The knee: the sender alone on a core; link and receivers, modelled, on another, behind rings in shared memory.
+//! The knee: the sender alone on one core; the modelled link and receivers on another, behind rings in shared
+//! memory.
 //!
-//! `vhost:` and `virtio:` are the two sides of the rings, so what a card costs its host is on the model's core. Frames are in real
-//! time. The sender polls, so all of its core is the sender's.
+//! `vhost:` and `virtio:` are the two sides of the rings, so the card's cost falls on the model's core.
+//! Frames move in real time. The sender polls, so its core is entirely its own.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,18 +20,18 @@ use super::model::{Counts, Network};
 use super::sender::{Sender, Way};
 use crate::folder::Folder;
 
-/// One cast.
+/// The result of one cast.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Timed {
-    /// From the first byte until the last receiver is done.
+    /// Seconds from the first byte until the last receiver is done.
     pub(super) seconds: f64,
-    /// Acknowledgements that all receivers sent for each segment to the group.
+    /// ACKs of all receivers per segment to the group.
     pub(super) acks_a_segment: f64,
-    /// What the sender repeated though nothing was lost.
+    /// Segments that the sender repeated, although nothing was lost.
     pub(super) repairs: u64,
 }
 
-/// Sends `bytes` to `receivers` over a link of so many bits a second.
+/// Sends `bytes` to `receivers` over a link of `bits_per_s`.
 ///
 /// # Errors
 /// If a device cannot be opened, or a receiver fails.
@@ -46,7 +47,7 @@ pub(super) fn cast(
     thread::scope(|scope| {
         let model = || {
             let counts = on_core(cores.sender, || model(&card, receivers, bits_per_s, &stop));
-            // Whatever ended it, the sender must not wait for it.
+            // The sender must not wait for a model that has ended for any reason.
             stop.store(true, Ordering::Relaxed);
             counts
         };
@@ -54,7 +55,7 @@ pub(super) fn cast(
         let sent = on_core(cores.receiver, || send(&socket, (way, receivers), bytes, &stop));
         stop.store(true, Ordering::Relaxed);
         let counts = model.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // If the model failed, that is why the sender did.
+        // A failed model is also the cause of a failed sender, so its error comes first.
         let Counts { segments, acks, repairs, bytes: came } = counts?;
         let seconds = sent?;
         ensure!(came == bytes, "{came} of {bytes} bytes came");
@@ -62,7 +63,7 @@ pub(super) fn cast(
     })
 }
 
-/// Runs `work` on a thread of its own on this core, so that this thread keeps its cores.
+/// Runs `work` on a separate thread on `core`, so that this thread keeps its affinity.
 fn on_core<T: Send>(core: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| {
         let pinned = || {
@@ -79,7 +80,7 @@ fn card(socket: &Path) -> Result<DeviceName> {
     Ok(format!("vhost:{}", socket.display()).parse()?)
 }
 
-/// The link and the receivers, until `stop`.
+/// Runs the link and the receivers until `stop` is set.
 fn model(
     card: &DeviceName,
     receivers: usize,
@@ -91,7 +92,7 @@ fn model(
     let Device { mut source, mut sink } = Device::open(card, options)?;
     let mut network = Network::new(receivers, bits_per_s);
     let (mut batch, mut answers) = (Vec::new(), Answers::default());
-    // Before the sender has come, what is sent to it would be dropped.
+    // Until the sender has connected to the ring, frames to it would be dropped.
     while sink.load().is_none() && !stop.load(Ordering::Relaxed) {
         source.receive(&mut batch, 1)?;
         thread::sleep(Duration::from_millis(1));
@@ -121,12 +122,12 @@ fn model(
     Ok(network.counts())
 }
 
-/// Frames of the receivers that wait for room in the ring.
+/// Frames of the receivers that wait for free slots in the ring.
 #[derive(Debug, Default)]
 struct Answers {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// The number of these frames that were sent.
+    /// Number of these frames that were sent.
     sent: usize,
 }
 
@@ -140,7 +141,7 @@ impl Answers {
         self.ends.is_empty()
     }
 
-    /// The next of them, verified as by a card; no more than the ring has room for.
+    /// Returns the next frames, marked as verified by a card; at most [`ANSWERS_AT_ONCE`].
     fn frames(&self, now: rxo::Instant) -> Vec<Frame<&[u8]>> {
         let first = self.sent.checked_sub(1).map_or(0, |last| self.ends[last]);
         let ends = self.ends[self.sent..].iter().take(ANSWERS_AT_ONCE);
@@ -151,7 +152,7 @@ impl Answers {
         ranges.map(verified).collect()
     }
 
-    /// So many were sent.
+    /// Removes the `count` frames that were sent.
     fn advance(&mut self, count: usize) {
         self.sent += count;
         if self.sent == self.ends.len() {
@@ -162,7 +163,7 @@ impl Answers {
     }
 }
 
-/// The sender. Returns how many seconds the cast took.
+/// Runs the sender. Returns the duration of the cast in seconds.
 fn send(
     socket: &Path,
     (way, receivers): (Way, usize),
@@ -189,7 +190,7 @@ fn send(
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// The sender's side of the rings, as soon as the model has made the socket.
+/// Opens the sender's side of the rings once the model has made the socket.
 fn opened(name: &DeviceName) -> Result<Device> {
     let begun = Instant::now();
     loop {
@@ -208,7 +209,7 @@ fn check(begun: Instant, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Large sends: what the link has ready is one or two of them.
+/// Frames per receive call. These are GSO frames, of which the link has one or two ready.
 const FRAMES_AT_ONCE: usize = 4;
 const ANSWERS_AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(300);

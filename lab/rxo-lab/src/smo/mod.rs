@@ -1,10 +1,10 @@
-//! `rxo-lab smo`: one sender for many receivers (Chan and Cheriton 2013, section 4): what an ACK costs the sender with the
-//! fast path and without, and how the time of a transfer grows from 88 receivers to 168.
+//! `rxo-lab smo`: one sender for many receivers (Chan and Cheriton 2013, section 4): measures the sender's
+//! cost of an ACK with and without the fast path, and the growth of transfer time from 88 receivers to 168.
 //!
-//! The flags become a [`plan`]. The same [`sender`] is measured four times: its instructions under callgrind ([`cost`]); on
-//! [`virtual_time`] with these instructions; alone on a core ([`knee`]); and as `rxo cast send` in namespaces ([`real`]).
-//! Its receivers are modelled ([`model`]), but for the last. The [`findings`] stand beside the paper's values ([`paper`]) as
-//! [`figures`] with verdicts.
+//! The flags become a [`plan`]. The same [`sender`] is measured four times: its instructions under callgrind
+//! ([`cost`]); on [`virtual_time`] with these instructions; alone on a core ([`knee`]); and as `rxo cast
+//! send` in namespaces ([`real`]). The receivers are modelled ([`model`]) except in namespaces. The
+//! [`findings`] show [`figures`] with the values of the [`paper`] and verdicts.
 
 mod card;
 mod category;
@@ -72,7 +72,7 @@ impl Experiment for Plan {
 }
 
 impl Plan {
-    /// Figure 5 on virtual time, at the knee of the sender without the fast path.
+    /// Simulates figure 5 on virtual time, at the knee of the sender without the fast path.
     fn simulate(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
         let Some(most) = self.simulated.iter().map(|(_, receivers)| *receivers).max() else {
             return Ok(());
@@ -98,7 +98,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Figure 5 between cores. The rate is that of the knee, which is found first.
+    /// Measures figure 5 between cores, at the knee's rate, which is found first.
     fn measure_knee(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
         let Some(most) = self.knee.iter().map(|(_, receivers)| *receivers).max() else {
             return Ok(());
@@ -134,7 +134,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Casts in namespaces.
+    /// Measures casts in namespaces.
     fn measure_real(&self, turns: &Turns<'_>, measured: &mut Measured) -> Result<()> {
         let bytes = self.real_bytes;
         let line = |sample: &real::Sample| {
@@ -176,7 +176,7 @@ fn name((way, receivers): Case) -> String {
     format!("{receivers} receivers, {}", way.name())
 }
 
-/// The costs that were counted for the nearest number of receivers.
+/// Returns the costs that were counted for the nearest number of receivers; `None` if none were.
 fn costs_of(costs: &[Cost], (way, receivers): Case) -> Option<Costs> {
     let of_way = costs.iter().filter(|cost| cost.case.way == way);
     let nearest = of_way.min_by_key(|cost| cost.case.receivers.abs_diff(receivers))?;
@@ -186,7 +186,8 @@ fn costs_of(costs: &[Cost], (way, receivers): Case) -> Option<Costs> {
     })
 }
 
-/// Raises the rate of the link, from `rate` on, until the sender takes longer than the link by as much as at the knee.
+/// Raises the link rate from `rate` until the sender takes longer than the link by the same ratio as at the
+/// knee.
 fn raised(mut rate: f64, bytes: u64, seconds: impl Fn(f64) -> Result<f64>) -> Result<f64> {
     let longer = 1.0 + paper::GROWTH[1] / 100.0;
     for _ in 0..MOST_RAISES {
@@ -198,23 +199,24 @@ fn raised(mut rate: f64, bytes: u64, seconds: impl Fn(f64) -> Result<f64>) -> Re
     Ok(rate)
 }
 
-/// The rate of the knee, if the sender alone works so long: the link would carry the stream in less time, by as much as the
-/// paper's sender without TCP-PARO takes longer for 168 receivers than for 88.
+/// Returns the link rate of the knee for a sender that alone takes `seconds`. At this rate the link is faster
+/// than the sender by the ratio between 168 and 88 receivers without TCP-PARO in the paper.
 fn knee_rate(bytes: u64, seconds: f64) -> f64 {
     let at_one = least_time(bytes, 1.0).as_secs_f64();
     at_one / seconds * (1.0 + paper::GROWTH[1] / 100.0)
 }
 
-/// What is counted or on virtual time is the same each time.
+/// Returns cases that are counted or on virtual time, and so repeat exactly.
 const fn once<C>(cases: &[C]) -> Cases<'_, C> {
     Cases { cases, rounds: 1, rotated: 1 }
 }
 
-/// A link that limits nothing.
+/// Rate of a link that limits nothing, in bits per second.
 const UNLIMITED: f64 = 1e12;
-/// The speed of the simulated processor.
+/// Speed of the simulated processor, in instructions per nanosecond.
 const INSTRUCTIONS_A_NS: f64 = 1.0;
-/// How often the knee is measured.
+/// Number of measurements of the knee.
 const CALIBRATIONS: usize = 3;
-/// From a sender that waits for its window, on a link that limits nothing, to one that is busy.
+/// Most increases of the rate. A sender on an unlimited link may wait for its window, so its first estimate
+/// can be too low.
 const MOST_RAISES: usize = 12;

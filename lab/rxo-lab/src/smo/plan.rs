@@ -10,15 +10,15 @@ use super::paper;
 use super::sender::Way;
 use crate::flags::{ExtentFlags, SmoFlags, SmoPart};
 
-/// A cast that is timed.
+/// A timed cast: its way and its number of receivers.
 pub(super) type Case = (Way, usize);
 
-/// The plan: everything that is to be measured.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Casts whose acknowledgements are counted.
+    /// Casts whose ACKs are counted.
     pub(super) costs: Vec<cost::Case>,
-    /// Counted rounds, for 168 receivers; more for fewer.
+    /// Number of counted rounds for 168 receivers; fewer receivers get more rounds.
     pub(super) counted_rounds: usize,
     /// Casts on virtual time.
     pub(super) simulated: Vec<Case>,
@@ -37,7 +37,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
     /// If a number is invalid, or `--out` cannot be a directory.
@@ -79,7 +79,7 @@ impl Plan {
         })
     }
 
-    /// Fails early if what counts instructions is not there.
+    /// Checks for valgrind, if instructions are to be counted.
     ///
     /// # Errors
     /// If valgrind is needed and does not start.
@@ -90,12 +90,12 @@ impl Plan {
 
 const COUNTED: [usize; 4] = [8, paper::FEWEST, paper::MOST, 1_000];
 const QUICK_COUNTED: [usize; 2] = [8, 24];
-/// As many as the paper's machines have.
+/// Numbers of receivers of a quick run; 8 is the number of the paper's machines.
 const QUICK_RECEIVERS: [usize; 2] = [8, 24];
 const QUICK_REAL: [usize; 1] = [8];
 const COUNTED_ROUNDS: usize = 60;
 const QUICK_COUNTED_ROUNDS: usize = 10;
-/// What the paper's link carries in 2.7 s is five times as much.
+/// Bytes of a simulated cast, one fifth of the paper's 2.7 s of link time.
 const SIMULATED_BYTES: u64 = 64_000_000;
 const KNEE_BYTES: u64 = 320_000_000;
 const REAL_BYTES: u64 = 13_000_000;

@@ -1,4 +1,4 @@
-//! The sender that is measured: a host with one cast, on any device, and its application on the same thread.
+//! The measured sender: a host with one cast, on any device, and its application on the same thread.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use serde::Serialize;
 
 use super::model::{GROUP, PORT, SENDER, SENDER_MAC};
 
-/// How the sender takes acknowledgements.
+/// The path of acknowledgements through the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Way {
-    /// Each by itself through the stack: the paper's kernel without TCP-PARO.
+    /// Each ACK separately through the stack, like the paper's kernel without TCP-PARO.
     Stack,
-    /// The fast path, which consumes them where they lie.
+    /// The fast path, which consumes ACKs inside the ring.
     Fast,
 }
 
@@ -37,14 +37,14 @@ impl Way {
     }
 }
 
-/// The host, and what its application has of the cast.
+/// The host, and the application's side of the cast.
 pub(crate) struct Sender<I: FrameSource, O> {
     host: Host<I, O>,
     cast: Cast,
-    /// What is sent again and again.
+    /// The piece of data that is sent repeatedly.
     piece: SharedBytes,
     rest: SharedBytes,
-    /// Bytes of the stream that have not been given to the host.
+    /// Bytes of the stream that have not been passed to the host.
     left: u64,
     is_finished: bool,
     pub(crate) joined: usize,
@@ -57,10 +57,10 @@ where
     I::Buffer: Default + Send + Sync + 'static,
     O: FrameSink,
 {
-    /// A host that waits for `receivers`.
+    /// Makes a host that waits for `receivers`.
     ///
     /// # Errors
-    /// If the device does not fit.
+    /// If the device does not fit the configuration.
     pub(crate) fn new((source, sink): (I, O), receivers: usize, way: Way) -> Result<Self> {
         let network = IpCidr::new(IpAddr::V4(SENDER), 8)?;
         let mut config = HostConfig::new(vec![network], [1, 2]);
@@ -93,7 +93,7 @@ where
         })
     }
 
-    /// A turn of the host.
+    /// Runs a turn of the host.
     ///
     /// # Errors
     /// If the device fails.
@@ -101,7 +101,7 @@ where
         Ok(self.host.turn(now)?)
     }
 
-    /// When a turn is due though nothing arrives.
+    /// Returns the time at which a turn is due even if nothing arrives; `None` if none is.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
         self.host.poll_at()
     }
@@ -110,18 +110,18 @@ where
         self.host.counters()
     }
 
-    /// Begins the stream with `bytes`; more may follow.
+    /// Begins the stream with `bytes` bytes; `extend` may add more.
     pub(crate) fn start(&mut self, bytes: u64) {
         self.cast.start();
         self.left = bytes;
     }
 
-    /// More bytes of the stream.
+    /// Adds `bytes` bytes to the stream.
     pub(crate) fn extend(&mut self, bytes: u64) {
         self.left += bytes;
     }
 
-    /// Gives the host as much of the stream as it has room for, and the end behind it if `ends`.
+    /// Passes as much of the stream to the host as fits, and finishes the stream after it if `ends`.
     pub(crate) fn feed(&mut self, ends: bool) {
         while self.cast.room() > 0 && (self.left > 0 || !self.rest.is_empty()) {
             if self.rest.is_empty() {
@@ -136,10 +136,10 @@ where
         }
     }
 
-    /// Hears what became of the receivers.
+    /// Processes the cast's events about receivers.
     ///
     /// # Errors
-    /// If one failed or was refused.
+    /// If a receiver failed or was refused.
     pub(crate) fn hear(&mut self) -> Result<()> {
         while let Some(event) = self.cast.event(Duration::ZERO)? {
             match event {

@@ -1,5 +1,5 @@
-//! A cast on virtual time: the link has a rate, and the sender's processor a speed. A turn takes as long as what it did
-//! costs, by counted instructions. Deterministic, and the same on any machine.
+//! Simulates a cast on virtual time: the link has a rate, and the sender's processor a speed. A turn takes
+//! the time of its counted instructions. The result is the same on any machine.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use super::card::Card;
 use super::model::{Counts, Network};
 use super::sender::{Sender, Way};
 
-/// What the sender's work costs, in nanoseconds.
+/// Cost of the sender's work, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Costs {
     pub(super) ack_ns: f64,
     pub(super) segment_ns: f64,
 }
 
-/// One cast.
+/// The result of one cast.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Cast {
     pub(super) way: Way,
     pub(super) receivers: usize,
     pub(super) bits_per_s: f64,
     pub(super) bytes: u64,
-    /// From the first byte until the last receiver is done.
+    /// Seconds from the first byte until the last receiver is done.
     pub(super) seconds: f64,
-    /// The time for which the sender's processor worked.
+    /// Seconds for which the sender's processor worked.
     pub(super) busy_seconds: f64,
     pub(super) acks: u64,
 }
 
-/// Sends `bytes` to `receivers` over a link of so many bits a second.
+/// Sends `bytes` to `receivers` over a link of `bits_per_s`.
 ///
 /// # Errors
 /// If a receiver fails.
@@ -75,7 +75,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A cast whose receivers have joined.
+    /// Opens a cast and waits until its receivers have joined.
     fn open((way, receivers): (Way, usize), bits_per_s: f64) -> Result<Self> {
         let card = Card::new();
         let sender = Sender::new((card.clone(), card.clone()), receivers, way)?;
@@ -91,7 +91,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// A turn of the sender, and what the network does meanwhile. Returns how long the sender worked.
+    /// Runs a turn of the sender, and the network up to it. Returns the time that the sender worked.
     fn step(&mut self, costs: Costs) -> Result<Duration> {
         self.carry()?;
         self.card.set_now(self.now);
@@ -105,11 +105,11 @@ impl Scene {
         Ok(worked)
     }
 
-    /// The link takes what it has room for, and brings what has come by now.
+    /// Moves frames: the link takes as many as it accepts, and delivers those due by now.
     fn carry(&mut self) -> Result<()> {
         let Self { card, network, now, .. } = self;
         let mut arrive = |frame: &[u8]| card.arrive(frame);
-        // A frame may become due by the one before.
+        // Sending one frame may make the next due, so each is checked again.
         while network.has_room(*now) {
             let Some(sent) = card.take() else { break };
             network.take(&sent.headers, sent.at, &mut arrive)?;
@@ -132,7 +132,7 @@ impl Scene {
     }
 }
 
-/// Time passes in every turn.
+/// Minimum duration of a turn, so that time always advances.
 const LEAST_TURN: Duration = Duration::from_nanos(100);
 const PATIENCE: Duration = Duration::from_secs(600);
 

@@ -1,4 +1,5 @@
-//! The counters of rxo and of the interfaces on both sides of it at a quiet moment, and the equations between them. Pure.
+//! The counters of rxo and of the interfaces on both sides at a quiet moment, and the equations between them.
+//! Pure.
 
 use anyhow::{Context, Result};
 use rxo_testbed::InterfaceCounters;
@@ -6,23 +7,25 @@ use rxo_testbed::traffic::DatagramReport;
 use serde::Serialize;
 use serde_json::Value;
 
-/// All counters, since the processes began. An aggregate counts as its segments unless it says deliveries.
+/// All counters since the start of the processes. An aggregate counts as its segments, except where
+/// deliveries are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     pub(super) peer: Ends,
     pub(super) nic: Ends,
     pub(super) tap: Ends,
-    /// `rxo run`.
+    /// Counters of `rxo run`.
     pub(super) run: Run,
-    /// The interface that `rxo serve` is behind, and `rxo serve`.
+    /// Counters of the interface behind which `rxo serve` runs; the next field has those of `rxo serve`.
     pub(super) wire: Ends,
     pub(super) serve: Serve,
-    /// Datagrams that found the buffer of their socket full, at the host and at the peer.
+    /// Datagrams dropped because a socket buffer was full, at the host; the next field counts those at the
+    /// peer.
     pub(super) host_not_taken: u64,
     pub(super) peer_not_taken: u64,
 }
 
-/// Frames of an interface.
+/// Frames and bytes of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Ends {
     pub(super) received: u64,
@@ -63,16 +66,16 @@ impl From<InterfaceCounters> for Ends {
     }
 }
 
-/// The number at `path` of an answer of rxo.
+/// Returns the number at the JSON pointer `path` of an answer of rxo.
 fn number(of: &Value, path: &str) -> Result<u64> {
     of.pointer(path).and_then(Value::as_u64).with_context(|| format!("no counter {path} in {of}"))
 }
 
 impl Run {
-    /// Reads the answer to `counters`.
+    /// Parses the answer to the request `counters`.
     ///
     /// # Errors
-    /// If one is not there.
+    /// If a counter is missing.
     pub(super) fn read(answer: &Value) -> Result<Self> {
         let of = |path| number(answer, path);
         Ok(Self {
@@ -94,10 +97,10 @@ impl Run {
 }
 
 impl Serve {
-    /// Reads the answer to `counters`.
+    /// Parses the answer to the request `counters`.
     ///
     /// # Errors
-    /// If one is not there.
+    /// If a counter is missing.
     pub(super) fn read(answer: &Value) -> Result<Self> {
         let of = |path| number(answer, path);
         Ok(Self {
@@ -108,10 +111,10 @@ impl Serve {
     }
 }
 
-/// An equation, and the function that gives both sides.
+/// An equation: its description, and the function that computes both sides.
 type Equation = (&'static str, fn(&Counts) -> (u64, u64));
 
-/// Each holds when nothing is on its way.
+/// The equations that hold while no packet is in flight.
 const EQUATIONS: &[Equation] = &[
     ("sent by the peer = received by the nic", |c| (c.peer.sent, c.nic.received)),
     ("received by the nic = taken by rxo + lost in its ring", |c| {
@@ -137,11 +140,11 @@ const EQUATIONS: &[Equation] = &[
     ("unaccounted = 0", |c| (c.run.unaccounted, 0)),
 ];
 
-/// The kernel repeats these in every segment but the first of a GSO frame: Ethernet, IPv4, and TCP with timestamps. Only such
-/// frames are GSO frames here.
+/// Header bytes that the kernel repeats in every segment of a GSO frame but the first: Ethernet, IPv4, and
+/// TCP with timestamps. All GSO frames here have these headers.
 const HEADERS_BYTES: u64 = 14 + 20 + 32;
 
-/// An equation with its values.
+/// An equation with the values of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Compared {
     pub(super) what: &'static str,
@@ -156,7 +159,8 @@ impl Compared {
 }
 
 impl Counts {
-    /// Both sides of every equation, from `base` on: before that, some of the counters did not count yet.
+    /// Returns both sides of every equation, relative to `base`: before it, some counters were not active
+    /// yet.
     pub(super) fn compare(&self, base: &Self) -> Vec<Compared> {
         let compared = |&(what, sides): &Equation| {
             let ((left, right), (left_base, right_base)) = (sides(self), sides(base));
@@ -169,7 +173,8 @@ impl Counts {
         EQUATIONS.iter().map(compared).collect()
     }
 
-    /// Datagrams for the host, and for the peer, that may be missing: those that somebody has counted as lost since `base`.
+    /// Returns the datagrams for the host and for the peer that may be missing: those that a counter reports
+    /// as lost since `base`.
     pub(super) fn excused(&self, base: &Self) -> [u64; 2] {
         let lost = |of: &Self| {
             let Run { lost_before, overload, to_host_dropped, .. } = of.run;
@@ -184,7 +189,8 @@ impl Counts {
     }
 }
 
-/// The complaint about datagrams that were carried while `excused` frames were counted as lost. `None` if nothing.
+/// Returns the complaint about datagrams, of which `excused` frames were counted as lost; `None` if all are
+/// accounted for.
 pub(super) fn complaint(what: &str, report: &DatagramReport, excused: u64) -> Option<String> {
     let missing = report.sent - report.received;
     let said = if report.wrong > 0 {
@@ -205,12 +211,13 @@ mod tests {
 
     use super::*;
 
-    /// 100 frames to the host in 10 deliveries, 5 lost; 20 to the nic; a server that was asked.
+    /// Makes consistent counts: 100 frames to the host in 10 deliveries with 5 lost, 20 frames to the nic,
+    /// and a server.
     fn counts() -> Counts {
         let ends = |received, sent| Ends { received, sent, sent_bytes: 0 };
         Counts {
             peer: ends(24, 105),
-            // Four segments more than rxo sent.
+            // Segmentation adds four segments to those that rxo sent.
             nic: Ends { sent_bytes: 5_000 + 4 * 66, ..ends(105, 24) },
             tap: ends(10, 8),
             run: Run {

@@ -10,7 +10,7 @@ use super::counts::{Counts, complaint};
 use super::load::Carried;
 use super::resources::{self, Course, LEAST_ROUNDS, Sample};
 
-/// Everything that was found until now.
+/// Everything that was found so far.
 pub(super) struct Findings {
     /// The counters before the first round.
     base: Counts,
@@ -21,13 +21,13 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Nothing yet.
+    /// Makes empty findings with the counters before the first round.
     pub(super) fn new(base: Counts) -> Self {
         let (carried, samples) = (Carried::default(), Vec::new());
         Self { base, last: base, carried, rounds: 0, samples }
     }
 
-    /// Adds a round.
+    /// Adds the results of a round.
     pub(super) fn add(&mut self, carried: Carried, counts: Counts, samples: Vec<Sample>) {
         self.carried += carried;
         self.last = counts;
@@ -35,7 +35,7 @@ impl Findings {
         self.samples.extend(samples);
     }
 
-    /// A line about everything until now.
+    /// Returns a line about all rounds so far.
     pub(super) fn line(&self) -> String {
         let Carried { connections, tcp_bytes, requests, to_host, to_peer, .. } = self.carried;
         let datagrams = to_host.sent + to_peer.sent;
@@ -55,10 +55,10 @@ impl Findings {
         line
     }
 
-    /// Looks for what is wrong, whatever is still to come.
+    /// Checks the invariants that must hold after every round.
     ///
     /// # Errors
-    /// If a counter does not add up, or a datagram was wrong or vanished.
+    /// If a counter does not add up, or a datagram was wrong or is unaccounted for.
     pub(super) fn holds(&self) -> Result<()> {
         let compared = self.last.compare(&self.base);
         if let Some(wrong) = compared.iter().find(|one| !one.holds()) {
@@ -70,10 +70,10 @@ impl Findings {
         said.map_or(Ok(()), |said| bail!(said))
     }
 
-    /// The verdict at the end.
+    /// Returns the verdict at the end.
     ///
     /// # Errors
-    /// As [`holds`](Self::holds), or if something grows.
+    /// Those of [`holds`](Self::holds), or if a resource grows.
     pub(super) fn verdict(&self) -> Result<()> {
         self.holds()?;
         let courses = resources::courses(&self.samples);
@@ -153,7 +153,7 @@ fn growth(course: &Course) -> String {
     format!("{process}: {what} {first} to {last}, certainly by {by}, and {most} are allowed")
 }
 
-/// The processes of rxo, a sample each in a round.
+/// Number of rxo's processes, each sampled once per round.
 const PROCESSES: usize = 4;
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ use serde::Serialize;
 
 use crate::downloads::{Clients, Load};
 
-/// Traffic that was carried, each byte checked.
+/// Traffic carried so far, with each byte checked.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Carried {
     /// Connections that were opened, used and closed, without those of requests.
     pub(super) connections: u64,
-    /// Bytes of those and of bulk.
+    /// Bytes of these connections and of bulk transfers.
     pub(super) tcp_bytes: u64,
     /// Datagrams for the host.
     #[serde(serialize_with = "datagrams")]
@@ -25,12 +25,12 @@ pub(super) struct Carried {
     /// Datagrams for the peer.
     #[serde(serialize_with = "datagrams")]
     pub(super) to_peer: DatagramReport,
-    /// Files that were taken whole by HTTP, and their bytes.
+    /// Files downloaded completely by HTTP; the next field has their bytes.
     pub(super) requests: u64,
     pub(super) request_bytes: u64,
-    /// Answers over control sockets.
+    /// Answers received over control sockets.
     pub(super) questions: u64,
-    /// Times that a worker did not answer within rxo's own limit, and was asked again.
+    /// Requests that a worker did not answer within rxo's own limit, and that were repeated.
     pub(super) late_answers: u64,
 }
 
@@ -76,14 +76,14 @@ impl Carried {
     }
 }
 
-/// Everything under way. Dropping it ends it.
+/// The running traffic of a round. Dropping this ends it.
 pub(super) struct Traffic {
     bulk: [BulkTransfer; 2],
     datagrams: [DatagramFlow; 2],
     clients: Clients,
 }
 
-/// Ends of a direction: who opens connections, to whom, at which address.
+/// A direction: the connecting namespace, the accepting namespace, and its address.
 type Way<'a> = (&'a Namespace, &'a Namespace, IpAddr);
 
 fn ways(lab: &Lab) -> [Way<'_>; 2] {
@@ -92,7 +92,7 @@ fn ways(lab: &Lab) -> [Way<'_>; 2] {
 }
 
 impl Traffic {
-    /// Starts it, and clients of `server` at the host.
+    /// Starts the traffic, and clients of `server` at the host.
     ///
     /// # Errors
     /// If a connection cannot be opened.
@@ -115,12 +115,12 @@ impl Traffic {
         })
     }
 
-    /// Fails if a client got something wrong.
+    /// Fails if a client received wrong bytes.
     pub(super) fn check(&self) -> Result<()> {
         self.clients.progress().map(|_| ())
     }
 
-    /// Ends everything but the receivers of datagrams: some datagrams may be on their way.
+    /// Ends all traffic except the datagram receivers, because datagrams may still be in flight.
     ///
     /// # Errors
     /// If a byte arrived wrong, or a connection broke.
@@ -136,10 +136,10 @@ impl Traffic {
     }
 }
 
-/// Opens short connections in both directions until `stop` is set, while `work` runs. Then sets it.
+/// Runs `work` while short connections are opened in both directions, and ends them afterwards.
 ///
 /// # Errors
-/// Those of `work`; or if a byte of a short connection arrived wrong, or one broke.
+/// The error of `work`; or if a short connection broke or delivered wrong bytes.
 pub(super) fn beside_churn<T>(
     lab: &Lab,
     carried: &mut Carried,
@@ -176,9 +176,9 @@ fn churn((from, to, address): Way<'_>, stop: &AtomicBool) -> Result<Carried> {
     Ok(carried)
 }
 
-/// In each direction.
+/// Bulk connections in each direction.
 const BULK_CONNECTIONS: usize = 4;
-/// Less than a machine of two cores carries, so that all kinds of traffic get their turn.
+/// Bulk rate, below the capacity of a machine with two cores, so that all kinds of traffic make progress.
 const BULK_BYTES_PER_S: u64 = 25_000_000;
 const DATAGRAMS_PER_MS: u32 = 2;
 const SHORT_CONNECTIONS: usize = 10;

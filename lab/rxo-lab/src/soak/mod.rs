@@ -1,17 +1,19 @@
-//! `rxo-lab soak`: rxo for as long as you like, under everything at once, and whether anything grows or is missing.
+//! `rxo-lab soak`: runs rxo under mixed traffic for a given time, and checks that nothing is lost and no
+//! resource grows.
 //!
-//! A private network with `rxo run --take-over` between a peer and a host, and `rxo serve` behind the peer. The time is
-//! cut into rounds. In a round short connections, bulk, datagrams and requests pass both ways at once, each byte checked,
-//! while rxo is asked over its control socket. Then all is quiet: every counter of rxo must equal those of the interfaces
-//! on both sides, and the memory, descriptors and threads of its processes are read. From the bottom up:
+//! A private network has `rxo run --take-over` between a peer and a host, and `rxo serve` behind the peer.
+//! The time is divided into rounds. In a round short connections, bulk, datagrams and requests pass in both
+//! directions, each byte checked, while rxo answers requests on its control socket. Then traffic stops: rxo's
+//! counters must equal those of the interfaces on both sides, and the memory, descriptors and threads of its
+//! processes are sampled. From the bottom up:
 //!
-//! * `counts`: what is counted at a quiet moment, and the equations that must hold.
-//! * `trend` and `resources`: what each process takes, and whether that grows.
+//! * `counts`: the counters at a quiet moment, and the equations that must hold.
+//! * `trend` and `resources`: the resources of each process, and their growth.
 //! * `load`: the traffic of a round.
 //! * `scene`: the networks and processes.
 //! * `findings`: the result as a table and as JSON.
 //!
-//! No rate and no time decides: a slow machine carries less.
+//! The verdict depends on no rate and no time: a slow machine carries less traffic.
 
 mod counts;
 mod findings;
@@ -35,8 +37,8 @@ use crate::flags::SoakFlags;
 /// Runs rounds until the time is over, and prints the result.
 ///
 /// # Errors
-/// If the time is invalid, a byte arrives wrong, a process ends, a counter does not add up, or something grows; after
-/// `stop`, when the partial result has been printed.
+/// If the time is invalid, a byte arrives wrong, a process ends, a counter does not add up, or something
+/// grows; after `stop`, once the partial result has been printed.
 pub(crate) fn run(flags: &SoakFlags, stop: &AtomicBool) -> Result<()> {
     let time = time(flags)?;
     let round = round_of(time);
@@ -63,7 +65,7 @@ pub(crate) fn run(flags: &SoakFlags, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Traffic, then a quiet moment in which everything is compared.
+/// Runs traffic, then stops it and compares all counters.
 fn one_round(
     scene: &mut Scene,
     findings: &mut Findings,
@@ -90,7 +92,7 @@ fn time(flags: &SoakFlags) -> Result<Duration> {
     })
 }
 
-/// Rounds so short that there are enough to see a trend, and so long that traffic gets under way.
+/// Returns the length of a round: short enough for a trend, and long enough for traffic to start.
 fn round_of(time: Duration) -> Duration {
     (time / 60).clamp(Duration::from_secs(1), Duration::from_secs(10))
 }

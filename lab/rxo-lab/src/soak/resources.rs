@@ -7,32 +7,33 @@ use serde::Serialize;
 
 use super::trend::{LEAST_POINTS, slope};
 
-/// Resources of a process at one moment.
+/// Resources of a process at one instant.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Sample {
-    /// Which process of rxo.
+    /// Name of the rxo process.
     pub(super) process: &'static str,
     /// Seconds since the start.
     pub(super) at_s: f64,
-    /// Memory that is its own (`RssAnon`). What is shared with files comes and goes with the system's cache.
+    /// Anonymous memory of the process (`RssAnon`). File-backed memory varies with the system's cache.
     pub(super) memory_kib: u64,
-    /// The most that it has had resident, files and all.
+    /// Peak resident memory, with file-backed pages.
     pub(super) peak_kib: u64,
     pub(super) descriptors: u64,
     pub(super) threads: u64,
 }
 
-/// The course of one quantity of a process from the end of the warm-up on.
+/// The course of one quantity of a process after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Course {
     pub(super) process: &'static str,
     pub(super) what: &'static str,
-    /// At the end of the warm-up, and at the end.
+    /// Value at the end of the warm-up; the next field is the value at the end.
     pub(super) first: f64,
     pub(super) last: f64,
-    /// Its certain growth, by the lower end of the interval of its slope. `None` for too few samples.
+    /// Growth that is statistically certain, from the lower bound of the slope's interval. `None` for too few
+    /// samples.
     pub(super) growth: Option<f64>,
-    /// The growth that is allowed.
+    /// Largest growth that passes.
     pub(super) most: f64,
 }
 
@@ -42,19 +43,20 @@ impl Course {
     }
 }
 
-/// A quantity, its value in a sample, and what it may grow by within a soak.
+/// A quantity: its name, its value in a sample, and the growth that passes in a soak.
 type Quantity = (&'static str, fn(&Sample) -> u64, f64);
 
-/// Memory may grow by what a histogram or a table takes that is first used late, descriptors and threads by less than two.
+/// Measured quantities. Memory may grow by a histogram or table that is first used late, descriptors and
+/// threads by less than two.
 const QUANTITIES: [Quantity; 3] = [
     ("memory, KiB", |sample| sample.memory_kib, 512.0),
     ("descriptors", |sample| sample.descriptors, 1.0),
     ("threads", |sample| sample.threads, 1.0),
 ];
-/// The share of the time in which caches and pools fill.
+/// Share of the time in which caches and pools fill.
 const WARM_UP: f64 = 1.0 / 3.0;
 
-/// The course of every quantity of every process. `samples` are in the order of time.
+/// Returns the course of every quantity of every process. `samples` must be in the order of time.
 pub(super) fn courses(samples: &[Sample]) -> Vec<Course> {
     let end = samples.last().map_or(0.0, |sample| sample.at_s);
     let warm: Vec<&Sample> = samples.iter().filter(|sample| sample.at_s >= end * WARM_UP).collect();
@@ -72,13 +74,13 @@ pub(super) fn courses(samples: &[Sample]) -> Vec<Course> {
     all.filter_map(|(process, one)| course(process, one)).collect()
 }
 
-/// Samples that a verdict needs, warm-up included.
+/// Fewest rounds for a verdict, warm-up included.
 pub(super) const LEAST_ROUNDS: usize = LEAST_POINTS * 3 / 2;
 
-/// Reads the resources of a process.
+/// Samples the resources of a process.
 ///
 /// # Errors
-/// If it has ended.
+/// If the process has ended.
 pub(super) fn sample(process: &'static str, number: u32, at_s: f64) -> Result<Sample> {
     let status = fs::read_to_string(format!("/proc/{number}/status"))
         .with_context(|| format!("{process} has ended"))?;
@@ -99,10 +101,10 @@ pub(super) fn sample(process: &'static str, number: u32, at_s: f64) -> Result<Sa
     })
 }
 
-/// The processes of `rxo run` whose first is `keeper`: that one, the worker, and the one that restores.
+/// Returns the three processes of `rxo run` with the keeper's id `keeper`: keeper, worker and restorer.
 ///
 /// # Errors
-/// If one of them is not there.
+/// If one of them is not running.
 pub(super) fn of_run(keeper: u32) -> Result<[(&'static str, u32); 3]> {
     let mut found = [("keeper", Some(keeper)), ("worker", None), ("restorer", None)];
     let entries = fs::read_dir("/proc").context("/proc")?;
@@ -121,7 +123,7 @@ pub(super) fn of_run(keeper: u32) -> Result<[(&'static str, u32); 3]> {
     Ok([(found[0].0, a), (found[1].0, b), (found[2].0, c)])
 }
 
-/// The second field behind the name, which stands in brackets.
+/// Returns the parent of a process: the second field after the name in brackets.
 fn parent(process: u32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

@@ -25,30 +25,30 @@ use crate::files;
 use crate::folder::Folder;
 use crate::process::{self, Process};
 
-/// Everything. Dropping it ends the processes and removes the networks.
+/// All networks and processes. Dropping this ends the processes and removes the networks.
 pub(super) struct Scene {
-    // In the order in which they end.
+    // Fields are dropped in this order: rxo ends first.
     run: Asked,
     serve: Asked,
-    /// The processes of rxo.
+    /// Names and ids of rxo's processes.
     processes: Vec<(&'static str, u32)>,
     lab: Lab,
-    /// The network of the server, with the other end of the peer's second wire.
+    /// Namespace of the server, with the far end of the peer's second wire.
     _server: Namespace,
-    /// A connection that lasts for the whole soak.
+    /// Both ends of a connection that stays open for the whole soak.
     lasting: [TcpStream; 2],
-    /// The first counts.
+    /// Counts before the first round.
     base: Option<Counts>,
-    /// The number of rounds begun. Each sets another time to hold.
+    /// Number of rounds begun. Each round sets another hold time.
     rounds: usize,
     _folder: Folder,
 }
 
-/// A process of rxo with its control socket.
+/// A process of rxo with its control session.
 struct Asked {
     process: Process,
     session: Session,
-    /// Questions that the worker did not answer in time.
+    /// Number of requests that the worker did not answer in time.
     late: u64,
 }
 
@@ -63,12 +63,13 @@ impl Asked {
         command.arg("rxo").args(arguments.split(' ')).arg("--json").arg("--control").arg(socket);
         let mut process = network.run(|| Process::spawn(name, &mut command))??;
         let _configuration: Value = process.line()?;
-        // A line for each request of a client.
+        // The server prints a line for each request, so its output must be drained.
         process.ignore_output()?;
         Ok(Self { process, session: Session::open(socket)?, late: 0 })
     }
 
-    /// Asks. On a machine with much else to do the worker may be late, and rxo then says so: it is asked again for a while.
+    /// Sends a request. On a loaded machine rxo may report a late worker, so the request is repeated until
+    /// the timeout.
     fn ask(&mut self, name: &str, value: Option<&str>) -> Result<Value> {
         let value = value.map(str::to_owned);
         let request = Request { name: name.to_owned(), value, with: Default::default() };
@@ -87,7 +88,7 @@ impl Scene {
     /// Makes the networks and starts the processes.
     ///
     /// # Errors
-    /// If something of it cannot be had.
+    /// If a network cannot be made or a process does not start.
     pub(super) fn start() -> Result<Self> {
         let folder = Folder::new("soak")?;
         let served = folder.file("files");
@@ -95,7 +96,7 @@ impl Scene {
         files::make(&served, FILES, FILE_BYTES)?;
         let lab = Lab::with_addressed_nic(LabOptions::default())?;
         let server = attach_server(&lab)?;
-        // Opened before rxo begins, and used after it has ended.
+        // Opened before rxo starts, and used again after it has ended.
         let lasting = connect(&lab)?;
         let serve = format!(
             "serve {} --nic packet:{SERVER_END} --ip {SERVER}/24 --gateway {ROUTER} --port {PORT} \
@@ -120,7 +121,7 @@ impl Scene {
         })
     }
 
-    /// Lets traffic pass for `time`.
+    /// Runs traffic for `time`.
     ///
     /// # Errors
     /// If a byte arrives wrong, a connection breaks, or a process does not answer.
@@ -155,8 +156,8 @@ impl Scene {
         Ok(carried)
     }
 
-    /// Waits until nothing is on its way, and counts. What should be equal may not be then: after some time the counts are
-    /// returned as they are.
+    /// Waits until no packet is in flight, and returns the counts. If they do not add up, it returns them
+    /// after a timeout.
     ///
     /// # Errors
     /// If a process or an interface has gone.
@@ -194,19 +195,20 @@ impl Scene {
         })
     }
 
-    /// A sample of every process.
+    /// Samples every process.
     ///
     /// # Errors
-    /// If one has ended.
+    /// If a process has ended.
     pub(super) fn sample(&self, at_s: f64) -> Result<Vec<Sample>> {
         let of = self.processes.iter();
         of.map(|&(process, number)| resources::sample(process, number, at_s)).collect()
     }
 
-    /// Ends the processes. The host must then have its interface back, and the lasting connection still work.
+    /// Ends the processes. Checks that the host has its interface back, and that the lasting connection still
+    /// works.
     ///
     /// # Errors
-    /// If it does not, or a process fails.
+    /// If a check or a process fails.
     pub(super) fn finish(self) -> Result<()> {
         let Self { run, serve, lab, mut lasting, .. } = self;
         run.process.end()?;
@@ -218,21 +220,21 @@ impl Scene {
 }
 
 impl Scene {
-    /// Ends the processes after something has failed, and returns what they said.
+    /// Ends the processes after a failure, and returns their standard error.
     pub(super) fn last_words(self) -> String {
         let [run, serve] = [self.run, self.serve].map(|asked| asked.process.last_words());
         format!("rxo run: {run}; rxo serve: {serve}")
     }
 }
 
-/// Gives the peer a second wire, which it forwards to, and returns the network at its other end. Nobody but rxo has an
-/// address there.
+/// Gives the peer a second wire, to which it forwards, and returns the namespace at its far end. Only rxo has
+/// an address there.
 fn attach_server(lab: &Lab) -> Result<Namespace> {
     let server = Namespace::new("server")?;
     let (near, far) = (lab.peer().interface(ROUTER_END), server.interface(SERVER_END));
     create_veth(&near, &far)?;
     far.set_arp(false)?;
-    // What rxo sends is segmented before it is counted.
+    // rxo's frames must be segmented before they are counted.
     for offload in [Offload::TransmitSegmentation, Offload::GenericSegmentation] {
         far.set_offload(offload, false)?;
     }
@@ -247,7 +249,7 @@ fn attach_server(lab: &Lab) -> Result<Namespace> {
     Ok(server)
 }
 
-/// A connection from the peer to the host.
+/// Opens a connection from the peer to the host. Returns both ends.
 fn connect(lab: &Lab) -> Result<[TcpStream; 2]> {
     let listener = lab.host().run(|| TcpListener::bind((lab.host_address(), 0)))??;
     let at = listener.local_addr()?;
@@ -257,7 +259,7 @@ fn connect(lab: &Lab) -> Result<[TcpStream; 2]> {
     Ok(ends)
 }
 
-/// Sends in both directions.
+/// Sends data in both directions, and compares it.
 fn exchange(ends: &mut [TcpStream; 2]) -> Result<()> {
     for (from, to) in [(0, 1), (1, 0)] {
         let text = [from as u8 + 1; 5_000];
@@ -269,7 +271,7 @@ fn exchange(ends: &mut [TcpStream; 2]) -> Result<()> {
     Ok(())
 }
 
-/// The name of the nic while the TAP has its own.
+/// Name of the nic while the TAP has the nic's name.
 const PARKED: &str = "eth1-nic";
 const ROUTER_END: &str = "srv0";
 const SERVER_END: &str = "srv1";
@@ -279,11 +281,11 @@ const PORT: u16 = 80;
 const CLIENTS: usize = 4;
 const FILES: u32 = 20;
 const FILE_BYTES: u64 = 256 << 10;
-/// The times that rxo is told to hold segments for, a round each.
+/// Hold times to which rxo is set, one per round.
 const HOLDS: [&str; 3] = ["end-of-poll", "auto", "100us"];
-/// Between two questions of a round.
+/// Pause between two control requests in a round.
 const QUESTIONS: Duration = Duration::from_millis(500);
-/// So long no counter changes when nothing is on its way.
+/// Time without a changed counter after which no packet is in flight.
 const QUIET: Duration = Duration::from_millis(200);
-/// For anything that a busy machine does late.
+/// Timeout for anything that a busy machine does late.
 const PATIENCE: Duration = Duration::from_secs(30);

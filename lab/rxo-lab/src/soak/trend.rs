@@ -1,27 +1,29 @@
-//! The growth of a series, by the estimator of Theil and Sen: the median of the slopes between all pairs of points.
+//! The growth of a series, by the estimator of Theil and Sen: the median of the slopes between all pairs of
+//! points.
 //!
-//! One measurement in four may be anything without moving it. The interval around it is Sen's (1968, section 4), by the
-//! variance of Kendall's count of pairs. Pure.
+//! It tolerates one arbitrary outlier in four points. The confidence interval is Sen's (1968, section 4),
+//! from the variance of Kendall's count of pairs. Pure.
 
 use serde::Serialize;
 
-/// The fewest points whose slope means something.
+/// Fewest points that give a meaningful slope.
 pub(super) const LEAST_POINTS: usize = 8;
-/// The quantile of the normal distribution for an interval of 95 %.
+/// Quantile of the normal distribution for a 95 % interval.
 const Z: f64 = 1.96;
 
-/// Growth in a unit of the series a second.
+/// Growth of the series per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Slope {
-    /// Half of the pairs grow faster.
+    /// Median slope of all pairs of points.
     pub(super) median: f64,
-    /// The lower end of the interval of 95 %.
+    /// Lower bound of the 95 % interval.
     pub(super) low: f64,
-    /// The upper end.
+    /// Upper bound of the 95 % interval.
     pub(super) high: f64,
 }
 
-/// The slope of `(second, value)`. `None` for fewer than [`LEAST_POINTS`]. Takes the square of the number of points.
+/// Returns the slope of points `(second, value)`; `None` for fewer than [`LEAST_POINTS`]. Time and memory
+/// grow with the square of the number of points.
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     if points.len() < LEAST_POINTS {
         return None;
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn noise_around_a_constant_is_no_growth_and_around_a_line_it_is() {
-        // A congruential generator.
+        // A linear congruential generator.
         let mut state = 1_u64;
         let mut noise = move || {
             state = state

@@ -1,8 +1,8 @@
-//! The driver domain: an engine between the frames of a card and a guest's sink, on a clock that only the
-//! frames move.
+//! The driver domain: an engine between a card's frames and a guest's sink. Its clock advances only with the
+//! frames.
 //!
-//! The same code is measured in two ways: on virtual time with a sink that discards (what is delivered when),
-//! and under callgrind with the ring of a guest (what it costs).
+//! The same code is measured twice: on virtual time with a discarding sink, for the times of deliveries, and
+//! under callgrind with a guest's ring, for the cost.
 
 use anyhow::Result;
 use rxo::{Config, Counters, Engine, Frame, FrameSink, Instant, Load};
@@ -17,17 +17,17 @@ pub(super) struct Domain<'f, K> {
 }
 
 impl<'f, K: FrameSink> Domain<'f, K> {
-    /// The domain of `system` in front of `sink`.
+    /// Makes the domain of `system` in front of `sink`.
     ///
     /// # Errors
-    /// If the policy is not one for an engine.
+    /// If the engine rejects the system's policy.
     pub(super) fn new(system: System, sink: K) -> Result<Self> {
         let engine = Engine::new(Config::new(system.policy(), 1))?;
         Ok(Self { engine, batch: Vec::with_capacity(MOST_FRAMES), sink })
     }
 
-    /// Takes the frames of a poll that ends when the last of them has arrived. `load` is what the guest has
-    /// not read yet.
+    /// Processes the frames of a poll, which ends when the last of them has arrived. `load` is the guest's
+    /// unread data.
     ///
     /// # Errors
     /// If the sink fails.
@@ -41,7 +41,7 @@ impl<'f, K: FrameSink> Domain<'f, K> {
         counted_poll(&mut self.engine, &mut self.batch, &mut self.sink, (load, now))
     }
 
-    /// Looks at the time, as a worker does when the engine asks for it.
+    /// Runs the engine's timeouts that are due at `now`, as a worker does.
     ///
     /// # Errors
     /// If the sink fails.
@@ -52,7 +52,7 @@ impl<'f, K: FrameSink> Domain<'f, K> {
         Ok(result?)
     }
 
-    /// When it must look at the time.
+    /// Returns the time of the engine's next timeout; `None` if none is set.
     pub(super) fn look_at(&self) -> Option<Instant> {
         self.engine.poll_at()
     }
@@ -62,7 +62,7 @@ impl<'f, K: FrameSink> Domain<'f, K> {
     }
 }
 
-/// One poll. Callgrind counts what happens inside; its name is in the arguments for callgrind.
+/// Runs one poll. Callgrind counts inside this function, whose name is in its arguments.
 #[inline(never)]
 fn counted_poll<'f, K: FrameSink>(
     engine: &mut Engine<&'f [u8]>,
@@ -80,5 +80,5 @@ fn counted_poll<'f, K: FrameSink>(
     Ok(result?)
 }
 
-/// The largest poll.
+/// Most frames of a poll.
 const MOST_FRAMES: usize = 256;

@@ -1,9 +1,9 @@
-//! What the driver domain costs: its instructions for a byte, counted by callgrind.
+//! Counts the driver domain's instructions per byte with callgrind.
 //!
-//! This program runs itself under `valgrind --tool=callgrind`. That process has the driver domain on one
-//! thread and on another a guest, rxo's own virtio driver, which takes packets out of the ring and drops
-//! them. They share memory as with a virtual machine. Frames lie ready, as a card leaves them, and callgrind
-//! counts only the polls of the driver domain: engine, ring and copies. Each poll begins when the guest has
+//! This program runs itself under `valgrind --tool=callgrind`. That process runs the driver domain on one
+//! thread, and on another a guest: rxo's own virtio driver, which takes packets out of the ring and drops
+//! them. They share memory as with a virtual machine. Frames are prepared as a card leaves them, and
+//! callgrind counts only the domain's polls: engine, ring and copies. Each poll begins once the guest has
 //! taken everything, so the counts do not depend on the machine.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ use crate::flags::XenDriverFlags;
 use crate::folder::Folder;
 use crate::process::Process;
 
-/// What the polls of a driver domain cost.
+/// Cost of the polls of a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Cost {
     pub(super) system: System,
@@ -33,12 +33,12 @@ pub(super) struct Cost {
     pub(super) instructions_a_frame: f64,
     /// Number of copies of each byte.
     pub(super) copies: f64,
-    /// Pieces of a packet.
+    /// Number of buffers that a packet is spread over.
     pub(super) pieces: f64,
     pub(super) packets_an_aggregate: f64,
 }
 
-/// What the process under callgrind says: what it sent.
+/// Report of the process under callgrind: its sent packets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Sent {
     frames: u64,
@@ -48,7 +48,7 @@ struct Sent {
     pieces: u64,
 }
 
-/// Counts `frames` frames through `system`, so many a poll.
+/// Counts `frames` frames through `system`, with `frames_a_poll` per poll.
 ///
 /// # Errors
 /// If valgrind is missing, or the process under it fails.
@@ -84,7 +84,7 @@ impl Cost {
     }
 }
 
-/// The process under callgrind: passes frames on, and prints what it sent as JSON.
+/// Runs under callgrind: forwards frames, and prints the sent packets as JSON.
 ///
 /// # Errors
 /// If the ring cannot be made, or the guest does not take its packets.
@@ -120,7 +120,7 @@ fn pass_on(
     })
 }
 
-/// The guest: takes packets, drops them and counts them in `taken`.
+/// Runs the guest: takes packets, drops them, and counts them in `taken`.
 fn drop_all(guest: &DeviceName, stop: &AtomicBool, taken: &AtomicU64) -> Result<()> {
     let mut device = Device::open(guest, DeviceOptions::default())?;
     let mut batch = Vec::new();
@@ -142,12 +142,12 @@ fn poll_all(
     let traffic = Traffic::new(frames, SEGMENT_BYTES)?;
     let mut domain = Domain::new(system, device.sink)?;
     let source = &mut device.source;
-    // Before the guest has started nothing is known of its load.
+    // Until the guest has started, its load is unknown.
     wait_for_guest(source, || domain.sink.load().is_some())?;
     let (mut polls, mut next) = (Polls::new(frames_a_poll), 0);
     while next < traffic.len() {
         let end = (next + polls.next()).min(traffic.len());
-        // A guest with a bulk transfer is busy, however fast this one is.
+        // The load is that of a guest in a bulk transfer, however fast this guest reads.
         domain.poll((next..end).map(|n| traffic.frame(n)), Some(Load { unread: 64 }))?;
         let sent = domain.sink.counters().packets;
         wait_for_guest(source, || taken.load(Ordering::Relaxed) == sent)?;
@@ -164,7 +164,7 @@ fn poll_all(
     })
 }
 
-/// Waits until `is_so`. The device looks at its control socket meanwhile.
+/// Waits until `is_so` returns `true`. Meanwhile receive calls keep the device's control socket served.
 fn wait_for_guest(source: &mut DeviceSource, is_so: impl Fn() -> bool) -> Result<()> {
     let (deadline, mut batch) = (Instant::now() + PATIENCE, Vec::new());
     loop {
@@ -185,7 +185,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 mod tests {
     use super::*;
 
-    /// Through a real ring, without callgrind.
+    /// Forwards frames through a real ring, without callgrind.
     #[test]
     fn every_byte_is_copied_as_often_as_the_system_says() {
         for (system, frames, copies) in

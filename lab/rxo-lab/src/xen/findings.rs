@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines.
+//! The findings: text for people, JSON for programs.
 
 use rxo_demo::experiment::Findings;
 use rxo_demo::load::Timed;
@@ -15,7 +15,7 @@ use super::system::System;
 use super::virtual_time::{Exchange, Paced, Rate};
 use crate::figure::Figure;
 
-/// The measurements.
+/// The results of all measurements.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Measured {
     pub(super) rates: Vec<Rate>,
@@ -28,7 +28,7 @@ pub(crate) struct Measured {
     pub(super) several: Vec<Several>,
 }
 
-/// The paper's experiments, repeated.
+/// The repeated experiments of the paper.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     figures: Vec<Figure>,
@@ -49,8 +49,8 @@ impl Findings for Found {
         self.figures.iter().map(Figure::text).collect()
     }
 
-    /// Virtual time and callgrind give the same on a busy machine. A guest does not: its packets arrive in
-    /// real time.
+    /// Virtual time and callgrind give the same results on a busy machine. Guests do not: their packets
+    /// arrive in real time.
     fn withhold(&mut self) {
         let of_guests = |figure: &&mut Figure| figures::OF_GUESTS.contains(&figure.number);
         self.figures.iter_mut().filter(of_guests).for_each(Figure::withhold);

@@ -1,10 +1,10 @@
-//! `rxo-lab xen`: Oi and Nakajima, "Optimizations of Large Receive Offload in Xen" (IEEE NCA 2009): what
-//! aggregation in the driver domain saves it and its guest, and Delayed Aggregation.
+//! `rxo-lab xen`: Oi and Nakajima, "Optimizations of Large Receive Offload in Xen" (IEEE NCA 2009): measures
+//! the saving of aggregation in the driver domain, for that domain and its guest, and Delayed Aggregation.
 //!
-//! The flags become a [`plan`]. The [`system`]s of the paper's Table III get the same [`traffic`] through
-//! the same driver [`domain`]: on [`virtual_time`], for what leaves when, and under callgrind with a guest's
-//! ring ([`driver`]), for what it costs. A real Linux in emulation says what a [`guest`] pays. The
-//! [`findings`] stand beside the paper's values ([`paper`]) as [`figures`] with verdicts.
+//! The flags become a [`plan`]. The [`system`]s of the paper's Table III process the same [`traffic`] in the
+//! same driver [`domain`]: on [`virtual_time`] for the times of deliveries, and under callgrind with a
+//! guest's ring ([`driver`]) for the cost. An emulated Linux measures the cost of a [`guest`]. The
+//! [`findings`] show [`figures`] with the values of the [`paper`] and verdicts.
 
 mod domain;
 pub(crate) mod driver;
@@ -96,10 +96,10 @@ impl Experiment for Plan {
 }
 
 impl Plan {
-    /// What is measured with Linux guests.
+    /// Runs all measurements with Linux guests.
     ///
     /// # Errors
-    /// None: what cannot be measured is `missing`.
+    /// Never: a failed measurement is recorded in `missing`.
     fn measure_guests(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Measured> {
         let guests = turns.measure(
             once(&self.guests),
@@ -150,7 +150,7 @@ fn line(instructions_a_byte: Option<f64>) -> String {
         .map_or(NOT_MEASURED.to_owned(), |count| format!("{count:.3} instructions a byte"))
 }
 
-/// Nothing here depends on the machine, so each case is measured once.
+/// Returns cases that do not depend on the machine's load, and so need one round.
 const fn once<C>(cases: &[C]) -> Cases<'_, C> {
     Cases { cases, rounds: 1, rotated: 1 }
 }

@@ -2,15 +2,15 @@
 
 use super::system::System;
 
-/// Frames that its poll had, as LRO's packets an aggregate show.
+/// Frames per poll in the paper, derived from LRO's packets per aggregate.
 pub(super) const FRAMES_A_POLL: f64 = 2.55;
-/// The same on their earlier machine (Table I).
+/// Frames per poll on the paper's earlier machine (Table I).
 pub(super) const EARLIER_FRAMES_A_POLL: f64 = 2.65;
 /// The hold of an aggregate's first two segments under Delayed Aggregation, in microseconds: two frame
 /// times.
 pub(super) const HOLD_US: f64 = 33.17;
 
-/// Table V: cycles a byte in the driver domain.
+/// Returns the cycles per byte in the driver domain (Table V); `None` if the paper has no value.
 pub(super) const fn driver_cycles(system: System) -> Option<f64> {
     match system {
         System::Xen => Some(14.5),
@@ -21,7 +21,7 @@ pub(super) const fn driver_cycles(system: System) -> Option<f64> {
     }
 }
 
-/// Table V: cycles a byte in the guest.
+/// Returns the cycles per byte in the guest (Table V); `None` if the paper has no value.
 pub(super) const fn guest_cycles(system: System) -> Option<f64> {
     match system {
         System::Xen => Some(8.7),
@@ -32,7 +32,8 @@ pub(super) const fn guest_cycles(system: System) -> Option<f64> {
     }
 }
 
-/// Table V: cycles a byte, of both together.
+/// Returns the cycles per byte of driver domain and guest together (Table V); `None` if the paper has no
+/// value.
 pub(super) const fn total_cycles(system: System) -> Option<f64> {
     match system {
         System::Linux => Some(17.5),
@@ -43,7 +44,7 @@ pub(super) const fn total_cycles(system: System) -> Option<f64> {
     }
 }
 
-/// Table IV: Mbit/s.
+/// Returns the rate in Mbit/s (Table IV); `None` if the paper has no value.
 pub(super) const fn mbit_per_s(system: System) -> Option<f64> {
     match system {
         System::Linux => Some(LINUX_MBIT_PER_S),
@@ -55,7 +56,7 @@ pub(super) const fn mbit_per_s(system: System) -> Option<f64> {
     }
 }
 
-/// Table I, their earlier machine: Mbit/s.
+/// Returns the rate on the earlier machine in Mbit/s (Table I); `None` if the paper has no value.
 pub(super) const fn earlier_mbit_per_s(system: System) -> Option<f64> {
     match system {
         System::Linux => Some(715.1),
@@ -65,12 +66,12 @@ pub(super) const fn earlier_mbit_per_s(system: System) -> Option<f64> {
     }
 }
 
-/// Linux in Table IV, to which what is derived is scaled.
+/// Rate of Linux in Table IV, to which derived rates are scaled.
 pub(super) const LINUX_MBIT_PER_S: f64 = 721.1;
-/// What a gigabit link carries of payload.
+/// Payload rate of a gigabit link.
 pub(super) const LINK_MBIT_PER_S: f64 = 941.0;
 
-/// Table VI: packets an aggregate.
+/// Returns the packets per aggregate (Table VI); `None` if the paper has no value.
 pub(super) const fn packets_an_aggregate(system: System) -> Option<f64> {
     match system {
         System::Linux | System::Xen => Some(1.0),
@@ -80,7 +81,7 @@ pub(super) const fn packets_an_aggregate(system: System) -> Option<f64> {
     }
 }
 
-/// Table I, their earlier machine: packets an aggregate.
+/// Returns the packets per aggregate on the earlier machine (Table I); `None` if the paper has no value.
 pub(super) const fn earlier_packets_an_aggregate(system: System) -> Option<f64> {
     match system {
         System::Lro => Some(2.65),
@@ -88,7 +89,7 @@ pub(super) const fn earlier_packets_an_aggregate(system: System) -> Option<f64> 
     }
 }
 
-/// Table VII: transactions a second.
+/// Returns the transactions per second (Table VII); `None` if the paper has no value.
 pub(super) const fn transactions(system: System) -> Option<f64> {
     match system {
         System::Linux => Some(6_090.0),

@@ -8,30 +8,30 @@ use super::system::System;
 use super::virtual_time::Reader;
 use crate::flags::{XenFlags, XenPart};
 
-/// A system, and the frames of its polls.
+/// A system, and its frames per poll.
 pub(super) type Case = (System, f64);
 
-/// A system, the frames of its polls, and how far its guest has read, on a faster link.
+/// A system, its frames per poll, and the load of its guest, on the faster link.
 pub(super) type PacedCase = (System, f64, Reader);
 
 /// A system in front of a guest whose instructions are counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct GuestCase {
     pub(super) system: System,
-    /// The most frames of a poll.
+    /// Most frames per poll.
     pub(super) frames_a_poll: f64,
-    /// True if the guest's kernel coalesces, too.
+    /// `true` if the guest's kernel uses GRO.
     pub(super) gro: bool,
 }
 
-/// A system in front of so many guests.
+/// A system with several guests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SeveralCase {
     pub(super) system: System,
     pub(super) guests: usize,
 }
 
-/// The plan: everything that is to be measured.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) rates: Vec<Case>,
@@ -39,32 +39,32 @@ pub(crate) struct Plan {
     pub(super) exchanges: Vec<System>,
     pub(super) costs: Vec<Case>,
     pub(super) guests: Vec<GuestCase>,
-    /// Bytes of the longer transfer to a guest.
+    /// Bytes of the longer of a guest's two transfers.
     pub(super) guest_bytes: usize,
-    /// Systems on the paper's machine whose rate is measured.
+    /// Systems whose rate on the paper's machine is measured.
     pub(super) machines: Vec<System>,
-    /// How often each of them is.
+    /// Number of rate measurements of each system.
     pub(super) rounds: usize,
-    /// Bytes of the longer of their transfers.
+    /// Bytes of the longer of the two transfers in a rate measurement.
     pub(super) machine_bytes: usize,
-    /// Rounds of transactions with live guests; empty for none.
+    /// Numbers of the rounds of transactions with live guests; empty to omit them.
     pub(super) requests: Vec<usize>,
-    /// How often those guests are booted.
+    /// Number of boots of the guests that answer requests.
     pub(super) boots: usize,
     /// Transactions of each system in a round.
     pub(super) transactions: usize,
     pub(super) several: Vec<SeveralCase>,
     /// Bytes that each of several guests receives.
     pub(super) several_bytes: usize,
-    /// Frames on virtual time.
+    /// Number of frames on virtual time.
     pub(super) frames: usize,
-    /// Frames under callgrind.
+    /// Number of frames under callgrind.
     pub(super) counted_frames: usize,
     pub(super) output: Output,
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
     /// If `--out` cannot be a directory.
@@ -107,8 +107,8 @@ impl Plan {
         })
     }
 
-    /// Gets programs and a kernel for guests, which may need the network that a private one lacks. A failure is reported
-    /// when a guest is to start.
+    /// Installs programs and a kernel for guests, while the network is still reachable. A failure is reported
+    /// once a guest is to start.
     pub(crate) fn prepare(&self) {
         if self.needs_guests() {
             _ = crate::guests::image();
@@ -121,14 +121,15 @@ impl Plan {
     }
 }
 
-/// Systems on a link that is ten times as fast.
+/// Returns the cases on a link that is ten times as fast.
 fn paced() -> Vec<PacedCase> {
     let each = |(system, guest)| PACED_POLLS.map(|frames| (system, frames, guest));
     LOADS.into_iter().flat_map(each).collect()
 }
 
-/// Guests whose instructions are counted. Their kernel coalesces as it does today, and at the paper's frames a
-/// poll also does not, as the paper's did not. Last is the guest that has the card itself, at the paper's frames a poll only.
+/// Returns the guests whose instructions are counted: with GRO as today's kernels use it, at the paper's
+/// frames per poll also without it, and last the guest that owns the card, at the paper's frames per poll
+/// only.
 fn guests(quick: bool) -> Vec<GuestCase> {
     let of_today = if quick { &QUICK_SYSTEMS[..] } else { &System::SWEPT };
     let polls = if quick { &QUICK_POLLS[..] } else { &COUNTED_POLLS };
@@ -141,7 +142,7 @@ fn guests(quick: bool) -> Vec<GuestCase> {
     today.chain(linux(true)).chain(as_then.filter(|_| !quick)).collect()
 }
 
-/// Several guests at once.
+/// Returns the cases with several guests at once.
 fn several(quick: bool) -> Vec<SeveralCase> {
     let case = |system| move |guests| SeveralCase { system, guests };
     if quick {
@@ -150,7 +151,7 @@ fn several(quick: bool) -> Vec<SeveralCase> {
     SEVERAL_SYSTEMS.into_iter().flat_map(|system| SEVERAL.map(case(system))).collect()
 }
 
-/// Frames a poll; the paper's among them.
+/// Frames per poll on virtual time, with the paper's value.
 const POLLS: [f64; 12] = [
     1.0,
     2.0,
@@ -165,24 +166,25 @@ const POLLS: [f64; 12] = [
     24.0,
     32.0,
 ];
-/// On the faster link. Two frames at least: one leaves alone whatever a guest has read.
+/// Frames per poll on the faster link. At least two: a poll of one frame leaves at once, whatever the guest
+/// has read.
 const PACED_POLLS: [f64; 4] = [2.0, paper::FRAMES_A_POLL, 4.0, 8.0];
-/// What is compared on it.
+/// Systems and guest loads that are compared on the faster link.
 pub(super) const LOADS: [(System, Reader); 3] =
     [(System::Lro, Reader::Busy), (System::Auto, Reader::Busy), (System::Auto, Reader::Idle)];
 pub(super) const COUNTED_POLLS: [f64; 6] = [1.0, paper::FRAMES_A_POLL, 4.0, 8.0, 16.0, FULL_LOAD];
 const QUICK_POLLS: [f64; 1] = [paper::FRAMES_A_POLL];
-/// A poll at full load.
+/// Frames per poll at full load.
 pub(super) const FULL_LOAD: f64 = 32.0;
 const QUICK_SYSTEMS: [System; 2] = [System::Xen, System::BoDa];
-/// The numbers of guests that run at once.
+/// Numbers of guests that run at once.
 const SEVERAL: [usize; 3] = [1, 2, 4];
 const SEVERAL_SYSTEMS: [System; 3] = [System::Xen, System::Lro, System::Auto];
-/// Rates of each system.
+/// Rate measurements of each system.
 const ROUNDS: usize = 3;
-/// Rounds with the same guests.
+/// Rounds of requests with the same guests.
 const REQUEST_ROUNDS: usize = 3;
-/// With the rounds an odd number, so that there is one in the middle.
+/// Number of boots. Boots times rounds is odd, so that a middle value exists.
 const BOOTS: usize = 7;
 const TRANSACTIONS: usize = 200;
 const QUICK_TRANSACTIONS: usize = 50;

@@ -1,4 +1,4 @@
-//! A source whose polls have so many frames at most: what a card that interrupts early gives.
+//! A source with a limited number of frames per poll, like a card that interrupts early.
 
 use std::os::fd::BorrowedFd;
 
@@ -8,12 +8,13 @@ use rxo_driver::{DeviceBuf, DeviceSource, SystemSource};
 
 use super::traffic::Polls;
 
-/// Gives the frames of `source` in portions, whose mean is that of `polls` while enough frames wait.
+/// Delivers the frames of `source` in polls whose mean size is that of `polls`, as long as enough frames
+/// wait.
 #[derive(Debug)]
 pub(super) struct Portions {
     source: DeviceSource,
     polls: Polls,
-    /// Frames of the next poll.
+    /// Number of frames in the next poll.
     next: usize,
 }
 

@@ -1,16 +1,16 @@
-//! The systems that are compared: those of the paper's Table III, and some that it did not have.
+//! The compared systems: those of the paper's Table III, and further ones.
 
 use rxo_coalesce::{Hold, Policy};
 use rxo_driver::{CopyPath, FrameLayout};
 use serde::Serialize;
 
-/// A way from the card to the guest.
+/// A path from the card to the guest, with its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum System {
-    /// The receiver has the card itself: there is no driver domain.
+    /// No driver domain: the receiver owns the card.
     Linux,
-    /// Each frame is passed on by itself.
+    /// Each frame is forwarded separately.
     Xen,
     /// LRO; the bridge copies each aggregate into one region.
     Lro,
@@ -18,27 +18,28 @@ pub(crate) enum System {
     Bo,
     /// LRO with Delayed Aggregation: aggregates leave at every second poll.
     Da,
-    /// Both, which the paper did not measure.
+    /// BO and DA together, which the paper did not measure.
     BoDa,
-    /// Both, held only while the guest is busy: what section V asks for.
+    /// BO with aggregates that are held only while the guest is busy, as section V asks for.
     Auto,
-    /// DA in which aggregates leave at every fourth poll.
+    /// DA with aggregates that leave at every fourth poll.
     Da4,
-    /// BO+DA with headers and payload apart.
+    /// BO and DA with headers and payload in separate buffers.
     Pages,
 }
 
 impl System {
-    /// Those with a driver domain, in front of every kind of guest.
+    /// Systems with a driver domain, for every kind of guest.
     pub(super) const DOMAINS: [Self; 6] =
         [Self::Xen, Self::Lro, Self::Bo, Self::Da, Self::BoDa, Self::Auto];
-    /// Those whose aggregates and times of holding are swept over frames a poll. How frames lie changes neither.
+    /// Systems whose aggregates and hold times are measured over frames per poll. The path into the guest's
+    /// memory changes neither.
     pub(super) const SWEPT: [Self; 7] =
         [Self::Xen, Self::Lro, Self::Bo, Self::Da, Self::BoDa, Self::Auto, Self::Da4];
-    /// Those whose driver domain is counted.
+    /// Systems whose driver domain is counted.
     pub(super) const COUNTED: [Self; 8] =
         [Self::Xen, Self::Lro, Self::Bo, Self::Da, Self::BoDa, Self::Auto, Self::Da4, Self::Pages];
-    /// The receiver without a driver domain, and those of guests.
+    /// Linux, and the systems with a driver domain that live guests use.
     pub(super) const RECEIVERS: [Self; 7] =
         [Self::Linux, Self::Xen, Self::Lro, Self::Bo, Self::Da, Self::BoDa, Self::Auto];
     pub(super) const ALL: [Self; 9] = [
@@ -67,7 +68,7 @@ impl System {
         }
     }
 
-    /// The flags of `rxo guest` that make it.
+    /// Returns the flags of `rxo guest` that select the system.
     pub(super) const fn flags(self) -> &'static str {
         match self {
             Self::Linux => "no rxo",

@@ -1,4 +1,5 @@
-//! What arrives at the card: a bulk transfer, and requests one at a time, on a clock that only they move.
+//! The frames that arrive at the card: a bulk transfer, or single requests, on a clock that only they
+//! advance.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -12,20 +13,21 @@ use rxo::wire::tcp::Timestamp;
 use rxo::wire::{SeqNumber, TcpFlags};
 use rxo::{ChecksumStatus, Frame, Instant};
 
-/// The payload of a segment with the timestamp option, at an MTU of 1,500 bytes.
+/// Payload bytes of a segment with the timestamp option, for an MTU of 1,500.
 pub(super) const SEGMENT_BYTES: usize = 1_448;
-/// The time of a frame on the paper's link, which carries 60,000 a second.
+/// Time of a frame on the paper's link, which carries 60,000 per second.
 pub(super) const FRAME_TIME: Duration = Duration::from_nanos(16_667);
-/// The time of a frame on a link that is ten times as fast.
+/// Time of a frame on a link that is ten times as fast.
 pub(super) const FAST_FRAME_TIME: Duration = Duration::from_nanos(1_667);
-/// A sender's clock of timestamps ticks every millisecond: after so many frames.
+/// Frames per tick of the sender's timestamp clock, which ticks every millisecond.
 const FRAMES_A_TICK: usize = 60;
 
-/// The frames of one connection in order, each with `payload` bytes, checksums verified by the card.
+/// The frames of one connection in order, each with the same payload length and a checksum verified by the
+/// card.
 pub(super) struct Traffic(Vec<Vec<u8>>);
 
 impl Traffic {
-    /// Makes `count` frames.
+    /// Makes `count` frames with `payload` bytes each.
     ///
     /// # Errors
     /// If `payload` does not fit into a frame.
@@ -33,12 +35,12 @@ impl Traffic {
         (0..count).map(|number| frame(number, payload)).collect::<Result<_>>().map(Self)
     }
 
-    /// The `n`-th frame; it arrives when `n + 1` frame times have passed.
+    /// Returns the `n`-th frame, which arrives after `n + 1` frame times.
     pub(super) fn frame(&self, n: usize) -> Frame<&[u8]> {
         self.frame_every(FRAME_TIME, n)
     }
 
-    /// The `n`-th frame of a link on which a frame takes so long.
+    /// Returns the `n`-th frame on a link with this frame time.
     pub(super) fn frame_every(&self, frame_time: Duration, n: usize) -> Frame<&[u8]> {
         self.frame_at(n, Instant::ZERO + frame_time * (n as u32 + 1))
     }
@@ -89,7 +91,7 @@ fn frame(number: usize, payload: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The number of frames of each poll, such that the mean is as asked: 2.55 is 2, 3, 2, 3 and so on.
+/// The number of frames in each poll, with a given mean: 2.55 gives 2, 3, 2, 3 and so on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Polls {
     frames_a_poll: f64,
@@ -97,12 +99,12 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    /// `frames_a_poll` must be at least 1.
+    /// Makes polls with a mean of `frames_a_poll`, which must be at least 1.
     pub(super) const fn new(frames_a_poll: f64) -> Self {
         Self { frames_a_poll, polls: 0 }
     }
 
-    /// Frames of the next poll.
+    /// Returns the number of frames in the next poll.
     pub(super) fn next(&mut self) -> usize {
         let frames_by = |polls: u32| (f64::from(polls) * self.frames_a_poll) as usize;
         let before = frames_by(self.polls);

@@ -1,5 +1,5 @@
-//! What leaves the driver domain and when: packets an aggregate, the time that they are held, and what a
-//! request waits. All of it on virtual time, so it is the same on every machine.
+//! Simulates the driver domain's deliveries: packets per aggregate, hold times, and the wait of a request.
+//! Time is virtual, so the results are the same on every machine.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use super::domain::Domain;
 use super::system::System;
 use super::traffic::{FAST_FRAME_TIME, FRAME_TIME, Polls, Traffic};
 
-/// A bulk transfer through a driver domain.
+/// The result of a bulk transfer through a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Rate {
     pub(super) system: System,
     pub(super) frames_a_poll: f64,
     pub(super) packets_an_aggregate: f64,
-    /// The time for which the first segment of a delivery was held, in microseconds.
+    /// Median time for which the first segment of a delivery was held, in microseconds.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
 }
 
-/// A bulk transfer on a link that is ten times as fast, to a guest that has read everything or has not.
+/// The result of a bulk transfer on a link that is ten times as fast, to a busy or an idle guest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Paced {
     #[serde(flatten)]
     pub(super) rate: Rate,
     pub(super) guest: Reader,
-    /// Polls, and those of them at whose end something stayed.
+    /// Number of polls; the next field counts those at whose end segments stayed held.
     pub(super) polls: u64,
     pub(super) holding_polls: u64,
 }
 
-/// How far a guest has read.
+/// The unread data of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Reader {
-    /// It has much to read.
+    /// The guest has much unread data.
     Busy,
-    /// It has read everything.
+    /// The guest has read everything.
     Idle,
 }
 
@@ -60,30 +60,31 @@ impl Reader {
     }
 }
 
-/// Single requests through a driver domain.
+/// The result of single requests through a driver domain.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Exchange {
     pub(super) system: System,
-    /// Time that a request waited in the driver domain, in microseconds.
+    /// Median time that a request waited in the driver domain, in microseconds.
     pub(super) held_p50_us: f64,
     pub(super) held_p99_us: f64,
-    /// Transactions a second, if each takes the paper's 1/5036 s and what it waited.
+    /// Transactions per second, if each takes the paper's 1/5036 s plus its wait.
     pub(super) per_second: f64,
 }
 
-/// Sends `traffic` through `system`, so many frames a poll, to a guest that is busy.
+/// Sends `traffic` through `system`, with `frames_a_poll`, to a busy guest.
 ///
 /// # Errors
-/// If the engine refuses the policy.
+/// If the engine rejects the policy.
 pub(super) fn rate(system: System, frames_a_poll: f64, traffic: &Traffic) -> Result<Rate> {
     let paced = pass((system, frames_a_poll), Reader::Busy, (traffic, FRAME_TIME))?;
     Ok(paced.rate)
 }
 
-/// Sends `traffic` ten times as fast. At this rate the next poll comes soon enough for `auto` to wait for it.
+/// Sends `traffic` at ten times the paper's rate. At this rate the next poll comes soon enough for `auto` to
+/// wait for it.
 ///
 /// # Errors
-/// If the engine refuses the policy.
+/// If the engine rejects the policy.
 pub(super) fn paced(
     (system, frames_a_poll): (System, f64),
     guest: Reader,
@@ -92,7 +93,7 @@ pub(super) fn paced(
     pass((system, frames_a_poll), guest, (traffic, FAST_FRAME_TIME))
 }
 
-/// Sends `traffic`, a frame in each `frame_time`. Between polls the domain wakes when a deadline is due.
+/// Sends `traffic` with one frame per `frame_time`. Between polls the domain wakes for its deadlines.
 fn pass(
     (system, frames_a_poll): (System, f64),
     guest: Reader,
@@ -122,7 +123,7 @@ fn pass(
         system,
         frames_a_poll,
         packets_an_aggregate: match deliveries {
-            // Without coalescing nothing is counted as held.
+            // Without coalescing no delivery is counted as held.
             0 => passed.frames as f64 / passed.packets as f64,
             _ => (counters.aggregated_segments + counters.singles) as f64 / deliveries as f64,
         },
@@ -132,11 +133,10 @@ fn pass(
     Ok(Paced { rate, guest, polls, holding_polls })
 }
 
-/// Sends requests one at a time, each in a poll of its own to an idle guest; the next comes when the one
-/// before was answered.
+/// Sends requests one at a time to an idle guest, each in its own poll, after the previous one was answered.
 ///
 /// # Errors
-/// If the engine refuses the policy.
+/// If the engine rejects the policy.
 pub(super) fn exchange(system: System, requests: &Traffic) -> Result<Exchange> {
     let mut domain = Domain::new(system, Discard::default())?;
     let (mut now, mut held) = (rxo::Instant::ZERO, Vec::new());
@@ -162,13 +162,13 @@ pub(super) fn exchange(system: System, requests: &Traffic) -> Result<Exchange> {
     })
 }
 
-/// A guest that has much to read, and one that has read everything.
+/// Load of a guest with much unread data; the next constant is that of an idle guest.
 const BUSY: Load = Load { unread: 64 };
 const IDLE: Load = Load { unread: 0 };
-/// A transaction of the paper's Xen: 5,036 a second.
+/// Duration of a transaction in the paper's Xen, which has 5,036 per second.
 const TRANSACTION: Duration = Duration::from_nanos(198_570);
 
-/// Discards packets and counts them.
+/// A sink that discards packets and counts them.
 #[derive(Debug, Default)]
 struct Discard(SinkCounters);
 
@@ -207,7 +207,8 @@ mod tests {
     use super::*;
     use crate::xen::traffic::SEGMENT_BYTES;
 
-    /// What leaves, by hand: every poll, or every second, as one aggregate if it fits.
+    /// Computes the packets per aggregate directly: every poll, or every second one, gives one aggregate if
+    /// it fits.
     fn naive(system: System, frames_a_poll: usize) -> f64 {
         let polls = match system {
             System::Linux | System::Xen => return 1.0,
@@ -239,10 +240,10 @@ mod tests {
     #[test]
     fn delayed_aggregation_holds_for_so_many_polls_less_one() {
         let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
-        // Two polls of two frames: the first segment waits for three more.
+        // With two polls of two frames, the first segment waits for three more.
         let hold = |system| rate(system, 2.0, &traffic).unwrap().hold_p50_us;
         assert!((hold(System::Da) / (3.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da));
-        // And of four polls, for seven more.
+        // With four polls of two frames, the first segment waits for seven more.
         assert!((hold(System::Da4) / (7.0 * 16.667) - 1.0).abs() < 0.1, "{}", hold(System::Da4));
         assert!((hold(System::Lro) / 16.667 - 1.0).abs() < 0.1, "{}", hold(System::Lro));
     }
@@ -252,7 +253,7 @@ mod tests {
         let traffic = Traffic::new(960, SEGMENT_BYTES).unwrap();
         let fast = |system, guest| paced((system, 2.0), guest, &traffic).unwrap();
         let busy = fast(System::Auto, Reader::Busy);
-        // Of the paces of eight polls of two frames, the last is the one that may not wait.
+        // Of eight consecutive polls of two frames, only the last may not hold.
         assert!(busy.rate.packets_an_aggregate > 15.0, "{busy:?}");
         assert!(busy.holding_polls > busy.polls * 4 / 5, "{busy:?}");
         assert!(busy.rate.hold_p99_us <= 50.0, "{busy:?}");
@@ -273,7 +274,7 @@ mod tests {
         }
     }
 
-    /// What is printed as held begins at the wire, so that a late turn of the worker is in it.
+    /// The reported hold time begins on the wire, so it includes a late turn of the worker.
     #[test]
     fn a_late_turn_counts_as_held_though_auto_holds_nothing() {
         let traffic = Traffic::new(3, SEGMENT_BYTES).unwrap();

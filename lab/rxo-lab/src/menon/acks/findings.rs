@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for programs, drawings for both.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -14,12 +14,12 @@ use super::verdict;
 use super::{keep, split};
 use crate::menon::verdict::Verdict;
 
-/// Both experiments.
+/// The results of both experiments.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     split: Vec<split::Row>,
     keep: Vec<keep::Row>,
-    /// The largest setting that harms no sender; `None` also on a busy machine.
+    /// The largest `keep_every` that harms no sender; `None` if there is none, or the machine was busy.
     keep_every: Option<u16>,
     verdicts: Vec<Verdict>,
     rate_mbit_per_s: u64,
@@ -81,7 +81,7 @@ impl Found {
         notes
     }
 
-    /// How the window of `sender` grew over the delay.
+    /// Draws the growth of `sender`'s congestion window over the delay; `None` if it was not measured.
     fn window(&self, sender: Sender) -> Option<String> {
         let is_shown = |row: &&split::Row| row.sender == sender && row.network == Network::Delay;
         let rows: Vec<&split::Row> = self.split.iter().filter(is_shown).collect();
@@ -101,7 +101,7 @@ impl Found {
         (!rows.is_empty()).then(|| drawing.to_svg())
     }
 
-    /// Throughput by setting.
+    /// Draws the throughput for each setting of `keep_every`.
     fn kept(&self) -> Option<(String, String)> {
         let mut settings: Vec<_> = self.keep.iter().map(|row| row.keep_every).collect();
         settings.sort_unstable();

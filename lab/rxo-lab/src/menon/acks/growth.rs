@@ -1,11 +1,11 @@
-//! When a connection was at full rate, from what had arrived at which time. Pure.
+//! Finds the time at which a connection reached full rate, from its delivered bytes over time. Pure.
 
 use std::time::Duration;
 
 use rxo_testbed::traffic::WindowPoint;
 
-/// How long after the first payload arrived a connection was at `share` of `bytes_per_s` for the
-/// first time, over the next `over`; `None` when it never was. Points are in the order of time.
+/// Returns the time from the first payload until the rate over a window of `over` first reached `share` of
+/// `bytes_per_s`; `None` if it never did. Points are in the order of time.
 pub(super) fn reached(
     points: &[WindowPoint],
     bytes_per_s: f64,
@@ -23,7 +23,8 @@ pub(super) fn reached(
     })
 }
 
-/// Payload a second from the first that arrived to the end; 0 when nothing did.
+/// Returns the payload rate from the first delivery to the last point, in bytes per second; 0 without
+/// payload.
 pub(super) fn mean_bytes_per_s(points: &[WindowPoint]) -> f64 {
     let first = points.iter().find(|point| point.delivered_bytes > 0);
     let (Some(first), Some(last)) = (first, points.last()) else { return 0.0 };
@@ -31,7 +32,8 @@ pub(super) fn mean_bytes_per_s(points: &[WindowPoint]) -> f64 {
     if time > 0.0 { last.delivered_bytes as f64 / time } else { 0.0 }
 }
 
-/// Windows over time for a drawing: seconds since the first point, segments; at most `most` points.
+/// Returns the congestion window over time for a drawing, as pairs of seconds since the first point and
+/// segments; at most `most` points.
 pub(super) fn curve(points: &[WindowPoint], segment_bytes: f64, most: usize) -> Vec<(f64, f64)> {
     let Some(first) = points.first() else { return Vec::new() };
     let step = points.len().div_ceil(most.max(1)).max(1);
@@ -52,7 +54,8 @@ mod tests {
         Duration::from_millis(count)
     }
 
-    /// A point each 10 ms; nothing for 30 ms, then 100 bytes more in each step than in the last.
+    /// Makes a point every 10 ms: no payload for 30 ms, then in each step 100 bytes more than in the step
+    /// before.
     fn growing() -> Vec<WindowPoint> {
         let mut delivered_bytes = 0;
         let points = (0..40_u64).map(|index| {
@@ -64,8 +67,8 @@ mod tests {
 
     #[test]
     fn full_rate_is_found_where_it_begins_and_counts_from_the_first_byte() {
-        // 1,000 bytes in each step are 100,000 bytes a second: the step to the 12th point is the
-        // tenth from the first payload on.
+        // 1,000 bytes per step are 100,000 bytes per second: the step to the 12th point is the tenth after
+        // the first payload.
         let reached = |share| reached(&growing(), 100_000.0, share, millis(10));
         assert_eq!(reached(1.0), Some(millis(80)));
         assert_eq!(reached(0.5), Some(millis(30)));

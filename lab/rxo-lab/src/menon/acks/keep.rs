@@ -1,5 +1,5 @@
-//! A Linux sender behind rxo that aggregates the pure ACKs on their way to it: how many may one
-//! delivery stand for before the sender suffers?
+//! Runs a Linux sender behind rxo, which aggregates the ACKs to that sender, and finds how many ACKs one
+//! delivery may replace without harm.
 //!
 //! ```text
 //!  Linux sender - a TAP - rxo ---------------- [rate, delay] - veth - receiver
@@ -22,11 +22,11 @@ use super::sender::Sender;
 use super::split::lab;
 use super::transfer::{Route, watch};
 
-/// A sender with a setting.
+/// The results of a sender with one setting.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) sender: Sender,
-    /// At least every so many-th ACK is delivered; `None`: all are, nothing is aggregated.
+    /// rxo delivers at least every `keep_every`-th ACK; `None` disables aggregation.
     pub(super) keep_every: Option<u16>,
     #[serde(flatten)]
     pub(super) figures: Figures,
@@ -34,10 +34,10 @@ pub(super) struct Row {
 
 pub(super) type Case = (Sender, Option<u16>);
 
-/// Every case in turn; when the user wants an end, what there is.
+/// Measures every case in turn. After an interrupt, returns the rows so far.
 ///
 /// # Errors
-/// When a network cannot be built or a transfer breaks.
+/// If a network cannot be built or a transfer breaks.
 pub(super) fn measured(plan: &Plan, turns: &Turns<'_>) -> Result<Vec<Row>> {
     let cases = cases(plan);
     let samples = turns.measure(
@@ -49,7 +49,7 @@ pub(super) fn measured(plan: &Plan, turns: &Turns<'_>) -> Result<Vec<Row>> {
     Ok(rows(&cases, &samples))
 }
 
-/// The setting as a word.
+/// Returns the setting as text; "off" for no aggregation.
 pub(super) fn shown(keep_every: Option<u16>) -> String {
     keep_every.map_or("off".to_owned(), |count| count.to_string())
 }
@@ -69,7 +69,8 @@ fn rows(cases: &[Case], samples: &[Vec<Sample>]) -> Vec<Row> {
         .collect()
 }
 
-/// The kernel's profile, with pure ACKs aggregated too.
+/// Returns the Linux GRO policy with aggregation of pure ACKs; without a setting, the policy that coalesces
+/// nothing.
 fn policy(keep_every: Option<u16>) -> Policy {
     let policy = defaults::live(Policy::linux_gro());
     keep_every.map_or(Policy::none(), |keep_every| Policy {
@@ -89,7 +90,7 @@ fn measure((sender, keep_every): Case, plan: &Plan, round: usize) -> Result<Samp
     let through = through::start(&lab, manner, plan.cores.receiver)?;
     let (from, to) = (lab.host().interface(TAP), lab.peer().interface(Lab::PEER_INTERFACE));
     let before = to.counters()?;
-    // The sender is on the host that rxo works for, and on its core.
+    // The sender runs on the host behind rxo, on that host's core.
     let cores = [plan.cores.receiver, plan.cores.sender];
     let route = Route { from: &from, to: &to, address: Lab::PEER_ADDRESSES.0, cores };
     let watched = watch(sender, &route, plan)?;
@@ -99,8 +100,8 @@ fn measure((sender, keep_every): Case, plan: &Plan, round: usize) -> Result<Samp
     Ok(Sample::new(plan, &watched, frames, &reading))
 }
 
-/// The largest setting that harms no sender, and above a smaller one that does not either. `None`
-/// when even the smallest harms, or nothing was measured.
+/// Returns the largest setting up to which no tried setting harms a sender. `None` if the smallest one harms,
+/// or none was measured.
 pub(super) fn choice(rows: &[Row]) -> Option<u16> {
     let mut tried: Vec<u16> = rows.iter().filter_map(|row| row.keep_every).collect();
     tried.sort_unstable();
@@ -112,7 +113,8 @@ pub(super) fn choice(rows: &[Row]) -> Option<u16> {
     harmless.last()
 }
 
-/// Returns true if a sender is slower with it than without, by more than measurements vary.
+/// Returns `true` if a sender is slower with this setting than without aggregation, by more than the
+/// variation between measurements.
 pub(super) fn harms(row: &Row, rows: &[Row]) -> bool {
     let is_base = |other: &&Row| other.sender == row.sender && other.keep_every.is_none();
     let Some(base) = rows.iter().find(is_base) else { return false };
@@ -126,8 +128,8 @@ pub(super) fn harms(row: &Row, rows: &[Row]) -> bool {
     is_slower || is_later
 }
 
-/// ACKs for so many frames come together: more than the largest setting. No more, because CUBIC
-/// takes gaps of 2 ms between ACKs for the end of a train and leaves slow start by chance.
+/// Number of frames whose ACKs arrive together, more than the largest setting. With longer gaps, CUBIC would
+/// take a gap of 2 ms between ACKs for the end of a train and leave slow start by chance.
 pub(super) const GATHERED_FRAMES: u32 = 80;
 const LEAST_SHARE: f64 = 0.95;
 const MOST_TIMES: f64 = 1.1;

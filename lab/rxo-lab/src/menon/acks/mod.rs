@@ -1,17 +1,15 @@
-//! `rxo-lab menon acks`: what coalescing does to those who count acknowledgements
-//! (sections 3.4 and 4).
+//! `rxo-lab menon acks`: measures the effect of coalescing on senders that count ACKs (sections 3.4 and 4).
 //!
-//! Two experiments in private networks, with delay, loss and the link's rate from the project's own
-//! middleware:
+//! Two experiments in private networks; the project's middleware adds delay and loss and limits the rate:
 //!
-//! * [`split`]: a sender (Linux Reno, CUBIC, BBR, or our own that counts ACKs) and a Linux receiver
-//!   behind rxo that coalesces data: not at all, and with the ACKs that follow from it.
-//! * [`keep`]: a Linux sender behind rxo that aggregates the pure ACKs on their way to it: how many
-//!   it may swallow.
+//! * [`split`]: a sender (Linux Reno, CUBIC, BBR, or our own that counts ACKs) and a Linux receiver behind
+//!   rxo, which coalesces no data, coalesces it, or also splits the receiver's ACKs.
+//! * [`keep`]: a Linux sender behind rxo, which aggregates the pure ACKs to that sender, with different
+//!   limits.
 //!
-//! The flags become a [`plan`]; [`transfer`] runs and watches one connection, [`growth`] says when it
-//! was at full rate; samples become rows, and these the [`findings`] with [`verdict`]s that depend on
-//! nothing but the rows.
+//! The flags become a [`plan`]. [`transfer`] runs and observes one connection, [`growth`] finds the time of
+//! full rate; samples become rows, and rows become [`findings`] with [`verdict`]s that depend only on the
+//! rows.
 
 mod findings;
 mod growth;

@@ -1,17 +1,17 @@
-//! The networks that a connection crosses, all over one link of the plan's rate.
+//! The emulated networks that a connection crosses. All have a link of the plan's rate.
 
 use std::time::Duration;
 
 use rxo_device::middleware::ImpairmentSettings;
 use serde::Serialize;
 
-/// What is between sender and receiver.
+/// The impairment between sender and receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Network {
-    /// The link alone.
+    /// The link without loss or delay.
     Clean,
-    /// One frame with data in a hundred is lost.
+    /// One data frame in a hundred is lost.
     Loss,
     /// A round trip of 20 ms: 10 ms each way.
     Delay,
@@ -28,7 +28,7 @@ impl Network {
         }
     }
 
-    /// What happens to data, and to what comes back.
+    /// Returns the impairments of the data direction and of the ACK direction.
     pub(super) fn impairments(self, link: Link) -> Ways {
         let none = ImpairmentSettings::default();
         let rate_bytes_per_s = Some(link.bytes_per_s);
@@ -46,14 +46,14 @@ impl Network {
     }
 }
 
-/// The link that all networks have.
+/// The link that all networks share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) bytes_per_s: u64,
     pub(super) seed: u64,
 }
 
-/// Both directions.
+/// The settings of both directions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ways {
     pub(super) data: ImpairmentSettings,
@@ -62,7 +62,7 @@ pub(super) struct Ways {
 
 const LOSS_PPM: u32 = 10_000;
 const ONE_WAY: Duration = Duration::from_millis(10);
-/// There and back, of the slowest.
+/// Round-trip time of the slowest network.
 pub(super) const ROUND_TRIP: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -12,17 +12,17 @@ use super::sender::Sender;
 use crate::flags::{AcksExperiment, AcksFlags};
 use crate::limits::{Effort, Limits};
 
-/// The plan: everything that is to be measured.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Senders of the first experiment; none leaves it out.
+    /// Senders of the first experiment; empty to omit it.
     pub(super) senders: Vec<Sender>,
     pub(super) networks: Vec<Network>,
-    /// Senders of the second experiment; none leaves it out.
+    /// Senders of the second experiment; empty to omit it.
     pub(super) keep_senders: Vec<Sender>,
-    /// What is tried in it.
+    /// Settings of `keep_every` in the second experiment.
     pub(super) keep_every: Vec<u16>,
-    /// How often, and how long each connection sends.
+    /// Number of rounds, and the time for which each connection sends.
     pub(super) effort: Effort,
     pub(super) bytes_per_s: u64,
     pub(super) cores: Cores,
@@ -30,10 +30,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a number or a time is invalid; the message says what would be accepted.
+    /// If a number or a time is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &AcksFlags) -> Result<Self> {
         let AcksFlags { measure, only, out, rate } = flags;
         let wanted = |part| only.is_empty() || only.contains(&part);
@@ -58,18 +58,18 @@ impl Plan {
         })
     }
 
-    /// The link in round `round`: the same losses for all that is compared.
+    /// Returns the link of round `round`. Its seed gives all compared cases the same losses.
     pub(super) const fn link(&self, round: usize) -> Link {
         Link { bytes_per_s: self.bytes_per_s, seed: 1 + round as u64 }
     }
 
-    /// The time that so many full frames take on the link; at most 10 ms.
+    /// Returns the transmission time of `frames` full frames on the link, at most 10 ms.
     pub(super) fn time_of_frames(&self, frames: u32) -> Duration {
         let each = Duration::from_secs_f64(SEGMENT_FRAME / self.bytes_per_s as f64);
         (each * frames).min(LONGEST_GATHER)
     }
 
-    /// What the link carries of payload, in full segments with timestamps.
+    /// Returns the link's payload rate in bytes per second, with full segments and timestamps.
     pub(super) fn payload_bytes_per_s(&self) -> f64 {
         self.bytes_per_s as f64 * SEGMENT_PAYLOAD / SEGMENT_FRAME
     }
@@ -90,9 +90,10 @@ const LIMITS: Limits = Limits {
     shortest: Duration::from_millis(300),
 };
 const MBITS: std::ops::RangeInclusive<u64> = 10..=10_000;
-/// Well below what the counting sender, a thread with a packet socket, sends on two cores.
+/// Default link rate, well below the maximum of the counting sender, a thread with a packet socket on two
+/// cores.
 const MBIT: u64 = 200;
-/// What also a build without optimisation carries.
+/// Link rate of the quick version, which an unoptimised build also reaches.
 const QUICK_MBIT: u64 = 50;
 const LONGEST_GATHER: Duration = Duration::from_millis(10);
 const SEGMENT_PAYLOAD: f64 = 1_448.0;

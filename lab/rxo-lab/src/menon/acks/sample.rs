@@ -1,4 +1,4 @@
-//! What one connection came to, and several of them.
+//! The result of one connection, and the summary of several.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::growth;
 use super::plan::Plan;
 use super::transfer::Watched;
 
-/// One connection.
+/// The result of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) mbit_per_s: f64,
@@ -26,7 +26,7 @@ pub(super) struct Sample {
     pub(super) curve: Vec<(f64, f64)>,
 }
 
-/// What the sender's interface has carried while it sent.
+/// Frames at the sender's interface during the transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frames {
     pub(super) data: u64,
@@ -57,37 +57,37 @@ impl Sample {
     }
 }
 
-/// Several connections of one kind: medians, with what they lie between.
+/// Several connections of one kind: medians with their ranges.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Figures {
-    /// Payload, from the first byte to the end.
+    /// Payload rate from the first byte to the end.
     pub(super) mbit_per_s: Spread,
-    /// From the first byte until 90 % of what the link carries arrives for 60 ms; of those that
-    /// came so far.
+    /// Time from the first byte until 90 % of the link's payload rate arrives for 60 ms, over the rounds that
+    /// reached it.
     pub(super) full_rate_ms: Option<Spread>,
-    /// The number of rounds in which the connection reached the full rate.
+    /// Number of rounds in which the connection reached full rate.
     pub(super) full_rate_rounds: usize,
-    /// What the sender received for each frame that it sent.
+    /// Frames that the sender received for each frame that it sent.
     pub(super) acks_per_segment: Spread,
     /// Frames from the wire for each delivery to the host.
     pub(super) per_delivery: Spread,
-    /// Processor time for 10^9 bytes of payload, both ends and rxo.
+    /// Processor time of both ends and rxo, in seconds per 10^9 bytes of payload.
     pub(super) cpu_s_per_gb: Spread,
-    /// The sum over all rounds.
+    /// Segments sent again, summed over all rounds.
     pub(super) retransmissions: u64,
-    /// Lost on purpose, of all rounds together.
+    /// Frames that the network lost on purpose, in all rounds together.
     pub(super) lost: u64,
-    /// ACKs that splitting put before those of the receiver, of all rounds together.
+    /// ACKs that splitting inserted before those of the receiver, in all rounds together.
     pub(super) inserted_acks: u64,
-    /// Lost anywhere else, of all rounds together.
+    /// Frames lost at any other point, in all rounds together.
     pub(super) dropped: u64,
     pub(super) rounds: usize,
-    /// The window of the first round: seconds, segments.
+    /// The congestion window of the first round, as pairs of seconds and segments.
     pub(super) window: Vec<(f64, f64)>,
 }
 
 impl Figures {
-    /// `None` when there is no sample.
+    /// Makes the figures of `samples`; `None` if there are none.
     pub(super) fn of(samples: &[Sample]) -> Option<Self> {
         let spread = |value: fn(&Sample) -> f64, decimals| {
             Some(Spread::over(samples, value)?.rounded(decimals))
@@ -109,16 +109,17 @@ impl Figures {
         })
     }
 
-    /// The median time to full rate, if every round came so far.
+    /// Returns the median time to full rate in milliseconds; `None` unless every round reached it.
     pub(super) fn always_full_ms(&self) -> Option<f64> {
         let is_always = self.full_rate_rounds == self.rounds;
         self.full_rate_ms.filter(|_| is_always).map(|spread| spread.median)
     }
 }
 
-/// What counts as full rate.
+/// Share of the link's payload rate that counts as full rate.
 const FULL_SHARE: f64 = 0.9;
-/// Three round trips of the slowest network, so that no train looks like a rate.
+/// Window over which the rate is measured: three round trips of the slowest network, so that a packet train
+/// does not pass for a rate.
 const FULL_FOR: Duration = Duration::from_millis(60);
 const SEGMENT_BYTES: f64 = 1_448.0;
 const MOST_POINTS: usize = 400;

@@ -1,12 +1,12 @@
-//! Whose window is watched.
+//! The senders whose congestion window is observed.
 
 use serde::Serialize;
 
-/// A sender.
+/// A sender with its congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Sender {
-    /// Our own: RFC 5681 without byte counting, ten segments at first.
+    /// Our own sender: RFC 5681 without byte counting, initial window of ten segments.
     Counting,
     /// Linux with Reno.
     Reno,
@@ -18,7 +18,7 @@ pub(super) enum Sender {
 
 impl Sender {
     pub(super) const ALL: [Self; 4] = [Self::Counting, Self::Reno, Self::Cubic, Self::Bbr];
-    /// Those of the kernel.
+    /// The senders of the Linux kernel.
     pub(super) const LINUX: [Self; 3] = [Self::Reno, Self::Cubic, Self::Bbr];
 
     pub(super) const fn name(self) -> &'static str {
@@ -30,7 +30,7 @@ impl Sender {
         }
     }
 
-    /// What the kernel calls its congestion control; `None` for our own.
+    /// Returns the kernel's name of the congestion control; `None` for our own sender.
     pub(super) fn congestion_control(self) -> Option<String> {
         (self != Self::Counting).then(|| self.name().to_owned())
     }

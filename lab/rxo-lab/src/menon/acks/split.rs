@@ -1,5 +1,5 @@
-//! A receiver behind rxo that coalesces data: what its ACKs do to senders, and what splitting them
-//! again does.
+//! Runs a receiver behind rxo, which coalesces data, and measures the effect of the receiver's ACKs on
+//! senders, with and without ACK splitting.
 //!
 //! ```text
 //!  sender - veth - [rate, loss, delay] - rxo: coalesces, towards a TAP - Linux receiver
@@ -21,7 +21,7 @@ use super::sample::{Figures, Frames, Sample};
 use super::sender::Sender;
 use super::transfer::{Route, watch};
 
-/// What becomes of the receiver's frames.
+/// The treatment of the receiver's data and ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Treatment {
@@ -29,16 +29,17 @@ pub(super) enum Treatment {
     None,
     /// Data is coalesced; the receiver acknowledges aggregates.
     Coalesced,
-    /// Data is coalesced, and the receiver's ACKs are split again: one for two segments.
+    /// Data is coalesced, and the receiver's ACKs are split: one for every two segments.
     Split,
-    /// Data is coalesced, and the receiver's ACKs are split again: one for each segment, as Linux
-    /// acknowledges the first segments of a connection.
+    /// Data is coalesced, and the receiver's ACKs are split: one for each segment, as Linux acknowledges at
+    /// the start of a connection.
     #[serde(rename = "split-each")]
     SplitEach,
 }
 
 impl Treatment {
-    /// Those that `sender` is measured with: it is one that counts ACKs whom each of them may help.
+    /// Returns the treatments to measure with `sender`. Only a sender that counts ACKs can gain from one ACK
+    /// for each segment.
     const fn of(sender: Sender) -> &'static [Self] {
         match sender {
             Sender::Counting => &[Self::None, Self::Coalesced, Self::Split, Self::SplitEach],
@@ -65,7 +66,7 @@ impl Treatment {
     }
 }
 
-/// A sender over a network with a treatment.
+/// The results of a sender over one network with one treatment.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     pub(super) sender: Sender,
@@ -82,10 +83,10 @@ pub(super) struct Case {
     treatment: Treatment,
 }
 
-/// Every case in turn; when the user wants an end, what there is.
+/// Measures every case in turn. After an interrupt, returns the rows so far.
 ///
 /// # Errors
-/// When a network cannot be built or a transfer breaks.
+/// If a network cannot be built or a transfer breaks.
 pub(super) fn measured(plan: &Plan, turns: &Turns<'_>) -> Result<Vec<Row>> {
     let cases = cases(plan);
     let samples = turns.measure(
@@ -106,7 +107,7 @@ impl Case {
     }
 }
 
-/// What is compared is measured in close succession.
+/// Returns the cases, ordered so that compared cases are measured close together.
 pub(super) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     for &network in &plan.networks {
@@ -147,7 +148,7 @@ fn measure(case: Case, plan: &Plan, round: usize) -> Result<Sample> {
     Ok(Sample::new(plan, &watched, frames, &through.finish()?))
 }
 
-/// Two hosts whose sockets never hold a sender back before the link does.
+/// Makes two hosts whose socket buffers never limit a sender before the link does.
 pub(super) fn lab(plan: &Plan, acks: AckRate) -> Result<Lab> {
     let options = LabOptions { peer_core: plan.cores.sender, acks, ..LabOptions::default() };
     let lab = Lab::through_with(options)?;
@@ -158,10 +159,10 @@ pub(super) fn lab(plan: &Plan, acks: AckRate) -> Result<Lab> {
     Ok(lab)
 }
 
-/// What RFC 9293 asks of a receiver: an ACK for every second full segment.
+/// Segments per ACK after splitting: RFC 9293 requires an ACK for every second full segment.
 const SPLIT_EVERY: u16 = 2;
-/// So many come out of the network together, as from a card that moderates its interrupts: the
-/// paper's limit.
+/// Number of frames that the network releases together, as a card with interrupt moderation does: the paper's
+/// aggregation limit.
 pub(super) const GATHERED_FRAMES: u32 = 20;
-/// Least, first and most: more than the link and its queue ever hold.
+/// Minimum, default and maximum of a socket buffer, in bytes: more than the link and its queue ever hold.
 const BUFFERS: &str = "4096 16777216 16777216";

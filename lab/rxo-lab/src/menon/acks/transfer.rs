@@ -1,4 +1,4 @@
-//! One connection from a sender to a receiver, watched while it sends.
+//! Runs one connection from a sender to a receiver, and observes it while it sends.
 
 use std::net::Ipv4Addr;
 use std::thread;
@@ -13,25 +13,25 @@ use rxo_testbed::{CpuMeter, CpuUse, Interface};
 use super::plan::Plan;
 use super::sender::Sender;
 
-/// From where to where.
+/// The two ends of a connection.
 pub(super) struct Route<'a, 'n> {
     pub(super) from: &'a Interface<'n>,
     pub(super) to: &'a Interface<'n>,
     pub(super) address: Ipv4Addr,
-    /// Of the sending and of the receiving thread.
+    /// Cores of the sending and of the receiving thread.
     pub(super) cores: [Option<usize>; 2],
 }
 
-/// What was seen.
+/// The observations of one connection.
 pub(super) struct Watched {
-    /// What had arrived, over time.
+    /// Bytes delivered over time.
     pub(super) arrived: Vec<WindowPoint>,
-    /// The sender's window, over time.
+    /// The sender's congestion window over time.
     pub(super) windows: Vec<WindowPoint>,
     pub(super) retransmissions: u64,
     /// Processor time of this whole process and of `ksoftirqd` while the connection sent.
     pub(super) cpu: CpuUse,
-    /// Payload that arrived in that time.
+    /// Payload bytes that arrived in that time.
     pub(super) received_bytes: u64,
 }
 
@@ -40,10 +40,10 @@ enum Transfer {
     Counting(CountingTransfer),
 }
 
-/// Sends for the plan's time.
+/// Runs a connection for the plan's time, and observes it.
 ///
 /// # Errors
-/// When the connection does not come about or breaks, or bytes arrive that were not sent.
+/// If the connection cannot be opened or breaks, or wrong bytes arrive.
 pub(super) fn watch(sender: Sender, route: &Route<'_, '_>, plan: &Plan) -> Result<Watched> {
     let meter = CpuMeter::new();
     let (before, transfer) = (meter.read()?, Transfer::start(sender, route)?);
@@ -94,7 +94,8 @@ impl Transfer {
         })
     }
 
-    /// The sender's own record, if it has one, and how many segments it sent again.
+    /// Stops the sender. Returns its own record of its window, if it keeps one, and the number of
+    /// retransmitted segments.
     fn stop(self) -> Result<(Option<Vec<WindowPoint>>, u64)> {
         let (mismatch, record, retransmissions) = match self {
             Self::Kernel(transfer) => {
@@ -113,7 +114,7 @@ impl Transfer {
     }
 }
 
-/// So that Linux acknowledges every second segment that it is given, as RFC 9293 asks, and does
-/// not leave it to a reader who is late: 2 ms at 1 Gbit/s.
+/// Receive low-water mark. It makes Linux acknowledge every second segment, as RFC 9293 requires, instead of
+/// waiting for a slow reader; 2 ms of data at 1 Gbit/s.
 const LOW_WATER_BYTES: usize = 256 * 1024;
 const BETWEEN_POINTS: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! What the rows say, in sentences that depend on nothing but the rows.
+//! Verdicts on the rows, as sentences that depend only on the rows.
 
 use super::keep;
 use super::network::{Network, ROUND_TRIP};
@@ -6,7 +6,7 @@ use super::sender::Sender;
 use super::split::{Row, Treatment};
 use crate::menon::verdict::Verdict;
 
-/// Everything that can be said of the first experiment.
+/// Returns the verdicts on the first experiment.
 pub(super) fn of_split(rows: &[Row]) -> Vec<Verdict> {
     if rows.is_empty() {
         return Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn of_split(rows: &[Row]) -> Vec<Verdict> {
     verdicts
 }
 
-/// What can be said of the second.
+/// Returns the verdicts on the second experiment.
 pub(super) fn of_keep(rows: &[keep::Row]) -> Vec<Verdict> {
     let harmful: Vec<String> = rows
         .iter()
@@ -96,7 +96,7 @@ fn splitting_each_makes_up_for_it(rows: &[Row]) -> Verdict {
     })
 }
 
-/// What two treatments of a counting sender's frames come to, over the delay.
+/// Compares two treatments of the counting sender's frames over the delay.
 fn compared(
     claim: &str,
     rows: &[Row],
@@ -114,7 +114,8 @@ fn compared(
     Verdict::new(claim, holds, found)
 }
 
-/// Without coalescing, with it, and with splitting: as fast in all three, and what splitting costs.
+/// Compares a Linux sender without coalescing, with coalescing, and with splitting: the rates, and the cost
+/// of splitting. `None` unless all were measured.
 fn linux_does_not_care(sender: Sender, rows: &[Row]) -> Option<Verdict> {
     let of = |treatment| find(rows, sender, Network::Delay, treatment);
     let (none, coalesced) = (of(Treatment::None)?, of(Treatment::Coalesced)?);
@@ -143,14 +144,14 @@ fn is_slower(one: &Row, other: &Row) -> bool {
     one.figures.mbit_per_s.median < ALIKE * other.figures.mbit_per_s.median
 }
 
-/// How soon, and how fast in all.
+/// Returns a phrase with the time to full rate and the total rate.
 fn pace(row: &Row) -> String {
     let mbit_per_s = row.figures.mbit_per_s.median;
     format!("at 90 % of the link {}, {mbit_per_s:.0} Mbit/s in all", time_of(row))
 }
 
-/// Whether `one` came to full rate later than `other`, by more than measurements vary. `None` when
-/// neither came so far.
+/// Returns `true` if `one` reached full rate later than `other`, by more than the variation between
+/// measurements; `None` if neither reached it.
 fn is_later(one: &Row, other: &Row) -> Option<bool> {
     match (one.figures.always_full_ms(), other.figures.always_full_ms()) {
         (Some(one), Some(other)) => Some(one > MOST_TIMES * other + ROUND_TRIP.as_secs_f64() * 1e3),
@@ -169,11 +170,11 @@ fn time_of(row: &Row) -> String {
     }
 }
 
-/// What counts as the same throughput.
+/// Ratio from which two throughputs count as equal.
 const ALIKE: f64 = 0.95;
-/// Fewer than so much of the ACKs are clearly fewer.
+/// Largest share of ACKs that counts as clearly fewer.
 const SHARE_TAKEN: f64 = 0.7;
-/// So far apart at most is about as many.
+/// Largest relative difference at which two ACK rates count as equal.
 const SHARE_APART: f64 = 0.35;
 const MOST_TIMES: f64 = 1.1;
 

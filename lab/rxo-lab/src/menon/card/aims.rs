@@ -1,4 +1,4 @@
-//! What the project wants on a card, held against the rows.
+//! The project's aims for a host behind a card, with verdicts from the rows.
 
 use super::case::Case;
 use super::row::Rows;
@@ -6,7 +6,7 @@ use crate::menon::receive::fit::Fit;
 use crate::menon::receive::stack::Stack;
 use crate::menon::verdict::Verdict;
 
-/// What the project wants on a card.
+/// Returns a verdict for each aim that the rows can decide.
 pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {
     let one = Case::one_processor(Stack::OPTIMIZED);
     let of = |claim, times, least| aim(claim, Some(times), least);
@@ -18,7 +18,7 @@ pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {
             2.0,
         )
     }));
-    // The paper's senders saturate the receiver.
+    // The saturated case corresponds to the paper, whose senders saturate the receiver.
     aims.extend(rows.gain(one.saturated()).or(rows.gain(one)).map(|gain| {
         of(
             "with one processor both optimizations receive at least 45 % more for a second of processor time",
@@ -63,5 +63,5 @@ fn percent(times: f64) -> f64 {
     100.0 * (times - 1.0)
 }
 
-/// In each claim about time.
+/// Phrase that occurs in each claim about time.
 pub(super) const OF_TIME: &str = "second of processor time";

@@ -1,4 +1,4 @@
-//! A case: a stack, the way in which it takes frames from the card, and the place where the application runs.
+//! A case: a stack, its source of frames, and the thread that runs the application.
 
 use rxo_demo::wrap::count;
 use serde::Serialize;
@@ -6,42 +6,43 @@ use serde::Serialize;
 use crate::card::Expansion;
 use crate::menon::receive::stack::Stack;
 
-/// One receiving host.
+/// One configuration of the receiving host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     pub(super) stack: Stack,
     pub(super) connections: usize,
-    /// The most frames that one poll takes.
+    /// Largest number of frames per poll.
     pub(super) poll_frames: usize,
     pub(super) application: Application,
     pub(super) traffic: Traffic,
     pub(super) expansion: Expansion,
 }
 
-/// What comes from the senders.
+/// The traffic from the senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Traffic {
     /// As much as Linux senders can send.
     Bulk,
-    /// More than the receiver takes, from a generator.
+    /// More than the receiver can process, from a generator.
     Saturation,
-    /// One byte, and the next when that has come back.
+    /// One-byte requests, each sent after the previous byte has come back.
     Requests,
 }
 
-/// Where connections are read.
+/// The thread on which connections are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Application {
-    /// On the worker's thread, after each turn: the paper's one processor.
+    /// The worker's thread, after each turn: the paper's one processor.
     Worker,
-    /// On a thread for each connection: the paper's two processors.
+    /// A thread for each connection: the paper's two processors.
     Threads,
 }
 
 impl Case {
-    /// One connection, read on the worker's thread. The host expands its templates, as the paper's driver does.
+    /// Makes a case with one connection that is read on the worker's thread. The host expands templates, as
+    /// the paper's driver does.
     pub(super) const fn one_processor(stack: Stack) -> Self {
         Self {
             stack,
@@ -53,30 +54,30 @@ impl Case {
         }
     }
 
-    /// One connection, read by a thread of its own.
+    /// Makes a case with one connection that is read by its own thread.
     pub(super) const fn two_processors(stack: Stack) -> Self {
         Self { application: Application::Threads, ..Self::one_processor(stack) }
     }
 
-    /// Original as a kernel of 2006 took frames: one by one.
+    /// Original with polls of one frame, like a kernel of 2006.
     pub(super) const SINGLE: Self = Self { poll_frames: 1, ..Self::one_processor(Stack::ORIGINAL) };
 
-    /// This receiver behind the generator, which sends more than it takes.
+    /// Returns this case with traffic from the generator, which saturates the receiver.
     pub(super) const fn saturated(self) -> Self {
         Self { traffic: Traffic::Saturation, ..self }
     }
 
-    /// This receiver with a card that expands its templates.
+    /// Returns this case with a card that expands ACK templates.
     pub(super) const fn expanded_by_card(self) -> Self {
         Self { expansion: Expansion::Card, ..self }
     }
 
-    /// The receiver in the same place that neither aggregates nor offloads.
+    /// Returns this case with the stack that neither aggregates nor offloads.
     pub(super) const fn original(self) -> Self {
         Self { stack: Stack::ORIGINAL, expansion: Expansion::Host, ..self }
     }
 
-    /// Requests of one byte, answered on the worker's thread.
+    /// Makes a case with one-byte requests, answered on the worker's thread.
     pub(super) const fn requests(stack: Stack) -> Self {
         Self { traffic: Traffic::Requests, ..Self::one_processor(stack) }
     }
@@ -93,7 +94,7 @@ impl Case {
         format!("{connections}{}{saturated}, {stack}{polls}", application.suffix())
     }
 
-    /// The stack, and who expands its templates if that is not the host.
+    /// Returns the name of the stack, with the expanding part if that is not the host.
     pub(super) fn stack_name(self) -> String {
         let expansion = match self.expansion {
             Expansion::Host => "",
@@ -119,5 +120,5 @@ impl Application {
     }
 }
 
-/// As the host's default.
+/// Frames per poll, the host's default.
 const POLL_FRAMES: usize = 256;

@@ -1,25 +1,25 @@
-//! Instructions by the source file that they were compiled from, as the paper's categories.
+//! Assigns instructions to the paper's categories, by the source file that they were compiled from.
 
 use serde::Serialize;
 
 use crate::callgrind::{Origin, crate_and_file};
 
-/// What a receiver's instructions are for (section 2.2).
+/// The purpose of a receiver's instructions (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Category {
-    /// TCP, of what arrives and of what leaves. The paper's rx and tx.
+    /// TCP processing of received and sent segments: the paper's rx and tx.
     Protocol,
-    /// Headers and templates of what leaves.
+    /// Headers and templates of sent packets.
     Transmit,
-    /// What is per packet and neither protocol nor device: finding the connection, locks, buffers, timers.
+    /// Per-packet work that is neither protocol nor device: connection lookup, locks, buffers, timers.
     NonProto,
     /// The card's rings.
     Driver,
-    /// Expanding ACK templates, where the host does it. Of the driver, as in the paper.
+    /// Expansion of ACK templates by the host; part of the driver, as in the paper.
     Expansion,
     /// Receive Aggregation.
     Aggr,
-    /// Copies, out of the ring and to the application.
+    /// Copies out of the ring and to the application.
     PerByte,
     /// Everything else.
     Misc,
@@ -37,7 +37,7 @@ impl Category {
         Self::Misc,
     ];
 
-    /// Those that aggregation shares out over its packets: the paper's rx, tx, buffer and non-proto.
+    /// Categories whose cost aggregation divides among its packets: the paper's rx, tx, buffer and non-proto.
     pub(super) const PER_PACKET: [Self; 3] = [Self::Protocol, Self::Transmit, Self::NonProto];
 
     pub(super) const fn name(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Category {
         }
     }
 
-    /// The category of instructions.
+    /// Returns the category of instructions from `origin`.
     pub(super) fn of(origin: Origin<'_>) -> Self {
         if origin.copies() {
             return Self::PerByte;
@@ -64,8 +64,8 @@ impl Category {
         origin.of_files(Self::of_file).unwrap_or(Self::Misc)
     }
 
-    /// The category of a source file; `None` if it is for many (headers, checksums, the standard library), so
-    /// that its instructions are those of the function that has them inlined.
+    /// Returns the category of a source file. `None` for shared code (headers, checksums, the standard
+    /// library), which counts for the function that inlines it.
     fn of_file(path: &str) -> Option<Self> {
         let (name, file) = crate_and_file(path)?;
         Some(match name {
@@ -80,8 +80,8 @@ impl Category {
     }
 }
 
-/// Functions that write the ACKs of a template, whatever file their code is from. What packs a template for a card is
-/// not among them.
+/// Functions that write the ACKs of a template, whatever file their code is from. Packing a template for a
+/// card does not count.
 const EXPANDING: [&str; 2] = ["write_like", "AckWriter"];
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::menon::receive::paper::{GAIN_AT_400, PER_PACKET_FACTORS, REQUESTS, SY
 use crate::menon::receive::stack::Stack;
 use crate::statement::Statement;
 
-/// Every figure that was measured.
+/// Returns every figure that was measured.
 pub(super) fn all(rows: Rows<'_>) -> Vec<Figure> {
     let figures = [
         figure_7(rows),
@@ -26,7 +26,7 @@ pub(super) fn all(rows: Rows<'_>) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// What the optimizations gain, for a second and for an instruction.
+/// Draws the gains of the optimizations, per second and per instruction.
 fn figure_7(rows: Rows<'_>) -> Option<Figure> {
     let [one, two, _] = SYSTEMS;
     let [one_processor, two_processors] =
@@ -67,18 +67,18 @@ fn figure_7(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// What a receiver gains over Original: behind a generator that saturates it, as the paper's senders do, and behind
-/// Linux senders.
+/// The gain of a case over Original, from the saturating generator (like the paper's senders) and from Linux
+/// senders.
 struct Gained {
     case: Case,
-    /// What the paper claims, and its gain in percent; `None` for what it does not have.
+    /// The paper's claim and its gain in percent; `None` if the paper has no such case.
     paper: Option<(&'static str, f64)>,
     saturated: Option<Gain>,
     linux: Option<Gain>,
 }
 
 impl Gained {
-    /// `None` if neither was measured.
+    /// Makes the gains of `case`; `None` if neither traffic was measured.
     fn of(rows: Rows<'_>, case: Case, paper: Option<(&'static str, f64)>) -> Option<Self> {
         let [saturated, linux] = [case.saturated(), case].map(|case| rows.gain(case));
         saturated.or(linux)?;
@@ -99,7 +99,8 @@ impl Gained {
         self.saturated.or(self.linux).unwrap_or(Gain { instructions: 0.0, time: 0.0 })
     }
 
-    /// Held against the saturated receiver, if that was measured.
+    /// Compares the paper's claim with the saturated receiver, or with Linux senders if that was not
+    /// measured.
     fn statement(&self) -> Option<Statement> {
         let (claim, paper) = self.paper?;
         let percent = |times: f64| 100.0 * (times - 1.0);
@@ -113,7 +114,7 @@ impl Gained {
     }
 }
 
-/// With one processor, and with two.
+/// The paper's claims for aggregation, with one processor and with two.
 const AGGREGATION: [&str; 2] = [
     "Receive Aggregation alone gains 26 % of throughput for the processor's time with one processor",
     "Receive Aggregation alone gains 36 % with two processors",
@@ -123,7 +124,7 @@ const OPTIMIZED: [&str; 2] = [
     "both optimizations gain 67 % with two processors",
 ];
 
-/// Where the instructions go, with the application on the worker's thread.
+/// Draws the instructions by category, with the application on the worker's thread.
 fn figure_8(rows: Rows<'_>) -> Option<Figure> {
     let cases = [
         ("Original, polls of one", Case::SINGLE),
@@ -140,7 +141,7 @@ fn figure_8(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// Where the instructions go, with the application on a thread of its own.
+/// Draws the instructions by category, with the application on its own thread.
 fn figure_9(rows: Rows<'_>) -> Option<Figure> {
     let cases = [
         (ORIGINAL, Case::two_processors(Stack::ORIGINAL)),
@@ -156,8 +157,8 @@ fn figure_9(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// A stack of categories for each host, the per-packet ones at the bottom. The paper's claim is by how much these fall
-/// from Original to both optimizations; `None` unless both were measured.
+/// Draws a stack of categories for each host, the per-packet categories at the bottom. The paper's claim is
+/// the factor by which these fall from Original to both optimizations. `None` unless both were measured.
 fn profile(
     rows: Rows<'_>,
     cases: &[(&'static str, Case)],
@@ -199,7 +200,7 @@ fn per_packet(row: &Row) -> f64 {
     Category::PER_PACKET.iter().map(|&category| row.breakdown[category as usize]).sum()
 }
 
-/// Cost over the Aggregation Limit.
+/// Draws the cost per packet over the Aggregation Limit; `None` for fewer than three limits.
 fn figure_11(rows: Rows<'_>) -> Option<Figure> {
     let limits = rows.limits();
     if limits.len() < 3 {
@@ -234,7 +235,7 @@ fn figure_11(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// Cost over the number of connections.
+/// Draws the cost per packet over the number of connections; `None` for fewer than two.
 fn figure_12(rows: Rows<'_>) -> Option<Figure> {
     let connections = rows.connections();
     if connections.len() < 2 {
@@ -280,7 +281,7 @@ fn at_many(rows: Rows<'_>) -> Statement {
     Statement::undecided(claim, ours, why)
 }
 
-/// Single bytes there and back, in percent of Original.
+/// Draws the exchange of single bytes, in percent of Original.
 fn table_1(rows: Rows<'_>) -> Option<Figure> {
     let [before, after] =
         [Stack::ORIGINAL, Stack::OPTIMIZED].map(|stack| rows.of(Case::requests(stack)));
@@ -307,7 +308,8 @@ fn table_1(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// Judges whether an exchange costs noticeably more. Rounds on both sides of the limit decide nothing.
+/// Decides whether an exchange costs noticeably more. If rounds lie on both sides of the limit, the verdict
+/// is open.
 fn impact(before: Spread, after: Spread) -> Statement {
     let claim = "the optimizations \"have no noticeable impact on the latency of packet processing\" (asked for: at \
                  most 2 % more instructions)";
@@ -332,19 +334,19 @@ fn impact(before: Spread, after: Spread) -> Statement {
     })
 }
 
-/// Its gains are for processor time.
+/// Number of the figure whose gains are in processor time.
 pub(super) const FIGURE_7: &str = "7 on a card";
-/// Requests and responses, whose count has in it the turns that found nothing.
+/// Number of the table of requests and responses. Its instruction count includes idle turns.
 pub(super) const TABLE_1: &str = "Table 1 on a card";
 const ORIGINAL: &str = "Original";
-/// Both optimizations.
+/// Label of the row with both optimizations.
 const BOTH: &str = "+ ACK Offload";
-/// Both, and what expands templates costs the receiver nothing.
+/// Label of the row with both optimizations and expansion by the card, at no cost to the receiver.
 const BY_CARD: &str = "+ ACK Offload, by card";
 const MANY: usize = 400;
-/// The largest share of additional instructions that an exchange may cost with both optimizations, in percent.
+/// Largest increase of an exchange's instructions with both optimizations, in percent.
 const MOST_MORE_PERCENT: f64 = 2.0;
-/// With more losses, what a packet costs is what losses cost as well.
+/// Largest share of retransmissions, in percent. Above it the cost of losses distorts the cost of a packet.
 const MOST_SENT_AGAIN_PERCENT: f64 = 1.0;
 
 #[cfg(test)]
@@ -396,7 +398,7 @@ mod tests {
         assert!(profile.statements[0].ours.contains("By a factor of 2.5"), "{profile:?}");
     }
 
-    /// At 400 connections, with so many segments of 2,000 sent again.
+    /// Makes the statement about 400 connections, with `sent_again` of 2,000 segments retransmitted.
     fn at_400(instructions: f64, sent_again: u64) -> Statement {
         let row = |(stack, instructions)| {
             let case = Case { connections: MANY, ..Case::one_processor(stack) };

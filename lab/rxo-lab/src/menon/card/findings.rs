@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for programs, drawings for both.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -17,18 +17,18 @@ use super::row::{Row, Rows};
 use crate::figure::Figure;
 use crate::menon::verdict::Verdict;
 
-/// The measurements.
+/// The results of all experiments with a card.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Measured {
-    /// Of rxo's own host: bulk transfers, and requests.
+    /// Results of rxo's own host: bulk transfers and requests.
     pub(super) rows: Vec<Row>,
-    /// Of Linux's own stack in a guest.
+    /// Results of Linux's own stack in a guest.
     pub(super) linux: Vec<Cost>,
-    /// The cost of a packet, by the prefetching of a processor.
+    /// Simulated cost of a packet for each kind of prefetching.
     pub(super) simulated: Vec<Simulated>,
 }
 
-/// The paper's measurements, repeated on a card.
+/// The repeated measurements of the paper, on a card.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     #[serde(flatten)]
@@ -146,8 +146,8 @@ impl Findings for Found {
         parts
     }
 
-    /// Callgrind counts the same on a busy machine. But times, what an exchange costs while it waits, and what a guest
-    /// costs, whose packets arrive in real time, say nothing then.
+    /// Callgrind's counts do not change on a busy machine. Processor times do, and so do the cost of an
+    /// exchange that waits and the cost of a guest, whose packets arrive in real time.
     fn withhold(&mut self) {
         let figures = [figures::FIGURE_7, figures::TABLE_1, linux::FIGURE_10];
         let of_load = |figure: &&mut Figure| figures.contains(&figure.number);
@@ -175,7 +175,7 @@ impl Findings for Found {
     }
 }
 
-/// How it was done: what every experiment has in common, and what only some have.
+/// Returns notes on the method: those of all experiments, then those of single ones.
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if !plan.cases.is_empty() {
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::menon::receive::stack::Stack;
 
-    /// From these hosts; nothing is missing.
+    /// Makes findings from these rows, without missing parts.
     fn all(rows: Vec<Row>) -> Found {
         Found::new(Measured { rows, ..Measured::default() }, Vec::new())
     }
@@ -270,7 +270,7 @@ mod tests {
         found.aims.iter().map(|aim| aim.holds).collect()
     }
 
-    /// Of each statement of a figure, whether it holds.
+    /// Returns for each statement of a figure whether it holds.
     fn figure(found: &Found, number: &str) -> Vec<Option<bool>> {
         let figure = found.figures.iter().find(|figure| figure.number == number).unwrap();
         figure.statements.iter().map(|said| said.holds).collect()

@@ -1,9 +1,10 @@
-//! A sender for saturation, in the place of the wire: it sends full segments as far as the window allows, and follows
-//! the acknowledgements.
+//! A sender that saturates the receiver. It replaces the wire, sends full segments as far as the window
+//! allows, and processes the ACKs.
 //!
-//! Linux senders share their core with the card, and leave the receiver waiting for two thirds of the time. A
-//! segment of this one costs its core a copy, so the receiver always has frames. It loses nothing and has no congestion
-//! control; the card's other work, expanding ACK templates and putting frames into the ring, is the same.
+//! Linux senders share their core with the card, and leave the receiver idle for two thirds of the time. This
+//! sender spends one copy per segment, so the receiver always has frames. It loses nothing and has no
+//! congestion control. The card's other work is the same: it expands ACK templates and puts frames into the
+//! ring.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -27,8 +28,8 @@ use super::receiver::PORT;
 use crate::card::{self, Expansion};
 use crate::modelled::{Ends, Said, arp_answer, arp_request, mac_of};
 
-/// Starts it on `core`, behind the card's end of `socket`, towards the receiver with this `address`, whose templates
-/// are expanded by `expansion`. It sends until it is stopped.
+/// Starts the generator on `core`, on the card's side of `socket`. It sends to the receiver at `address`,
+/// whose templates are expanded by `expansion`, until it is stopped.
 ///
 /// # Errors
 /// If the ring cannot be opened.
@@ -51,7 +52,7 @@ pub(super) fn generator(
     })
 }
 
-/// The address of the sender.
+/// Returns the sender's address, in the network of `server`.
 fn neighbour(server: Ipv4Addr) -> Ipv4Addr {
     let [a, b, c, _] = server.octets();
     Ipv4Addr::new(a, b, c, 77)
@@ -65,26 +66,26 @@ struct Card {
     client: Ipv4Addr,
 }
 
-/// The connection.
+/// The state of the connection.
 struct Flow {
-    /// SND.NXT, and what follows the end of the window.
+    /// SND.NXT; the next field is the sequence number after the window.
     nxt: SeqNumber,
     edge: SeqNumber,
-    /// Of the receiver's window.
+    /// Window scale shift of the receiver.
     shift: u8,
-    /// Bytes that were sent.
+    /// Payload bytes sent so far.
     offset: u64,
     /// The last TSval of the receiver.
     echo: u32,
-    /// Segments of [`AT_ONCE`] frames, whose headers are complete but for what counts.
+    /// Templates of [`AT_ONCE`] segments; only sequence number, timestamp and payload change.
     frames: Vec<Vec<u8>>,
 }
 
 impl Card {
-    /// Opens a connection. `None` if `stop` is set before it is open.
+    /// Opens a connection. Returns `None` if `stop` is set first.
     fn connect(&mut self, server: Ipv4Addr, stop: &AtomicBool) -> Result<Option<Flow>> {
         let client = self.client;
-        // Before the receiver has come, what is sent to it is dropped.
+        // Until the receiver has connected to the ring, frames to it would be dropped.
         let Some(()) = self.ask(stop, |it| Ok(it.sink.load().map(drop)))? else {
             return Ok(None);
         };
@@ -106,7 +107,7 @@ impl Card {
         Ok(Some(flow))
     }
 
-    /// Receives until there is an answer. `None` if `stop` is set before.
+    /// Receives frames until `answer` returns a value. Returns `None` if `stop` is set first.
     fn ask<T>(
         &mut self,
         stop: &AtomicBool,
@@ -122,7 +123,7 @@ impl Card {
         Ok(None)
     }
 
-    /// Takes what the receiver has sent, and answers what it asks of ARP.
+    /// Receives the frames that the receiver has sent, and answers its ARP requests.
     fn receive(&mut self) -> Result<()> {
         self.received.clear();
         self.source.receive(&mut self.received, MOST_FRAMES)?;
@@ -138,7 +139,7 @@ impl Card {
         self.received.iter().find_map(|frame| of(frame.bytes()))
     }
 
-    /// Sends frames, verified as by a card. The ring must have room.
+    /// Sends frames, marked as verified by a card. The ring must have free slots.
     fn send(&mut self, frames: &[&[u8]]) -> Result<()> {
         let now = clock::now();
         let verified =
@@ -165,7 +166,8 @@ impl Card {
 }
 
 impl Flow {
-    /// The connection that the SYN-ACK in `frame` opens, and what acknowledges it.
+    /// Returns the connection that the SYN-ACK in `frame` opens, and the sequence number to acknowledge;
+    /// `None` if `frame` is no SYN-ACK.
     fn opened(frame: &[u8]) -> Option<(Self, SeqNumber)> {
         let parsed = parse(frame).ok()?;
         let Transport::Tcp(tcp) = parsed.transport else { return None };
@@ -173,13 +175,13 @@ impl Flow {
         let is_answer = tcp.flags.contains(TcpFlags::SYN.union(TcpFlags::ACK));
         let echo = Timestamp::find(options).filter(|_| is_answer)?.value;
         let (nxt, shift) = (ISS + 1, window_shift(options)?);
-        // The window of a SYN is not scaled.
+        // The window in a SYN is not scaled.
         let edge = nxt + u32::from(tcp.window);
         let flow = Self { nxt, edge, shift, offset: 0, echo, frames: Vec::new() };
         Some((flow, tcp.seq + 1))
     }
 
-    /// Follows what the receiver acknowledges. The receiver's frames have no options but timestamps.
+    /// Updates the window from an ACK in `frame`. ACKs have no options but timestamps.
     fn hear(&mut self, frame: &[u8]) {
         let ack = frame.get(TCP_AT..).and_then(|tcp| AckRecord::read(tcp, 0, 0));
         let Some(ack) = ack.filter(|ack| ack.has_timestamp) else { return };
@@ -189,7 +191,7 @@ impl Flow {
         }
     }
 
-    /// Writes the segments that may leave now. Returns their number.
+    /// Writes the segments that the window permits. Returns their number.
     fn fill(&mut self) -> usize {
         let pattern = Pattern::of_port(CLIENT_PORT);
         let room = u32::try_from(self.edge - self.nxt).unwrap_or(0) as usize / SEGMENT_BYTES;
@@ -208,7 +210,7 @@ impl Flow {
     }
 }
 
-/// What all packets say, with the receiver's last TSval.
+/// Returns the fields that all packets share, with the receiver's last TSval.
 fn said(echo: u32) -> Said<'static> {
     Said { timestamp: Timestamp { value: millis(), echo }, ..Said::default() }
 }
@@ -217,7 +219,7 @@ fn millis() -> u32 {
     (clock::now().as_nanos() / 1_000_000) as u32
 }
 
-/// The shift of the window scale option (RFC 7323, section 2.2).
+/// Returns the shift of the window scale option (RFC 7323, section 2.2); `None` if the option is missing.
 fn window_shift(mut options: &[u8]) -> Option<u8> {
     loop {
         options = match *options {
@@ -231,15 +233,15 @@ fn window_shift(mut options: &[u8]) -> Option<u8> {
 
 const CLIENT_PORT: u16 = 20_000;
 const ISS: SeqNumber = SeqNumber(1_000);
-/// Behind Ethernet and IPv4 without options.
+/// Offset of the TCP header, after Ethernet and IPv4 without options.
 const TCP_AT: usize = 34;
 const SEQ_AT: usize = TCP_AT + 4;
-/// Behind two no-operations, kind and length.
+/// Offset of TSval: after two no-operations, kind and length.
 const TIMESTAMP_AT: usize = TCP_AT + 24;
 const TEXT_AT: usize = TCP_AT + 32;
-/// Text of a full segment with timestamps on an MTU of 1,500.
+/// Payload bytes of a full segment with timestamps, for an MTU of 1,500.
 const SEGMENT_BYTES: usize = 1_448;
-/// Segments that are written before the next look at acknowledgements.
+/// Segments that are written between two checks for ACKs.
 const AT_ONCE: usize = 64;
 const MOST_FRAMES: usize = 256;
 

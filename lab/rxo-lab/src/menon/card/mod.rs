@@ -1,11 +1,12 @@
-//! `rxo-lab menon card`: what Receive Aggregation and Acknowledgment Offload gain a host behind a card
-//! that costs it nothing (section 5).
+//! `rxo-lab menon card`: measures the gain of Receive Aggregation and Acknowledgment Offload for a host
+//! behind a card that costs the host nothing (section 5).
 //!
-//! The host is rxo's own on `virtio:`, a process of its own ([`receiver`]). `rxo card` moves frames between it
-//! and the wire on the sender's core, as a card does by DMA, so all that the receiver's process costs is the
-//! receiver's. A [`case`] is measured in a [`network`] twice: as it is, for processor time, and under
-//! [`callgrind`](crate::callgrind), which counts instructions. Where it must never wait, a [`generator`] sends. Samples become [`row`]s, these the [`findings`]. Beside it are a guest
-//! with [`linux`]'s own stack, and a simulation of [`prefetch`]ing processors.
+//! The host is rxo's own on `virtio:`, in a separate process ([`receiver`]). `rxo card` moves frames between
+//! that process and the wire on the sender's core, as a card does by DMA, so the process's cost is the
+//! receiver's alone. A [`case`] is measured in a [`network`] twice: natively for processor time, and under
+//! [`callgrind`](crate::callgrind) for instructions. If the receiver must never wait, a [`generator`] sends.
+//! Samples become [`row`]s, and rows become [`findings`]. Two more parts are a guest with [`linux`]'s own
+//! stack, and a simulation of [`prefetch`]ing processors.
 
 mod aims;
 mod case;
@@ -77,7 +78,7 @@ impl Experiment for Plan {
     }
 }
 
-/// What is counted or simulated, and takes long, is so once.
+/// Returns cases that are counted or simulated, and so need only one, long, round.
 const fn once<C>(cases: &[C]) -> Cases<'_, C> {
     Cases { cases, rounds: 1, rotated: 1 }
 }

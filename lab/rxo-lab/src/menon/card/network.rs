@@ -1,4 +1,4 @@
-//! One measurement: a wire, a card on it, the receiver behind the card, and Linux senders.
+//! Runs one measurement: a wire, a card on it, the receiver behind the card, and Linux senders.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -21,25 +21,25 @@ use crate::folder::Folder;
 use crate::menon::receive::stack::Stack;
 use crate::process::{self, Process};
 
-/// Instructions, or estimated cycles, in each of [`Category::ALL`].
+/// Instructions, or estimated cycles, for each of [`Category::ALL`].
 pub(super) type Counts = [f64; Category::ALL.len()];
 
-/// One transfer for its time, and one for its instructions.
+/// The results of two transfers: one timed, one with counted instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) timed: Measured,
     pub(super) counted: Measured,
     pub(super) counts: Counts,
-    /// Segments that the senders sent again, in both.
+    /// Segments that the senders retransmitted in both transfers.
     pub(super) retransmissions: u64,
-    /// Those of them in the transfer whose instructions were counted.
+    /// Segments retransmitted in the transfer with counted instructions.
     pub(super) counted_retransmissions: u64,
 }
 
 /// Measures one host.
 ///
 /// # Errors
-/// When the network cannot be built, a process ends early, or anything is lost or wrong.
+/// If the network cannot be built, a process ends early, or data is lost or wrong.
 pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
     let folder = Folder::new("menon")?;
     let (timed, first) = transfer(case, plan, &folder, Tool::None)?;
@@ -55,7 +55,7 @@ pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
     })
 }
 
-/// Simulates the cost of a packet in cycles: Original, on a processor that prefetches like this.
+/// Simulates the cost of a packet in cycles, with the stack Original on a processor with this `prefetch`.
 ///
 /// # Errors
 /// As [`measure`].
@@ -69,22 +69,23 @@ pub(super) fn simulate(prefetch: Prefetch, plan: &Plan) -> Result<Counts> {
 }
 
 impl Sample {
-    /// Instructions for a packet.
+    /// Returns the instructions per packet.
     pub(super) fn per_packet(&self) -> f64 {
         ratio(self.counts.iter().sum(), self.counted.packets)
     }
 
-    /// Instructions for a byte of payload.
+    /// Returns the instructions per byte of payload.
     pub(super) fn per_byte(&self) -> f64 {
         ratio(self.counts.iter().sum(), self.counted.bytes)
     }
 
-    /// Segments sent again while instructions were counted, in percent of the transfer's packets. Half of these count.
+    /// Returns the retransmitted segments in percent of the transfer's packets. Instructions are counted in
+    /// half of the transfer, hence the factor of two.
     pub(super) fn sent_again_percent(&self) -> f64 {
         100.0 * ratio(self.counted_retransmissions as f64, 2 * self.counted.packets)
     }
 
-    /// What a second of processor time receives.
+    /// Returns the payload received per second of processor time, in Gbit.
     pub(super) fn scaled_gbit_per_s(&self) -> f64 {
         rxo_console::numbers::ratio(self.timed.bytes as f64 * 8.0 / 1e9, self.timed.cpu_s)
     }
@@ -94,18 +95,18 @@ pub(super) fn ratio(sum: f64, count: u64) -> f64 {
     rxo_console::numbers::ratio(sum, count as f64)
 }
 
-/// Under what the receiver runs.
+/// The tool under which the receiver runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
     None,
     Callgrind,
-    /// With caches.
+    /// Callgrind with simulated caches.
     Simulated(Prefetch),
 }
 
 impl Tool {
-    /// The pause of a worker that finds nothing. In time, that of a card's notifications. What is counted are no
-    /// pauses, but the turns that find nothing before them, so these are made rare.
+    /// Returns the pause of an idle worker. Natively it is the card's notification interval. Under callgrind
+    /// idle turns are counted, so a longer pause makes them rare.
     const fn pause(self) -> Duration {
         match self {
             Self::None => MODERATION,
@@ -113,14 +114,14 @@ impl Tool {
         }
     }
 
-    /// The payload of a transfer.
+    /// Returns the payload bytes of a transfer.
     const fn bytes(self, case: Case, plan: &Plan) -> u64 {
         match (self, case.traffic) {
             (Self::None, Traffic::Bulk | Traffic::Saturation) => plan.timed_bytes,
             (Self::None, Traffic::Requests) => plan.timed_requests,
             (Self::Callgrind, Traffic::Bulk | Traffic::Saturation) => plan.counted_bytes,
             (Self::Callgrind, Traffic::Requests) => plan.counted_requests,
-            // Several times slower again.
+            // Cache simulation is several times slower again.
             (Self::Simulated(_), _) => plan.counted_bytes / 4,
         }
     }
@@ -135,7 +136,7 @@ impl Tool {
     }
 }
 
-/// Transfers once. Returns what the receiver measured, and how many segments were sent again.
+/// Runs one transfer. Returns the receiver's measurement, and the number of retransmitted segments.
 fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Measured, u64)> {
     let peer_core = plan.cores.sender;
     let lab = Lab::through_with(LabOptions { peer_core, ..LabOptions::default() })?;
@@ -149,7 +150,7 @@ fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Mea
     let mut receiver = receiver(case, plan, (&lab, folder), tool, bytes)?;
     let address = SocketAddr::new(lab.host_address(), PORT);
     let sent = send(case, plan, (&lab, address), each);
-    // If the receiver has failed, its own words say more than those of the senders.
+    // If the receiver has failed, its error is more precise than those of the senders.
     let measured = receiver.finish()?;
     let sent_again =
         sent?.map_or(Ok(0), |bulk| bulk.stop().map(|sent| sent.retransmitted_segments))?;
@@ -157,7 +158,7 @@ fn transfer(case: Case, plan: &Plan, folder: &Folder, tool: Tool) -> Result<(Mea
     Ok((measured, sent_again))
 }
 
-/// The same from a generator, which sends nothing again.
+/// Runs one transfer from the generator, which never retransmits.
 fn saturate(
     case: Case,
     plan: &Plan,
@@ -172,7 +173,7 @@ fn saturate(
     Ok((measured, 0))
 }
 
-/// Starts the receiver of so many bytes.
+/// Starts the receiver of `bytes` bytes.
 fn receiver(
     case: Case,
     plan: &Plan,
@@ -185,7 +186,7 @@ fn receiver(
     Process::start("the receiver", tool.command(folder)?.args(arguments))
 }
 
-/// Starts a bulk transfer, or asks everything that is to be asked.
+/// Starts a bulk transfer, or runs all requests. Returns the transfer, or `None` after requests.
 fn send(
     case: Case,
     plan: &Plan,
@@ -204,7 +205,7 @@ fn send(
     Ok(Some(Outgoing::start(lab.peer(), address, &config)?))
 }
 
-/// Sends so many requests of one byte, each when the one before was answered.
+/// Sends `requests` one-byte requests, each after the previous answer.
 fn ask(from: &Namespace, address: SocketAddr, requests: u64) -> Result<()> {
     from.run(|| -> Result<()> {
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;

@@ -13,32 +13,32 @@ use crate::flags::{CardExperiment, CardFlags, ExtentFlags};
 use crate::guests;
 use crate::menon::receive::stack::{PAPERS_LIMIT, Stack};
 
-/// The plan: everything that is to be measured.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// None twice.
+    /// The cases to measure, without duplicates.
     pub(super) cases: Vec<Case>,
     pub(super) rounds: usize,
-    /// Bytes of a transfer whose processor time is measured. The middle half counts.
+    /// Bytes of a transfer whose processor time is measured. Only the middle half counts.
     pub(super) timed_bytes: u64,
-    /// Bytes of a transfer whose instructions are counted. The middle half counts.
+    /// Bytes of a transfer whose instructions are counted. Only the middle half counts.
     pub(super) counted_bytes: u64,
-    /// The same of requests of a byte.
+    /// Number of one-byte requests whose processor time is measured.
     pub(super) timed_requests: u64,
     pub(super) counted_requests: u64,
-    /// What Linux's own stack is fed.
+    /// Feeds of Linux's own stack.
     pub(super) feeds: Vec<Feed>,
-    /// Bytes of the longer transfer to a guest.
+    /// Bytes of the longer of a guest's two transfers.
     pub(super) guest_bytes: usize,
-    /// Processors that are simulated.
+    /// Prefetching modes to simulate.
     pub(super) simulated: Vec<Prefetch>,
     pub(super) cores: Cores,
     pub(super) output: Output,
 }
 
 impl Plan {
-    /// Finds what counts instructions, and the kernel for guests, which may have to come from the network that a
-    /// private one lacks.
+    /// Checks for valgrind, and finds or downloads the guests' kernel, which a private network could not
+    /// reach.
     ///
     /// # Errors
     /// If instructions cannot be counted or a guest cannot be started here; the message says what to install.
@@ -53,17 +53,17 @@ impl Plan {
             .context("Linux's own stack needs a guest; name other experiments with --only")
     }
 
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a number is invalid; the message says what would be accepted.
+    /// If a number is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &CardFlags) -> Result<Self> {
         let CardFlags { extent: ExtentFlags { quick, rounds, json }, only, out } = flags;
         let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });
         within("--rounds", rounds, 1..=MOST_ROUNDS)?;
         let [timed_bytes, counted_bytes] = if *quick { QUICK_BYTES } else { BYTES };
         let [timed_requests, counted_requests] = if *quick { QUICK_REQUESTS } else { REQUESTS };
-        // All that takes minutes is left out of a quick run, unless it is named.
+        // Experiments that take minutes are left out of a quick run, unless they are named.
         let wanted = |one| only.contains(&one) || (only.is_empty() && !*quick);
         Ok(Self {
             cases: cases(only, *quick),
@@ -130,11 +130,11 @@ const QUICK_LIMITS: [u16; 2] = [1, PAPERS_LIMIT];
 const CONNECTIONS: [usize; 5] = [1, 5, 25, 100, 400];
 const ROUNDS: usize = 3;
 const MOST_ROUNDS: usize = 100;
-/// For time and for instructions. Under callgrind a receiver is about fifty times as slow.
+/// Bytes of a timed and of a counted transfer. Callgrind slows a receiver by a factor of about fifty.
 const BYTES: [u64; 2] = [2_000_000_000, 120_000_000];
 const QUICK_BYTES: [u64; 2] = [40_000_000, 12_000_000];
 
-/// For time and for instructions.
+/// Requests of a timed and of a counted transfer.
 const REQUESTS: [u64; 2] = [20_000, 1_000];
 const QUICK_REQUESTS: [u64; 2] = [400, 80];
 const GUEST_BYTES: usize = 16 << 20;

@@ -1,8 +1,8 @@
-//! Figure 1 as a simulation: what a packet costs by how much the processor prefetches.
+//! Figure 1 as a simulation: the cost of a packet for different prefetchers.
 //!
-//! Callgrind simulates two levels of cache, and estimates cycles from what misses them. Nothing is measured: a
-//! prefetcher that is simulated is never late. The card's writes are not seen by the simulation, so the last cache
-//! is smaller than the ring; a frame is then never in it when the host reads it, as after DMA.
+//! Callgrind simulates two levels of cache, and estimates cycles from the misses. Nothing is timed, and a
+//! simulated prefetcher is never late. The simulation does not see the card's writes, so its last cache is
+//! smaller than the ring; a frame is then never cached when the host reads it, as after DMA.
 
 use serde::Serialize;
 
@@ -11,14 +11,14 @@ use super::network::Counts;
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 
-/// How much the simulated processor prefetches (section 2.1).
+/// The prefetching of the simulated processor (section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Prefetch {
     None,
-    /// The neighbour of each cache line.
+    /// Prefetches the neighbour of each cache line.
     Adjacent,
-    /// The neighbour, and streams of lines.
+    /// Prefetches the neighbour of each line, and streams of lines.
     Full,
 }
 
@@ -33,7 +33,7 @@ impl Prefetch {
         }
     }
 
-    /// Callgrind's options. A line and its neighbour are a line of twice the size.
+    /// Returns callgrind's options. A line with its neighbour is simulated as a line of twice the size.
     pub(super) const fn options(self) -> &'static [&'static str] {
         match self {
             Self::None => &[SIMULATED, FIRST, "--LL=262144,8,64"],
@@ -43,11 +43,11 @@ impl Prefetch {
     }
 }
 
-/// What a packet costs on such a processor.
+/// Cost of a packet on the simulated processor.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Simulated {
     pub(super) prefetch: Prefetch,
-    /// Estimated cycles for a packet.
+    /// Estimated cycles of per-byte operations, per packet.
     pub(super) per_byte: f64,
     pub(super) per_packet: f64,
     pub(super) misc: f64,
@@ -61,7 +61,7 @@ impl Simulated {
         Self { prefetch, per_byte, per_packet, misc }
     }
 
-    /// While simulations go on.
+    /// Returns a progress line about this simulation.
     pub(super) fn line(&self) -> String {
         format!("{:>6.0} cycles/packet", self.per_byte + self.per_packet + self.misc)
     }
@@ -71,7 +71,7 @@ impl Simulated {
     }
 }
 
-/// The figure; `None` unless everything was simulated.
+/// Draws figure 1; `None` unless all processors were simulated.
 pub(super) fn figure_1(all: &[Simulated]) -> Option<Figure> {
     let [none, _, full] = all else { return None };
     let part = |name: &str, of: fn(&Simulated) -> f64| {
@@ -95,8 +95,7 @@ pub(super) fn figure_1(all: &[Simulated]) -> Option<Figure> {
     })
 }
 
-/// From a processor that prefetches nothing to one that prefetches everything: which part is the largest, and how
-/// far the per-byte part falls.
+/// Compares no prefetching with full prefetching: the largest part, and the fall of the per-byte share.
 fn statements(none: &Simulated, full: &Simulated) -> Vec<Statement> {
     let bytes = [none, full].map(|one| one.share(one.per_byte));
     let packets = [none, full].map(|one| one.share(one.per_packet));
@@ -121,12 +120,12 @@ fn statements(none: &Simulated, full: &Simulated) -> Vec<Statement> {
     ]
 }
 
-/// Points by which the largest part has to exceed the other; closer than that is a tie.
+/// Lead in percentage points that the largest part needs; less is a tie.
 const LEAST_AHEAD: f64 = 5.0;
 const PAPERS_FALL: f64 = 38.0;
 
 const SIMULATED: &str = "--cache-sim=yes";
-/// The data cache of the paper's processor.
+/// Callgrind's option for the first-level data cache of the paper's processor.
 const FIRST: &str = "--D1=16384,8,64";
 
 #[cfg(test)]
@@ -137,7 +136,7 @@ mod tests {
         let of = |(prefetch, per_byte)| {
             let mut cycles = [10.0; Category::ALL.len()];
             cycles[Category::PerByte as usize] = per_byte;
-            // Original has no templates.
+            // Original sends no templates.
             cycles[Category::Expansion as usize] = 0.0;
             Simulated::of(prefetch, &cycles)
         };

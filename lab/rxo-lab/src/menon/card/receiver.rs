@@ -1,8 +1,7 @@
-//! The receiving host as a process of its own, on a card's socket.
+//! The receiving host as a separate process, on a card's socket.
 //!
-//! It reads what the connections send, and measures the middle half of it: processor time, or under
-//! callgrind the instructions inside [`counted_phase`]. It compares what it reads before and after that with
-//! what was sent.
+//! It reads the connections, and measures the middle half of the data: processor time, or under callgrind the
+//! instructions inside [`counted_phase`]. Data before and after that half is compared with the sent data.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -66,30 +65,30 @@ pub(crate) struct ReceiverFlags {
     pub(crate) core: Option<usize>,
 }
 
-/// The measurements.
+/// The measurements of the middle half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
-    /// Payload that was read.
+    /// Payload bytes read.
     pub(super) bytes: u64,
-    /// Frames that came from the card.
+    /// Frames received from the card.
     pub(super) packets: u64,
     /// Deliveries to connections.
     pub(super) deliveries: u64,
     /// Packets handed to the card. A template is one packet.
     pub(super) handed_over: u64,
-    /// ACKs in them.
+    /// ACKs in the packets handed over.
     pub(super) acks: u64,
     /// Processor time of all threads.
     pub(super) cpu_s: f64,
     pub(super) seconds: f64,
-    /// Turns that found nothing, after which the worker paused.
+    /// Idle turns, after which the worker paused.
     pub(super) pauses: u64,
 }
 
-/// Says that it is there, receives, and prints what was measured as a line of JSON.
+/// Prints "ready", receives, and prints the measurements as a line of JSON.
 ///
 /// # Errors
-/// When the card is not there or goes, or anything is lost or wrong.
+/// If the card is missing or disconnects, or data is lost or wrong.
 pub(crate) fn run(flags: &ReceiverFlags, stop: &AtomicBool) -> Result<()> {
     if let Some(core) = flags.core {
         rxo_testbed::pin_to_core(core)?;
@@ -108,25 +107,25 @@ pub(crate) fn run(flags: &ReceiverFlags, stop: &AtomicBool) -> Result<()> {
     output::json_line(&measured)
 }
 
-/// The name of [`counted_phase`], for callgrind.
+/// Name of [`counted_phase`], for callgrind's option.
 pub(super) const COUNTED: &str = "counted_phase";
 
-/// Callgrind counts in here.
+/// Runs `work`; callgrind counts only inside this function.
 #[inline(never)]
 pub(super) fn counted_phase<T>(work: impl FnOnce() -> T) -> T {
-    // Without this the call would be the last thing done, and a jump instead.
+    // Without `black_box` the call could become a tail jump, which callgrind would not see as a call.
     std::hint::black_box(work())
 }
 
-/// Both ends of the channel on which reading threads say how they ended.
+/// Both ends of the channel on which reading threads report their results.
 type Ends = (Sender<Result<()>>, Results<Result<()>>);
 
 struct Receiver<'s> {
     host: Host<DeviceSource, DeviceSink>,
     listener: TcpListener,
-    /// Connections that are read here.
+    /// Connections that are read on this thread.
     own: Vec<Connection>,
-    /// What threads have ended with, if connections are read by these.
+    /// Results of the reading threads; `None` if connections are read on this thread.
     threads: Option<Ends>,
     shared: Arc<Shared>,
     flags: ReceiverFlags,
@@ -135,7 +134,7 @@ struct Receiver<'s> {
     stop: &'s AtomicBool,
 }
 
-/// What reading threads share with the worker.
+/// State that reading threads share with the worker.
 #[derive(Debug, Default)]
 struct Shared {
     bytes: AtomicU64,
@@ -177,8 +176,8 @@ impl<'s> Receiver<'s> {
         })
     }
 
-    /// Turns until `bytes` have been read. A worker that finds nothing pauses, so that frames gather as behind a
-    /// card that moderates its notifications.
+    /// Runs turns until `bytes` bytes have been read. An idle worker pauses, so that frames accumulate as
+    /// behind a card that moderates its notifications.
     fn receive(&mut self, bytes: u64) -> Result<()> {
         let phase = Phase::of(bytes, self.flags.bytes);
         while self.shared.bytes.load(Ordering::Relaxed) < bytes {
@@ -194,7 +193,7 @@ impl<'s> Receiver<'s> {
         Ok(())
     }
 
-    /// Turns until the streams have ended, so that the last answers have arrived.
+    /// Runs turns until all streams have ended, so that the last answers arrive.
     fn see_off(&mut self) -> Result<()> {
         while !self.own.iter().all(|connection| connection.is_ended) {
             self.host.turn(clock::now())?;
@@ -207,7 +206,7 @@ impl<'s> Receiver<'s> {
     fn read_all(&mut self, phase: Phase) -> Result<u64> {
         let mut read = 0;
         for connection in &mut self.own {
-            // All that the turn brought, so that the application keeps up and no text waits.
+            // Reads everything that the turn delivered, so that no data waits.
             loop {
                 let came = connection.read_some(phase)?;
                 if self.flags.echo {
@@ -285,12 +284,12 @@ impl Reading {
     }
 }
 
-/// Which part of the transfer is received.
+/// The part of the transfer that is being received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Everything is compared.
+    /// Received data is compared with the sent data.
     Compared,
-    /// It is measured, so nothing is compared.
+    /// The measured part; data is not compared.
     Measured,
 }
 
@@ -315,7 +314,7 @@ impl Connection {
         Self { stream, pattern, port, bytes: 0, buffer, is_ended: false }
     }
 
-    /// Reads what is there.
+    /// Reads available bytes once. Returns their number.
     fn read_some(&mut self, phase: Phase) -> Result<u64> {
         let count = match self.stream.read(&mut self.buffer) {
             Ok(count) => {
@@ -343,7 +342,7 @@ impl Connection {
         sent.with_context(|| format!("cannot answer port {}", self.port))
     }
 
-    /// Reads all `bytes` of the stream, on a thread of its own.
+    /// Reads all `bytes` of the stream, on its own thread.
     fn read_to_end(mut self, shared: &Shared, bytes: u64) -> Result<()> {
         self.read_until(shared, bytes / 4, bytes)?;
         counted_phase(|| self.read_until(shared, bytes / 4 * 3, bytes))?;
@@ -361,9 +360,9 @@ impl Connection {
     }
 }
 
-/// Where the receiver listens.
+/// Port on which the receiver listens.
 pub(super) const PORT: u16 = 5_000;
-/// Length of the prefix of the lab's IPv4 network, in bits.
+/// Prefix length of the lab's IPv4 network, in bits.
 const PREFIX_BITS: u8 = 24;
 const BACKLOG: usize = 512;
 const READ_BYTES: usize = 128 << 10;

@@ -1,4 +1,4 @@
-//! Several measurements of one host: medians, with what they lie between.
+//! Summarizes several measurements of one host: medians with their ranges.
 
 use rxo_console::numbers::ratio;
 use rxo_demo::stats::Spread;
@@ -11,36 +11,37 @@ use super::network::{self, Sample};
 use crate::card::Expansion;
 use crate::menon::receive::stack::Stack;
 
-/// One receiving host.
+/// The results of one receiving host.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]
     pub(super) case: Case,
-    /// Instructions of the receiver for a frame from the card.
+    /// Instructions of the receiver per frame from the card.
     pub(super) per_packet: Spread,
-    /// Instructions of the receiver for a byte of payload.
+    /// Instructions of the receiver per byte of payload.
     pub(super) per_byte: Spread,
-    /// For a second of the receiver's processor time.
+    /// Payload received per second of the receiver's processor time, in Gbit.
     pub(super) scaled_gbit_per_s: Spread,
-    /// As fast as it went.
+    /// Payload rate in real time, in Gbit/s.
     pub(super) gbit_per_s: Spread,
     pub(super) packets_per_delivery: Spread,
     pub(super) acks_per_packet: Spread,
-    /// Packets handed to the card for a frame. A template is one packet.
+    /// Packets handed to the card per received frame. A template is one packet.
     pub(super) handed_over_per_packet: Spread,
-    /// Turns that found nothing, for a frame, while instructions were counted.
+    /// Idle turns per frame while instructions were counted.
     pub(super) pauses_per_packet: Spread,
-    /// Instructions for a frame, by category.
+    /// Instructions per frame, by category.
     #[serde(serialize_with = "by_name")]
     pub(super) breakdown: [f64; Category::ALL.len()],
-    /// The sum over all rounds.
+    /// Retransmitted segments, summed over all rounds.
     pub(super) retransmissions: u64,
-    /// Segments sent again while instructions were counted, in percent of the packets. They are counted too.
+    /// Segments retransmitted while instructions were counted, in percent of the packets. Their instructions
+    /// are counted too.
     pub(super) sent_again_percent: Spread,
 }
 
 impl Row {
-    /// `None` when nothing was measured.
+    /// Makes the row of `case`; `None` if there is no sample.
     pub(super) fn of(case: Case, samples: &[Sample]) -> Option<Self> {
         let spread = |value: &dyn Fn(&Sample) -> f64| Spread::over(samples, value);
         let counted = |value: fn(&Sample) -> u64| {
@@ -72,12 +73,12 @@ impl Row {
 }
 
 impl Row {
-    /// Instructions of the receiver for expanding templates, for an ACK.
+    /// Returns the receiver's instructions for expanding templates, per ACK.
     pub(super) fn expansion_per_ack(&self) -> f64 {
         ratio(self.breakdown[Category::Expansion as usize], self.acks_per_packet.median)
     }
 
-    /// Requests a second. A request is one byte of payload.
+    /// Returns the requests per second. A request is one byte of payload.
     pub(super) fn requests_per_s(&self) -> Spread {
         self.gbit_per_s.map(|rate| rate * 1e9 / 8.0)
     }
@@ -94,16 +95,16 @@ fn by_name<S: serde::Serializer>(
         .serialize(serializer)
 }
 
-/// Everything that was measured, to look things up in.
+/// All measured rows, with lookups by case.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'r>(pub(super) &'r [Row]);
 
-/// By how much a host is better than another: times as much is received.
+/// The gain of one host over another, as a factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Gain {
-    /// For an instruction.
+    /// Factor in payload received per instruction.
     pub(super) instructions: f64,
-    /// For a second of processor time.
+    /// Factor in payload received per second of processor time.
     pub(super) time: f64,
 }
 
@@ -112,7 +113,7 @@ impl<'r> Rows<'r> {
         self.0.iter().find(|row| row.case == case)
     }
 
-    /// What `case` gains over Original in the same place.
+    /// Returns the gain of `case` over Original in the same configuration; `None` unless both were measured.
     pub(super) fn gain(self, case: Case) -> Option<Gain> {
         self.gain_over(case, case.original())
     }
@@ -125,7 +126,7 @@ impl<'r> Rows<'r> {
         })
     }
 
-    /// The limits measured on one processor, ascending, with their rows.
+    /// Returns the limits measured on one processor, ascending, with their rows.
     pub(super) fn limits(self) -> Vec<(u16, &'r Row)> {
         let of = |row: &'r Row| {
             let stack = row.case.stack;
@@ -159,7 +160,7 @@ pub(super) mod tests {
     use super::super::receiver::Measured;
     use super::*;
 
-    /// So many instructions and nanoseconds for each of 1,000 packets.
+    /// Makes a sample with `instructions` and `ns` nanoseconds for each of 1,000 packets.
     pub(in super::super) fn sample(instructions: f64, ns: f64) -> Sample {
         let measured = Measured {
             bytes: 1_448_000,

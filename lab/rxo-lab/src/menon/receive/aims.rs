@@ -1,4 +1,4 @@
-//! What the project itself wants of its host, held against the rows.
+//! The project's aims for its host, with verdicts from the rows.
 
 use rxo_console::numbers::ratio;
 use rxo_demo::wrap::count;
@@ -7,7 +7,7 @@ use super::row::Rows;
 use super::stack::Stack;
 use crate::menon::verdict::Verdict;
 
-/// Every aim.
+/// Returns the verdict on every aim.
 pub(super) fn all(rows: Rows<'_>) -> Vec<Verdict> {
     vec![
         gain(rows, 1, 1.9),
@@ -34,7 +34,7 @@ fn alike(claim: &str, change_percent: Option<f64>, most: f64) -> Verdict {
     Verdict::new(claim, holds, found)
 }
 
-/// By how much more is received in the same time, in percent.
+/// Returns the gain of an Aggregation Limit of one over Original, in percent.
 fn limit_of_one(rows: Rows<'_>) -> Option<f64> {
     Some(100.0 * (rows.gain(1, Stack::limited(1))? - 1.0))
 }

@@ -1,30 +1,30 @@
-//! The paper's categories of cost, and what each comes to.
+//! The paper's categories of cost, and the time of each.
 
 use rxo_demo::stats::Spread;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-/// What a host's time goes to (section 2.2; `aggr` from figure 8 on).
+/// The purpose of a host's processor time (section 2.2; `aggr` from figure 8 on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Category {
-    /// Finding the connection, and TCP of what arrives.
+    /// Connection lookup, and TCP processing of received segments.
     Rx,
-    /// TCP of what leaves, and its headers.
+    /// TCP processing of sent segments, and their headers.
     Tx,
-    /// Giving buffers back.
+    /// Release of buffers.
     Buffer,
-    /// What is per packet and neither protocol nor device: queues, wake-ups, timers, the link.
+    /// Per-packet work that is neither protocol nor device: queues, wake-ups, timers, the link.
     NonProto,
-    /// Taking frames from the device. The paper's `driver` is this and the next.
+    /// Receiving frames from the device. The paper's `driver` is this category and `DriverOut`.
     DriverIn,
-    /// Giving frames to the device: each ACK, whether it left the stack as a template or not. Templates are expanded here,
-    /// as in the paper's driver.
+    /// Sending frames to the device: each ACK, whether it left the stack in a template or not. Templates are
+    /// expanded here, as in the paper's driver.
     DriverOut,
     /// Receive Aggregation.
     Aggr,
-    /// The application: it waits, copies, and sometimes compares.
+    /// The application: waiting, copying, and sometimes comparing.
     PerByte,
-    /// What no timer saw of the worker: waiting for frames, and the loop itself.
+    /// Worker time outside the timed stages: waiting for frames, and the loop itself.
     Misc,
 }
 
@@ -41,7 +41,7 @@ impl Category {
         Self::Misc,
     ];
 
-    /// Those that the paper's sum of per-packet costs has: what aggregation can take away.
+    /// The categories of the paper's per-packet sum, which aggregation can reduce.
     pub(super) const PER_PACKET: [Self; 4] = [Self::Rx, Self::Tx, Self::Buffer, Self::NonProto];
 
     pub(super) const fn name(self) -> &'static str {
@@ -59,17 +59,17 @@ impl Category {
     }
 }
 
-/// What each category takes for a packet, in nanoseconds.
+/// Time of each category per packet, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Breakdown([f64; 9]);
 
 impl Breakdown {
-    /// From what each category takes.
+    /// Makes the breakdown from the nanoseconds of each category.
     pub(super) fn new(of: impl Fn(Category) -> f64) -> Self {
         Self(Category::ALL.map(of))
     }
 
-    /// The medians of several; `None` of nothing.
+    /// Returns the median of each category; `None` for no breakdowns.
     pub(super) fn median(all: &[Self]) -> Option<Self> {
         if all.is_empty() {
             return None;
@@ -90,7 +90,7 @@ impl Breakdown {
         self.0.iter().sum()
     }
 
-    /// The share of these categories in all, 0 to 1.
+    /// Returns the share of these categories in the total, 0 to 1.
     pub(super) fn share(&self, categories: &[Category]) -> f64 {
         rxo_console::numbers::ratio(self.sum(categories), self.total())
     }

@@ -1,4 +1,4 @@
-//! The findings: text for people, JSON for machines, drawings for both.
+//! The findings: text for people, JSON for programs, drawings for both.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
@@ -16,14 +16,14 @@ use crate::figure::Figure;
 use crate::limits::Effort;
 use crate::menon::verdict::Verdict;
 
-/// The paper's measurements, repeated.
+/// The repeated measurements of the paper.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     bulk: Vec<Row>,
     exchange: Vec<ExchangeRow>,
     /// The figures, each with the paper's statements about it.
     figures: Vec<Figure>,
-    /// What the project wants of its host.
+    /// The verdicts on the project's aims for its host.
     aims: Vec<Verdict>,
     #[serde(skip)]
     units: Units,
@@ -114,7 +114,7 @@ impl Found {
 }
 
 impl Findings for Found {
-    /// The rows, the figures and the aims.
+    /// Returns the rows, the figures and the aims as text.
     fn paragraphs(&self) -> Vec<String> {
         let mut parts = Vec::new();
         if !self.bulk.is_empty() {

@@ -1,21 +1,22 @@
-//! Cost over the Aggregation Limit as the paper explains it (section 5.2): `x + y/k`, where `x` does not
+//! Fits the paper's model of cost over the Aggregation Limit (section 5.2): `x + y/k`, where `x` does not
 //! depend on aggregation and `y` is shared by `k` packets. Pure.
 
 use serde::Serialize;
 
-/// The curve nearest to some points.
+/// The curve `x + y/k` that fits some points best.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(in crate::menon) struct Fit {
-    /// What each packet costs however many are aggregated.
+    /// Cost of each packet that does not depend on aggregation.
     pub(in crate::menon) x: f64,
-    /// What aggregation shares out.
+    /// Cost of an aggregate that its packets share.
     pub(in crate::menon) y: f64,
-    /// The share of the points' spread that the curve explains: 1 is all of it.
+    /// Share of the points' variance that the curve explains; 1 is all of it.
     pub(in crate::menon) r_squared: f64,
 }
 
 impl Fit {
-    /// Least squares over points `(k, cost)`; `None` with fewer than three, or all of one `k`.
+    /// Fits the curve to points `(k, cost)` by least squares. Returns `None` for fewer than three points, or
+    /// if all have the same `k`.
     pub(in crate::menon) fn of(points: &[(u16, f64)]) -> Option<Self> {
         let count = points.len() as f64;
         let inverse = |k: u16| 1.0 / f64::from(k.max(1));
@@ -37,7 +38,7 @@ impl Fit {
         Some(Self { x, y, r_squared: explained })
     }
 
-    /// What the curve says for a limit.
+    /// Returns the curve's cost at the limit `k`.
     pub(in crate::menon) fn at(&self, k: u16) -> f64 {
         self.x + self.y / f64::from(k.max(1))
     }

@@ -1,4 +1,4 @@
-//! One measurement: the network, built anew, the host on it, Linux senders, and its removal.
+//! Runs one measurement: builds the network, starts the host and Linux senders, measures, and removes all.
 
 use std::thread;
 use std::time::Instant;
@@ -14,10 +14,10 @@ use super::stack::{Case, Stack};
 use super::stages;
 use super::station::{Service, Station};
 
-/// Receives over so many connections with a stack.
+/// Measures bulk receiving in `case`.
 ///
 /// # Errors
-/// When the network cannot be built, a connection breaks, or anything is lost.
+/// If the network cannot be built, a connection breaks, or data is lost.
 pub(super) fn bulk(case: Case, plan: &Plan) -> Result<Bulk> {
     let lab = Lab::through_with(wire(plan))?;
     let station = Station::start(&lab, case, Service::Read, plan.cores.receiver)?;
@@ -41,10 +41,10 @@ pub(super) fn bulk(case: Case, plan: &Plan) -> Result<Bulk> {
     Ok(Bulk { retransmissions: sent.retransmitted_segments, ..after.since(&before) })
 }
 
-/// Exchanges single bytes with a stack.
+/// Measures the exchange of single bytes with `stack`.
 ///
 /// # Errors
-/// When the network cannot be built or the connection breaks.
+/// If the network cannot be built or the connection breaks.
 pub(super) fn request_response(stack: Stack, plan: &Plan) -> Result<Exchange> {
     let lab = Lab::through_with(wire(plan))?;
     let station = Station::start(&lab, Case::wire(1, stack), Service::Echo, plan.cores.receiver)?;
@@ -58,12 +58,13 @@ pub(super) fn request_response(stack: Stack, plan: &Plan) -> Result<Exchange> {
     Ok(Exchange { per_s: report.per_s(), p50_us: report.quantile_us(0.5) })
 }
 
-/// Acknowledgements are handled on the core that sends, as a card's interrupt would be bound.
+/// Returns the options of the wire. ACKs are processed on the sender's core, as if a card's interrupt were
+/// bound to it.
 fn wire(plan: &Plan) -> LabOptions {
     LabOptions { peer_core: plan.cores.sender, ..LabOptions::default() }
 }
 
-/// Everything at one instant.
+/// All counters and processor times at one instant.
 struct Reading {
     at: Instant,
     bytes: u64,

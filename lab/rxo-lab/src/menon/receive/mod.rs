@@ -1,10 +1,10 @@
-//! `rxo-lab menon`: what Receive Aggregation and Acknowledgment Offload gain a
-//! receiving host (section 5), on rxo's own stack.
+//! `rxo-lab menon`: measures the gain of Receive Aggregation and Acknowledgment Offload for a receiving host
+//! (section 5), on rxo's own stack.
 //!
-//! The flags become a [`plan`] of [`stack`]s. One [`measure`]ment is a [`station`] (rxo's host with its
-//! [`worker`], and threads that read) with Linux senders; it gives a [`sample`] in which the worker's
-//! [`stages`] are the paper's [`category`]s. Samples become [`row`]s, these the [`figures`], with a
-//! [`fit`] and what the [`paper`] states, and [`aims`] of our own, all in the [`findings`].
+//! The flags become a [`plan`] of [`stack`]s. [`measure`] runs a [`station`] (rxo's host with its [`worker`],
+//! and reading threads) with Linux senders. It returns a [`sample`], in which the worker's [`stages`] are
+//! mapped to the paper's [`category`]s. Samples become [`row`]s, and rows become [`figures`] with a [`fit`],
+//! the statements of the [`paper`], and our own [`aims`], all in the [`findings`].
 
 mod aims;
 mod category;

@@ -1,13 +1,13 @@
-//! What the paper's text states. Its figures are drawings; a value that only they have is not here.
+//! Values that the paper's text states. Values that can only be read from its drawings are left out.
 
 /// One of the paper's systems (figure 7 and section 5.1).
 pub(in crate::menon) struct System {
     pub(super) name: &'static str,
-    /// Original and optimized, in Mbit/s.
+    /// Throughput of the original and of the optimized system, in Mbit/s.
     pub(super) mbit_per_s: [f64; 2],
-    /// What Receive Aggregation alone gains, in percent of throughput.
+    /// Gain of Receive Aggregation alone, in percent of throughput.
     pub(in crate::menon) aggregation_gain: f64,
-    /// What both gain, in percent of throughput for the processor's time.
+    /// Gain of both optimizations, in percent of CPU-scaled throughput.
     pub(in crate::menon) gain: f64,
 }
 
@@ -32,20 +32,20 @@ pub(in crate::menon) const SYSTEMS: [System; 3] = [
     },
 ];
 
-/// Shares of all cycles in figure 3 (section 2.2), in percent: protocol (rx, tx), buffers and what is
-/// not protocol, driver, per byte. What they leave is misc.
+/// Shares of all cycles in figure 3 (section 2.2), in percent: protocol (rx, tx), buffers and non-protocol,
+/// driver, per byte. The remainder is misc.
 pub(super) const SHARES: [f64; 4] = [21.0, 25.0, 21.0, 17.0];
 
-/// By how much the per-packet costs (rx, tx, buffer, non-proto) fall: figures 8, 9 and 10.
+/// Factors by which the per-packet costs (rx, tx, buffer, non-proto) fall in figures 8, 9 and 10.
 pub(in crate::menon) const PER_PACKET_FACTORS: [f64; 3] = [4.3, 5.5, 3.7];
 
-/// What aggregation itself costs, in cycles for a packet (figure 8).
+/// Cost of aggregation itself, in cycles per packet (figure 8).
 pub(super) const AGGREGATION_CYCLES: f64 = 789.0;
 
-/// The gain at 400 connections, in percent (figure 12).
+/// Gain at 400 connections, in percent (figure 12).
 pub(in crate::menon) const GAIN_AT_400: f64 = 40.0;
 
-/// Requests a second, original and optimized (table 1).
+/// Requests per second, original and optimized (table 1).
 pub(in crate::menon) const REQUESTS: [(&str, [f64; 2]); 3] = [
     ("paper: Linux UP", [7_874.0, 7_894.0]),
     ("paper: Linux SMP", [7_970.0, 7_985.0]),

@@ -10,25 +10,25 @@ use super::stack::{Case, PAPERS_LIMIT, Stack};
 use crate::flags::{ReceiveExperiment, ReceiveFlags};
 use crate::limits::{Effort, Limits};
 
-/// The plan: everything that is to be measured.
+/// The measurements to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Bulk transfers, none twice.
+    /// Bulk transfers, without duplicates.
     pub(super) bulk: Vec<Case>,
     /// Stacks that exchange single bytes.
     pub(super) exchange: Vec<Stack>,
     pub(super) effort: Effort,
-    /// The time for which a transfer runs before it is measured.
+    /// Time that a transfer runs before it is measured.
     pub(super) warm_up: Duration,
     pub(super) cores: Cores,
     pub(super) output: Output,
 }
 
 impl Plan {
-    /// The plan for what was typed.
+    /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// When a number or a time is invalid; the message says what would be accepted.
+    /// If a number or a time is invalid; the message says what would be accepted.
     pub(crate) fn from_flags(flags: &ReceiveFlags) -> Result<Self> {
         let ReceiveFlags { measure, only, out } = flags;
         let quick = measure.extent.quick;
@@ -49,7 +49,8 @@ impl Plan {
     }
 }
 
-/// Every bulk transfer that is wanted; what two experiments have in common is measured once.
+/// Returns every bulk transfer of the wanted experiments. A transfer that two experiments share is measured
+/// once.
 fn cases(wanted: &dyn Fn(ReceiveExperiment) -> bool, quick: bool) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let mut add = |case| {
@@ -84,7 +85,7 @@ const CONNECTIONS: [usize; 7] = [1, 5, 25, 50, 100, 200, 400];
 const AGGREGATION_LIMITS: [u16; 12] = [1, 2, 3, 4, 5, 7, 10, 15, PAPERS_LIMIT, 25, 30, 35];
 const QUICK_CONNECTIONS: [usize; 3] = [1, 5, 25];
 const QUICK_LIMITS: [u16; 4] = [1, 4, PAPERS_LIMIT, 35];
-/// Figures 3, 8, 9 and 10 are of so many at most.
+/// Most connections in figures 3, 8, 9 and 10.
 const PROFILE_CONNECTIONS: usize = 5;
 const LIMITS: Limits = Limits {
     rounds: [5, 1],
@@ -92,7 +93,7 @@ const LIMITS: Limits = Limits {
     durations: [Duration::from_secs(2), Duration::from_millis(300)],
     shortest: Duration::from_millis(200),
 };
-/// Past slow start, also of 400.
+/// Time to pass slow start, also with 400 connections.
 const WARM_UP: Duration = Duration::from_millis(500);
 const QUICK_WARM_UP: Duration = Duration::from_millis(150);
 

@@ -1,4 +1,4 @@
-//! Several measurements of one kind: medians, with what they lie between.
+//! Summarizes several measurements of one case: medians with their ranges.
 
 use rxo_console::numbers::ratio;
 use rxo_demo::stats::Spread;
@@ -8,30 +8,30 @@ use super::category::Breakdown;
 use super::sample::{Bulk, Exchange};
 use super::stack::{Case, Stack};
 
-/// So many connections into one stack.
+/// The results of bulk receiving in one case.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     #[serde(flatten)]
     pub(super) case: Case,
-    /// As fast as it went.
+    /// Payload rate in real time, in Gbit/s.
     pub(super) gbit_per_s: Spread,
-    /// For a second of processor time of the receiving host: worker and applications.
+    /// Payload received per second of the receiving host's processor time (worker and applications), in Gbit.
     pub(super) scaled_gbit_per_s: Spread,
-    /// Processor time of the same for a frame with data.
+    /// Processor time of worker and applications per data frame, in nanoseconds.
     pub(super) ns_per_packet: Spread,
-    /// The share of a core that they used, in percent.
+    /// Share of a core that worker and applications used, in percent.
     pub(super) core_percent: Spread,
     pub(super) packets_per_delivery: Spread,
     pub(super) acks_per_packet: Spread,
-    /// Nanoseconds for a packet, by category.
+    /// Nanoseconds per packet, by category; `None` if no turn was timed.
     pub(super) breakdown_ns: Option<Breakdown>,
-    /// The sum over all rounds.
+    /// Retransmitted segments, summed over all rounds.
     pub(super) retransmissions: u64,
-    /// The sum over all rounds.
+    /// Frames dropped because the ring was full, summed over all rounds.
     pub(super) ring_drops: u64,
 }
 
-/// Single bytes there and back.
+/// The results of exchanging single bytes.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ExchangeRow {
     pub(super) stack: Stack,
@@ -40,7 +40,7 @@ pub(super) struct ExchangeRow {
 }
 
 impl Row {
-    /// `None` when nothing was measured.
+    /// Makes the row of `case`; `None` if there is no sample.
     pub(super) fn of(case: Case, samples: &[Bulk]) -> Option<Self> {
         let spread = |value: &dyn Fn(&Bulk) -> f64| Spread::of(samples.iter().map(value));
         let breakdowns: Vec<Breakdown> = samples.iter().filter_map(|one| one.breakdown).collect();
@@ -61,7 +61,7 @@ impl Row {
 }
 
 impl ExchangeRow {
-    /// `None` when nothing was measured.
+    /// Makes the row of `stack`; `None` if there is no sample.
     pub(super) fn of(stack: Stack, samples: &[Exchange]) -> Option<Self> {
         let per_s = Spread::of(samples.iter().map(|one| one.per_s))?;
         let p50_us = Spread::of(samples.iter().map(|one| one.p50_us))?;
@@ -69,7 +69,7 @@ impl ExchangeRow {
     }
 }
 
-/// Everything that was measured, to look things up in.
+/// All measured rows, with lookups by case.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'r> {
     pub(super) bulk: &'r [Row],
@@ -81,7 +81,7 @@ impl<'r> Rows<'r> {
         self.find(Case::wire(connections, stack))
     }
 
-    /// The row of this stack in a guest.
+    /// Returns the row of this stack in a guest; `None` if it was not measured.
     pub(super) fn guest(self, stack: Stack) -> Option<&'r Row> {
         self.find(Case::guest(stack))
     }
@@ -94,7 +94,8 @@ impl<'r> Rows<'r> {
         self.exchange.iter().find(|row| row.stack == stack)
     }
 
-    /// Returns the numbers of connections that were measured with the stack and with the original, ascending.
+    /// Returns the numbers of connections that were measured with both the optimized and the original stack,
+    /// ascending.
     pub(super) fn connections(self) -> Vec<usize> {
         let both = |row: &&Row| {
             row.case == Case::wire(row.case.connections, Stack::OPTIMIZED)
@@ -106,7 +107,7 @@ impl<'r> Rows<'r> {
         all
     }
 
-    /// The limits measured, ascending, with their rows; one connection.
+    /// Returns the limits measured with one connection, ascending, with their rows.
     pub(super) fn limits(self) -> Vec<(u16, &'r Row)> {
         let of = |row: &'r Row| {
             let stack = row.case.stack;
@@ -118,12 +119,12 @@ impl<'r> Rows<'r> {
         all
     }
 
-    /// Returns the throughput of a stack for a second of processor time, as a multiple of the original's.
+    /// Returns the CPU-scaled throughput of a stack, as a multiple of the original's.
     pub(super) fn gain(self, connections: usize, stack: Stack) -> Option<f64> {
         gain(self.of(connections, stack), self.of(connections, Stack::ORIGINAL))
     }
 
-    /// Returns the throughput of a stack in a guest for a second of processor time, as a multiple of the original's.
+    /// Returns the CPU-scaled throughput of a stack in a guest, as a multiple of the original's.
     pub(super) fn guest_gain(self, stack: Stack) -> Option<f64> {
         gain(self.guest(stack), self.guest(Stack::ORIGINAL))
     }
@@ -138,7 +139,7 @@ fn gain(row: Option<&Row>, original: Option<&Row>) -> Option<f64> {
 pub(super) mod tests {
     use super::*;
 
-    /// A measurement of a second of one core, so many nanoseconds a packet.
+    /// Makes a measurement of one second on one core, with `ns_per_packet`.
     pub(in super::super) fn bulk(ns_per_packet: f64, breakdown: Option<Breakdown>) -> Bulk {
         let packets = (1e9 / ns_per_packet) as u64;
         Bulk {

@@ -1,28 +1,28 @@
-//! What one measurement came to.
+//! The result of one measurement.
 
 use super::category::Breakdown;
 
-/// One bulk transfer, in the time that was measured.
+/// One bulk transfer, during the measured time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bulk {
     pub(super) seconds: f64,
-    /// Payload that applications have read.
+    /// Payload bytes that applications have read.
     pub(super) bytes: u64,
-    /// Frames with data that came to the host.
+    /// Data frames that reached the host.
     pub(super) packets: u64,
-    /// What connections were given for them.
+    /// Deliveries of these frames to connections.
     pub(super) deliveries: u64,
-    /// Frames that the host sent: all are ACKs.
+    /// Frames that the host sent, all of them ACKs.
     pub(super) acks: u64,
     /// Processor time of the worker, in seconds.
     pub(super) worker_s: f64,
-    /// Of the reading threads.
+    /// Processor time of the reading threads, in seconds.
     pub(super) application_s: f64,
-    /// Where the time went; `None` where no turn was timed.
+    /// Processor time by category; `None` if no turn was timed.
     pub(super) breakdown: Option<Breakdown>,
-    /// Segments that the senders sent again.
+    /// Segments that the senders retransmitted.
     pub(super) retransmissions: u64,
-    /// Frames that the ring had no room for.
+    /// Frames dropped because the ring was full.
     pub(super) ring_drops: u64,
 }
 
@@ -31,7 +31,7 @@ impl Bulk {
         self.gigabits() / self.seconds
     }
 
-    /// What one core would receive if it did nothing else: the paper's CPU-scaled throughput.
+    /// Returns the rate that one fully used core would receive: the paper's CPU-scaled throughput.
     pub(super) fn scaled_gbit_per_s(&self) -> f64 {
         rxo_console::numbers::ratio(self.gigabits(), self.cpu_s())
     }

@@ -1,29 +1,29 @@
-//! The stacks that are compared: one host, with more or less of what the paper adds.
+//! The compared stacks: one host with different optimizations of the paper.
 
 use rxo_coalesce::Policy;
 use rxo_demo::wrap::count;
 use serde::Serialize;
 
-/// How the host receives and acknowledges.
+/// Settings of the host's receive path and of its ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::menon) struct Stack {
-    /// The Aggregation Limit; `None`: each frame alone.
+    /// The Aggregation Limit; `None` delivers each frame separately.
     pub(in crate::menon) aggregation_limit: Option<u16>,
-    /// True if several ACKs leave the stack as one template.
+    /// `true` if several ACKs leave the stack as one template.
     pub(in crate::menon) ack_offload: bool,
 }
 
 impl Stack {
-    /// Each frame alone, an ACK for every second segment.
+    /// No optimization: frames are delivered separately, with an ACK for every second segment.
     pub(in crate::menon) const ORIGINAL: Self =
         Self { aggregation_limit: None, ack_offload: false };
     /// Receive Aggregation with the paper's limit.
     pub(in crate::menon) const AGGREGATION: Self =
         Self { aggregation_limit: Some(PAPERS_LIMIT), ack_offload: false };
-    /// And Acknowledgment Offload: the paper's optimized system.
+    /// Receive Aggregation and Acknowledgment Offload: the paper's optimized system.
     pub(in crate::menon) const OPTIMIZED: Self = Self { ack_offload: true, ..Self::AGGREGATION };
 
-    /// What the paper's bars are of.
+    /// The stacks of the paper's bars.
     pub(in crate::menon) const ALL: [Self; 3] =
         [Self::ORIGINAL, Self::AGGREGATION, Self::OPTIMIZED];
 
@@ -41,27 +41,27 @@ impl Stack {
         }
     }
 
-    /// What the receive engine is to do.
+    /// Returns the policy of the receive engine.
     pub(in crate::menon) fn policy(self) -> Policy {
         match self.aggregation_limit {
             None => Policy::none(),
-            // More flows than connections: none is evicted for want of a place.
+            // More flows than connections, so that none is evicted.
             Some(max_segments) => Policy { max_segments, flows: FLOWS, ..Policy::menon_2008() },
         }
     }
 }
 
-/// Where the host is.
+/// The place of the host in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::menon) enum Place {
-    /// On the wire itself, by a packet socket.
+    /// On the wire, through a packet socket.
     Wire,
-    /// Behind a bridge and a TAP, as a guest is.
+    /// Behind a bridge and a TAP, like a guest.
     Guest,
 }
 
-/// A bulk measurement: so many connections into this stack.
+/// A bulk measurement: a number of connections into one stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::menon) struct Case {
     pub(in crate::menon) place: Place,
@@ -70,12 +70,12 @@ pub(in crate::menon) struct Case {
 }
 
 impl Case {
-    /// On the wire.
+    /// Makes a case with the host on the wire.
     pub(in crate::menon) const fn wire(connections: usize, stack: Stack) -> Self {
         Self { place: Place::Wire, connections, stack }
     }
 
-    /// One connection of a guest.
+    /// Makes a case with one connection of a guest.
     pub(in crate::menon) const fn guest(stack: Stack) -> Self {
         Self { place: Place::Guest, connections: 1, stack }
     }
@@ -86,7 +86,7 @@ impl Case {
     }
 }
 
-/// Where the paper's own measurement shows no further gain (section 5.2).
+/// Aggregation Limit from which the paper measured no further gain (section 5.2).
 pub(in crate::menon) const PAPERS_LIMIT: u16 = 20;
 const FLOWS: u16 = 1_024;
 

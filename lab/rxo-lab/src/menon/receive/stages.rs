@@ -1,16 +1,16 @@
-//! The stages of rxo's host as the paper's categories. Pure.
+//! Maps the stages of rxo's host to the paper's categories. Pure.
 
 use rxo_console::numbers::ratio;
 use rxo_host::{Stage, StageTimes};
 
 use super::category::{Breakdown, Category};
 
-/// What a packet took in each category, in nanoseconds, from what the host timed between two
-/// readings, and the processor time of worker and applications in seconds. `None` when no turn was timed,
-/// or no packet came.
+/// Computes the time of each category per packet, in nanoseconds, from the stage times between two readings
+/// and the processor times of worker and applications in seconds. Returns `None` if no turn was timed or no
+/// packet arrived.
 ///
-/// Timed turns stand for all: their stages are multiplied by how many turns there were for each. What
-/// they do not explain of the worker's time is misc.
+/// Timed turns are a sample: their times are scaled by the ratio of all turns to timed turns. The rest of the
+/// worker's time is misc.
 pub(super) fn breakdown(
     times: &StageTimes,
     [worker_s, application_s]: [f64; 2],
@@ -24,13 +24,13 @@ pub(super) fn breakdown(
     let staged = |stage| per_packet(times.ns(stage) as f64 * turns);
     let worker = per_packet(worker_s * 1e9);
     let all: f64 = Stage::ALL.into_iter().map(staged).sum();
-    // Sampling may say a little more than there was.
+    // Scaling up a sample may give more than the worker's total time.
     let scale = if all > worker { ratio(worker, all) } else { 1.0 };
     let of = |stages: &[Stage]| scale * stages.iter().copied().map(staged).sum::<f64>();
     Some(Breakdown::new(|category| match category {
         Category::Rx => of(&[Stage::Deliver]),
         Category::Tx => of(&[Stage::Serve]),
-        // Buffers go back where they are read.
+        // Buffers are released where they are read.
         Category::Buffer => 0.0,
         Category::NonProto => of(&[Stage::Upkeep]),
         Category::DriverIn => of(&[Stage::Receive]),
@@ -66,7 +66,7 @@ mod tests {
         let ns = [10, 20, 30, 40, 50, 25, 35];
         let timed = StageTimes { turns: 20, timed_turns: 10, ns };
         let found = breakdown(&timed, [1e-6, 0.0], 10).unwrap();
-        // 210 ns in half of the turns, so 42 for each of 10 packets; the worker took 100.
+        // 210 ns in half of the turns are 42 ns for each of 10 packets; the worker took 100.
         let rows = [
             (Category::NonProto, 2.0),
             (Category::DriverIn, 4.0),

@@ -1,5 +1,5 @@
-//! The receiving host of a measurement: rxo's stack in the lab's host namespace, and the threads that
-//! read its connections or answer them, all on the receiver's core.
+//! The receiving host of a measurement: rxo's stack in the lab's host namespace, and the threads that read or
+//! echo its connections, all on the receiver's core.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -23,32 +23,32 @@ pub(super) struct Station {
     address: SocketAddr,
 }
 
-/// What the threads of a connection do.
+/// The work of a connection's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
-    /// Read everything, and compare it with what was sent.
+    /// Reads everything, and compares it with the sent data.
     Read,
-    /// Send each byte back.
+    /// Sends each byte back.
     Echo,
 }
 
-/// What the reading threads share.
+/// State that the reading threads share.
 #[derive(Debug, Default)]
 struct Shared {
     received_bytes: AtomicU64,
-    /// Set while it is measured: then only a part of what is read is compared.
+    /// Set during the measured time, in which only a part of the reads is compared.
     is_measured: AtomicBool,
     core: Option<usize>,
     threads: Mutex<Vec<u32>>,
-    /// Port and bytes of each stream that has ended, or what was wrong with it.
+    /// Port and byte count of each stream that has ended, or its error.
     ended: Mutex<Vec<Result<(u16, u64), String>>>,
 }
 
 impl Station {
-    /// Starts the host, and a thread for each connection that comes.
+    /// Starts the host, which starts a thread for each incoming connection.
     ///
     /// # Errors
-    /// When the device cannot be opened or the host not be made.
+    /// If the device cannot be opened or the host cannot be made.
     pub(super) fn start(
         lab: &Lab,
         case: Case,
@@ -60,7 +60,7 @@ impl Station {
         let listener = worker.host.handle().listen(address, BACKLOG)?;
         let shared = Arc::new(Shared { core, ..Shared::default() });
         let accepting = Arc::clone(&shared);
-        // It ends with the host; nothing waits for its end.
+        // The thread ends with the host, so nothing joins it.
         let accept = move || accept_all(&listener, &accepting, service);
         thread::Builder::new().name("accept".to_owned()).spawn(accept)?;
         Ok(Self { worker, shared, address })
@@ -70,10 +70,10 @@ impl Station {
         self.address
     }
 
-    /// The threads of connections, once there are so many.
+    /// Waits for `connections` connections. Returns the ids of their threads.
     ///
     /// # Errors
-    /// When they do not come.
+    /// If they do not arrive in time.
     pub(super) fn threads(&self, connections: usize) -> Result<Vec<u32>> {
         wait_until(|| locked(&self.shared.threads).len() >= connections)?;
         Ok(locked(&self.shared.threads).clone())
@@ -83,16 +83,15 @@ impl Station {
         self.shared.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether what is read is part of a measurement now.
+    /// Sets whether reads are part of a measurement now.
     pub(super) fn set_measured(&self, is_measured: bool) {
         self.shared.is_measured.store(is_measured, Ordering::Relaxed);
     }
 
-    /// Waits for the ends of all streams that were sent, compares what arrived with that, and stops
-    /// the host.
+    /// Waits until all sent streams have ended, compares their byte counts, and stops the host.
     ///
     /// # Errors
-    /// When anything was lost or wrong.
+    /// If data was lost or wrong.
     pub(super) fn finish(self, sent: &OutgoingReport) -> Result<HostCounters> {
         wait_until(|| locked(&self.shared.ended).len() >= sent.connections.len())?;
         let ended = std::mem::take(&mut *locked(&self.shared.ended));
@@ -162,7 +161,7 @@ fn echo(mut stream: TcpStream) -> Result<u64, String> {
                 stream.write_all(&buffer[..count]).map_err(wrong)?;
                 bytes += count as u64;
             }
-            // The client goes away when the time is up.
+            // The client resets its connection when its time is over.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(bytes),
             Err(error) => return Err(wrong(error)),
         }
@@ -170,7 +169,7 @@ fn echo(mut stream: TcpStream) -> Result<u64, String> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A thread that panicked has pushed whole entries only.
+    // A panicking thread can only have pushed complete entries, so the list stays valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -187,10 +186,10 @@ fn wait_until(is_so: impl Fn() -> bool) -> Result<()> {
 
 const PORT: u16 = 5_000;
 const BACKLOG: usize = 512;
-/// As the lab's own receivers.
+/// Size of one read, the same as that of the lab's own receivers.
 const READ_BYTES: usize = 128 * 1024;
 const STACK_BYTES: usize = 256 << 10;
-/// While it is measured every so many-th read is compared; comparing all would be most of the cost
-/// of a byte. Before and after, all are.
+/// During measurement every 16th read is compared; comparing all would dominate the cost of a byte. Before
+/// and after, all reads are compared.
 const COMPARED: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,16 +1,16 @@
-//! Cycles, as the paper counts, where the machine says how long one takes.
+//! Converts nanoseconds to cycles, the paper's unit, if the machine's clock rate is known.
 
 use std::fs;
 
-/// What a cost for a packet is shown in.
+/// The unit in which a cost per packet is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Units {
     cycles_per_ns: Option<f64>,
 }
 
 impl Units {
-    /// Of this machine: the nominal clock that the kernel tells of the first processor. A processor
-    /// that runs faster for a while does more cycles than these.
+    /// Reads the nominal clock rate of the first processor from the kernel. A processor that runs faster than
+    /// this at times executes more cycles.
     pub(super) fn of_machine() -> Self {
         Self::of(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
     }
@@ -21,7 +21,7 @@ impl Units {
         Self { cycles_per_ns: value.filter(|mhz| *mhz > 0.0).map(|mhz| mhz / 1_000.0) }
     }
 
-    /// What stands on an axis.
+    /// Returns the label of an axis in this unit.
     pub(super) const fn label(self) -> &'static str {
         match self.cycles_per_ns {
             Some(_) => "cycles per packet",
@@ -29,17 +29,17 @@ impl Units {
         }
     }
 
-    /// So many nanoseconds in this unit.
+    /// Converts nanoseconds to this unit.
     pub(super) fn of_ns(self, ns: f64) -> f64 {
         ns * self.cycles_per_ns.unwrap_or(1.0)
     }
 
-    /// So many nanoseconds as cycles, if the machine says what those are.
+    /// Converts nanoseconds to cycles; `None` if the clock rate is unknown.
     pub(super) fn cycles(self, ns: f64) -> Option<f64> {
         self.cycles_per_ns.map(|cycles| ns * cycles)
     }
 
-    /// A sentence for the notes.
+    /// Returns a sentence about the unit, for the notes.
     pub(super) fn note(self) -> String {
         match self.cycles_per_ns {
             Some(cycles) => format!(

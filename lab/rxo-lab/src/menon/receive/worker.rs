@@ -1,4 +1,4 @@
-//! rxo's host as measurements run it: on a thread in the lab's host namespace, on the receiver's core.
+//! Runs rxo's host for a measurement: on a thread in the lab's host namespace, on the receiver's core.
 
 use std::net::IpAddr;
 use std::sync::mpsc::{Sender, channel};
@@ -15,18 +15,18 @@ use rxo_testbed::Lab;
 
 use super::stack::{Case, Place, Stack};
 
-/// A running host. Dropping it stops it.
+/// A running host. Dropping this stops it.
 pub(super) struct Worker {
     pub(super) host: RunningHost,
-    /// For the account of processor time.
+    /// Kernel thread id, to read the host's processor time.
     pub(super) thread_id: u32,
 }
 
 impl Worker {
-    /// Starts a host with this stack on the lab's wire; with `is_timed` some of its turns are timed.
+    /// Starts a host for `case` in the lab; with `is_timed` some of its turns are timed.
     ///
     /// # Errors
-    /// When the device cannot be opened or the host not be made.
+    /// If the device cannot be opened or the host cannot be made.
     pub(super) fn start(
         lab: &Lab,
         case: Case,
@@ -51,18 +51,18 @@ impl Worker {
         Ok(Self { host, thread_id })
     }
 
-    /// Its counters, now.
+    /// Returns the host's current counters.
     ///
     /// # Errors
-    /// When it has ended.
+    /// If the host has ended.
     pub(super) fn counters(&self) -> Result<HostCounters> {
         self.host.counters().context("the host has ended before its time")
     }
 
-    /// Stops it; gives its totals.
+    /// Stops the host and returns its totals.
     ///
     /// # Errors
-    /// What ended it, if it was not this.
+    /// The error that ended the host before it was stopped.
     pub(super) fn finish(self) -> Result<HostCounters> {
         let outcome = self.host.stop();
         outcome.result?;
@@ -70,7 +70,7 @@ impl Worker {
     }
 }
 
-/// On the host's thread.
+/// Opens the device on the host's thread, and reports that thread's id to `tell`.
 fn open(
     device: &DeviceName,
     core: Option<usize>,
@@ -79,12 +79,12 @@ fn open(
     if let Some(core) = core {
         rxo_testbed::pin_to_core(core).map_err(|error| DeviceError::Usage(error.to_string()))?;
     }
-    // The thread that started the host waits for this.
+    // The thread that started the host waits for this id.
     _ = tell.send(rxo_testbed::thread_id());
     Device::open(device, DeviceOptions { bring_up: true, ..DeviceOptions::default() })
 }
 
-/// The wire and the guest's TAP, joined as a driver domain would.
+/// Bridges the wire and the guest's TAP, as a driver domain would.
 fn bridge(lab: &Lab) -> Result<()> {
     let bridge = lab.host().interface("br0");
     bridge.create_bridge()?;
@@ -105,11 +105,10 @@ fn config(stack: Stack, address: IpAddr) -> Result<HostConfig> {
     Ok(config)
 }
 
-/// The guest's interface.
+/// Name of the guest's interface.
 const TAP: &str = "guest0";
-/// Length of the prefix of the lab's IPv4 network, in bits.
+/// Prefix length of the lab's IPv4 network, in bits.
 const PREFIX_BITS: u8 = 24;
-/// A turn of a bulk transfer has many frames, so reading the clock at its stages is no part of the cost
-/// (where a turn has one, it would be). One turn in so many; a prime, so as not to keep step with
-/// anything.
+/// Times every 7th turn. A turn of a bulk transfer has many frames, so reading the clock between stages costs
+/// little per frame. The interval is prime, so that it does not align with periodic work.
 const TIMER: StageTimer = StageTimer { clock: clock::thread_cpu_ns, every_turns: 7 };

@@ -1,4 +1,4 @@
-//! One client: takes files whole, one after the other, over one connection that loses nothing.
+//! One client, which downloads whole files one after the other over a single connection without loss.
 
 use anyhow::{Context, Result, bail, ensure};
 use rxo::wire::tcp::Timestamp;
@@ -8,7 +8,7 @@ use super::ENDS;
 use crate::files;
 use crate::modelled::Said;
 
-/// A segment of the server, or several in one frame.
+/// A received frame of the server, which may hold several segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard<'a> {
     pub(super) seq: u32,
@@ -24,32 +24,33 @@ pub(super) struct Client {
     rcv_nxt: u32,
     ts_recent: u32,
     is_open: bool,
-    /// Segments that no ACK has been sent for.
+    /// Segments received since the last ACK.
     pub(super) unacknowledged: usize,
     answer: Answer,
     random: u64,
 }
 
-/// How much of an answer is there.
+/// The received part of a response.
 #[derive(Debug, Default)]
 struct Answer {
-    /// Its head, until that is whole.
+    /// The response head, until it is complete.
     head: Vec<u8>,
     file: u32,
-    /// The place of the next byte in the file, and of the end.
+    /// Offset of the next byte in the file; the next field is the end offset.
     at: u64,
     end: u64,
     is_whole_file: bool,
 }
 
-/// What arrived with a frame.
+/// The effect of a received frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Got {
-    /// Bytes of files.
+    /// File bytes received.
     pub(super) bytes: u64,
-    /// True if the file is complete and the next is to be asked for.
+    /// `true` if the file is complete and the next request is due.
     pub(super) is_done: bool,
-    /// The sequence numbers of text that was there before: a probe that came too early. The server learns that.
+    /// Sequence range of duplicate data, from a loss probe that came too early; reported to the server as
+    /// D-SACK.
     pub(super) duplicate: Option<(u32, u32)>,
 }
 
@@ -67,19 +68,19 @@ impl Client {
         }
     }
 
-    /// The number of the client with `port`.
+    /// Returns the index of the client with `port`.
     pub(super) fn number(port: u16) -> usize {
         usize::from(port.wrapping_sub(FIRST_PORT))
     }
 
-    /// The SYN.
+    /// Builds the SYN that opens the connection.
     pub(super) fn open(&mut self, ts_value: u32) -> Result<Vec<u8>> {
         let syn = self.said(TcpFlags::SYN, ts_value, &[]).frame(&ENDS)?;
         self.snd_nxt = self.snd_nxt.wrapping_add(1);
         Ok(syn)
     }
 
-    /// Takes what the server has sent.
+    /// Processes a frame of the server.
     pub(super) fn hear(&mut self, heard: Heard<'_>) -> Result<Got> {
         let refused = TcpFlags::RST.union(TcpFlags::FIN);
         ensure!(!heard.flags.intersects(refused), "the server ended a connection");
@@ -101,20 +102,20 @@ impl Client {
         self.answer.take(heard.text)
     }
 
-    /// A pure ACK of everything up to `back` bytes ago.
+    /// Builds a pure ACK of all received bytes but the last `back`.
     pub(super) fn ack(&self, back: u32, ts_value: u32) -> Result<Vec<u8>> {
         let said = self.said(TcpFlags::ACK, ts_value, &[]);
         Said { ack: said.ack.wrapping_sub(back), ..said }.frame(&ENDS)
     }
 
-    /// An ACK that says what arrived twice.
+    /// Builds an ACK with a D-SACK block for the `duplicate` range.
     pub(super) fn repeat(&self, duplicate: (u32, u32), ts_value: u32) -> Result<Vec<u8>> {
         let said = self.said(TcpFlags::ACK, ts_value, &[]);
         Said { duplicate: Some(duplicate), ..said }.frame(&ENDS)
     }
 
-    /// The next request: a random file of `files`. The first is for a random part of it, so that the clients are not
-    /// in step.
+    /// Builds the next request, for a random file of `files`. The first request is for a random part of its
+    /// file, so that clients do not run in step.
     pub(super) fn ask(&mut self, (files, bytes): (u32, u64), ts_value: u32) -> Result<Vec<u8>> {
         let file = (self.next_random() % u64::from(files)) as u32;
         let is_first = self.answer.end == 0;
@@ -140,7 +141,7 @@ impl Client {
         }
     }
 
-    /// A xorshift generator: the same requests in each run.
+    /// Returns the next number of a xorshift generator with a fixed seed, so that runs repeat.
     fn next_random(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -150,7 +151,7 @@ impl Client {
 }
 
 impl Answer {
-    /// Takes a part of the answer.
+    /// Processes a part of the response.
     fn take(&mut self, text: &[u8]) -> Result<Got> {
         let bytes = if self.head.ends_with(END) { text } else { self.after_head(text)? };
         if !files::are_right(self.file, self.at, bytes) {
@@ -162,7 +163,7 @@ impl Answer {
         Ok(Got { bytes: bytes.len() as u64, is_done, duplicate: None })
     }
 
-    /// Takes the head out of `text`. Returns what is behind it.
+    /// Splits the response head off `text`. Returns the bytes after it.
     fn after_head<'t>(&mut self, text: &'t [u8]) -> Result<&'t [u8]> {
         let end = text.windows(END.len()).position(|window| window == END);
         let end = end.context("the head of an answer is not in one segment")? + END.len();
@@ -174,7 +175,7 @@ impl Answer {
     }
 }
 
-/// The end of a head.
+/// The end of an HTTP response head.
 const END: &[u8] = b"\r\n\r\n";
 const FIRST_PORT: u16 = 20_000;
 

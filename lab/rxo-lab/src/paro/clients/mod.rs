@@ -1,8 +1,8 @@
-//! The modelled clients, and the link between them and the server, on virtual time.
+//! Models the clients, and the link between them and the server, on virtual time.
 //!
-//! The link carries 10 Gbit/s and is a queue: what the server sends leaves it in order, and what answers it comes back
-//! [`ROUND_TRIP`] later. Clients lose nothing and open no other window, so the server saturates the link, as in the
-//! paper.
+//! The link is a queue with a rate of 10 Gbit/s: the server's frames leave it in order, and answers come back
+//! [`ROUND_TRIP`] later. Clients lose nothing and keep a constant window, so the server saturates the link,
+//! as in the paper.
 
 mod client;
 
@@ -20,24 +20,24 @@ use super::case::AckRate;
 use super::server::{MAC, PORT, SERVER};
 use crate::modelled::{Ends, arp_answer};
 
-/// The server, and the address of all clients.
+/// Addresses and ports of the server and of all clients.
 const ENDS: Ends =
     Ends { client: Ipv4Addr::new(10, 0, 0, 2), server: SERVER, server_mac: MAC, server_port: PORT };
 
-/// What clients have seen.
+/// Counts of the clients' traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tally {
-    /// Bytes of files.
+    /// File bytes received.
     pub(super) bytes: u64,
-    /// Files that were complete.
+    /// Files received completely.
     pub(super) files: u64,
-    /// Segments with text.
+    /// Data segments received.
     pub(super) segments: u64,
     /// Pure ACKs sent.
     pub(super) acks: u64,
     /// All packets sent.
     pub(super) packets: u64,
-    /// Segments that came twice.
+    /// Duplicate segments received.
     pub(super) again: u64,
 }
 
@@ -54,21 +54,21 @@ impl Tally {
     }
 }
 
-/// What clients do.
+/// Behaviour of the clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habits {
     pub(super) clients: u16,
     pub(super) acks: AckRate,
-    /// The number of files, and their bytes.
+    /// Number of files, and the bytes of each.
     pub(super) files: (u32, u64),
 }
 
-/// The link.
+/// State of the link.
 #[derive(Default)]
 struct Link {
-    /// When it has carried everything that the server sent.
+    /// Time at which the link has carried everything that the server sent so far.
     free: Instant,
-    /// What comes back, in order.
+    /// Packets on their way to the server, in order.
     coming: VecDeque<Coming>,
 }
 
@@ -79,12 +79,12 @@ struct Coming {
     is_pure_ack: bool,
 }
 
-/// All clients, and what is under way.
+/// All clients, and the packets in flight.
 pub(super) struct Clients {
     habits: Habits,
     device: Device,
     clients: Vec<Client>,
-    /// Clients that have opened.
+    /// Number of clients that have opened a connection.
     opened: usize,
     link: Link,
     received: Vec<Frame<rxo_driver::DeviceBuf>>,
@@ -104,7 +104,7 @@ impl Clients {
         }
     }
 
-    /// Answers the messages of the other end, which prepares.
+    /// Answers the setup messages of the ring's other end.
     ///
     /// # Errors
     /// If the ring breaks.
@@ -113,10 +113,10 @@ impl Clients {
         Ok(())
     }
 
-    /// Takes everything that the server has sent until `now`, and sends what has come back by then.
+    /// Receives everything that the server has sent until `now`, and sends the answers that are due by then.
     ///
     /// # Errors
-    /// If the ring breaks, or the server sends what it should not.
+    /// If the ring breaks, or the server sends invalid data.
     pub(super) fn step(&mut self, now: Instant) -> Result<Tally> {
         while self.device.source.receive(&mut self.received, MOST_FRAMES)? > 0 {}
         for frame in std::mem::take(&mut self.received) {
@@ -139,7 +139,7 @@ impl Clients {
         Ok(self.tally)
     }
 
-    /// A frame of the server enters the link.
+    /// Puts a frame of the server onto the link, and processes it for its client.
     fn hear(&mut self, now: Instant, frame: &Frame<rxo_driver::DeviceBuf>) -> Result<()> {
         let bytes = frame.bytes();
         if let Some(answer) = arp_answer(ENDS.client, bytes) {
@@ -164,7 +164,8 @@ impl Clients {
         self.answer((now, place), (text.len(), segment_bytes), got.is_done)
     }
 
-    /// Acknowledges a frame with so much text in segments of so much, and asks for the next file if one is done.
+    /// Acknowledges a frame with `text_bytes` in segments of `segment_bytes`, and requests the next file if
+    /// one is complete.
     fn answer(
         &mut self,
         (now, place): (Instant, usize),
@@ -204,26 +205,27 @@ impl Clients {
 }
 
 impl Link {
-    /// Sends `frame` so that it arrives at `at`, or when what was sent before has arrived.
+    /// Schedules `frame` to arrive at `at`, but not before earlier frames.
     fn send(&mut self, at: Instant, frame: Vec<u8>, is_pure_ack: bool) {
         let at = self.coming.back().map_or(at, |last| last.at.max(at));
         self.coming.push_back(Coming { at, frame, is_pure_ack });
     }
 }
 
-/// How long the link takes for a segment with so much text: its headers, preamble, checksum and gap are 90 bytes.
+/// Returns the link's transmission time for a segment with `text_bytes` of payload. Headers, preamble, frame
+/// check sequence and gap are 90 bytes.
 fn wire_time(text_bytes: usize) -> std::time::Duration {
     std::time::Duration::from_nanos((text_bytes as u64 + 90) * 8 / GBIT_PER_S)
 }
 
-/// The clients' clock, in milliseconds.
+/// Returns the clients' timestamp clock, in milliseconds.
 fn ts_value(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// The paper's link.
+/// Rate of the paper's link.
 const GBIT_PER_S: u64 = 10;
-/// From a frame's end on the link to what answers it.
+/// Time from the end of a frame on the link to the arrival of its answer.
 pub(super) const ROUND_TRIP: std::time::Duration = std::time::Duration::from_micros(100);
 const OPENED_A_STEP: usize = 4;
 const MOST_FRAMES: usize = 256;

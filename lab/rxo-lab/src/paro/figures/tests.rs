@@ -2,7 +2,7 @@ use super::super::clients::Tally;
 use super::super::server::Served;
 use super::*;
 
-/// A way at a size, whose components are so many thousands a request.
+/// Makes the cost of a way at a file size, with each component in thousands per request.
 fn cost(way: Way, file_bytes: u64, thousands: [f64; 6]) -> Cost {
     let case = Case { way, file_bytes, acks: AckRate::Second };
     let tally =
@@ -11,7 +11,7 @@ fn cost(way: Way, file_bytes: u64, thousands: [f64; 6]) -> Cost {
     Cost::of(case, false, served, thousands.map(|count| 1e3 * count))
 }
 
-/// Where the fast path leaves so much of driver RX, network RX and memory.
+/// Makes costs in which the fast path leaves the fraction `left` of driver RX, network RX and memory.
 fn costs(left: f64) -> Vec<Cost> {
     let of = |file_bytes: u64| {
         let size = file_bytes as f64 / (512 << 10) as f64;
@@ -43,7 +43,7 @@ fn verdicts_follow_from_the_counts() {
     assert_eq!(holds(&saving, "1"), [Some(true); 3], "network RX, memory, pure ACKs");
 }
 
-/// The paper's 14.0 % at 512 KB, and 16.7 % at 8 MB.
+/// The paper saves 14.0 % at 512 KB, and 16.7 % at 8 MB.
 #[test]
 fn each_size_is_held_to_its_own_value() {
     let between = all(&Measured { costs: costs(0.716), ..Measured::default() });
@@ -114,7 +114,7 @@ fn live_rounds_that_do_not_agree_decide_nothing() {
         let windows = vec![(Way::Stack, windows(stack)), (Way::Batches, windows(batches))];
         holds(&all(&Measured { windows, ..Measured::default() }), LIVE)
     };
-    // The machine differs from round to round by more than the ways do.
+    // The machine varies more between rounds than between ways.
     let stack = [100.0, 120.0, 90.0, 110.0, 130.0, 95.0, 105.0, 115.0, 125.0];
     assert_eq!(of(stack, stack.map(|us| us - 5.0)), [Some(true)]);
     assert_eq!(of(stack, stack.map(|us| us + 5.0)), [Some(false)]);

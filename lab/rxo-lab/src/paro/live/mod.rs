@@ -1,7 +1,8 @@
-//! The live server: `rxo serve` on one core behind `rxo card`, and Linux clients on the other, which take files whole.
+//! Measures a live server: `rxo serve` behind `rxo card` on one core, and Linux clients that download whole
+//! files on another.
 //!
-//! One server is measured in all its ways: its control socket changes the way between two windows, while the clients
-//! go on. So ways are compared within a second or two, with the same connections.
+//! One server is measured in all ways: requests to its control socket change the way between two windows,
+//! while the clients continue. So ways are compared within a second or two, with the same connections.
 
 use std::path::Path;
 use std::thread;
@@ -25,23 +26,23 @@ use crate::files;
 use crate::folder::Folder;
 use crate::process::{self, Process};
 
-/// The ways that a running server can change to.
+/// The ways between which a running server can switch.
 pub(super) const WAYS: [Way; 3] = [Way::Stack, Way::Records, Way::Batches];
 
-/// A window of one way.
+/// Measurements of one way during a window of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Window {
-    /// Processor time of the server for a request.
+    /// Processor time of the server per request, in microseconds.
     pub(super) us_a_request: f64,
     pub(super) gbit_per_s: f64,
-    /// Packets that arrive, nearly all of them pure ACKs, for a segment of text.
+    /// Received packets, nearly all of them pure ACKs, per data segment sent.
     pub(super) acks_a_segment: f64,
     pub(super) requests: f64,
 }
 
-/// A server under load. Dropping it ends it.
+/// A server under load. Dropping this ends it.
 pub(super) struct Live {
-    // In the order in which they end.
+    // Fields are dropped in this order: clients first.
     clients: Clients,
     server: Process,
     session: Session,
@@ -52,7 +53,7 @@ pub(super) struct Live {
     _folder: Folder,
 }
 
-/// Everything at one moment.
+/// All counters at one instant.
 struct Moment {
     at: Instant,
     cpu: rxo_testbed::CpuReading,
@@ -61,7 +62,7 @@ struct Moment {
 }
 
 impl Live {
-    /// Starts the server, the card and the clients, and waits until all clients have had something.
+    /// Starts the server, the card and the clients, and waits until every client has received data.
     ///
     /// # Errors
     /// If one of them does not start.
@@ -105,7 +106,7 @@ impl Live {
     /// Measures a window of `way`.
     ///
     /// # Errors
-    /// If the server does not answer, or a client gets something wrong.
+    /// If the server does not answer, or a client receives wrong bytes.
     pub(super) fn measure(&mut self, way: Way) -> Result<Window> {
         let bypass = if way == Way::Records { "record" } else { "bypass" };
         self.ask("policy", None, &[("pure_acks", bypass)])?;
@@ -152,7 +153,7 @@ impl Live {
         }
     }
 
-    /// Ends it. Fails if a client got something wrong.
+    /// Ends the server. Fails if a client received wrong bytes.
     pub(super) fn finish(self) -> Result<()> {
         self.clients.finish()?;
         let _totals: Value = self.server.interrupt()?;
@@ -161,7 +162,7 @@ impl Live {
     }
 }
 
-/// Starts `rxo serve` on the core of what is measured.
+/// Starts `rxo serve` on the receiver's core.
 fn serve(plan: &Plan, lab: &Lab, served: &Path, [socket, control]: [&Path; 2]) -> Result<Process> {
     let clients = (2 * plan.live.clients).to_string();
     let mut command = std::process::Command::new(process::program()?);
@@ -183,7 +184,7 @@ fn serve(plan: &Plan, lab: &Lab, served: &Path, [socket, control]: [&Path; 2]) -
             "--json",
         ]);
     let core = plan.cores.receiver;
-    // A process has the core of the thread that starts it.
+    // A process inherits the core of the thread that starts it.
     let start = move || {
         core.map_or(Ok(()), rxo_testbed::pin_to_core)?;
         Process::spawn("rxo serve", &mut command)
@@ -195,8 +196,8 @@ fn serve(plan: &Plan, lab: &Lab, served: &Path, [socket, control]: [&Path; 2]) -
 }
 
 const PORT: u16 = 80;
-/// The text of a full segment with timestamps on an MTU of 1,500.
+/// Payload bytes of a full segment with timestamps, for an MTU of 1,500.
 const SEGMENT_BYTES: f64 = 1_448.0;
-/// Between a change of the way and its window.
+/// Pause between a change of the way and its window.
 const SETTLE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(60);

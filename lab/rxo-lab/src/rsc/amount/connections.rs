@@ -1,4 +1,4 @@
-//! Figures 4 and 5: packets eliminated by payload, for numbers of connections.
+//! Figures 4 and 5: packets eliminated over the payload, for several numbers of connections.
 
 use super::super::ceiling::ceiling;
 use super::{Captures, least, most, percent};
@@ -131,7 +131,7 @@ fn beyond_eight_kb(captures: Captures<'_>) -> Option<Statement> {
 
 fn more_than_half(captures: Captures<'_>) -> Option<Statement> {
     let all = values(captures, &MANY);
-    // Two segments and PSH: of these, half is the most.
+    // Two segments with PSH on the second can lose at most half of the packets.
     let (kb, low) = all
         .into_iter()
         .filter(|(kb, _)| most_possible(*kb) > 5_000.0)
@@ -147,9 +147,9 @@ fn most_possible(payload_kb: usize) -> f64 {
     ceiling(payload_kb * 1_024, 8_192).round()
 }
 
-/// Figure 4.
+/// Numbers of connections in figure 4.
 const FEW: [usize; 3] = [4, 8, 16];
-/// Figure 5.
+/// Numbers of connections in figure 5.
 const MANY: [usize; 4] = [16, 30, 60, 90];
-/// What "about" leaves room for: 5 points.
+/// Tolerance of "about": 5 percentage points, in units of 1/10,000.
 const ABOUT: f64 = 500.0;

@@ -1,4 +1,4 @@
-//! Statements are told from the captures, and can fail.
+//! Tests that every statement follows from the captures, and can fail.
 
 use rxo_trace::interleave::Interleaving;
 
@@ -6,7 +6,7 @@ use super::super::condition::Condition;
 use super::super::examine::{BUFFERS_KB, ENTRIES, WINDOWS};
 use super::*;
 
-/// A capture in which everything is as in the paper.
+/// Makes an examined capture with the paper's values.
 fn examined(connections: usize, payload_kb: usize) -> Examined {
     let eliminated = match (connections, payload_kb) {
         (_, 2) => 4_900.0,
@@ -54,7 +54,7 @@ fn as_in_the_paper_every_statement_holds() {
     }
 }
 
-/// Each change makes one statement fail, and with a reason or a value.
+/// Each change makes one statement fail, with a reason or a value.
 #[test]
 fn every_statement_can_fail() {
     type Change = fn(&mut Examined);

@@ -1,5 +1,5 @@
-//! Figures 6 to 8: other cards than the paper's, for 16 connections; and for captures that are not
-//! the lab's, one line each.
+//! Figures 6 to 8: variants of the paper's card, for 16 connections; each capture that the user brought has a
+//! line of its own.
 
 use super::super::ceiling::ceiling;
 use super::super::examine::{BUFFERS_KB, ENTRIES, Examined, WINDOWS};
@@ -51,13 +51,13 @@ pub(super) fn figure_8(captures: Captures<'_>) -> Figure {
     }
 }
 
-/// What holds for all lines; captures of others have as many connections as they have.
+/// Returns the parameters that all lines share. Brought captures have any number of connections.
 fn fixed(captures: Captures<'_>, of_lab: &'static str) -> &'static str {
     let others = of_lab.strip_prefix("16 connections, ").unwrap_or(of_lab);
     if captures.others().next().is_some() { others } else { of_lab }
 }
 
-/// A line for each payload, of those `wanted` if any, then one for each capture of somebody else.
+/// Returns a line for each payload (only those in `wanted`, if given), then one for each brought capture.
 fn lines(
     captures: Captures<'_>,
     wanted: Option<&[usize]>,
@@ -73,7 +73,7 @@ fn lines(
     of_lab.chain(others).collect()
 }
 
-/// A capture of 16 connections for each payload.
+/// Returns the capture with 16 connections for each payload.
 fn of_sixteen(captures: Captures<'_>) -> Vec<(usize, &Examined)> {
     let payloads = captures.payloads_kb().into_iter();
     payloads.filter_map(|kb| captures.of(16, kb).map(|examined| (kb, examined))).collect()
@@ -124,7 +124,7 @@ fn larger_payloads(captures: Captures<'_>) -> Option<Statement> {
     Some(Statement::new(paper, Some(gain > 0.0), ours))
 }
 
-/// What a window of so many packets eliminates.
+/// Returns the packets that a window of `packets` eliminates; 0 if it was not examined.
 fn with_window(examined: &Examined, packets: u32) -> f64 {
     let place = WINDOWS.iter().position(|&window| window == packets);
     place.and_then(|place| examined.by_window.get(place)).copied().unwrap_or(0.0)
@@ -152,7 +152,7 @@ fn from_16_to_32(captures: Captures<'_>) -> Option<Statement> {
     Some(statement.unless_it_holds(|| why_so_little(captures, &shown)))
 }
 
-/// What is left to gain, and where more is gained.
+/// Returns the reason for a small gain: the distance from the ceiling, and the payloads that gain more.
 fn why_so_little(captures: Captures<'_>, shown: &[(usize, &Examined)]) -> String {
     let left = |&(kb, examined): &(usize, &Examined)| {
         let room = ceiling(kb * 1_024, 8_192) - with_window(examined, 16);
@@ -184,7 +184,7 @@ fn gain_of_32(examined: &Examined) -> f64 {
 fn beyond_32(captures: Captures<'_>) -> Option<Statement> {
     let paper = "\"beyond 32 packets the rate of improvement diminishes\"";
     let shown = in_figure_8(captures);
-    // Per packet of window: the second step is twice as long.
+    // Compared per packet of the window, because the second step is twice as long.
     let falls = |examined: &Examined| {
         let first = with_window(examined, 32) - with_window(examined, 16);
         let second = with_window(examined, 64) - with_window(examined, 32);
@@ -197,7 +197,7 @@ fn beyond_32(captures: Captures<'_>) -> Option<Statement> {
     Some(Statement::new(paper, Some(holds), ours))
 }
 
-/// What "close to maximum" is taken to mean; the sentence says how close.
+/// Share of the maximum that counts as "close to maximum"; the sentence gives the measured share.
 const CLOSE: f64 = 0.9;
-/// The payloads of the paper's figure 8.
+/// Payloads of the paper's figure 8.
 const FIGURE_8_KB: [usize; 3] = [4, 8, 16];

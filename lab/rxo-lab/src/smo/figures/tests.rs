@@ -1,6 +1,6 @@
 use super::*;
 
-/// What an ACK costs: instructions and cycles, the same in each component, and misses.
+/// Makes the cost of an ACK: instructions (the same in each component), cycles and misses.
 fn cost(way: Way, receivers: usize, [ack, cycles, misses]: [f64; 3]) -> Cost {
     Cost {
         case: Case { way, receivers },
@@ -19,7 +19,7 @@ fn holds(costs: &[Cost], number: &str) -> Vec<Option<bool>> {
     figure.statements.iter().map(|said| said.holds).collect()
 }
 
-/// The stack's and the fast path's, with 168 receivers.
+/// Makes the costs of the stack and of the fast path, with 168 receivers.
 fn pair(stack: [f64; 3], fast: [f64; 3]) -> Vec<Cost> {
     vec![cost(Way::Stack, 168, stack), cost(Way::Fast, 168, fast)]
 }
@@ -36,7 +36,7 @@ fn instructions_and_cycles_are_judged_apart() {
     assert_eq!(holds(&uncounted, "6")[1], None, "cycles were not simulated");
 }
 
-/// The paper's are of several cores, and a cast has one.
+/// The paper's misses are of several cores, while a cast has one.
 #[test]
 fn misses_are_shown_without_a_verdict() {
     let few =

@@ -1,4 +1,5 @@
-//! Frames of modelled receivers, and what the model reads of the sender's. Ethernet and IPv4 without options.
+//! Frames of modelled receivers, and the parsing of the sender's frames. All are Ethernet and IPv4 without
+//! options.
 
 use std::net::Ipv4Addr;
 
@@ -11,9 +12,9 @@ use rxo::wire::checksum::Summer;
 use rxo::wire::tcp::Timestamp;
 use rxo::wire::{ETHERTYPE_IPV4, PROTOCOL_TCP, SeqNumber, TcpFlags};
 
-/// The sender's address, in a network of eight bits, and the port on which receivers join.
+/// The sender's address, in a network with a prefix of eight bits.
 pub(crate) const SENDER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// Its Ethernet address.
+/// The sender's MAC address.
 pub(crate) const SENDER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(crate) const GROUP: Ipv4Addr = Ipv4Addr::new(232, 1, 1, 1);
 pub(crate) const PORT: u16 = 7_000;
@@ -21,22 +22,22 @@ const RECEIVER_PORT: u16 = 40_000;
 /// The modelled receivers' initial sequence number.
 const ISS: SeqNumber = SeqNumber(5_000);
 const MSS: u16 = 1_460;
-/// Offered without scale and with it: 2 MiB.
+/// Window scale of the receivers; the scaled window is 2 MiB.
 const SCALE: u8 = 7;
 const WINDOW: u16 = 16_384;
 
-/// Bytes of an acknowledgement with a timestamp.
+/// Length of an acknowledgement frame with a timestamp.
 const ACK_BYTES: usize = TCP + 32;
 const ARP_BYTES: usize = 42;
 const IP: usize = 14;
 const TCP: usize = IP + 20;
 
-/// The address of receiver `number`.
+/// Returns the address of receiver `number`.
 pub(crate) const fn address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, (number >> 8) as u8, number as u8)
 }
 
-/// The receiver that has `address`.
+/// Returns the number of the receiver with `address`; `None` for other addresses.
 fn number(address: [u8; 4]) -> Option<usize> {
     let [10, 1, high, low] = address else { return None };
     Some(usize::from(high) << 8 | usize::from(low))
@@ -46,22 +47,22 @@ const fn mac(number: usize) -> [u8; 6] {
     [2, 0, 0, 1, (number >> 8) as u8, number as u8]
 }
 
-/// What the sender has sent.
+/// The content of a frame from the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// It asks for the Ethernet address of a receiver.
+    /// An ARP request for the MAC address of this receiver.
     Asks(usize),
-    /// It has answered the SYN of a receiver.
+    /// The SYN-ACK to a receiver.
     Opens { number: usize, seq: SeqNumber, clock: u32 },
-    /// Text to the group.
+    /// Data to the group.
     Text(Text),
-    /// A segment of a receiver's own connection with so many bytes of text.
+    /// A segment of a receiver's own connection, with its payload length.
     Own(usize, usize),
-    /// Something else.
+    /// Any other frame.
     Other,
 }
 
-/// Text to the group, in one segment or more.
+/// Data to the group, in one segment or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
     pub(crate) seq: SeqNumber,
@@ -70,7 +71,7 @@ pub(crate) struct Text {
     pub(crate) clock: u32,
 }
 
-/// Reads the headers of a frame; what is behind them need not be there.
+/// Parses the headers of a frame; the payload may be missing.
 pub(crate) fn hear(frame: &[u8]) -> Heard {
     read(frame).unwrap_or(Heard::Other)
 }
@@ -101,7 +102,7 @@ fn read(frame: &[u8]) -> Option<Heard> {
     Some(Heard::Own(number, bytes))
 }
 
-/// TSval among the options of a header of so many bytes.
+/// Returns TSval from the options of a TCP header of `header` bytes; `None` if there is none.
 fn clock(frame: &[u8], header: usize) -> Option<u32> {
     let mut options = frame.get(TCP + 20..TCP + header)?;
     loop {
@@ -114,7 +115,7 @@ fn clock(frame: &[u8], header: usize) -> Option<u32> {
     }
 }
 
-/// The answer of receiver `number` to the sender, which asks for its Ethernet address.
+/// Builds the ARP reply of receiver `number` to the sender.
 pub(crate) fn here_is(number: usize) -> [u8; ARP_BYTES] {
     let mut frame = [0; ARP_BYTES];
     let own = mac(number);
@@ -136,10 +137,10 @@ pub(crate) fn here_is(number: usize) -> [u8; ARP_BYTES] {
     frame
 }
 
-/// The SYN of receiver `number`.
+/// Builds the SYN of receiver `number`.
 ///
 /// # Errors
-/// None: everything fits.
+/// Never: the options fit.
 pub(crate) fn syn(number: usize, clock: u32) -> Result<Vec<u8>> {
     let mut options = maximum_segment_size_option(MSS).to_vec();
     options.extend([4, 2, 3, 3, SCALE, 1]);
@@ -170,19 +171,19 @@ fn frame(number: usize, tcp: TcpHeader<'_>) -> Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// Acknowledgements of one receiver: a frame in which three numbers change.
+/// The acknowledgements of one receiver: a frame in which only three numbers change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack {
     frame: [u8; ACK_BYTES],
-    /// The sum of its words, without the three numbers.
+    /// Sum of the frame's words for the checksum, without the three numbers.
     sum: u32,
 }
 
 impl Ack {
-    /// Those of receiver `number`; with a FIN or without.
+    /// Makes the acknowledgement frame of receiver `number`, with a FIN if `is_last`.
     ///
     /// # Errors
-    /// None: everything fits.
+    /// Never: the options fit.
     pub(crate) fn new(number: usize, is_last: bool) -> Result<Self> {
         let options = timestamp_option(Timestamp::default());
         let fin = if is_last { TcpFlags::FIN } else { TcpFlags::default() };
@@ -195,7 +196,7 @@ impl Ack {
         Ok(Self { frame, sum: sum.into() })
     }
 
-    /// That of everything before `number`, at `clock` of the receiver; `echo` is the sender's.
+    /// Returns the frame with ACK number `number`, TSval `clock`, and the sender's TSval `echo`.
     #[inline]
     pub(crate) fn of(&mut self, number: SeqNumber, clock: u32, echo: u32) -> &[u8] {
         let mut sum = self.sum;
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn frames_of_receivers_are_told_apart_from_the_senders() {
         let mut question = here_is(300);
-        // As the sender asks: for the receiver's address.
+        // The target protocol address of the sender's request.
         question[38..42].copy_from_slice(&address(300).octets());
         assert_eq!(hear(&question), Heard::Asks(300));
         assert_eq!(hear(&[0; 20]), Heard::Other);

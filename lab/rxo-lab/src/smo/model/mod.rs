@@ -1,5 +1,5 @@
-//! A cast's network, modelled: the link ([`wire`]), the receivers behind it, and their [`frames`]. It knows no device and no
-//! clock, so that it serves on virtual time and between processes.
+//! Models the network of a cast: the link ([`wire`]), the receivers behind it, and their [`frames`]. It uses
+//! no device and no clock, so it works on virtual time and between processes.
 
 mod frames;
 mod receivers;
@@ -16,10 +16,10 @@ pub(crate) use self::receivers::Counts;
 use self::receivers::Receivers;
 use self::wire::{HEADER_BYTES, OVERHEAD_BYTES, Wire};
 
-/// Text of a full segment with timestamps on an MTU of 1,500.
+/// Payload bytes of a full segment with timestamps, for an MTU of 1,500.
 pub(crate) const SEGMENT_BYTES: usize = 1_448;
 
-/// The link and everything behind it.
+/// The link and the receivers behind it.
 #[derive(Debug)]
 pub(crate) struct Network {
     wire: Wire,
@@ -27,7 +27,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Makes a link with this rate, and its receivers. None has joined.
+    /// Makes a link of `bits_per_s`, with receivers that have not joined.
     pub(crate) fn new(receivers: usize, bits_per_s: f64) -> Self {
         Self { wire: Wire::new(bits_per_s, SEGMENT_BYTES), receivers: Receivers::new(receivers) }
     }
@@ -36,15 +36,15 @@ impl Network {
         self.receivers.counts
     }
 
-    /// Returns true if the link takes the card's next frame.
+    /// Returns `true` if the link accepts the card's next frame.
     pub(crate) fn has_room(&self, now: Instant) -> bool {
         self.wire.has_room(now)
     }
 
-    /// Takes a frame that the card has had since `since`. The headers suffice. Answers go through `send`.
+    /// Takes a frame that the card has held since `since`; its headers suffice. Passes answers to `send`.
     ///
     /// # Errors
-    /// If the sender sends what it must not.
+    /// If the sender's frame is invalid.
     pub(crate) fn take(
         &mut self,
         frame: &[u8],
@@ -62,10 +62,10 @@ impl Network {
         }
     }
 
-    /// Sends through `send` what is due by `now`: acknowledgements, and SYNs of those who have not joined.
+    /// Passes everything that is due by `now` to `send`: ACKs, and SYNs of receivers that have not joined.
     ///
     /// # Errors
-    /// None: a SYN fits into its frame.
+    /// Never: a SYN fits into its frame.
     #[inline]
     pub(crate) fn on_time(&mut self, now: Instant, mut send: impl FnMut(&[u8])) -> Result<()> {
         while let Some(segment) = self.wire.arrived(now) {
@@ -78,19 +78,20 @@ impl Network {
         Ok(())
     }
 
-    /// When something is due; `has_frame` if the card has a frame for the link.
+    /// Returns the time of the next event; `has_frame` tells that the card has a frame for the link. `None`
+    /// if nothing is due.
     pub(crate) fn poll_at(&self, has_frame: bool) -> Option<Instant> {
         let room = has_frame.then(|| self.wire.room_at());
         [self.wire.poll_at(), self.receivers.poll_at(), room].into_iter().flatten().min()
     }
 }
 
-/// The least time in which a link at this rate carries a stream.
+/// Returns the minimum time in which a link of this rate carries a stream.
 pub(crate) fn least_time(bytes: u64, bits_per_s: f64) -> Duration {
     time_with(OVERHEAD_BYTES, bytes, bits_per_s)
 }
 
-/// The same where a limit counts bytes of frames, as in namespaces.
+/// Returns the minimum time if the limit counts bytes of frames only, as in namespaces.
 pub(crate) fn least_time_of_frames(bytes: u64, bits_per_s: f64) -> Duration {
     time_with(HEADER_BYTES, bytes, bits_per_s)
 }
@@ -101,8 +102,8 @@ fn time_with(overhead_bytes: usize, bytes: u64, bits_per_s: f64) -> Duration {
     Duration::from_secs_f64(bits as f64 / bits_per_s)
 }
 
-/// Which part of a return link of the same rate so many acknowledgements for a segment take.
+/// Returns the share of a return link of the same rate that `acks_a_segment` acknowledgements occupy.
 pub(crate) fn return_share(acks_a_segment: f64) -> f64 {
-    // An acknowledgement's frame is longer than Ethernet's shortest.
+    // An ACK frame is longer than Ethernet's minimum, so no padding counts.
     acks_a_segment * OVERHEAD_BYTES as f64 / (SEGMENT_BYTES + OVERHEAD_BYTES) as f64
 }

@@ -1,5 +1,5 @@
-//! Modelled receivers: each acknowledges one of sixteen segments, another one than its neighbour, as
-//! `rxo cast receive` does. Nothing is lost on the way to them.
+//! Modelled receivers: each acknowledges one of sixteen segments, another than its neighbour, like `rxo cast
+//! receive`. They lose nothing.
 
 use std::time::Duration;
 
@@ -14,30 +14,30 @@ use super::wire::Flying;
 /// All receivers of a cast.
 #[derive(Debug)]
 pub(crate) struct Receivers {
-    /// The number of receivers that have asked to join.
+    /// Number of receivers that have asked to join.
     asked: usize,
     members: Vec<Option<Member>>,
-    /// The number of the next byte, once a connection is open.
+    /// Next sequence number of the group, once a connection is open.
     next: SeqNumber,
-    /// Segments that have arrived.
+    /// Number of segments that have arrived.
     segments: u64,
-    /// The last of them.
+    /// The last segment that arrived.
     last: Option<Flying>,
-    /// When everything is acknowledged that is not yet.
+    /// Deadline for acknowledging everything that is still unacknowledged; `None` if nothing is.
     delayed_at: Option<Instant>,
     pub(crate) counts: Counts,
 }
 
-/// What the receivers have heard and said.
+/// Counts of received and sent segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Bytes of text that came to the group.
+    /// Payload bytes received by the group.
     pub(crate) bytes: u64,
     /// Segments to the group.
     pub(crate) segments: u64,
     pub(crate) acks: u64,
-    /// Text that came again, to the group or to one receiver. Nothing is lost, so the sender was late: its processor did
-    /// something else.
+    /// Repeated data, to the group or to one receiver. The model loses nothing, so its cause is a delay of
+    /// the sender's processor.
     pub(crate) repairs: u64,
 }
 
@@ -49,7 +49,7 @@ struct Member {
 }
 
 impl Receivers {
-    /// Makes this many receivers. None has joined.
+    /// Makes `count` receivers that have not joined.
     pub(crate) fn new(count: usize) -> Self {
         Self {
             asked: 0,
@@ -67,10 +67,10 @@ impl Receivers {
         self.members.iter().flatten().count()
     }
 
-    /// The SYN of the next receiver, if all before it have been answered.
+    /// Returns the SYN of the next receiver, if all earlier receivers have been answered; otherwise `None`.
     ///
     /// # Errors
-    /// None: a SYN fits into its frame.
+    /// Never: a SYN fits into its frame.
     pub(crate) fn next_syn(&mut self, now: Instant) -> Result<Option<Vec<u8>>> {
         if self.asked == self.members.len() || self.joined() < self.asked {
             return Ok(None);
@@ -79,10 +79,10 @@ impl Receivers {
         frames::syn(self.asked - 1, clock(now)).map(Some)
     }
 
-    /// Hears a frame that is no text to the group, and answers through `send`.
+    /// Processes a frame that is not group data, and passes answers to `send`.
     ///
     /// # Errors
-    /// If it cannot be.
+    /// If the frame is invalid in this state.
     pub(crate) fn hear(
         &mut self,
         heard: Heard,
@@ -115,10 +115,11 @@ impl Receivers {
         Ok(())
     }
 
-    /// Takes note of text that leaves to the group, in order. Returns whether it is new; all acknowledge what is not.
+    /// Records group data that is being sent, in order. Returns `true` if it is new. All receivers
+    /// acknowledge repeated data.
     ///
     /// # Errors
-    /// If text is skipped.
+    /// If data is skipped.
     pub(crate) fn expect(&mut self, text: Text, now: Instant) -> Result<bool> {
         let Text { seq, bytes, is_last, .. } = text;
         let end = seq + bytes as u32 + u32::from(is_last);
@@ -135,7 +136,8 @@ impl Receivers {
         Ok(true)
     }
 
-    /// A segment has arrived at all; those whose turn it is acknowledge it through `send`.
+    /// Processes a segment that has reached all receivers. Those whose turn it is acknowledge it through
+    /// `send`.
     #[inline]
     pub(crate) fn arrives(&mut self, segment: Flying, now: Instant, mut send: impl FnMut(&[u8])) {
         let turn = self.segments % u64::from(CAST_SEGMENTS_FOR_AN_ACK);
@@ -155,12 +157,12 @@ impl Receivers {
         self.delayed_at = (!segment.is_last).then(|| now + DELAYED);
     }
 
-    /// When [`Receivers::on_timeout`] is to be called.
+    /// Returns the time at which [`Receivers::on_timeout`] is due.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
         self.delayed_at
     }
 
-    /// Nothing has come for a while: everybody acknowledges what is left.
+    /// After a pause without segments, acknowledges everything that is left, for all receivers.
     pub(crate) fn on_timeout(&mut self, now: Instant, mut send: impl FnMut(&[u8])) {
         if self.delayed_at.is_none_or(|at| at > now) {
             return;
@@ -176,11 +178,11 @@ impl Receivers {
     }
 }
 
-/// A receiver's clock, in milliseconds.
+/// Returns the receivers' timestamp clock, in milliseconds.
 const fn clock(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// No number that anybody acknowledges.
+/// A sequence number that no receiver acknowledges.
 const ISS_OF_NOBODY: SeqNumber = SeqNumber(0);
 const DELAYED: Duration = CAST_DELAYED_ACK;

@@ -1,4 +1,4 @@
-//! The link to the receivers: it sends at its rate, one segment after the other, and says when each has arrived.
+//! The link to the receivers: it transmits segments in order at its rate, and gives the arrival time of each.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,39 +8,40 @@ use rxo::wire::SeqNumber;
 
 use super::frames::Text;
 
-/// A segment to the group that is on its way.
+/// A segment to the group in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flying {
-    /// When it arrives.
+    /// Arrival time of the segment.
     pub(crate) at: Instant,
-    /// The number behind it.
+    /// Sequence number after the segment.
     pub(crate) end: SeqNumber,
     pub(crate) is_last: bool,
     pub(crate) clock: u32,
 }
 
-/// The link.
+/// State of the link.
 #[derive(Debug)]
 pub(crate) struct Wire {
     bits_per_s: f64,
-    /// When it has sent everything.
+    /// Time at which the link has sent everything so far.
     free_at: Instant,
     flying: VecDeque<Flying>,
     segment_bytes: usize,
 }
 
 impl Wire {
-    /// An idle link at this rate, whose segments have so many bytes of text.
+    /// Makes an idle link of `bits_per_s`, for segments of `segment_bytes` payload bytes.
     pub(crate) fn new(bits_per_s: f64, segment_bytes: usize) -> Self {
         Self { bits_per_s, free_at: Instant::ZERO, flying: VecDeque::new(), segment_bytes }
     }
 
-    /// Returns true if the card hands over the next frame: as soon as the link has sent nearly all before it.
+    /// Returns `true` if the card may hand over the next frame: once the link has sent nearly everything
+    /// before it.
     pub(crate) fn has_room(&self, now: Instant) -> bool {
         self.free_at <= now + AHEAD
     }
 
-    /// Sends `text`, which the card has had since `since`.
+    /// Sends `text`, which the card has held since `since`.
     pub(crate) fn send(&mut self, text: Text, since: Instant) {
         let Text { seq, bytes, is_last, clock } = text;
         let mut sent = 0;
@@ -59,29 +60,30 @@ impl Wire {
         }
     }
 
-    /// The next segment that has arrived by `now`.
+    /// Removes the next segment that has arrived by `now`; `None` if there is none.
     pub(crate) fn arrived(&mut self, now: Instant) -> Option<Flying> {
         self.flying.pop_front_if(|segment| segment.at <= now)
     }
 
-    /// When the next segment arrives.
+    /// Returns the arrival time of the next segment; `None` if none is in flight.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
         self.flying.front().map(|segment| segment.at)
     }
 
-    /// When [`Wire::has_room`] again.
+    /// Returns the time from which [`Wire::has_room`] is true.
     pub(crate) fn room_at(&self) -> Instant {
         Instant::from_nanos(self.free_at.as_nanos().saturating_sub(AHEAD.as_nanos() as u64))
     }
 }
 
-/// Ethernet, IPv4 and TCP headers.
+/// Bytes of the Ethernet, IPv4 and TCP headers.
 pub(crate) const HEADER_BYTES: usize = 14 + 20 + 32;
-/// These, frame check sequence, preamble and gap.
+/// Bytes that a segment occupies on the link besides payload: headers, frame check sequence, preamble and
+/// gap.
 pub(crate) const OVERHEAD_BYTES: usize = HEADER_BYTES + 4 + 8 + 12;
-/// From the link's end to a receiver's acknowledgement: a switch, a card, a host.
+/// Time from the end of a segment on the link to the ACK: a switch, a card and a host.
 const THERE: Duration = Duration::from_micros(50);
-/// A card has a frame ready before it has sent the last.
+/// Time by which a card prepares the next frame before the link is free.
 const AHEAD: Duration = Duration::from_micros(100);
 
 #[cfg(test)]

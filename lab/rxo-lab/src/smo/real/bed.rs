@@ -1,19 +1,19 @@
-//! The network: a sender behind a limited link, a switch, and eight racks.
+//! The test network: a sender behind a limited link, a switch, and eight racks.
 
 use anyhow::{Context, Result};
 use rxo_testbed::{Namespace, Offload, RateLimit, create_veth};
 
 use super::BITS_PER_S;
 
-/// Namespaces with one interface each, without addresses of the system's, on a bridge.
+/// Namespaces on a bridge with one interface each, to which the system assigns no address.
 pub(super) struct Bed {
     _switch: Namespace,
-    /// The sender's, then those of the racks.
+    /// Namespace of the sender, then those of the racks.
     hosts: Vec<Namespace>,
 }
 
 impl Bed {
-    /// As many receiving machines as the paper has.
+    /// Number of racks, as many as the paper has receiving machines.
     pub(super) const RACKS: usize = 8;
     pub(super) const INTERFACE: &'static str = "eth0";
 
@@ -38,7 +38,7 @@ impl Bed {
         &self.hosts[1 + number % Self::RACKS]
     }
 
-    /// What the sender has sent.
+    /// Returns the bytes that the sender's interface has sent.
     pub(super) fn sent_bytes(&self) -> Result<u64> {
         let counters = self.sender().interface(Self::INTERFACE).counters();
         Ok(counters.context("the sender's interface is gone")?.sent_bytes)

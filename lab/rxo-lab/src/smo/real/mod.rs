@@ -1,5 +1,6 @@
-//! Casts as they are: `rxo cast send` in a namespace, a switch, and eight namespaces with up to 21 receivers each
-//! ([`rack`]). The sender's link is limited, since the receivers share the machine with it. Every copy is hashed.
+//! Runs real casts: `rxo cast send` in a namespace, a switch, and eight namespaces with up to 21 receivers
+//! each ([`rack`]). The sender's link is limited, because receivers and sender share the machine. Every copy
+//! is hashed.
 
 mod bed;
 pub(crate) mod rack;
@@ -22,44 +23,44 @@ use super::sender::Way;
 use crate::folder::Folder;
 use crate::process::{self, Process};
 
-/// The rate of the sender's link.
+/// Rate of the sender's link, in bits per second.
 pub(super) const BITS_PER_S: u64 = 40_000_000;
 
-/// One cast.
+/// The result of one cast.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Sample {
-    /// As `rxo cast send` says.
+    /// Duration of the cast as reported by `rxo cast send`, in seconds.
     pub(super) seconds: f64,
-    /// Receivers with the right file: its length and its hash.
+    /// Receivers whose file has the right length and hash.
     pub(super) right: usize,
     /// Receivers that joined.
     pub(super) receivers: usize,
-    /// Outcomes of those that failed, as the sender says.
+    /// Outcomes of the failed receivers, as reported by the sender.
     pub(super) failed: Vec<String>,
     pub(super) exit_code: Option<i32>,
     pub(super) group_repairs: u64,
     pub(super) own_repairs: u64,
-    /// Frames that were lost on the way to receivers.
+    /// Frames lost on the way to receivers.
     pub(super) lost: u64,
-    /// Frames that a receiver sent, for each segment.
+    /// Frames that a receiver sent, per segment.
     pub(super) acks_a_segment: f64,
 }
 
-/// What goes wrong in a cast.
+/// The faults injected into a cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Nothing,
-    /// 1 % of the frames to each receiver are lost, one receiver more is killed, and one more is stopped for 3 s.
+    /// Loses 1 % of the frames to each receiver, kills one extra receiver, and stops another for 3 s.
     Hardship,
 }
 
-/// A line of `rxo cast send --json`.
+/// A line of `rxo cast send --json` about a receiver.
 #[derive(Debug, Deserialize)]
 struct Ended {
     outcome: String,
 }
 
-/// Its last.
+/// The last line of `rxo cast send --json`.
 #[derive(Debug, Deserialize)]
 struct Total {
     seconds: f64,
@@ -69,7 +70,7 @@ struct Total {
     sha256: String,
 }
 
-/// Sends a file of so many bytes to `receivers`.
+/// Sends a file of `bytes` bytes to `receivers`.
 ///
 /// # Errors
 /// If the network cannot be built, or a process fails.
@@ -115,7 +116,7 @@ pub(super) fn cast((way, receivers): (Way, usize), fate: Fate, bytes: u64) -> Re
     })
 }
 
-/// Writes a file that repeats nothing (xorshift; Marsaglia 2003). Returns its SHA-256.
+/// Writes a pseudo-random file (xorshift; Marsaglia 2003). Returns its SHA-256.
 fn write_file(path: &Path, bytes: u64) -> Result<String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut file = Vec::with_capacity(bytes as usize + 8);
@@ -155,7 +156,8 @@ fn start_rack(first: usize, receivers: usize, loss_ppm: u32) -> Result<Process> 
     Process::start("a rack", &mut command)
 }
 
-/// When a quarter of the file has left, kills the first and stops the second for 3 s. Returns those that live.
+/// Once a quarter of the file has left, kills the first process and stops the second for 3 s. Returns the
+/// surviving one.
 fn strike(unlucky: Vec<Process>, bed: &Bed, bytes: u64) -> Result<Vec<Process>> {
     let mut unlucky = unlucky.into_iter();
     let (Some(killed), Some(stopped)) = (unlucky.next(), unlucky.next()) else {

@@ -1,7 +1,7 @@
-//! A rack: up to 21 receivers in one process, each a host of its own, on one interface.
+//! A rack: up to 21 receivers in one process, each a separate host, on one interface.
 //!
-//! The process reads the interface once, and gives each host the frames that are for it; what is for a group is for all.
-//! Before each host is a network that loses frames by itself.
+//! The process reads the interface once, and gives each host its frames; multicast frames go to all. Each
+//! host has its own emulated network, which loses frames independently.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,24 +27,24 @@ use sha2::{Digest, Sha256};
 use crate::flags::SmoRackFlags;
 use crate::smo::model::{GROUP, PORT, SENDER};
 
-/// What a receiver has got.
+/// The result of a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Copied {
     pub(super) receiver: usize,
     pub(super) bytes: u64,
     pub(super) sha256: String,
-    /// Frames that it sent.
+    /// Frames that the receiver sent.
     pub(super) frames_sent: u64,
-    /// Frames that were lost on the way to it.
+    /// Frames lost on the way to the receiver.
     pub(super) lost: u64,
 }
 
-/// The address of receiver `number`, counted from 0.
+/// Returns the address of receiver `number`, counted from 0.
 pub(super) const fn address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, (number >> 8) as u8, number as u8)
 }
 
-/// Receives until all have everything, and prints what each has as JSON.
+/// Receives until all receivers have the file, and prints the result of each as JSON.
 ///
 /// # Errors
 /// If the interface cannot be opened, or a receiver fails.
@@ -71,7 +71,7 @@ pub(crate) fn run(flags: &SmoRackFlags, stop: &AtomicBool) -> Result<()> {
             is_idle &= receiver.turn(clock::now())?;
         }
         if is_idle {
-            // Frames gather meanwhile, as behind a card that moderates its notifications.
+            // Frames accumulate during the pause, as behind a card that moderates its notifications.
             wait::pause(Duration::from_micros(500));
         }
     }
@@ -79,7 +79,7 @@ pub(crate) fn run(flags: &SmoRackFlags, stop: &AtomicBool) -> Result<()> {
     output::json_line(&copies)
 }
 
-/// Gives a frame to those whom it is for. It is copied once for all.
+/// Gives a frame to the receivers that it is addressed to. The bytes are copied once and shared.
 fn share_out<B: AsRef<[u8]>>(frame: &Frame<B>, receivers: &[Receiver]) {
     let bytes: Arc<[u8]> = frame.bytes().into();
     let to = destination(&bytes);
@@ -91,7 +91,7 @@ fn share_out<B: AsRef<[u8]>>(frame: &Frame<B>, receivers: &[Receiver]) {
     }
 }
 
-/// The receiver that a frame is for; `None` for all.
+/// Returns the receiver's address in a frame; `None` if the frame is for all.
 fn destination(frame: &[u8]) -> Option<Ipv4Addr> {
     let at = match frame.get(12..14)? {
         [8, 6] => 38,
@@ -103,16 +103,16 @@ fn destination(frame: &[u8]) -> Option<Ipv4Addr> {
 
 type Arrived = Rc<RefCell<VecDeque<Frame<Arc<[u8]>>>>>;
 
-/// The frames for one host, without those that are lost.
+/// Source of a host's frames that drops some of them.
 type Lossy = ImpairedSource<Queue, fn() -> Instant>;
 
-/// One receiver.
+/// One receiver: a host with its connection.
 struct Receiver {
     number: usize,
     host: Host<Lossy, Shared>,
     arrived: Arrived,
     stream: TcpStream,
-    /// When it asks again, because nobody listens yet.
+    /// Time of the next attempt to connect, while the sender does not listen yet.
     again_at: Option<Instant>,
     buffer: Vec<u8>,
     bytes: u64,
@@ -123,7 +123,7 @@ struct Receiver {
 impl Receiver {
     fn join(number: usize, loss_ppm: u32, from: SourceCapabilities, sink: Shared) -> Result<Self> {
         let mut config = config(vec![IpCidr::new(address(number).into(), 8)?]);
-        // Each acknowledges other segments than its neighbours.
+        // The secret makes each receiver acknowledge other segments than its neighbours.
         config.secret[0] = config.secret[0] & !0xf | number as u64 & 0xf;
         config.mac = Some([2, 0, 0, 1, (number >> 8) as u8, number as u8]);
         cast_receiver(&mut config);
@@ -147,13 +147,13 @@ impl Receiver {
         })
     }
 
-    /// Returns true if the sender knows that it has everything.
+    /// Returns `true` if the receiver has the whole file and the sender has acknowledged its FIN.
     fn is_over(&self) -> bool {
         let seen = self.stream.statistics();
         self.has_all && seen.snd_una == seen.snd_nxt && seen.unsent == 0
     }
 
-    /// A turn of its host. Returns whether there was nothing to do.
+    /// Runs a turn of the host. Returns `true` if it was idle.
     fn turn(&mut self, now: Instant) -> Result<bool> {
         let turn = self.host.turn(now)?;
         if self.again_at.is_some_and(|at| at <= now) {
@@ -196,7 +196,7 @@ impl Receiver {
     }
 }
 
-/// Asks the sender to join its group.
+/// Connects to the sender to join its group.
 fn join(handle: &Handle) -> Result<TcpStream> {
     let (sender, group) = ((SENDER, PORT).into(), SocketAddr::new(GROUP.into(), PORT));
     let stream = handle.join_nonblocking(sender, group)?;
@@ -204,12 +204,12 @@ fn join(handle: &Handle) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Before the connection is open, and while nothing is there.
+/// Returns `true` for errors before the connection is open, or while no data is available.
 fn is_wait(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
 }
 
-/// The frames for one host.
+/// The frames that wait for one host.
 struct Queue {
     arrived: Arrived,
     from: SourceCapabilities,
@@ -240,7 +240,7 @@ impl FrameSource for Queue {
     }
 }
 
-/// The interface, for all hosts on this thread.
+/// The interface's sink, shared by all hosts on this thread.
 #[derive(Clone)]
 struct Shared(Rc<RefCell<DeviceSink>>);
 
@@ -269,7 +269,7 @@ impl FrameSink for Shared {
     }
 }
 
-/// As many as arrive while all hosts have a turn.
+/// Frames per receive call, as many as arrive during one turn of all hosts.
 const FRAMES_AT_ONCE: usize = 1_024;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 256 << 10;

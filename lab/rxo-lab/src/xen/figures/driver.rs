@@ -1,4 +1,4 @@
-//! Figures of the driver domain: what a byte costs it, and how often it is copied.
+//! Figures of the driver domain: its cost per byte, and the number of copies.
 
 use rxo_driver::CopyPath;
 
@@ -10,7 +10,7 @@ use crate::xen::paper;
 use crate::xen::plan::FULL_LOAD;
 use crate::xen::system::System;
 
-/// Table V, the driver domain.
+/// Draws the driver domain's part of Table V.
 pub(super) fn table_v(costs: &[Cost]) -> Figure {
     let systems = System::DOMAINS;
     let at_paper = |system| cost_at(costs, system, paper::FRAMES_A_POLL);
@@ -55,7 +55,7 @@ pub(super) fn table_v(costs: &[Cost]) -> Figure {
     }
 }
 
-/// Instructions a byte over frames a poll.
+/// Draws the instructions per byte over frames per poll.
 pub(super) fn sweep(costs: &[Cost]) -> Figure {
     let value = |cost: &Cost| cost.instructions_a_byte;
     Figure {
@@ -73,7 +73,7 @@ pub(super) fn sweep(costs: &[Cost]) -> Figure {
     }
 }
 
-/// Copies of a byte, and pieces of a packet.
+/// Draws the copies of a byte, and the buffers of a packet.
 pub(super) fn copies(costs: &[Cost]) -> Figure {
     let of = |system, value: fn(&Cost) -> f64| at(costs, system, paper::FRAMES_A_POLL).map(value);
     let column = |value| System::COUNTED.map(|system| of(system, value)).to_vec();

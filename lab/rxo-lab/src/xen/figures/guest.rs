@@ -1,4 +1,4 @@
-//! Figures of guests: what a byte costs them.
+//! Figures of guests: their cost per byte.
 
 use rxo_driver::LINE_BYTES;
 
@@ -10,7 +10,7 @@ use crate::xen::paper;
 use crate::xen::plan::FULL_LOAD;
 use crate::xen::system::System;
 
-/// Table V, the guest.
+/// Draws the guest's part of Table V.
 pub(super) fn guest_share(guests: &[GuestCost], without_gro: &[GuestCost]) -> Figure {
     let systems = System::DOMAINS;
     let share = |guests: &[GuestCost], system, frames| {
@@ -61,7 +61,7 @@ pub(super) fn guest_share(guests: &[GuestCost], without_gro: &[GuestCost]) -> Fi
     }
 }
 
-/// Instructions a byte over frames a poll.
+/// Draws the instructions per byte over frames per poll.
 pub(super) fn sweep(guests: &[GuestCost]) -> Figure {
     let value = |cost: &GuestCost| cost.instructions_a_byte;
     Figure {
@@ -79,7 +79,7 @@ pub(super) fn sweep(guests: &[GuestCost]) -> Figure {
     }
 }
 
-/// What copying to the program costs the guest, by the path that packets took into its memory.
+/// Draws the guest's cost of copying to its program, by the path of packets into its memory.
 pub(super) fn guest_copies(guests: &[GuestCost]) -> Figure {
     let of = |system| at(guests, system, paper::FRAMES_A_POLL).map(|cost| cost.copying_a_byte);
     let (linear, gathered) = (of(System::Lro), of(System::Bo));
@@ -107,7 +107,7 @@ pub(super) fn guest_copies(guests: &[GuestCost]) -> Figure {
     }
 }
 
-/// Where the payload lies in the guest's memory, by the path that packets took there.
+/// Draws the alignment of the payload in the guest's memory, by the path of packets into it.
 pub(super) fn alignments(guests: &[GuestCost]) -> Figure {
     let of = |system| at(guests, system, paper::FRAMES_A_POLL).map(|cost| cost.alignment.shares());
     let paths = [System::Lro, System::Bo].map(|system| (system, of(system)));
@@ -146,5 +146,5 @@ pub(super) fn alignments(guests: &[GuestCost]) -> Figure {
     }
 }
 
-/// Less than this share of the payload is not drawn.
+/// Smallest share of the payload that is drawn.
 const LEAST: f64 = 0.005;

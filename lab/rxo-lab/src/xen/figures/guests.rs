@@ -1,4 +1,4 @@
-//! Figures of live guests: what their requests take, and how several fare at once.
+//! Figures of live guests: times of requests, and several guests at once.
 
 use rxo_demo::stats::Spread;
 use rxo_testbed::median_bounds;
@@ -11,7 +11,7 @@ use crate::xen::guest::several::Several;
 use crate::xen::paper;
 use crate::xen::system::System;
 
-/// Requests and responses of all systems, with the guests of all boots.
+/// Draws requests and responses of all systems, over the guests of all boots.
 pub(super) fn requests(boots: &[Requests]) -> [Figure; 2] {
     let turns: Vec<Turn> = boots.iter().flat_map(|boot| boot.rounds.concat()).collect();
     let systems = || System::RECEIVERS.map(|system| system.name().to_owned()).to_vec();
@@ -53,8 +53,8 @@ fn of(turns: &[Turn], system: System) -> impl Iterator<Item = &Turn> {
     turns.iter().filter(move |turn| turn.system == system)
 }
 
-/// Judges whether `system` takes as long as Xen for a transaction, in the middle of all rounds. Nothing is said if
-/// chance could decide that.
+/// Decides whether a transaction of `system` takes as long as Xen's, by the median of all rounds. The verdict
+/// is open if chance could decide it.
 fn within(turns: &[Turn], system: System) -> Statement {
     let grown = |value: fn(&Latency) -> f64| -> Vec<f64> {
         let of_xen = |turn: &Turn| Some(value(&turn.latency) / value(&turn.xen?));
@@ -88,7 +88,7 @@ fn within(turns: &[Turn], system: System) -> Statement {
     )
 }
 
-/// Judges whether auto held nothing for an idle guest.
+/// Decides whether auto held nothing for an idle guest.
 fn idle(boots: &[Requests]) -> Statement {
     let auto_held: u64 = boots.iter().map(|boot| boot.auto_held).sum();
     let hold_p99_us = boots.iter().map(|boot| boot.hold_p99_us).fold(0.0, f64::max);
@@ -102,7 +102,7 @@ fn idle(boots: &[Requests]) -> Statement {
     )
 }
 
-/// What each of several guests pays.
+/// Draws the cost per byte of each of several guests.
 pub(super) fn several(all: &[Several]) -> Figure {
     let grown = all.iter().filter(|case| case.guests > 1).filter_map(|case| {
         let alone = all.iter().find(|one| one.system == case.system && one.guests == 1)?;
@@ -126,7 +126,7 @@ pub(super) fn several(all: &[Several]) -> Figure {
     }
 }
 
-/// What all guests receive together.
+/// Draws the total rate of several guests.
 pub(super) fn several_rate(all: &[Several]) -> Figure {
     Figure {
         number: "guests rate",
@@ -142,7 +142,7 @@ pub(super) fn several_rate(all: &[Several]) -> Figure {
     }
 }
 
-/// Requests to one guest, while the others do nothing and while they receive.
+/// Draws requests to one guest, while the other guests are idle and while they receive.
 pub(super) fn several_requests(all: &[Several]) -> Figure {
     let name = |case: &Several| format!("{}, {}", case.system.name(), case.guests);
     let idle = all.iter().map(|case| Some(case.idle.p99_us)).collect();
@@ -174,7 +174,7 @@ fn counts(all: &[Several]) -> Vec<String> {
     guest_counts(all).iter().map(usize::to_string).collect()
 }
 
-/// Bars for each system, by the number of guests.
+/// Returns bars for each system, by the number of guests.
 fn by_system(all: &[Several], value: impl Fn(&Several) -> Option<Spread>) -> Vec<Series> {
     let systems = System::ALL.into_iter();
     let present = systems.filter(|system| all.iter().any(|case| case.system == *system));
@@ -188,7 +188,7 @@ fn by_system(all: &[Several], value: impl Fn(&Several) -> Option<Spread>) -> Vec
     present.map(bars).collect()
 }
 
-/// Within 2 %.
+/// Largest ratio that counts as equal: growth of 2 %.
 const MOST_GROWN: f64 = 1.02;
-/// At most 15 %: polls come as they come, so that counts differ by some percent.
+/// Largest ratio beside other guests: 15 %. Polls vary, so counts differ by some percent.
 const MOST_BESIDE_OTHERS: f64 = 1.15;

@@ -1,8 +1,7 @@
-//! The paper's tables as figures, with verdicts. A verdict is worked out, never written down.
+//! The paper's tables as figures, with computed verdicts.
 //!
-//! What is on [`virtual_time`], what the [`driver`] domain costs, what a [`guest`] pays, what follows from
-//! both as [`totals`], and how live [`guests`] fare have a file each; this one says which figures there are, and how they find the case of a
-//! system.
+//! Each group has a file: figures on [`virtual_time`], costs of the [`driver`] domain, costs of a [`guest`],
+//! [`totals`] of both, and live [`guests`]. This file lists the figures, and finds the case of a system.
 
 mod driver;
 mod guest;
@@ -21,7 +20,7 @@ use super::virtual_time::Rate;
 use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 
-/// Figures of guests, which get their packets in real time.
+/// Numbers of the figures of guests, whose packets arrive in real time.
 pub(super) const OF_GUESTS: [&str; 12] = [
     "Table V guest",
     "alignment",
@@ -37,7 +36,7 @@ pub(super) const OF_GUESTS: [&str; 12] = [
     "Table IV in percent",
 ];
 
-/// Every figure for which there is something.
+/// Returns every figure that was measured.
 pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     let Measured { rates, paced, exchanges, costs, guests, machines, requests, several } = measured;
     let (guests, without_gro): (Vec<_>, Vec<_>) = guests.iter().copied().partition(|cost| cost.gro);
@@ -83,7 +82,7 @@ pub(super) fn all(measured: &Measured) -> Vec<Figure> {
     figures
 }
 
-/// A case of a system.
+/// A measured case of a system.
 trait Case {
     fn system(&self) -> System;
     fn frames_a_poll(&self) -> f64;
@@ -127,7 +126,7 @@ fn cost_at(costs: &[Cost], system: System, frames_a_poll: f64) -> Option<f64> {
     at(costs, system, frames_a_poll).map(|cost| cost.instructions_a_byte)
 }
 
-/// The frames a poll that there are, in the order of the first system.
+/// Returns the measured numbers of frames per poll, in the order of the first system.
 fn frames<C: Case>(cases: &[C]) -> Vec<f64> {
     let Some(first) = cases.first().map(Case::system) else { return Vec::new() };
     cases.iter().filter(|case| case.system() == first).map(Case::frames_a_poll).collect()
@@ -137,7 +136,7 @@ fn polls<C: Case>(cases: &[C]) -> Vec<String> {
     frames(cases).iter().map(f64::to_string).collect()
 }
 
-/// A line over frames a poll for each system.
+/// Returns a line over frames per poll for each system.
 fn lines<C: Case>(cases: &[C], systems: &[System], value: impl Fn(&C) -> f64) -> Vec<Series> {
     let frames = frames(cases);
     let line = |system: &System| {
@@ -148,7 +147,8 @@ fn lines<C: Case>(cases: &[C], systems: &[System], value: impl Fn(&C) -> f64) ->
     systems.iter().map(line).collect()
 }
 
-/// The paper's points of LRO and DA, at its frames a poll. They are shares of Xen's here, because the paper has cycles.
+/// Returns the paper's points of LRO and DA at its frames per poll, as shares of Xen's value, because the
+/// paper's unit is cycles.
 fn points<C: Case>(
     cases: &[C],
     value: impl Fn(&C) -> f64,
@@ -167,20 +167,20 @@ fn points<C: Case>(
     [System::Lro, System::Da].map(point)
 }
 
-/// The colour of a system, and with it the shape of its points, which repeats after four: that of auto differs
-/// from those of the paper's systems that it is drawn with.
+/// Returns the colour of a system. The colour also selects the shape of points, which repeats after four, so
+/// auto differs from the paper's systems drawn with it.
 fn colour(system: System) -> usize {
     let place = System::ALL.iter().position(|one| *one == system);
     match system {
         System::Auto => 7,
         System::Da4 => 6,
-        // Linux has no driver domain, so the two are never drawn together.
+        // Linux has no driver domain, so Linux and Pages are never drawn together.
         System::Pages => 0,
         _ => place.unwrap_or_default(),
     }
 }
 
-/// What must be at most `most`.
+/// Makes a statement that holds if `value` is at most `most`.
 fn bar(claim: &'static str, value: Option<f64>, most: f64, what: &str) -> Statement {
     let ours = format!("{what}: {} of Xen's.", shown(value));
     Statement::new(claim, value.map(|value| value <= most), ours)
@@ -190,5 +190,5 @@ fn shown(value: Option<f64>) -> String {
     value.map_or("nothing".to_owned(), |value| format!("{value:.2}"))
 }
 
-/// More than what two counts differ by.
+/// Largest ratio of two counts that counts as equal.
 const ALIKE: f64 = 1.05;

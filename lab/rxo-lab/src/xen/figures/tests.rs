@@ -85,7 +85,7 @@ fn counted(share: f64) -> Vec<GuestCost> {
     };
     let each = |system| polls.map(|frames| of(system, frames));
     let domains = System::DOMAINS.into_iter().flat_map(each);
-    // The guest that has the card itself.
+    // The guest with direct access to the card.
     let linux = GuestCost { instructions_a_byte: 3.9, ..of(System::Linux, paper::FRAMES_A_POLL) };
     domains.chain([linux]).collect()
 }
@@ -112,7 +112,7 @@ fn payload_at_other_addresses_is_seen() {
     assert_eq!((verdicts(&other), other.x.len()), (vec![Some(true)], 64));
 }
 
-/// What is measured on the faster link, with what auto holds for each guest.
+/// Makes results on the faster link, from auto's aggregates and holding polls for a busy and an idle guest.
 fn paced(auto: [(f64, u64); 2]) -> Vec<Paced> {
     let [busy, idle] = auto;
     let rows = [
@@ -176,7 +176,7 @@ fn driver_domain_and_guest_are_judged_together() {
         let guests = counted(guest);
         verdicts(&totals::table_v(&costs(driver), [&[], &guests]))
     };
-    // Xen: 5 a byte, so DA may have 1.98.
+    // Xen costs 5 per byte, so DA may cost 1.98.
     assert_eq!((judged(0.3, 0.4), judged(0.4, 0.4)), (vec![Some(true)], vec![Some(false)]));
     assert_eq!(verdicts(&totals::table_v(&costs(0.3), [&counted(0.4), &[]])), [None]);
     let guests = counted(0.4);
@@ -199,7 +199,7 @@ fn rates_are_in_percent_of_linuxs_and_of_xens() {
         let of = |series: &Series| series.values[place].map(f64::round);
         figure.series.iter().map(of).collect()
     };
-    // A byte costs Linux 3.9, and DA 2.2 without GRO, which is more than the link carries, or 4.2 with it.
+    // A byte costs Linux 3.9, and DA 2.2 without GRO, which is faster than the link, or 4.2 with GRO.
     assert_eq!(row(0), [100.0, 100.0, 100.0, 128.0, 128.0, 135.0].map(Some));
     assert_eq!(row(4), [130.0, 93.0, 104.0, 167.0, 119.0, 139.0].map(Some));
     assert_eq!(row(5)[2], None, "the paper has no BO+DA");
@@ -214,14 +214,14 @@ fn the_rate_is_linuxs_share_of_what_the_link_carries() {
     let rates = |series: usize| -> Vec<_> {
         figure.series[series].values.iter().map(|value| value.unwrap().round()).collect()
     };
-    // Linux: 3.9 a byte. Xen: 5, LRO: 2.9, DA: 2.2, more than the link carries.
+    // Cost per byte: Linux 3.9, Xen 5, LRO 2.9, and DA 2.2, which is faster than the link.
     assert_eq!(rates(0), [721.0, 562.0, 941.0, 941.0, 941.0, 941.0, 941.0]);
-    // A guest that has no use for aggregation: LRO 4.9, DA 4.2.
+    // A guest that gains nothing from aggregation: LRO costs 4.9, DA 4.2.
     assert_eq!(rates(1), [721.0, 562.0, 574.0, 574.0, 670.0, 670.0, 670.0]);
     let measured = &figure.series[2];
     assert_eq!((measured.values[4], measured.values[0]), (Some(300.0), None));
     assert_eq!(measured.ranges[4], Some((100.0, 500.0)));
-    // LRO passes Linux, which the paper's does not.
+    // Here LRO is faster than Linux, unlike in the paper.
     assert_eq!(verdicts(&figure), [Some(true), Some(false)], "those of the guest without GRO");
     let swapped = table_iv(&costs(0.2), [&as_then, &today], &[]);
     assert_eq!(verdicts(&swapped), [Some(false), Some(false)]);
@@ -238,7 +238,7 @@ fn the_papers_points_are_marked_at_its_frames_a_poll() {
     assert_eq!(lro.name, "the paper's LRO, 2.55 packets an aggregate");
     assert_eq!(da.name, "the paper's DA, 4.71 packets an aggregate");
     assert_eq!((figure.x[0].as_str(), lro.values[1]), ("2.55", None));
-    // Xen costs 1 here.
+    // Xen's cost is 1 here.
     assert!((lro.values[0].unwrap() - 13.4 / 14.5).abs() < 1e-9);
     assert!((da.values[0].unwrap() - 3.3 / 14.5).abs() < 1e-9);
 }
@@ -253,7 +253,7 @@ fn a_busy_machine_permits_verdicts_on_what_guests_have_no_part_in() {
     let all = verdicts(&found);
     found.withhold();
     let kept = verdicts(&found);
-    // Three of Table V and one of copies.
+    // Three statements of Table V and one about copies.
     assert!(kept == 4 && all > kept, "{kept} of {all}");
 }
 
@@ -298,7 +298,7 @@ fn a_file_that_arrived_wrong_is_no_result() {
 #[test]
 fn requests_are_judged_by_the_round_in_the_middle() {
     let latency = |p50_us| Latency { p50_us, p99_us: 2.0 * p50_us, per_second: 1e6 / p50_us };
-    // Every system takes as long as Xen, but auto. Linux takes 50 us.
+    // Every system but auto takes as long as Xen. Linux takes 50 us.
     let round = |xen, auto| -> Vec<_> {
         let turn = |system, took: f64| {
             let xen = (system != System::Linux).then(|| latency(xen));
@@ -318,7 +318,8 @@ fn requests_are_judged_by_the_round_in_the_middle() {
     let verdict = |rounds, auto_held| verdicts(&figures(rounds, auto_held)[0]);
     let rounds = |autos: [f64; 7]| autos.map(|auto| round(100.0, auto)).to_vec();
     let alike = rounds([101.0, 100.0, 99.0, 101.0, 100.0, 102.0, 300.0]);
-    // Of seven the least and the most bound the median: chance may have made one of them.
+    // With seven values the minimum and maximum bound the median, so a single outlier leaves the verdict
+    // open.
     assert_eq!(verdict(alike.clone(), 0), [Some(true), None, Some(true)]);
     let alike = rounds([101.0, 100.0, 99.0, 101.0, 100.0, 102.0, 102.0]);
     assert_eq!(verdict(alike.clone(), 0), [Some(true); 3]);

@@ -1,4 +1,4 @@
-//! What driver domain and guest cost together, and the rates that follow from that: Tables V, IV and I.
+//! Total cost of driver domain and guest, and the derived rates: Tables V, IV and I.
 
 use super::{OF_GUESTS, at, cost_at, shown};
 use crate::figure::{Figure, Series};
@@ -10,7 +10,7 @@ use crate::xen::paper;
 use crate::xen::system::System;
 use rxo_demo::stats::Spread;
 
-/// What a byte costs each system at the paper's frames a poll.
+/// Cost per byte of each system at the paper's frames per poll.
 #[derive(Clone, Copy)]
 struct Bytes<'c> {
     costs: &'c [Cost],
@@ -18,7 +18,7 @@ struct Bytes<'c> {
 }
 
 impl Bytes<'_> {
-    /// Instructions of driver domain and guest. Linux has no driver domain.
+    /// Returns the instructions per byte of driver domain and guest. Linux has no driver domain.
     fn total(self, system: System) -> Option<f64> {
         let guest = at(self.guests, system, paper::FRAMES_A_POLL)?.instructions_a_byte;
         match system {
@@ -27,22 +27,22 @@ impl Bytes<'_> {
         }
     }
 
-    /// The total as a share of Xen's.
+    /// Returns the total as a share of Xen's.
     fn share(self, system: System) -> Option<f64> {
         Some(self.total(system)? / self.total(System::Xen)?)
     }
 
-    /// The rate of one core that spends this on a byte and nothing on anything else, in Mbit/s.
+    /// Returns the rate of one core that spends all its time on this cost, in Mbit/s.
     fn unlimited(self, system: System) -> Option<f64> {
         Some(paper::LINUX_MBIT_PER_S * self.total(System::Linux)? / self.total(system)?)
     }
 
-    /// The same of what the link carries.
+    /// Returns that rate, limited by the link's payload rate.
     fn rate(self, system: System) -> Option<f64> {
         Some(self.unlimited(system)?.min(paper::LINK_MBIT_PER_S))
     }
 
-    /// The rate in times that of `other`.
+    /// Returns the ratio of this system's rate to that of `other`.
     fn times(self, system: System, other: System) -> Option<f64> {
         Some(self.rate(system)? / self.rate(other)?)
     }
@@ -56,7 +56,7 @@ impl Bytes<'_> {
     }
 }
 
-/// With the guest's GRO, and without.
+/// Returns the costs with the guest's GRO, and without it.
 fn both<'c>(costs: &'c [Cost], guests: [&'c [GuestCost]; 2]) -> [Bytes<'c>; 2] {
     guests.map(|guests| Bytes { costs, guests })
 }
@@ -69,7 +69,7 @@ fn names() -> Vec<String> {
     System::RECEIVERS.map(|system| system.name().to_owned()).to_vec()
 }
 
-/// Table V's last row: driver domain and guest together.
+/// Draws the last row of Table V: driver domain and guest together.
 pub(super) fn table_v(costs: &[Cost], guests: [&[GuestCost]; 2]) -> Figure {
     let [today, as_then] = both(costs, guests);
     let of_xen = |system| Some(paper::total_cycles(system)? / paper::total_cycles(System::Xen)?);
@@ -103,7 +103,7 @@ pub(super) fn table_v(costs: &[Cost], guests: [&[GuestCost]; 2]) -> Figure {
     }
 }
 
-/// Table IV and Table I: derived for a guest of today and for one as the paper's, which did not coalesce by itself, and
+/// Draws Tables IV and I: derived for a guest of today, derived for one without GRO as in the paper, and
 /// measured on the paper's machine.
 pub(super) fn table_iv(
     costs: &[Cost],
@@ -157,7 +157,7 @@ pub(super) fn table_iv(
     }
 }
 
-/// Table IV's other columns: the rates in percent of Linux's and of Xen's.
+/// Draws the other columns of Table IV: rates in percent of Linux's and of Xen's.
 pub(super) fn shares(costs: &[Cost], guests: [&[GuestCost]; 2]) -> Figure {
     let [today, as_then] = both(costs, guests);
     let percent = |bytes: Bytes<'_>, other| {
@@ -189,5 +189,5 @@ pub(super) fn shares(costs: &[Cost], guests: [&[GuestCost]; 2]) -> Figure {
     }
 }
 
-/// Delayed Aggregation's share of Xen's cycles in Table V.
+/// Share of Xen's cycles that Delayed Aggregation takes in Table V.
 const PAPERS_SHARE: f64 = 9.2 / 23.2;

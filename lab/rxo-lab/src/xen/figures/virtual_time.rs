@@ -1,4 +1,4 @@
-//! Figures on virtual time: packets an aggregate, how long segments are held, and requests.
+//! Figures on virtual time: packets per aggregate, hold times of segments, and requests.
 
 use rxo_console::numbers::grouped;
 
@@ -10,7 +10,7 @@ use crate::xen::plan::LOADS;
 use crate::xen::system::System;
 use crate::xen::virtual_time::{Exchange, Paced, Rate, Reader};
 
-/// Table VI and its sweep.
+/// Draws Table VI and its sweep over frames per poll.
 pub(super) fn aggregates(rates: &[Rate]) -> Figure {
     let value = |rate: &Rate| rate.packets_an_aggregate;
     let da = at(rates, System::Da, paper::FRAMES_A_POLL).map(value);
@@ -42,7 +42,7 @@ pub(super) fn aggregates(rates: &[Rate]) -> Figure {
     }
 }
 
-/// The median of what segments are held, with a range that ends at the 99th percentile.
+/// Returns the median hold time of segments, with a range up to the 99th percentile.
 fn held(rates: &[Rate], systems: &[System]) -> Vec<Series> {
     let medians = lines(rates, systems, |rate| rate.hold_p50_us);
     let p99s = lines(rates, systems, |rate| rate.hold_p99_us);
@@ -53,7 +53,7 @@ fn held(rates: &[Rate], systems: &[System]) -> Vec<Series> {
     medians.into_iter().zip(p99s).map(ranged).collect()
 }
 
-/// The paper's point of LRO on its earlier machine (Table I).
+/// Returns the paper's point of LRO on its earlier machine (Table I).
 fn earlier(rates: &[Rate]) -> Series {
     let value = paper::earlier_packets_an_aggregate(System::Lro);
     let is_here = |frames: &f64| *frames == paper::EARLIER_FRAMES_A_POLL;
@@ -61,7 +61,7 @@ fn earlier(rates: &[Rate]) -> Series {
     Series::reference("the paper's LRO, Table I", values).colour(colour(System::Lro))
 }
 
-/// How long the first segment of an aggregate is held.
+/// Draws the hold time of an aggregate's first segment.
 pub(super) fn holds(rates: &[Rate]) -> Figure {
     let da = at(rates, System::Da, paper::FRAMES_A_POLL);
     Figure {
@@ -90,7 +90,7 @@ pub(super) fn holds(rates: &[Rate]) -> Figure {
     }
 }
 
-/// What auto holds on a link that is ten times as fast, by what its guest has read.
+/// Draws auto's aggregates on a link that is ten times as fast, for a busy and an idle guest.
 pub(super) fn load(rates: &[Rate], paced: &[Paced]) -> Figure {
     let of = |system, guest| {
         let is_it = move |one: &&Paced| one.rate.system == system && one.guest == guest;
@@ -120,8 +120,8 @@ pub(super) fn load(rates: &[Rate], paced: &[Paced]) -> Figure {
     }
 }
 
-/// Judges whether auto is bounded at every rate, and gains for a busy guest as much as Delayed Aggregation in the
-/// paper.
+/// Decides whether auto's hold is bounded at every rate, and gains as much for a busy guest as Delayed
+/// Aggregation in the paper.
 fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Statement {
     let claim = "section V asks for a hold that is bounded and follows the load (asked for: at most 50 us or to the end of \
                  the segment's own poll, and for a busy guest DA's 1.85 times LRO's packets at 2.55 frames a poll)";
@@ -146,7 +146,8 @@ fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Statement {
     Statement::new(claim, Some(is_bounded && gained >= PAPERS_GAIN * of_lro), ours)
 }
 
-/// Returns true if auto holds at most so long, or to the end of the segment's own poll, which is as long as LRO holds.
+/// Returns `true` if auto holds at most [`MOST_AUTO_US`], or to the end of the segment's own poll, as LRO
+/// does.
 fn is_bounded(rates: &[Rate]) -> bool {
     let auto = rates.iter().filter(|rate| rate.system == System::Auto);
     auto.map(|rate| (rate, at(rates, System::Lro, rate.frames_a_poll))).all(|(rate, lro)| {
@@ -154,7 +155,7 @@ fn is_bounded(rates: &[Rate]) -> bool {
     })
 }
 
-/// Judges whether auto holds nothing for a guest that has read everything, where it does for one that has not.
+/// Decides whether auto holds nothing for a guest that has read everything, but does hold for a busy one.
 fn rests(busy: &[Paced], idle: &[Paced]) -> Statement {
     let claim = "auto holds nothing for an idle guest, where it holds for a busy one";
     if busy.is_empty() || idle.is_empty() {
@@ -174,7 +175,7 @@ fn rests(busy: &[Paced], idle: &[Paced]) -> Statement {
     Statement::new(claim, Some(held_idle == 0 && controls), ours)
 }
 
-/// Table VII.
+/// Draws Table VII.
 pub(super) fn table_vii(exchanges: &[Exchange]) -> Figure {
     let of = |system| exchanges.iter().find(|exchange| exchange.system == system);
     let systems = System::DOMAINS;
@@ -206,11 +207,11 @@ pub(super) fn table_vii(exchanges: &[Exchange]) -> Figure {
     }
 }
 
-/// Systems whose aggregates differ.
+/// Systems with different aggregates.
 const SHOWN: [System; 5] = [System::Xen, System::Lro, System::Da, System::Da4, System::Auto];
-/// Of the paper's gain: polls that end at timestamps' ticks are shorter.
+/// Share of the paper's gain that suffices: polls that end at a timestamp's tick are shorter.
 const NEARLY: f64 = 0.95;
-/// What Delayed Aggregation gains in Table VI.
+/// Gain of Delayed Aggregation in Table VI, as a factor.
 const PAPERS_GAIN: f64 = 4.71 / 2.55;
-/// The bound of auto.
+/// Largest hold time of auto, in microseconds.
 const MOST_AUTO_US: f64 = 50.0;

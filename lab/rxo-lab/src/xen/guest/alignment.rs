@@ -1,21 +1,21 @@
-//! How payload is aligned in the guest's memory.
+//! The alignment of payload in the guest's memory.
 
 use rxo_driver::LINE_BYTES;
 use serde::{Serialize, Serializer};
 
-/// Bytes of payload by the address of the first of them in a buffer of the guest, modulo a cache line.
+/// Bytes of payload, by the start address of their buffer modulo a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::xen) struct Alignment(pub(in crate::xen) [u64; LINE_BYTES]);
 
 impl Alignment {
-    /// The share of the payload at each address modulo a cache line. Zeros without payload.
+    /// Returns the share of the payload at each start address modulo a cache line; zeros without payload.
     pub(in crate::xen) fn shares(&self) -> [f64; LINE_BYTES] {
         let all = self.0.iter().sum::<u64>().max(1);
         self.0.map(|bytes| bytes as f64 / all as f64)
     }
 }
 
-/// As an object: the addresses at which there is payload, and its bytes.
+/// Serializes as an object from start addresses to bytes, without empty entries.
 impl Serialize for Alignment {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().enumerate().filter(|(_, bytes)| **bytes > 0))

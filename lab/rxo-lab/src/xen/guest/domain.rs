@@ -1,4 +1,4 @@
-//! rxo between the lab's wire and guests, on a thread of its own.
+//! Runs rxo between the lab's wire and guests, on its own thread.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ use crate::xen::portions::Portions;
 use crate::xen::system::System;
 use crate::xen::traffic::Polls;
 
-/// A driver domain for one guest, with polls of so many frames at most. `places` counts where payload lies in the
-/// guest's memory.
+/// Starts a driver domain for one guest, with polls of at most `frames_a_poll` frames. `places` counts the
+/// payload by alignment in the guest's memory.
 pub(super) fn polling(
     lab: &Lab,
     system: System,
@@ -44,8 +44,8 @@ pub(super) fn polling(
     })
 }
 
-/// A driver domain for a guest on each of `sockets`, behind one switch, with polls as `rxo guest` has them. Its frames
-/// come from `nic`, and it answers at `desk`.
+/// Starts a driver domain for a guest on each of `sockets`, behind one switch, with the polls of `rxo guest`.
+/// Frames come from `nic`; requests are answered at `desk`.
 pub(super) fn switching(
     lab: &Lab,
     (system, desk): (System, Option<Desk<Question>>),
@@ -66,7 +66,7 @@ pub(super) fn switching(
     })
 }
 
-/// The card of a guest.
+/// Opens the card of a guest.
 fn card(system: System, socket: &Path, places: Option<&'static PayloadPlaces>) -> Result<Device> {
     let guest = GuestOptions { path: system.path(), places, ..GuestOptions::default() };
     let options = DeviceOptions { guest, ..DeviceOptions::default() };

@@ -1,9 +1,8 @@
-//! Requests and responses of one byte with live guests: what a transaction takes on the paper's [`Machine`] under each
-//! system.
+//! Measures one-byte transactions with live guests, on the paper's [`Machine`] under each system.
 //!
-//! An emulated guest is as fast as its memory happens to lie, so systems are compared with the same guest: the policy of
-//! its driver domain changes from one to the next, round after round. There are three guests, for Linux and for both
-//! paths into a guest's memory; they are booted several times. A guest answers by `cat`.
+//! The speed of an emulated guest depends on its memory layout, so systems are compared with the same guest:
+//! the policy of its driver domain changes in turn, in each round. Three guests are booted several times: one
+//! for Linux, and one for each path into a guest's memory. A guest answers with `cat`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +19,7 @@ use super::machine::Machine;
 use crate::guests::{PATIENCE, PORT, address, connect};
 use crate::xen::system::System;
 
-/// What transactions took, in microseconds, and how many there were a second.
+/// Times of transactions in microseconds, and their rate per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Latency {
     pub(in crate::xen) p50_us: f64,
@@ -28,40 +27,41 @@ pub(in crate::xen) struct Latency {
     pub(in crate::xen) per_second: f64,
 }
 
-/// Transactions of one system in a round.
+/// Results of one system in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Turn {
     pub(in crate::xen) system: System,
     pub(in crate::xen) latency: Latency,
-    /// What they took in the same round with the same guest behind Xen; `None` if there is no driver domain.
+    /// Results of Xen with the same guest in the same round; `None` without a driver domain.
     pub(in crate::xen) xen: Option<Latency>,
 }
 
-/// Transactions of all systems with the guests of one boot.
+/// Results of all systems with the guests of one boot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Requests {
-    /// Transactions of each system in a round.
+    /// Number of transactions of each system in a round.
     pub(in crate::xen) transactions: usize,
     pub(in crate::xen) rounds: Vec<Vec<Turn>>,
-    /// Deliveries that auto held beyond the poll that brought them.
+    /// Deliveries that auto held beyond their own poll.
     pub(in crate::xen) auto_held: u64,
-    /// The time from the arrival of a request at the card to its way into the guest, without a copy on the bridge. It
-    /// includes the wait for the worker's turn.
+    /// 99th percentile of the time from a request's arrival at the card to its delivery into the guest, in
+    /// microseconds, with the path that avoids the copy on the bridge. It includes the wait for the worker's
+    /// turn.
     pub(in crate::xen) hold_p99_us: f64,
 }
 
-/// Systems that differ by policy only, so that one guest has them in turn. Without a driver domain that is Linux; the
-/// others begin with Xen.
+/// Groups of systems that differ only in policy, so that one guest serves each group. The first is Linux,
+/// without a driver domain; the others begin with Xen.
 const SIDES: [&[System]; 3] = [
     &[System::Linux],
     &[System::Xen, System::Lro, System::Da],
     &[System::Xen, System::Bo, System::BoDa, System::Auto],
 ];
 
-/// Measures so many rounds of so many transactions with the guests of the `boot`-th boot, counted from 0.
+/// Measures `count` rounds of `transactions` with the guests of the `boot`-th boot, counted from 0.
 ///
 /// # Errors
-/// If what a guest needs is missing, which one line names, or a connection breaks.
+/// If a guest's requirement is missing, which one line names, or a connection breaks.
 pub(in crate::xen) fn rounds(count: usize, transactions: usize, boot: usize) -> Result<Requests> {
     let image = GuestImage::find()?;
     let mut sides =
@@ -81,7 +81,8 @@ pub(in crate::xen) fn rounds(count: usize, transactions: usize, boot: usize) -> 
     Ok(Requests { transactions, rounds, auto_held, hold_p99_us })
 }
 
-/// Deliveries that were held beyond their poll: neither lone segments nor for an idle receiver.
+/// Returns the deliveries that were held beyond their poll: all except lone segments and those for an idle
+/// receiver.
 fn held(engine: &Counters) -> u64 {
     let at_once = [FlushReason::LoneSegment, FlushReason::ReceiverIdle];
     let at_once: u64 = at_once.iter().map(|reason| engine.flushed(*reason)).sum();
@@ -89,7 +90,7 @@ fn held(engine: &Counters) -> u64 {
 }
 
 impl Latency {
-    /// Of transactions, in any order; there must be one.
+    /// Summarizes the durations of transactions, in any order; there must be at least one.
     pub(super) fn of(mut taken: Vec<Duration>) -> Self {
         let per_second = taken.len() as f64 / taken.iter().sum::<Duration>().as_secs_f64();
         taken.sort_unstable();
@@ -99,7 +100,7 @@ impl Latency {
     }
 }
 
-/// A guest that answers, and the systems that it has in turn.
+/// A guest that answers, and the systems that it serves in turn.
 struct Side {
     echo: Echo,
     machine: Machine,
@@ -108,7 +109,8 @@ struct Side {
 }
 
 impl Side {
-    /// Starts the machine with the last of `systems`, whose path into the guest all have but Xen, which has any.
+    /// Starts the machine with the last of `systems`. All of them share its path into the guest, except Xen,
+    /// which works with any path.
     fn start(image: &GuestImage, systems: &'static [System]) -> Result<Self> {
         let system = systems.last().copied().unwrap_or(System::Linux);
         let mut machine = Machine::start(image, system)?;
@@ -118,7 +120,7 @@ impl Side {
         Ok(Self { echo, machine, systems, auto_held: 0 })
     }
 
-    /// So many transactions of each system, another one first in each round.
+    /// Measures `transactions` of each system; each round begins with another system.
     fn round(&mut self, transactions: usize, round: usize) -> Result<Vec<Turn>> {
         let count = self.systems.len();
         let mut taken = vec![Vec::new(); count];
@@ -150,7 +152,7 @@ impl Side {
     }
 }
 
-/// A connection to a guest that sends every byte back.
+/// A connection to a guest that echoes every byte.
 pub(super) struct Echo(TcpStream);
 
 impl Echo {
@@ -163,12 +165,12 @@ impl Echo {
         Ok(Self(stream))
     }
 
-    /// So many transactions, one after the other: how long each took.
+    /// Runs `count` transactions in sequence. Returns the duration of each.
     pub(super) fn transact(&mut self, count: usize) -> Result<Vec<Duration>> {
         (0..count).map(|_| self.once()).collect()
     }
 
-    /// One transaction: how long it took.
+    /// Runs one transaction. Returns its duration.
     pub(super) fn once(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         self.0.write_all(b"x")?;
@@ -176,7 +178,7 @@ impl Echo {
         Ok(begun.elapsed())
     }
 
-    /// Ends the connection, and waits until the guest's program has ended.
+    /// Closes the connection, and waits until the guest's program has ended.
     pub(super) fn finish(self, guest: &mut Guest) -> Result<()> {
         drop(self);
         guest.finish(PATIENCE)?;
@@ -184,7 +186,7 @@ impl Echo {
     }
 }
 
-/// Transactions that are not counted: neighbours and routes are learned.
+/// Uncounted transactions, in which neighbours and routes are learned.
 const WARM_UP: usize = 20;
 
 #[cfg(test)]

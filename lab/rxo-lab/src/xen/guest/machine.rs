@@ -1,8 +1,8 @@
-//! The paper's machine: one core has the driver domain and its guest, the other the card and the sender.
+//! The paper's machine: the driver domain and its guest on one core, the card and the sender on the other.
 //!
-//! The card gives its frames through a ring, as DMA does, and validates checksums. Under Linux the guest has the card
-//! itself. Each machine has a network of its own. The system of a driver domain may change while its guest runs, as far as
-//! it is a policy.
+//! The card delivers frames through a ring, like DMA, and validates checksums. Under Linux the guest owns the
+//! card. Each machine has its own network. While the guest runs, the driver domain can change to a system
+//! that differs only in policy.
 
 use std::path::Path;
 use std::thread;
@@ -23,12 +23,12 @@ use crate::folder::Folder;
 use crate::guests::{PATIENCE, boot};
 use crate::xen::system::System;
 
-/// A guest behind a card. What is nearer to the wire is dropped later.
+/// A guest behind a card. Fields nearer to the wire are dropped later.
 pub(super) struct Machine {
     guest: Guest,
-    /// `None` under Linux.
+    /// The driver domain; `None` under Linux.
     domain: Option<Running<Readings>>,
-    /// Where the driver domain answers.
+    /// The desk at which the driver domain answers requests.
     desk: Desk<Question>,
     _card: Running<Reading>,
     lab: Lab,
@@ -36,7 +36,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Starts it, with a guest whose instructions are not counted.
+    /// Starts the machine, with a guest whose instructions are not counted.
     ///
     /// # Errors
     /// If the network cannot be built, or the guest does not start.
@@ -62,24 +62,24 @@ impl Machine {
         Ok(Self { guest, domain, desk, _card: card, lab, _folder: folder })
     }
 
-    /// The guest, and where the sender is.
+    /// Returns the guest, and the sender's namespace.
     pub(super) fn ends(&mut self) -> (&mut Guest, &Namespace) {
         (&mut self.guest, self.lab.peer())
     }
 
-    /// From now on the driver domain has the policy of `system`.
+    /// Changes the driver domain's policy to that of `system`.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If the driver domain does not answer.
     pub(super) fn follow(&self, system: System) -> Result<()> {
         let changed = self.ask(|reply| Question::ChangePolicy(system.policy(), reply))?;
         changed.map(drop).map_err(|misfit| anyhow!("{misfit}"))
     }
 
-    /// What the engine of the driver domain has done.
+    /// Returns the engine's counters of the driver domain.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// If the driver domain does not answer.
     pub(super) fn engine(&self) -> Result<Counters> {
         let mut readings = self.ask(Question::Counters)?;
         Ok(readings.guests.pop().context("rxo says nothing of its guest")?.engine)
@@ -89,7 +89,7 @@ impl Machine {
         self.desk.ask(question, || {}, PATIENCE).context("the driver domain does not answer")
     }
 
-    /// Switches it off. Returns what the engine of the driver domain did; `None` under Linux.
+    /// Stops the machine. Returns the engine's counters of the driver domain; `None` under Linux.
     ///
     /// # Errors
     /// If the driver domain failed.
@@ -102,13 +102,13 @@ impl Machine {
     }
 }
 
-/// The host's side of a card's ring.
+/// Returns a function that opens the host's side of a card's ring.
 fn ring_of(card: &Path) -> impl FnOnce() -> Result<Device> + Send + 'static {
     let name = format!("virtio:{}", card.display());
     move || Ok(Device::open(&name.parse()?, DeviceOptions::default())?)
 }
 
-/// Boots a guest on this core: a process stays where its parent was.
+/// Boots a guest on `core`: a process inherits the core of the thread that starts it.
 fn boot_on(core: Option<usize>, image: &GuestImage, socket: &Path) -> Result<Guest> {
     thread::scope(|scope| {
         let booting = scope.spawn(|| {

@@ -1,12 +1,13 @@
-//! What a byte costs a guest: the instructions of a real Linux in emulation, counted by the emulator.
+//! Measures a guest's cost per byte: the instructions of an emulated Linux, counted by the emulator.
 //!
-//! A Linux sender's frames cross rxo's worker, whose polls have so many frames, and reach the guest through
-//! `vhost:`. Under Linux the worker stands for the guest's own card, which gives it frames in the same polls: from a ring
-//! that nothing holds back an emulated guest takes far more at once, and its GRO then has other work than the paper's
-//! receiver. Two transfers of different size are counted; their difference has nothing of starting a program or a connection.
+//! A Linux sender's frames cross rxo's worker, which polls a set number of frames, and reach the guest
+//! through `vhost:`. Under Linux the worker replaces the guest's own card and delivers frames in the same
+//! polls: from an unpaced ring an emulated guest takes far more frames at once, and its GRO would work unlike
+//! the paper's receiver. Two transfers of different size are counted; their difference excludes the start of
+//! the program and of the connection.
 //!
-//! What single requests take on the paper's [`machine`] is in [`exchange`], what it carries in [`rate`], several guests
-//! at once in [`several`]. All have rxo on a thread, as [`domain`] starts it.
+//! [`exchange`] measures single requests on the paper's [`machine`], [`rate`] its throughput, and [`several`]
+//! several guests at once. All run rxo on a thread that [`domain`] starts.
 
 mod alignment;
 mod domain;
@@ -30,23 +31,24 @@ use super::system::System;
 use crate::folder::Folder;
 use crate::guests::{boot, receive};
 
-/// What a byte costs a guest.
+/// Cost per byte of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct GuestCost {
     pub(super) system: System,
-    /// The most frames of a poll.
+    /// Most frames per poll.
     pub(super) frames_a_poll: f64,
-    /// True if the guest's kernel coalesces, too; the paper's did not.
+    /// `true` if the guest's kernel uses GRO; the paper's did not.
     pub(super) gro: bool,
-    /// Instructions of the guest's kernel and programs.
+    /// Instructions per byte of the guest's kernel and programs.
     pub(super) instructions_a_byte: f64,
-    /// Those of the functions that copy to the program.
+    /// Instructions per byte of the functions that copy to the program.
     pub(super) copying_a_byte: f64,
-    /// Packets of the wire in each that the guest's card got.
+    /// Packets on the wire per delivery to the guest's card.
     pub(super) packets_an_aggregate: f64,
-    /// How often each byte was copied on the way into the guest.
+    /// Number of copies of each byte on the way into the guest.
     pub(super) copies: f64,
-    /// The time for which the first segment of a delivery was held, from its arrival at the wire.
+    /// Median time for which the first segment of a delivery was held, from its arrival on the wire, in
+    /// microseconds.
     pub(super) hold_p50_us: f64,
     pub(super) hold_p99_us: f64,
     pub(super) alignment: Alignment,
@@ -60,7 +62,8 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
     let GuestCase { system, frames_a_poll, gro } = case;
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
     let socket = folder.guest(0);
-    // The device is on a thread that may outlive this call, if that fails; it has few hundred bytes.
+    // The device runs on a thread that may outlive this call if it fails, so its few hundred bytes are
+    // leaked.
     let places: &'static PayloadPlaces = Box::leak(Box::default());
     let domain = domain::polling(&lab, system, frames_a_poll, (&socket, places))?;
     let mut guest = boot(&image, Processor::Counted, &socket, 0)?;
@@ -94,7 +97,7 @@ pub(super) fn cost(case: GuestCase, bytes: usize) -> Result<GuestCost> {
     })
 }
 
-/// All instructions of a guest.
+/// Returns all instructions of a guest.
 fn all(profile: &Profile) -> u64 {
     profile.user() + profile.kernel()
 }
@@ -103,7 +106,7 @@ fn mbit_per_s(bytes: usize, took: Duration) -> f64 {
     bytes as f64 * 8.0 / 1e6 / took.as_secs_f64()
 }
 
-/// Instructions of the kernel's functions that copy to a program.
+/// Returns the instructions of kernel functions that copy to a program.
 fn copying(profile: &Profile, symbols: &Symbols) -> u64 {
     let functions = profile.functions(symbols);
     let copies =

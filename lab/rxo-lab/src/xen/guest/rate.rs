@@ -1,4 +1,4 @@
-//! What the paper's [`Machine`] carries: the rate of a bulk transfer into a live guest.
+//! Measures the throughput of the paper's [`Machine`]: the rate of a bulk transfer into a live guest.
 
 use anyhow::{Result, ensure};
 use rxo_peers::GuestImage;
@@ -8,19 +8,20 @@ use super::machine::Machine;
 use crate::guests::transfer;
 use crate::xen::system::System;
 
-/// The rate of a transfer with everything on one core, but for the card and the sender.
+/// Rate of a transfer with everything except the card and the sender on one core.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct GuestRate {
     pub(in crate::xen) system: System,
     pub(in crate::xen) mbit_per_s: f64,
-    /// Packets of the wire in each delivery of the driver domain.
+    /// Packets on the wire per delivery of the driver domain.
     pub(in crate::xen) packets_an_aggregate: f64,
 }
 
-/// Sends `bytes` bytes to a guest whose polls are as `rxo guest` has them, after a quarter of them: the difference counts.
+/// Sends a quarter of `bytes` bytes to a guest, then all of them; the difference gives the rate. Polls are
+/// those of `rxo guest`.
 ///
 /// # Errors
-/// If what a guest needs is missing, which one line names, or the transfer breaks.
+/// If a guest's requirement is missing, which one line names, or the transfer breaks.
 pub(in crate::xen) fn measure(system: System, bytes: usize) -> Result<GuestRate> {
     let mut machine = Machine::start(&GuestImage::find()?, system)?;
     let (guest, peer) = machine.ends();

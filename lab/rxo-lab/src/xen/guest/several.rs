@@ -1,5 +1,5 @@
-//! Several guests at once behind one switch, as `rxo guest` has them: what each receives and pays, and what
-//! the bulk transfers of the others do to the requests of one.
+//! Measures several guests behind one switch, as `rxo guest` runs them: the rate and cost of each, and the
+//! effect of the other guests' bulk transfers on the requests of one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -19,33 +19,34 @@ use crate::guests::{PATIENCE, at_once, boot, receive};
 use crate::xen::plan::SeveralCase;
 use crate::xen::system::System;
 
-/// Guests that received at the same time.
+/// The results of guests that received at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Several {
     pub(in crate::xen) system: System,
     pub(in crate::xen) guests: usize,
     pub(in crate::xen) each: Vec<Share>,
-    /// Requests to the first guest while the others do nothing.
+    /// Requests to the first guest while the other guests are idle.
     pub(in crate::xen) idle: Latency,
-    /// Requests to the first guest while the others receive; `None` without others.
+    /// Requests to the first guest while the other guests receive; `None` for a single guest.
     pub(in crate::xen) beside_bulk: Option<Latency>,
 }
 
-/// What one of the guests received, and what that cost it.
+/// Rate and cost of one of the guests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(in crate::xen) struct Share {
     pub(in crate::xen) mbit_per_s: f64,
-    /// Instructions of the guest's kernel and programs.
+    /// Instructions per byte of the guest's kernel and programs.
     pub(in crate::xen) instructions_a_byte: f64,
-    /// True if what it received has the hash of what was sent.
+    /// `true` if the received data has the hash of the sent data.
     pub(in crate::xen) is_intact: bool,
-    /// Packets of the wire in each that the guest's card got.
+    /// Packets on the wire per delivery to the guest's card.
     pub(in crate::xen) packets_an_aggregate: f64,
-    /// The time for which the first segment of a delivery was held, from its arrival at the wire.
+    /// 99th percentile of the time for which the first segment of a delivery was held, from its arrival on
+    /// the wire, in microseconds.
     pub(in crate::xen) hold_p99_us: f64,
 }
 
-/// What a guest's own side says of it.
+/// Measurements on a guest's own side.
 struct Seen {
     mbit_per_s: f64,
     instructions_a_byte: f64,
@@ -55,7 +56,7 @@ struct Seen {
 /// Boots the guests of `case`, sends `bytes` bytes to each at the same time, and requests to the first.
 ///
 /// # Errors
-/// If what a guest needs is missing, which one line names, or a transfer breaks.
+/// If a guest's requirement is missing, which one line names, or a transfer breaks.
 pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) -> Result<Several> {
     let SeveralCase { system, guests: count } = case;
     let (image, lab, folder) = (GuestImage::find()?, Lab::through()?, Folder::new("xen")?);
@@ -82,7 +83,7 @@ pub(in crate::xen) fn measure(case: SeveralCase, bytes: usize, requests: usize) 
 }
 
 impl Several {
-    /// The mean of all guests.
+    /// Returns the mean instructions per byte over all guests.
     pub(in crate::xen) fn instructions_a_byte(&self) -> f64 {
         let sum: f64 = self.each.iter().map(|share| share.instructions_a_byte).sum();
         sum / self.each.len() as f64
@@ -102,7 +103,8 @@ impl Share {
     }
 }
 
-/// Whether the `n`-th guest gets a file of so many bytes as it was sent. Each has another file.
+/// Returns `true` if the `n`-th guest receives a file of `bytes` bytes unchanged. Each guest gets another
+/// file.
 fn is_intact(
     guest: &mut Guest,
     image: &GuestImage,
@@ -113,7 +115,8 @@ fn is_intact(
     Ok(guest.send(peer, &content, PATIENCE)? == image.hash(&content)?)
 }
 
-/// Requests to the first guest: so many while the others do nothing, then for as long as they receive.
+/// Measures requests to the first guest: `count` while the other guests are idle, then as many as fit while
+/// they receive.
 fn requests_beside(
     guests: &mut [Guest],
     peer: &Namespace,

@@ -1,7 +1,7 @@
-//! The driver domain as a process of its own: rxo's worker between the card's ring and a guest's.
+//! The driver domain as a separate process: rxo's worker between the card's ring and a guest's ring.
 //!
-//! It passes frames on, says that it counts when it is told to, and from then on callgrind counts the worker. Told
-//! again, it prints what has passed since.
+//! It forwards frames. At the first line on standard input it prints "counting", and callgrind begins to
+//! count; at the next line it prints the number of frames forwarded since.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,22 +37,22 @@ pub(crate) struct DomainFlags {
     pub(crate) ack_split: Option<u16>,
 }
 
-/// What has passed.
+/// Counts of forwarded frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Passed {
     /// Frames from the card.
     pub(super) packets: u64,
-    /// Packets for the guest.
+    /// Packets delivered to the guest.
     pub(super) deliveries: u64,
-    /// Frames of the guest.
+    /// Frames from the guest.
     pub(super) from_guest: u64,
-    /// Frames to the card.
+    /// Frames to the card, all of them ACKs.
     pub(super) acks: u64,
 }
 
 type Domain = Worker<DeviceSource, DeviceSink, DeviceSource, DeviceSink>;
 
-/// Passes frames on, in two steps.
+/// Forwards frames, first uncounted, then under callgrind's count.
 ///
 /// # Errors
 /// If a device cannot be opened, or fails.
@@ -83,12 +83,12 @@ fn start(flags: &DomainFlags) -> Result<Domain> {
     Ok(Worker::new(open("virtio", card)?, open("vhost", guest)?, config)?)
 }
 
-/// Passes frames on until a line comes on standard input, or that ends.
+/// Forwards frames until standard input delivers a line or ends.
 fn pass_on(domain: &mut Domain) -> Result<()> {
     let is_told = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // What cannot be read has ended.
+            // A read error counts as the end of standard input.
             _ = std::io::stdin().read_line(&mut String::new());
             is_told.store(true, Ordering::Relaxed);
         });
@@ -117,5 +117,5 @@ impl Passed {
     }
 }
 
-/// A turn that finds nothing is counted too, so it is made rare.
+/// Pause of an idle worker. Idle turns are counted too, so they must be rare.
 const REST: Duration = Duration::from_millis(4);

@@ -1,4 +1,4 @@
-//! Figure 10, the table, and what rxo wants of a guest.
+//! Figure 10, its table, and the project's aims for a guest.
 
 use rxo_console::numbers::ratio;
 use rxo_console::table::Table;
@@ -11,7 +11,7 @@ use crate::figure::{Bracket, Figure, Series};
 use crate::menon::verdict::Verdict;
 use crate::statement::Statement;
 
-/// What each feed costs.
+/// Returns a table with the cost of each feed.
 pub(in super::super) fn table(costs: &[Cost]) -> String {
     let mut table = Table::new(&[
         "guest is fed",
@@ -46,8 +46,8 @@ pub(in super::super) fn table(costs: &[Cost]) -> String {
     table.render()
 }
 
-/// Guest and domain on top of each other, by the paper's categories; `None` until the first and the last of the
-/// paper's feeds were measured.
+/// Draws guest and domain as one stack, by the paper's categories; `None` unless the first and the last of
+/// the paper's feeds were measured.
 pub(in super::super) fn figure_10(costs: &[Cost]) -> Option<Figure> {
     let shown: Vec<(&Cost, Parts)> = Feed::PAPERS
         .into_iter()
@@ -95,7 +95,7 @@ pub(in super::super) fn figure_10(costs: &[Cost]) -> Option<Figure> {
     })
 }
 
-/// What figure 10 tells apart, the per-packet part first. More colours than eight are not told apart.
+/// Groups of categories in figure 10, the per-packet part first. Eight is the number of colours.
 const GROUPS: [(&str, &[Part]); 8] = [
     ("non-proto, buffer", &[Part::NonProto, Part::Buffer]),
     ("netback", &[Part::Netback]),
@@ -107,7 +107,7 @@ const GROUPS: [(&str, &[Part]); 8] = [
     ("misc", &[Part::Misc]),
 ];
 
-/// What rxo wants of a guest.
+/// Returns the verdicts on the project's aims for a guest.
 pub(in super::super) fn aims(costs: &[Cost]) -> Vec<Verdict> {
     if costs.is_empty() {
         return Vec::new();
@@ -136,7 +136,7 @@ fn both(cost: &Cost) -> f64 {
     cost.guest_per_byte + cost.domain_per_byte
 }
 
-/// Returns the gain in received data for an instruction, as a multiple of the feed with each frame alone.
+/// Returns the gain in data received per instruction, as a multiple of the feed with single frames.
 fn gain(costs: &[Cost], feed: Feed, cost: fn(&Cost) -> f64) -> Option<f64> {
     Some(ratio(cost(of(costs, Feed::Plain)?), cost(of(costs, feed)?)))
 }
@@ -149,11 +149,12 @@ fn sum(parts: &Parts, of: &[Part]) -> f64 {
     of.iter().map(|&part| parts[part as usize]).sum()
 }
 
-/// Its packets arrive in real time: how full its driver domain's polls are depends on what else the machine does.
+/// Number of the figure whose verdicts need an idle machine: the guest's packets arrive in real time, so the
+/// load of the machine changes the domain's batches.
 pub(in super::super) const FIGURE_10: &str = "10 on a card";
-/// In each aim for a guest.
+/// Word that occurs in each aim for a guest.
 pub(in super::super) const OF_A_GUEST: &str = "guest";
-/// A Xen guest's, in throughput (figure 7).
+/// Gain of the paper's Xen guest in throughput, as a factor (figure 7).
 const PAPERS_GAIN: f64 = 1.86;
 const PAPERS_FACTOR: f64 = 3.7;
 

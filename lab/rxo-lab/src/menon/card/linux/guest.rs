@@ -1,7 +1,8 @@
-//! One measurement: a wire, a card on it, the driver domain under callgrind, and a Linux guest that counts.
+//! Runs one measurement: a wire, a card on it, the driver domain under callgrind, and a Linux guest that
+//! counts instructions.
 //!
-//! Two transfers of different size are counted in the
-//! guest; their difference has nothing of starting a program or a connection.
+//! The guest counts two transfers of different size; their difference excludes the start of the program and
+//! of the connection.
 
 use std::process::Command;
 
@@ -22,27 +23,27 @@ use crate::folder::Folder;
 use crate::guests::{boot, receive};
 use crate::process::Process;
 
-/// What a packet costs a guest and its driver domain.
+/// Cost of a packet in a guest and its driver domain.
 #[derive(Clone, Debug, Serialize)]
 pub(in super::super) struct Cost {
     pub(super) feed: Feed,
-    /// Instructions of the guest for a byte of payload.
+    /// Instructions of the guest per byte of payload.
     pub(super) guest_per_byte: f64,
-    /// Instructions of the domain for a byte of payload.
+    /// Instructions of the domain per byte of payload.
     pub(super) domain_per_byte: f64,
-    /// Instructions for a packet of the wire, by category.
+    /// Instructions of the guest per packet on the wire, by category.
     #[serde(serialize_with = "by_name")]
     pub(super) guest: Parts,
     #[serde(serialize_with = "by_name")]
     pub(super) domain: Parts,
-    /// Packets of the wire in each that the guest got.
+    /// Packets on the wire per delivery to the guest.
     pub(super) packets_per_delivery: f64,
-    /// ACKs for a packet, those of the guest and those on the wire.
+    /// ACKs of the guest per packet; the next field counts those on the wire.
     pub(super) guest_acks_per_packet: f64,
     pub(super) acks_per_packet: f64,
 }
 
-/// Receives in a guest that is fed like this.
+/// Measures the cost of receiving in a guest with this feed.
 ///
 /// # Errors
 /// If QEMU, a kernel for the guest or a C compiler is missing, which one line names, or a transfer breaks.
@@ -75,12 +76,13 @@ pub(in super::super) fn cost(feed: Feed, plan: &Plan) -> Result<Cost> {
 }
 
 impl Cost {
-    /// While measurements go on.
+    /// Returns a progress line about this measurement.
     pub(in super::super) fn line(&self) -> String {
         format!("{:>6.0} instructions/packet of the guest", self.guest.iter().sum::<f64>())
     }
 
-    /// From the payload of two transfers, the guest's instructions in each, and what the domain did in the longer one.
+    /// Computes the cost from the payload of two transfers, the guest's instructions in each, and the
+    /// domain's counts in the longer one.
     fn of(
         feed: Feed,
         (few, many): (usize, usize),
@@ -115,7 +117,7 @@ fn command(feed: Feed, folder: &Folder) -> Result<Command> {
     Ok(command)
 }
 
-/// A guest's instructions by category. Its programs are misc.
+/// Returns the guest's instructions by category. Its user programs count as misc.
 fn by_part(profile: &Profile, symbols: &Symbols) -> Parts {
     let mut parts = [0.0; Part::ALL.len()];
     parts[Part::Misc as usize] = profile.user() as f64;
@@ -133,7 +135,8 @@ fn by_name<S: serde::Serializer>(parts: &Parts, serializer: S) -> Result<S::Ok, 
 pub(in super::super) mod tests {
     use super::*;
 
-    /// A guest with so many instructions a packet in each category, and its domain with these.
+    /// Makes the cost of a guest with `guest` instructions per packet in each category, and `domain` in its
+    /// driver domain.
     pub(in crate::menon::card) fn cost(feed: Feed, guest: f64, domain: f64) -> Cost {
         let passed = Passed { packets: 1_000, deliveries: 100, from_guest: 50, acks: 500 };
         let bytes = 1_448_000;

@@ -1,15 +1,15 @@
-//! Functions of a guest's kernel, as the paper's categories.
+//! Assigns functions of a guest's kernel to the paper's categories.
 
 use super::part::Part;
 
-/// The part of a function, by its name.
+/// Returns the category of a kernel function, by its name.
 pub(super) fn part(function: &str) -> Part {
     let is = |names: &[&str]| names.iter().any(|name| function.contains(name));
     let begins = |names: &[&str]| {
         let plain = function.trim_start_matches('_');
         names.iter().any(|name| plain.starts_with(name))
     };
-    // The first that fits: a name may have words of several.
+    // The order matters: a name may match several lists, and the first match counts.
     match () {
         () if is(&COPIES) => Part::PerByte,
         () if begins(&CARD) => Part::Netfront,

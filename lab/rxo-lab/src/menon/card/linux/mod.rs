@@ -1,8 +1,8 @@
-//! Linux's own stack, as the paper's Xen guest (sections 2.4 and 5.1, figure 10): a real Linux in emulation, whose
-//! driver domain is rxo's worker between the card and the guest's ring.
+//! Measures Linux's own stack in place of the paper's Xen guest (sections 2.4 and 5.1, figure 10): an
+//! emulated Linux guest, with rxo's worker between the card and the guest's ring as driver domain.
 //!
-//! The [`domain`] is a process under callgrind, the guest counts its own instructions by function ([`kernel`]). A
-//! [`guest`] is measured with one of the feeds of [`Feed`], and [`figure`] puts both halves on top of each other.
+//! The [`domain`] is a process under callgrind; the guest's instructions are counted by function
+//! ([`kernel`]). [`guest`] measures one [`Feed`], and [`figure`] stacks the costs of guest and domain.
 
 pub(crate) mod domain;
 mod figure;
@@ -18,24 +18,24 @@ pub(super) use self::guest::tests;
 pub(super) use self::guest::{Cost, cost};
 use crate::menon::receive::stack::Stack;
 
-/// What the driver domain gives the guest.
+/// The form in which the driver domain delivers packets to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Feed {
-    /// Each frame alone.
+    /// Each frame separately.
     Plain,
-    /// Aggregates. Each is acknowledged once, and its sender sees that.
+    /// Aggregates. The guest acknowledges each aggregate once, so the sender receives fewer ACKs.
     Aggregates,
-    /// Aggregates, and the domain adds the ACKs that the sender expects: ACK offload for a stack that knows nothing of
-    /// templates.
+    /// Aggregates; the domain inserts the ACKs that the sender expects. This is ACK offload for a stack
+    /// without templates.
     Split,
-    /// Each frame alone, to a guest whose own GRO is on.
+    /// Each frame separately, to a guest with its own GRO enabled.
     OwnGro,
 }
 
 impl Feed {
     pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Aggregates, Self::Split, Self::OwnGro];
-    /// What figure 10 shows.
+    /// The feeds that the paper's figure 10 shows.
     const PAPERS: [Self; 3] = [Self::Plain, Self::Aggregates, Self::Split];
 
     pub(super) const fn name(self) -> &'static str {
@@ -54,7 +54,7 @@ impl Feed {
         }
     }
 
-    /// Full segments for an ACK on the wire.
+    /// Returns the number of full segments per ACK on the wire; `None` leaves ACKs unchanged.
     const fn ack_split(self) -> Option<u16> {
         match self {
             Self::Split => Some(2),

@@ -2,32 +2,32 @@
 
 use crate::callgrind::{Origin, crate_and_file};
 
-/// What instructions are for.
+/// The purpose of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Passing packets on, in the domain and in the guest: loops, queues, interrupts.
+    /// Forwarding of packets, in the domain and in the guest: loops, queues, interrupts.
     NonProto,
     /// The domain's side of the guest's ring.
     Netback,
     /// The guest's driver for its ring.
     Netfront,
-    /// TCP and IP of what arrives.
+    /// TCP and IP processing of received packets.
     TcpRx,
-    /// TCP and IP of what leaves.
+    /// TCP and IP processing of sent packets.
     TcpTx,
-    /// Memory for packets in the guest.
+    /// Allocation of packet memory in the guest.
     Buffer,
-    /// The card's ring in the domain, and adding ACKs.
+    /// The card's ring in the domain, and the insertion of ACKs.
     Driver,
     /// Receive Aggregation.
     Aggr,
-    /// Copies, into the guest and in it.
+    /// Copies into the guest and inside it.
     PerByte,
     /// Everything else: system calls, the scheduler, the program.
     Misc,
 }
 
-/// Instructions in each of [`Part::ALL`].
+/// Instructions for each of [`Part::ALL`].
 pub(super) type Parts = [f64; Part::ALL.len()];
 
 impl Part {
@@ -44,7 +44,7 @@ impl Part {
         Self::Misc,
     ];
 
-    /// What the paper's factor is of.
+    /// Parts that the paper's per-packet factor covers.
     pub(super) const PER_PACKET: [Self; 6] =
         [Self::NonProto, Self::Netback, Self::Netfront, Self::TcpRx, Self::TcpTx, Self::Buffer];
 
@@ -63,7 +63,7 @@ impl Part {
         }
     }
 
-    /// The part of the domain's instructions.
+    /// Returns the part of the domain's instructions from `origin`.
     pub(super) fn of_domain(origin: Origin<'_>) -> Self {
         match origin.copies() {
             true => Self::PerByte,
@@ -71,21 +71,21 @@ impl Part {
         }
     }
 
-    /// The part of a source file; `None` if it is for many, and its instructions are those of the function that has
-    /// them inlined.
+    /// Returns the part of a source file; `None` for shared code, which counts for the function that inlines
+    /// it.
     fn of_file(path: &str) -> Option<Self> {
         let (name, file) = crate_and_file(path)?;
         Some(match name {
             "rxo" => Self::NonProto,
-            // Adding ACKs is the driver's, as expanding templates is in the paper.
+            // Inserting ACKs counts for the driver, as expanding templates does in the paper.
             "rxo-ack" => Self::Driver,
-            // Only the engine reads headers of each packet.
+            // Only the engine parses the headers of each packet.
             "rxo-coalesce" | "rxo-wire" => Self::Aggr,
             "rxo-driver" if file.starts_with("src/virtio/") => Self::Driver,
             "rxo-virtqueue" if file.starts_with("src/driver") => Self::Driver,
-            // Both rings share the code that takes frames, nearly all of which come from the card.
+            // Both rings share the receiving code, but nearly all frames come from the card.
             "rxo-driver" if file.starts_with("src/virtio_net/source") => Self::Driver,
-            // They share the code that sends as well; ACKs to the card are booked with the guest's packets.
+            // Both rings share the sending code too; ACKs to the card are booked with the guest's packets.
             "rxo-driver" | "rxo-virtqueue" | "rxo-vnet" | "rxo-device" => Self::Netback,
             _ => return None,
         })

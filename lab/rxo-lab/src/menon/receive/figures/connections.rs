@@ -1,4 +1,4 @@
-//! Figure 12: many connections.
+//! Figure 12: throughput over the number of connections.
 
 use super::super::paper::GAIN_AT_400;
 use super::super::row::Rows;
@@ -28,7 +28,7 @@ pub(super) fn figure_12(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// What the paper's gain would make of the original, where the text states one.
+/// Returns a reference series: the original with the paper's gain, where the paper's text states one.
 fn papers_gain(rows: Rows<'_>, connections: &[usize]) -> Series {
     let of = |&count: &usize| {
         let original = rows.of(count, Stack::ORIGINAL)?.scaled_gbit_per_s.median;

@@ -1,4 +1,4 @@
-//! Table 1: single bytes there and back.
+//! Table 1: request and response of single bytes.
 
 use rxo_console::numbers::ratio;
 
@@ -11,7 +11,7 @@ use crate::statement::Statement;
 pub(super) fn table_1(rows: Rows<'_>) -> Option<Figure> {
     rows.exchange.first()?;
     let stacks = [Stack::ORIGINAL, Stack::OPTIMIZED].into_iter().enumerate();
-    // A column is of the paper or ours; the other series have no value there.
+    // A column is either the paper's or ours, so each series has values in some columns only.
     let paper = stacks.clone().map(|(column, stack)| {
         let values = REQUESTS.iter().map(|(_, rates)| Some(rates[column])).chain([None]);
         let name = format!("paper: {}", stack.name());
@@ -48,5 +48,5 @@ fn unchanged(rows: Rows<'_>) -> Statement {
     Statement::new(claim, Some(change >= -MOST_PERCENT), ours)
 }
 
-/// What the aim allows to lose.
+/// Largest loss that the aim permits, in percent.
 const MOST_PERCENT: f64 = 2.0;

@@ -11,7 +11,7 @@ use crate::statement::Statement;
 
 pub(super) fn figure_11(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let limits = rows.limits();
-    // The optimized system alone is no sweep.
+    // A single limit, that of the optimized system, is no sweep.
     if limits.len() < 3 {
         return None;
     }
@@ -80,5 +80,5 @@ fn one_costs_nothing(rows: Rows<'_>) -> Statement {
 
 const FAIRLY_WELL: f64 = 0.9;
 const SUBSTANTIAL_PERCENT: f64 = 5.0;
-/// Less is within what the aim allows.
+/// Largest degradation that the aim permits, in percent.
 const DEGRADATION_PERCENT: f64 = 3.0;

@@ -1,4 +1,4 @@
-//! The paper's figures and its table, made of rows, each with what the paper says of it.
+//! The paper's figures and its table, made from rows, with the paper's statements.
 
 mod connections;
 mod exchange;
@@ -10,7 +10,7 @@ use super::row::Rows;
 use super::units::Units;
 use crate::figure::Figure;
 
-/// Those that can be made of these rows.
+/// Returns the figures that these rows can make.
 pub(super) fn all(rows: Rows<'_>, units: Units) -> Vec<Figure> {
     let all = [
         profile::figure_3(rows),

@@ -1,4 +1,4 @@
-//! Figures 3 and 8 to 10: where the time goes.
+//! Figures 3 and 8 to 10: processor time by category.
 
 use rxo_console::numbers::ratio;
 
@@ -10,7 +10,7 @@ use super::super::units::Units;
 use crate::figure::{Bracket, Figure, Series};
 use crate::statement::Statement;
 
-/// The original stack, one connection: shares of all.
+/// Draws the shares of each category, for the original stack with one connection.
 pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
     let breakdown = rows.of(1, Stack::ORIGINAL)?.breakdown_ns?;
     let shares = GROUPS.map(|(_, categories)| Some(100.0 * breakdown.share(categories)));
@@ -31,13 +31,13 @@ pub(super) fn figure_3(rows: Rows<'_>) -> Option<Figure> {
     })
 }
 
-/// The paper's groups of section 2.2.
+/// The paper's groups of categories in section 2.2.
 const GROUPS: [(&str, &[Category]); 5] = [
     ("rx, tx", &[Category::Rx, Category::Tx]),
     ("buffer, non-proto", &[Category::Buffer, Category::NonProto]),
     ("driver", &[Category::DriverIn, Category::DriverOut]),
     ("per-byte", &[Category::PerByte]),
-    // Without aggregation the engine only looks at each frame.
+    // Without aggregation the engine only parses each frame, so its time counts as misc.
     ("misc", &[Category::Misc, Category::Aggr]),
 ];
 
@@ -58,10 +58,10 @@ fn packets_before_bytes(breakdown: &Breakdown) -> Statement {
     })
 }
 
-/// "Much more" is at least so many times as much. In the paper it is 2.7 times.
+/// Factor from which a cost counts as "much more". The paper's ratio is 2.7.
 const MUCH_MORE: f64 = 2.0;
 
-/// One connection.
+/// Draws the cost of a packet with one connection.
 pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let claim = "rx, tx, buffer and non-proto together fall by a factor of 4.3";
     let mut figure = profile(units, |stack| rows.of(1, stack), (claim, PER_PACKET_FACTORS[0]))?;
@@ -74,7 +74,8 @@ pub(super) fn figure_8(rows: Rows<'_>, units: Units) -> Option<Figure> {
     })
 }
 
-/// Five connections, a thread each: threads share the stack, as the paper's processors do.
+/// Draws the cost of a packet with five connections and a thread for each. The threads share the stack, as
+/// the paper's processors do.
 pub(super) fn figure_9(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let claim = "on two processors rx, tx, buffer and non-proto together fall by a factor of 5.5";
     Some(Figure {
@@ -85,8 +86,8 @@ pub(super) fn figure_9(rows: Rows<'_>, units: Units) -> Option<Figure> {
     })
 }
 
-/// A guest's share: the paper's has a driver domain before it, whose work is done on the sender's
-/// core here.
+/// Draws the cost of a packet in a guest. The driver domain's work, which the paper includes, runs on the
+/// sender's core here.
 pub(super) fn figure_10(rows: Rows<'_>, units: Units) -> Option<Figure> {
     let claim = "with Xen the per-packet routines of guest and driver domain together fall by a factor \
                  of 3.7";
@@ -115,8 +116,8 @@ fn guest_gain(rows: Rows<'_>) -> Statement {
     })
 }
 
-/// A stack for each host, the per-packet routines at the bottom. The paper's claim is by how much
-/// these fall.
+/// Draws a stack of categories for each host, the per-packet routines at the bottom. The paper's claim is the
+/// factor by which these fall.
 fn profile<'r>(
     units: Units,
     row: impl Fn(Stack) -> Option<&'r Row>,
@@ -129,7 +130,7 @@ fn profile<'r>(
         let values = shown.iter().map(|(_, breakdown)| units.of_ns(breakdown.of(category)));
         Series::new(category.name(), values.map(Some).collect()).stack()
     };
-    // Those that cost nothing anywhere are no part of the figure.
+    // Categories without any cost are left out of the figure.
     let costs = |category: &Category| shown.iter().any(|(_, costs)| costs.of(*category) > 0.0);
     let series = Category::ALL.into_iter().filter(costs).map(parts).collect();
     let brackets = shown.iter().enumerate().map(|(place, (_, breakdown))| {

@@ -1,4 +1,4 @@
-//! Figures and verdicts follow from the rows.
+//! Tests of the figures and verdicts that follow from given rows.
 
 use super::super::category::{Breakdown, Category};
 use super::super::row::tests::{bulk, row};
@@ -11,7 +11,7 @@ fn exchange(stack: Stack, per_s: f64) -> ExchangeRow {
     ExchangeRow::of(stack, &[Exchange { per_s, p50_us: 1e6 / per_s }]).unwrap()
 }
 
-/// A row whose per-packet routines take this of `total`.
+/// Makes a row with a cost of `total` per packet, of which the per-packet routines take `per_packet`.
 fn profiled(connections: usize, stack: Stack, total: f64, per_packet: f64) -> Row {
     let breakdown = Breakdown::new(|category| match category {
         Category::Rx | Category::Tx | Category::Buffer | Category::NonProto => per_packet / 4.0,
@@ -22,7 +22,7 @@ fn profiled(connections: usize, stack: Stack, total: f64, per_packet: f64) -> Ro
     Row::of(Case::wire(connections, stack), &[bulk(total, Some(breakdown))]).unwrap()
 }
 
-/// Everything as good as in the paper, or as `optimized_ns` for a packet makes it.
+/// Makes rows with the paper's gains, or with a cost of `optimized_ns` per packet in the optimized stack.
 fn rows(optimized_ns: f64) -> Vec<Row> {
     let mut rows = Vec::new();
     for connections in [1, 5, 400] {
@@ -99,7 +99,7 @@ fn a_profile_is_a_stack_with_the_per_packet_part_bracketed() {
         let figure = figures.iter().find(|figure| figure.number == number).unwrap();
         assert_eq!(figure.x.first().map(String::as_str), Some("Original"));
         assert_eq!(figure.brackets.len(), figure.x.len());
-        // The bracket ends where the last of its categories does.
+        // The bracket must end at the last of its categories.
         let is_per_packet =
             |name: &str| Category::PER_PACKET.iter().any(|category| category.name() == name);
         let (below, above): (Vec<_>, Vec<_>) =
@@ -122,8 +122,8 @@ fn the_papers_bars_are_hollow_and_in_the_colour_of_ours() {
     }
 }
 
-/// The verdict on figure 3 of a host whose per-packet routines take `per_packet` of 1,000 ns, and
-/// whose application takes 80.
+/// Returns the verdict on figure 3 for a host whose per-packet routines take `per_packet` of 1,000 ns, and
+/// whose application takes 80 ns.
 fn much_more(per_packet: f64) -> (Option<bool>, String) {
     let figures = made(&[profiled(1, Stack::ORIGINAL, 1_000.0, per_packet)], &[]);
     let said = &figures[0].statements[0];

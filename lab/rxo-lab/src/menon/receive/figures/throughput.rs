@@ -1,4 +1,4 @@
-//! Figure 7: what it gains.
+//! Figure 7: the gain in throughput.
 
 use rxo_console::numbers::ratio;
 
@@ -9,14 +9,14 @@ use super::super::stack::Stack;
 use crate::figure::{Figure, Guide, Series};
 use crate::statement::Statement;
 
-/// Throughput for a second of processor time, in times the original's.
+/// Draws the throughput per second of processor time, as a multiple of the original's.
 pub(super) fn figure_7(rows: Rows<'_>) -> Option<Figure> {
     let connections = rows.connections();
     let most = connections.last().copied()?;
     let shown: Vec<usize> = connections.iter().copied().filter(|&n| n <= 5 || n == most).collect();
     let names = shown.iter().map(|connections| format!("here: {connections}"));
     let stacks = [Stack::AGGREGATION, Stack::OPTIMIZED].into_iter().enumerate();
-    // A column is of the paper or ours; the other series have no value there.
+    // A column is either the paper's or ours, so each series has values in some columns only.
     let ours = stacks.clone().map(|(colour, stack)| {
         let gains = shown.iter().map(|&connections| rows.gain(connections, stack));
         let values = SYSTEMS.iter().map(|_| None).chain(gains);
@@ -59,7 +59,8 @@ fn gains(rows: Rows<'_>) -> Statement {
         .unless_it_holds(|| what_stays(rows))
 }
 
-/// What neither optimization takes away: the device's part of each frame, in and out.
+/// Returns a sentence about the cost that neither optimization removes: the device's work on each frame, in
+/// and out.
 fn what_stays(rows: Rows<'_>) -> String {
     let row = rows.of(1, Stack::OPTIMIZED);
     let Some(breakdown) = row.and_then(|row| row.breakdown_ns) else { return String::new() };
@@ -73,7 +74,7 @@ fn what_stays(rows: Rows<'_>) -> String {
     )
 }
 
-/// What was received in a second, whatever it cost.
+/// Compares the throughput in real time, whatever its processor cost.
 fn as_it_went(rows: Rows<'_>) -> Statement {
     let claim = "throughput itself rises from 3,452 to 4,660 Mb/s, 2,988 to 4,660 and 1,088 to 1,877; \
                  the first two are then limited by the five links";
