@@ -1,4 +1,4 @@
-//! Work that must not grow: for an unrelated fragment with the number of held flows, and for a
+//! Work that must not grow: that for an unrelated fragment with the number of held flows, and that for a
 //! frame with the size of the poll.
 
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use rxo_testkit::{Packet, seg};
 
 use crate::contender::SEED;
 
-/// Fragments of unrelated hosts in one pass.
+/// Fragments from unrelated hosts in one pass.
 const FRAGMENTS: usize = 4_096;
-/// Number of frames for which the engine of the large polls is configured.
+/// Batch size for which the engine of the large polls is configured.
 const ROOM: usize = 256;
 const SEGMENTS_EACH: u32 = 8;
 
-/// What is counted; each is one row.
+/// A counted case; each is one row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     /// Fragments of hosts without held flows, while this many flows of other hosts are held.
@@ -25,11 +25,11 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// All rows: a small and a large one of each kind.
+    /// All rows: a small and a large case of each kind.
     pub(crate) const ALL: [Self; 4] =
         [Self::Strangers(64), Self::Strangers(4_096), Self::Poll(8_192), Self::Poll(262_144)];
 
-    /// The row's name.
+    /// Returns the row's name.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Strangers(flows) => format!("strangers-{flows}"),
@@ -37,7 +37,7 @@ impl Bound {
         }
     }
 
-    /// Runs it `passes` times inside `counted`. Returns the number of frames in a pass.
+    /// Runs the case `passes` times inside `counted`. Returns the number of frames in a pass.
     pub(crate) fn run(self, passes: u32, mut counted: impl FnMut(&mut dyn FnMut())) -> usize {
         let (held, frames) = self.packets();
         let borrowed = |packets: &[Vec<u8>]| -> Vec<Frame<Vec<u8>>> {
@@ -63,7 +63,7 @@ impl Bound {
         Engine::new(config).expect("numbers in range")
     }
 
-    /// The packets that are held beforehand, and those that are counted.
+    /// Returns the packets that are held beforehand, and the counted packets.
     fn packets(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let bytes = |packet: Packet| packet.bytes();
         match self {

@@ -1,4 +1,4 @@
-//! `rxo-lab bench engine`: nanoseconds per packet of every engine over every workload.
+//! `rxo-lab bench engine`: measures nanoseconds per packet of every engine over every workload.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -13,7 +13,7 @@ use crate::race::{Cache, Lap, Plan, race};
 use crate::report::{self, Report, Row};
 use crate::rounds::Rounds;
 
-/// The options.
+/// Options of `rxo-lab bench engine`.
 #[derive(Args, Debug)]
 pub struct EngineArgs {
     #[command(flatten)]
@@ -49,13 +49,16 @@ pub(crate) const WORKLOADS: [Workload; 14] = [
     Workload::ManyFlows(FLOWS_IN_MANY),
 ];
 
-/// Measures and prints.
+/// Measures all engines, and prints the report.
 pub(crate) fn run(args: &EngineArgs) -> Result<()> {
     let report = measure(args)?;
     args.rounds.print(&report, report::print)
 }
 
-/// Finds the workload `name`.
+/// Returns the workload `name`.
+///
+/// # Errors
+/// If there is none; the message lists the names.
 pub(crate) fn workload(name: &str) -> Result<Workload, String> {
     let names = || WORKLOADS.map(Workload::name).join(", ");
     WORKLOADS
@@ -112,7 +115,7 @@ impl EngineArgs {
     }
 }
 
-/// Checks that no engine loses a packet, and that rxo coalesces exactly what the workload allows.
+/// Checks that no engine loses a packet, and that rxo coalesces exactly as much as the workload permits.
 fn check(course: &Course, lap: &Lap<'_>) -> Result<()> {
     let traffic = course.traffic(lap.entry.checksum);
     let (engine, name) = (lap.entry.engine.name(), course.name());

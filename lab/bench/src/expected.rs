@@ -1,5 +1,5 @@
-//! Computes how many deliveries a workload allows: those that remain if every batch is coalesced as
-//! far as the rules of `linux-gro` permit. Independent of the engine, which is checked against it.
+//! Computes the deliveries of a workload if every batch is coalesced as far as the rules of `linux-gro`
+//! permit. Independent of the engine, which is checked against it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ use rxo_wire::{FlowKey, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport};
 
 use crate::contender::{Acks, Outcome, policy};
 
-/// The outcome of a perfect pass over `traffic`. Its flows must differ only in what a sender that
-/// continues changes, and all its pure ACKs must advance.
+/// Returns the outcome of a perfect pass over `traffic`. Consecutive packets of a flow may differ only in
+/// fields that a continuing sender changes, and all pure ACKs must advance.
 pub(crate) fn expected(traffic: &Traffic, acks: Acks) -> Outcome {
     let packets: Vec<&[u8]> = traffic.iter().collect();
     let batches = packets.chunks(acks.batch_frames);
@@ -29,7 +29,7 @@ pub(crate) fn expected(traffic: &Traffic, acks: Acks) -> Outcome {
     Outcome { deliveries: (packets.len() - appended) as u64, frames: traffic.len() as u64 }
 }
 
-/// What is held of a flow: where it continues, and how much it is.
+/// The state of a held aggregate: its next sequence number and its size.
 struct Held {
     next: SeqNumber,
     segments: u16,
@@ -41,7 +41,8 @@ fn appended(batch: &[&[u8]]) -> usize {
     batch.iter().filter(|packet| appends(packet, &mut held)).count()
 }
 
-/// Counts the datagrams of a batch that join others: no more bytes than the first, and 64 at most.
+/// Counts the datagrams of a batch that are appended: each at most as long as the first, and 64 per
+/// aggregate.
 fn appended_datagrams(batch: &[&[u8]]) -> usize {
     let mut held: HashMap<FlowKey, (u32, u32)> = HashMap::new();
     let mut joins = |packet: &&&[u8]| {
@@ -64,8 +65,7 @@ fn appended_datagrams(batch: &[&[u8]]) -> usize {
     batch.iter().filter(&mut joins).count()
 }
 
-/// Counts the pure ACKs of a batch that join another one. The next ACK of a flow in `alone` does
-/// not.
+/// Counts the pure ACKs of a batch that are appended. The next ACK of a flow in `alone` is not.
 fn appended_acks(batch: &[&[u8]], alone: &mut HashSet<FlowKey>) -> usize {
     let mut held = HashSet::new();
     let acks = batch.iter().filter_map(|packet| pure_ack(packet));
@@ -103,7 +103,7 @@ fn appends(packet: &[u8], held: &mut HashMap<FlowKey, Held>) -> bool {
     false
 }
 
-/// The segment, if it may be coalesced at all.
+/// Returns the segment if it is a candidate for coalescing; otherwise `None`.
 fn candidate(parsed: &Parsed) -> Option<TcpSegment> {
     let Transport::Tcp(segment) = parsed.transport else { return None };
     let plain = segment.flags == TcpFlags::ACK

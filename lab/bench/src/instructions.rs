@@ -1,10 +1,9 @@
-//! `rxo-lab bench instructions`: instructions per packet, counted by callgrind.
+//! `rxo-lab bench instructions`: counts instructions per packet with callgrind.
 //!
-//! Time varies with the machine and its neighbours, but the number of instructions does not. This
-//! program runs itself under `valgrind --tool=callgrind`, which counts inside [`counted_pass`]
-//! only, once for each workload and each case of ACK offload. It compares the counts with
-//! `instructions.json` in the repository. Valgrind emulates a processor with AVX2 and without
-//! AVX-512, so the counts do not depend on the machine's.
+//! Time varies with the machine and its neighbours, but the number of instructions does not. This program
+//! runs itself under `valgrind --tool=callgrind`, which counts inside [`counted_pass`] only, once for each
+//! workload and each case of ACK offload. It compares the counts with `instructions.json` in the repository.
+//! Valgrind emulates a processor with AVX2 and without AVX-512, so the counts do not depend on the machine's.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -25,7 +24,7 @@ use crate::stages;
 use crate::tcp::{AckCase, CastCase, Counted};
 use crate::worst::Worst;
 
-/// The options.
+/// Options of `rxo-lab bench instructions`.
 #[derive(Args, Debug)]
 pub struct InstructionsArgs {
     /// Keep the new counts instead of comparing them.
@@ -39,7 +38,7 @@ pub struct InstructionsArgs {
     only: Vec<Subject>,
 }
 
-/// What to run under callgrind.
+/// Options of the process that runs under callgrind.
 #[derive(Args, Debug)]
 pub struct CountedArgs {
     /// The workload, or the case of ACK offload.
@@ -50,28 +49,28 @@ pub struct CountedArgs {
     passes: u32,
 }
 
-/// The cases that are counted.
+/// A counted case.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     /// Packets through the engine.
     Workload(Workload),
-    /// Packets through the engine, in buffers of a pool that each goes back to.
+    /// Packets through the engine, in pool buffers that are returned.
     Pooled(Workload),
     /// Packets through the engine, with each delivery moved out of it.
     Owned(Workload),
-    /// W8 with pure ACKs aggregated, with the name of the variant.
+    /// W8 with pure ACKs aggregated; the text names the variant.
     Aggregated(&'static str, Acks),
-    /// ACKs that are expanded or split.
+    /// Expansion or splitting of ACKs.
     Acks(Case),
     /// Work that must not grow with the held flows or with the poll.
     Bound(Bound),
-    /// Frames that were chosen to cost as much as they can.
+    /// Frames chosen to cost as much as possible.
     Worst(Worst),
-    /// Segments through the endpoint.
+    /// Segments through the TCP endpoint.
     Tcp(Counted),
-    /// Acknowledgements of what a host sends.
+    /// ACKs that a sending host receives.
     HostAcks(AckCase),
-    /// Acknowledgements of what a group is sent.
+    /// ACKs that the sender of a group receives.
     Cast(CastCase),
 }
 
@@ -108,7 +107,8 @@ impl Subject {
 }
 
 impl Subject {
-    /// The instructions that count in a profile: all, or what of a turn receives.
+    /// Returns the counted instructions of a profile: all of them, or for `HostAcks` those inside the host's
+    /// receive function.
     fn instructions(self, profile: &str) -> Option<f64> {
         if !matches!(self, Self::HostAcks(_)) {
             return total(profile);
@@ -119,10 +119,10 @@ impl Subject {
     }
 }
 
-/// The workloads that are counted with pool buffers, too: long aggregates and single frames.
+/// Workloads that are also counted with pool buffers: long aggregates and single frames.
 const POOLED: [Workload; 2] = [Workload::W1, Workload::W2];
 
-/// Finds the workload or case `name`.
+/// Returns the workload or case `name`.
 fn subject(name: &str) -> Result<Subject, String> {
     let known = Subject::all().into_iter().find(|subject| subject.name() == name);
     known.map_or_else(|| workload(name).map(Subject::Workload), Ok)
@@ -131,10 +131,10 @@ fn subject(name: &str) -> Result<Subject, String> {
 /// Instructions by name: per packet of a workload, per ACK or segment of a case.
 type Counts = BTreeMap<String, f64>;
 
-/// Growth that is not yet a regression: compilers vary this much.
+/// Growth that is not a regression: compilers vary this much.
 const TOLERATED_GROWTH: f64 = 0.02;
 
-/// Counts, then compares or keeps the counts.
+/// Counts all subjects, then compares the counts or keeps them.
 pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
     let mut counts = Counts::new();
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     Ok(())
 }
 
-/// Runs one workload or case; callgrind counts the inside of [`counted_pass`].
+/// Runs one workload or case; callgrind counts inside [`counted_pass`].
 pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
     let each = args.passes as usize;
     let items = match args.subject {
@@ -197,9 +197,9 @@ const fn headers(course: &Course) -> &Traffic {
     course.traffic(Checksum::Trusted)
 }
 
-/// Runs `passes` passes. Returns the number of packets in each.
+/// Runs `passes` passes. Returns the number of packets in each pass.
 fn run_contender(mut contender: impl Contender, passes: u32) -> usize {
-    // The first pass initializes what is initialized once; later passes are all like the second.
+    // The first pass initializes lazily created state; all later passes are alike.
     contender.prepare();
     contender.pass();
     for _ in 0..passes {
@@ -225,8 +225,8 @@ fn counted_pass(pass: impl FnOnce()) {
     pass();
 }
 
-/// Profiles of `subjects`, each with what [`profile`] gives, in their order. As many run at once as there are cores,
-/// which changes no count.
+/// Profiles `subjects`, and returns the result of [`profile`] for each, in their order. Runs as many at once
+/// as there are cores, which does not change the counts.
 fn profiles(subjects: &[Subject]) -> Vec<(Subject, Result<(String, f64)>)> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -245,7 +245,7 @@ fn profiles(subjects: &[Subject]) -> Vec<(Subject, Result<(String, f64)>)> {
     subjects.iter().copied().zip(done.into_iter().map(|(_, profile)| profile)).collect()
 }
 
-/// Runs `subject` under callgrind. Returns the profile, and how many packets or ACKs it is of.
+/// Runs `subject` under callgrind. Returns the profile, and its number of packets or ACKs.
 fn profile(subject: Subject) -> Result<(String, f64)> {
     let name = subject.name();
     let out = PathBuf::from(format!("{}/rxo-callgrind-{}-{name}", tmp(), std::process::id()));
@@ -268,7 +268,7 @@ fn tmp() -> String {
     std::env::temp_dir().display().to_string()
 }
 
-/// Finds the total of a callgrind profile.
+/// Returns the total of a callgrind profile; `None` if there is none.
 fn total(profile: &str) -> Option<f64> {
     let line = profile.lines().find_map(|line| line.strip_prefix("totals:"))?;
     line.trim().parse().ok()
@@ -291,7 +291,7 @@ fn keep(counts: &Counts, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A table of both, and the workloads that grew too much.
+/// Returns a table of both counts, and the names of workloads that grew too much.
 fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
     let mut text = format!("{:<21} {:>9} {:>9} {:>8}\n", "workload", "kept", "now", "change");
     let mut grown = Vec::new();
@@ -301,7 +301,7 @@ fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
         if growth > TOLERATED_GROWTH {
             grown.push(name.clone());
         }
-        // Adding zero turns the negative zero that rounding may give into a plain zero.
+        // Adding zero turns a negative zero from rounding into a positive one.
         let percent = (growth * 1_000.0).round() / 10.0 + 0.0;
         text += &format!("{name:<21} {before:>9.1} {now:>9.1} {percent:>+7.1}%\n");
     }
@@ -331,7 +331,8 @@ mod tests {
         assert_eq!(compare(&counts(100.0), &counts(102.1)).1, ["W1"]);
     }
 
-    /// The names and counts of a row whose first cell is names in code, and whose last is a count for each.
+    /// Parses a table row whose first cell lists names in code, and whose last cell lists a count for each
+    /// name.
     fn row(line: &str) -> Vec<(String, f64)> {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [names, _, counts] = cells[..] else { return Vec::new() };

@@ -4,14 +4,14 @@
 //! * `acks` times ACK offload, per ACK.
 //! * `tcp` measures the endpoint's goodput per CPU second, compared with smoltcp.
 //! * `live-tcp` times rxo's own TCP beside Linux's over real interfaces.
-//! * `serve` asks `rxo serve` and nginx for files in the same place.
-//! * `tunnel` measures WireGuard tunnels: rxo's example, and those of others.
-//! * `guests` counts the instructions of Linux guests behind rxo, and what rxo and QEMU cost.
-//! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise,
-//!   and compares them with those kept in `instructions.json`.
+//! * `serve` requests files from `rxo serve` and nginx in the same network.
+//! * `tunnel` measures WireGuard tunnels: rxo's example and other implementations.
+//! * `guests` counts the instructions of Linux guests behind rxo, and measures the cost of rxo and QEMU.
+//! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise, and
+//!   compares them with those kept in `instructions.json`.
 //!
-//! A crate of its own, so that only the laboratory depends on the rivals; one is in C.
-//! README.md says how each figure is made.
+//! A separate crate, so that only the laboratory depends on the rivals, one of which is in C. README.md
+//! describes how each figure is made.
 
 mod acks;
 mod arch;
@@ -63,10 +63,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Measures, and prints the figures.
+    /// Runs the benchmark, and prints the figures.
     ///
     /// # Errors
-    /// If a rival or a program is missing, a network cannot be made, or what was measured is wrong.
+    /// If a rival or a program is missing, a network cannot be made, or the measured data is wrong.
     pub fn run(&self) -> Result<()> {
         match self {
             Self::Engine(args) => engine::run(args),

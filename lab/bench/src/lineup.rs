@@ -1,4 +1,4 @@
-//! The line-up of a race: every requested engine, in every configuration worth a row.
+//! The line-up of a race: every requested engine, in every configuration that gets a row.
 
 use clap::ValueEnum;
 use rxo_coalesce::PureAckRule;
@@ -16,12 +16,12 @@ pub(crate) enum EngineName {
     Rxo,
     /// DPDK's `rte_gro`, lightweight mode.
     Dpdk,
-    /// The Rust crate of that name.
+    /// The Rust crate tun-rs.
     TunRs,
 }
 
 impl EngineName {
-    /// The name in tables and JSON.
+    /// Returns the engine's name in tables and JSON.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rxo => "rxo",
@@ -30,7 +30,7 @@ impl EngineName {
         }
     }
 
-    /// Returns the reason why this build does not have it; `None` if it has.
+    /// Returns the reason why this build lacks the engine; `None` if it has it.
     pub(crate) const fn missing(self) -> Option<&'static str> {
         match self {
             Self::Dpdk if !cfg!(feature = "dpdk") => {
@@ -42,18 +42,18 @@ impl EngineName {
     }
 }
 
-/// Whether payloads are read.
+/// The treatment of checksums, which decides whether payloads are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Checksum {
-    /// Headers only: the checksum is assumed to be right.
+    /// Headers only are read: the checksum is assumed to be right.
     Trusted,
     /// Every TCP checksum is computed.
     Verified,
 }
 
-/// The traffic of one workload, in two sizes. Contenders that read headers only, and those that
-/// read payloads too, each get as much as fits into a second-level cache of 2 MiB.
+/// The traffic of one workload, in two sizes: one for contenders that read headers only, one for those that
+/// read payloads. Each fits into a second-level cache of 2 MiB.
 pub(crate) struct Course {
     kind: Workload,
     headers: Traffic,
@@ -62,12 +62,12 @@ pub(crate) struct Course {
 
 /// Packets of a pass that reads headers only: 256 KiB of header lines.
 const HEADER_PACKETS: usize = 2_048;
-/// Packets of such a pass if the processor must not learn branches or tables by heart.
+/// Packets of a header-only pass in workloads where the processor must not learn the branches or tables.
 const LONG_HEADER_PACKETS: usize = 8_192;
-/// Packets of a pass that reads payloads: 384 KiB, and as much again if they are copied.
+/// Packets of a pass that reads payloads: 384 KiB, and the same again if they are copied.
 const PAYLOAD_PACKETS: usize = 256;
 const SEED: u64 = 1;
-/// The ways to aggregate pure ACKs.
+/// The variants of pure ACK aggregation, with their names.
 pub(crate) const PURE_ACKS: [(&str, Acks); 4] = [
     ("last ACK shown", Acks { rule: PureAckRule::Single, ..Acks::NONE }),
     ("ACKs recorded", Acks { rule: PureAckRule::Record, ..Acks::NONE }),
@@ -75,11 +75,11 @@ pub(crate) const PURE_ACKS: [(&str, Acks); 4] = [
     ("recorded, polls of 256", Acks { rule: PureAckRule::Record, batch_frames: 256 }),
 ];
 
-/// The variant of DPDK whose caller reads the packet types.
+/// Name of the DPDK variant whose caller parses the packet types.
 pub(crate) const READS_TYPES: &str = "reads types";
 
 impl Course {
-    /// Makes the packets.
+    /// Makes the packets of the workload.
     pub(crate) fn new(kind: Workload) -> Self {
         let packets = match kind {
             Workload::Mixed | Workload::ManyFlows(_) => LONG_HEADER_PACKETS,
@@ -92,12 +92,12 @@ impl Course {
         }
     }
 
-    /// The workload's name.
+    /// Returns the workload's name.
     pub(crate) const fn name(&self) -> &'static str {
         self.kind.name()
     }
 
-    /// The packets for contenders of this kind.
+    /// Returns the packets for contenders with this treatment of checksums.
     pub(crate) const fn traffic(&self, checksum: Checksum) -> &Traffic {
         match checksum {
             Checksum::Trusted => &self.headers,
@@ -105,7 +105,7 @@ impl Course {
         }
     }
 
-    /// All contenders of these engines.
+    /// Returns all contenders of these engines.
     pub(crate) fn entries(&self, engines: &[EngineName]) -> Vec<Entry<'_>> {
         let asked = |engine| engines.contains(&engine);
         let mut entries = Vec::new();
@@ -113,7 +113,7 @@ impl Course {
             entries.extend(self.rxo());
         }
         #[cfg(feature = "dpdk")]
-        // This DPDK coalesces TCP over IPv4 only; a row for others would show how fast it does nothing.
+        // This DPDK coalesces TCP over IPv4 only, so a row for another workload would time no work.
         if asked(EngineName::Dpdk)
             && !matches!(self.kind, Workload::W9 | Workload::U1 | Workload::U2)
         {
@@ -170,19 +170,19 @@ impl Course {
     }
 }
 
-/// A contender, and the labels of its rows.
+/// A contender with the labels of its rows.
 pub(crate) struct Entry<'a> {
-    /// Which engine.
+    /// The contender's engine.
     pub(crate) engine: EngineName,
-    /// Whether it reads payloads.
+    /// The contender's treatment of checksums.
     pub(crate) checksum: Checksum,
-    /// How it aggregates pure ACKs.
+    /// The contender's aggregation of pure ACKs.
     pub(crate) acks: Acks,
-    /// Name of its configuration, if the engine has several.
+    /// Name of the configuration, if the engine has several; otherwise empty.
     pub(crate) variant: &'static str,
-    /// True if this is the engine's default configuration.
+    /// `true` for the engine's default configuration.
     pub(crate) is_default: bool,
-    /// The engine itself, loaded.
+    /// The engine, loaded with the workload.
     pub(crate) contender: Box<dyn Contender + 'a>,
 }
 

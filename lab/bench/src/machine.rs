@@ -1,4 +1,4 @@
-//! Describes the machine. Figures mean nothing without it.
+//! Describes the machine, without which figures have no meaning.
 
 use std::fmt;
 use std::fs;
@@ -20,12 +20,12 @@ pub(crate) struct Machine {
     pub(crate) l2_cache: String,
     /// Kernel release.
     pub(crate) kernel: String,
-    /// True if it is a virtual machine.
+    /// `true` for a virtual machine.
     pub(crate) virtual_machine: bool,
 }
 
 impl Machine {
-    /// Reads the properties from the system; "unknown" if it does not tell.
+    /// Reads the properties from the system. A text that is missing becomes "unknown".
     pub(crate) fn read() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let of = |name| field(&cpuinfo, name).unwrap_or("unknown").to_owned();
@@ -54,7 +54,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The first value of `name` in `/proc/cpuinfo`.
+/// Returns the first value of `name` in `/proc/cpuinfo`; `None` if there is none.
 fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     cpuinfo
         .lines()

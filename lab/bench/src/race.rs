@@ -10,23 +10,23 @@ use crate::contender::{Contender, Outcome};
 use crate::lineup::{Course, EngineName, Entry};
 use crate::stats::Summary;
 
-/// Where the packets are when a pass begins.
+/// The cache level of the packets when a pass begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Cache {
-    /// In the first or second level of cache: a pass over the same packets has just ended.
+    /// First- or second-level cache: a pass over the same packets has just ended.
     Warm,
-    /// In no cache: every line of every packet was flushed. The engine's own tables stay warm, and
-    /// so does the array of frames or mbufs that a driver has just filled.
+    /// No cache: every line of every packet was flushed. The engine's tables stay warm, and so does the array
+    /// of frames or mbufs that a driver has just filled.
     Cold,
 }
 
-/// What to measure.
+/// The engines, cache states and rounds of a race.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// The engines.
+    /// Engines that take part.
     pub(crate) engines: Vec<EngineName>,
-    /// The cache states.
+    /// Cache states to measure.
     pub(crate) caches: Vec<Cache>,
     /// Number of rounds; each contender has one turn in a round.
     pub(crate) rounds: usize,
@@ -34,17 +34,17 @@ pub(crate) struct Plan {
 
 /// The result of one contender in one cache state.
 pub(crate) struct Lap<'a> {
-    /// The contender.
+    /// The contender and its labels.
     pub(crate) entry: &'a Entry<'a>,
-    /// The cache state.
+    /// The cache state of the packets.
     pub(crate) cache: Cache,
     /// Nanoseconds per packet.
     pub(crate) ns_per_packet: Summary,
-    /// The outcome of its last pass.
+    /// The outcome of the contender's last pass.
     pub(crate) outcome: Outcome,
 }
 
-/// Races all of `plan` over `course` and passes each result to `finish`.
+/// Races all contenders of `plan` over `course`, and passes each result to `finish`.
 pub(crate) fn race(course: &Course, plan: &Plan, mut finish: impl FnMut(Lap<'_>)) {
     let mut entries = course.entries(&plan.engines);
     let mut timings = vec![vec![Vec::new(); plan.caches.len()]; entries.len()];
@@ -65,8 +65,8 @@ pub(crate) fn race(course: &Course, plan: &Plan, mut finish: impl FnMut(Lap<'_>)
     }
 }
 
-/// Runs one contender's turn: a pass to warm up, then the timed passes. Calls `timed` with the
-/// nanoseconds of each.
+/// Runs one contender's turn: a warm-up pass, then the timed passes. Calls `timed` with the nanoseconds of
+/// each.
 fn turn(contender: &mut dyn Contender, cache: Cache, mut timed: impl FnMut(f64)) {
     contender.prepare();
     contender.pass();
@@ -85,5 +85,6 @@ fn turn(contender: &mut dyn Contender, cache: Cache, mut timed: impl FnMut(f64))
     }
 }
 
-/// Timed passes of a warm turn. A cold pass takes fifty times as long to prepare.
+/// Timed passes of a warm turn. A cold turn has one, because a cold pass takes fifty times as long to
+/// prepare.
 const WARM_PASSES: usize = 3;

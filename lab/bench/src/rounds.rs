@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
-/// How often everything is measured, and how it is printed.
+/// Options for the number of rounds and the output.
 #[derive(Args, Debug)]
 pub(crate) struct Rounds {
     /// Print JSON instead of a table.
@@ -19,16 +19,16 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// One round.
+    /// Options for a single round.
     #[cfg(test)]
     pub(crate) const ONCE: Self = Self { json: false, once: true, rounds: None };
 
-    /// The number of rounds; `usual` unless it was chosen.
+    /// Returns the number of rounds; `usual` unless the user has chosen another.
     pub(crate) fn number(&self, usual: u32) -> u32 {
         if self.once { 1 } else { self.rounds.unwrap_or(usual) }
     }
 
-    /// Prints a report as JSON, or as `text`.
+    /// Prints a report as JSON, or with the function `text`.
     pub(crate) fn print<R: Serialize>(
         &self,
         report: &R,

@@ -1,12 +1,13 @@
-//! Where the instructions of a segment go: a callgrind profile, added up by stage.
+//! Sums a callgrind profile by stage, to show the instructions of a segment in each.
 //!
-//! Separate because it knows names of functions, which change with the code: the stages are a table of
-//! parts of these names.
+//! Separate because it depends on function names, which change with the code: the stages are a table of parts
+//! of these names.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// A stage, and parts of the names of its functions. The first stage with a part of a name has the function.
+/// A stage, with parts of the names of its functions. A function belongs to the first stage with a matching
+/// part.
 type Stage = (&'static str, &'static [&'static str]);
 
 const STAGES: [Stage; 9] = [
@@ -23,13 +24,13 @@ const STAGES: [Stage; 9] = [
     ("host", &["rxo_host"]),
     ("the benchmark's loop", &["rxo_bench"]),
 ];
-/// Copies are told apart by who makes them.
+/// Names of copying functions, which are classified by their caller.
 const COPIES: [&str; 3] = ["memcpy", "memmove", "memset"];
 const APPLICATION_COPY: &str = "the application's copy";
 const OTHER_COPIES: &str = "other copies";
 const OTHERS: &str = "others";
 
-/// A table of the instructions in `profile` by stage, for each of `items`.
+/// Returns a table of the instructions in `profile` by stage, per item.
 pub(crate) fn table(profile: &str, items: f64) -> String {
     let costs = costs(profile);
     let names = STAGES.map(|(name, _)| name);
@@ -42,7 +43,7 @@ pub(crate) fn table(profile: &str, items: f64) -> String {
     text
 }
 
-/// The instructions of all calls of the functions for which `is_it` says so, with everything that they call.
+/// Returns the instructions of all calls of functions for which `is_it` is true, including their callees.
 pub(crate) fn inclusive(profile: &str, is_it: impl Fn(&str) -> bool) -> u64 {
     let mut names = HashMap::new();
     let (mut callee, mut is_call, mut sum) = ("", false, 0);
@@ -63,7 +64,7 @@ pub(crate) fn inclusive(profile: &str, is_it: impl Fn(&str) -> bool) -> u64 {
     sum
 }
 
-/// Instructions by stage.
+/// Sums the instructions by stage.
 fn costs(profile: &str) -> HashMap<&'static str, u64> {
     let mut names = HashMap::new();
     let (mut function, mut callee, mut is_call) = ("", "", false);
@@ -76,7 +77,7 @@ fn costs(profile: &str) -> HashMap<&'static str, u64> {
         } else if line.starts_with("calls=") {
             is_call = true;
         } else if let Some(cost) = cost(line) {
-            // The line after a call has what the callee took. Of copies that is all.
+            // The line after a call holds the callee's cost, which for a copy is its total.
             let stage = match std::mem::take(&mut is_call) {
                 true if is_copy(callee) => copied_by(function),
                 false if !is_copy(function) => stage(function),
@@ -88,7 +89,7 @@ fn costs(profile: &str) -> HashMap<&'static str, u64> {
     costs
 }
 
-/// The name in `(ID) NAME`, or the one that `(ID)` had before.
+/// Returns the name in `(ID) NAME`, or the name that `(ID)` was defined with.
 fn resolve<'a>(text: &'a str, names: &mut HashMap<&'a str, &'a str>) -> &'a str {
     match text.split_once(' ') {
         Some((id, name)) => {
@@ -99,7 +100,8 @@ fn resolve<'a>(text: &'a str, names: &mut HashMap<&'a str, &'a str>) -> &'a str 
     }
 }
 
-/// The instructions of a line of costs, which begins with a place in the source.
+/// Returns the instructions in a cost line, which begins with a position in the source; `None` for other
+/// lines.
 fn cost(line: &str) -> Option<u64> {
     let (place, cost) = line.split_once(' ')?;
     let is_place = place.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first));

@@ -1,4 +1,4 @@
-//! Summarizes many timings by three numbers.
+//! Summarizes many timings by median and quartiles.
 
 /// The median of a set of timings, and their spread.
 #[derive(Clone, Copy, Debug, PartialEq)]

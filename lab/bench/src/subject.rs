@@ -1,11 +1,11 @@
-//! Which `rxo` is measured.
+//! The `rxo` program under test.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 
-/// The option.
+/// Option for the program under test.
 #[derive(Args, Debug)]
 pub(crate) struct Subject {
     /// The command under test. Without it, the `rxo` beside this program.
@@ -14,7 +14,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// The file of the command.
+    /// Returns the path of the program under test.
     pub(crate) fn path(&self) -> Result<PathBuf> {
         Ok(match &self.rxo {
             Some(rxo) => rxo.clone(),

@@ -1,8 +1,9 @@
-//! The worst case: what a frame costs when senders choose it to cost as much as it can, some knowing the seed.
+//! Counts the worst case: the cost of a frame that a sender has chosen to be as expensive as possible, in
+//! some assaults with knowledge of the seed.
 //!
-//! The assaults are those of the engine's own tests, which count steps; here their instructions are counted. An engine
-//! is as large as its configuration permits. What is held before an assault is not counted, but a frame that an
-//! assault makes leave is: the count is per frame that comes or leaves, as most work is, and includes polls.
+//! The assaults are those of the engine's own tests, which count steps; here instructions are counted. The
+//! engine has the largest permitted configuration. Filling it before an assault is not counted. The count is
+//! per frame that enters or leaves the engine during the assault, and includes the polls.
 
 use std::time::Duration;
 
@@ -23,24 +24,25 @@ pub(crate) struct Worst {
 }
 
 impl Worst {
-    /// All rows.
+    /// Returns all rows.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let of = |hold| Adversary::ALL.map(|adversary| Self { hold, adversary });
         HOLDS.into_iter().flat_map(of)
     }
 
-    /// The row's name.
+    /// Returns the row's name.
     pub(crate) fn name(self) -> String {
         format!("worst-{}-{}", self.hold, self.adversary)
     }
 
-    /// Ordinary traffic under the same hold.
+    /// Returns the case of ordinary traffic under the same hold, for comparison.
     #[cfg(test)]
     pub(crate) const fn beside(self) -> Self {
         Self { adversary: Adversary::Nobody, ..self }
     }
 
-    /// Runs it `passes` times inside `counted`. Returns the number of frames that came or left in all.
+    /// Runs the assault `passes` times inside `counted`. Returns the total number of frames that entered or
+    /// left.
     pub(crate) fn run(self, passes: u32, mut counted: impl FnMut(&mut dyn FnMut())) -> usize {
         let assault = self.adversary.assault(&hash);
         let mut moved = 0;
@@ -55,7 +57,7 @@ impl Worst {
         moved
     }
 
-    /// An engine to which nothing has come.
+    /// Makes an engine that has received nothing.
     fn polls<'a>(self) -> Polls<'a> {
         let config = Config {
             batch_frames: SLOTS / 5,
@@ -65,7 +67,7 @@ impl Worst {
         Polls { engine: Engine::new(config).expect("in range"), ended: 0 }
     }
 
-    /// A policy that aggregates data and pure ACKs, with most flows.
+    /// Returns a policy that aggregates data and pure ACKs, with the most flows.
     fn policy(self) -> Policy {
         let hold = match self.hold {
             "end" => Hold::EndOfPoll,
@@ -79,7 +81,7 @@ impl Worst {
     }
 }
 
-/// What may be held how long.
+/// The kinds of hold that are attacked.
 const HOLDS: [&str; 5] = ["end", "polls", "packets", "time", "auto"];
 
 struct Polls<'a> {
@@ -88,13 +90,13 @@ struct Polls<'a> {
 }
 
 impl<'a> Polls<'a> {
-    /// Takes the batches, a poll each. Adds the frames that left to `left`.
+    /// Processes the batches, one poll each, and adds the frames that left to `left`.
     fn take(&mut self, batches: Vec<Vec<Frame<&'a [u8]>>>, left: &mut usize) {
         batches.into_iter().for_each(|batch| self.counted_poll(batch, left));
     }
 
-    /// Takes a batch as a poll, or as part of one where nothing is held beyond it. A call of its own, so that callgrind can
-    /// count each by itself.
+    /// Processes a batch as a poll, or as a part of one if the hold ends with the poll. A separate function,
+    /// so that callgrind can count each call by itself.
     #[inline(never)]
     fn counted_poll(&mut self, mut batch: Vec<Frame<&'a [u8]>>, left: &mut usize) {
         self.ended += 1;
@@ -116,7 +118,7 @@ fn batches(polls: &[Vec<Vec<u8>>]) -> Vec<Vec<Frame<&[u8]>>> {
     polls.iter().map(|poll| poll.iter().map(Vec::as_slice).map(frame).collect()).collect()
 }
 
-/// The hash of a flow of the tests' kit.
+/// Returns the engine's hash of a flow of the test kit.
 fn hash(host: u32, port: Option<u16>) -> u64 {
     let (source, destination) = (10 << 24 | host, 192 << 24 | 168 << 16 | 1);
     let ports = port.map_or(0, |port| u32::from(port) << 16 | 443);
@@ -129,10 +131,10 @@ mod tests {
 
     use super::*;
 
-    /// How often an assault is repeated: the shortest time of each poll counts.
+    /// Repetitions of an assault; the shortest time of each poll counts.
     const PASSES: usize = 15;
 
-    /// Nanoseconds of each poll of an assault, and the frames that came or left in it.
+    /// Returns, for each poll of an assault, the nanoseconds and the number of frames that entered or left.
     fn times(worst: Worst) -> Vec<(u64, usize)> {
         let assault = worst.adversary.assault(&hash);
         let mut best = vec![(u64::MAX, 0); assault.polls.len()];

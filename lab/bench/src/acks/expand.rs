@@ -1,4 +1,4 @@
-//! Expands a template into slots that were written long ago, like a worker's arena.
+//! Measures the expansion of a template into slots that were written long ago, as in a worker's arena.
 
 use std::hint::black_box;
 
@@ -12,12 +12,12 @@ use super::Work;
 
 /// Target in nanoseconds per expanded ACK.
 pub(super) const TARGET_NS: f64 = 15.0;
-/// Number of ACKs in a pass, and of slots: 192 KiB, more than the first level of cache.
+/// Number of ACKs in a pass, and of slots: 192 KiB, more than a first-level cache.
 const ACKS: usize = 2_048;
-/// Bytes that each ACK acknowledges: two full segments with timestamps.
+/// Bytes that each ACK covers: two full segments with timestamps.
 const STEP_BYTES: u32 = 2 * 1_448;
 
-/// The kind of template.
+/// A template: its options and link layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expand {
     v6: bool,
@@ -56,7 +56,7 @@ impl Expand {
     }
 }
 
-/// Expands the same template repeatedly, until the memory is full.
+/// Expands the same template repeatedly, until the slots are full.
 pub(super) struct Expanding {
     first: Frame<Vec<u8>>,
     later: Vec<AckNumbers>,

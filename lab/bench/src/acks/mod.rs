@@ -1,7 +1,7 @@
-//! `rxo-lab bench acks`: nanoseconds per ACK for `rxo-ack`.
+//! `rxo-lab bench acks`: measures nanoseconds per ACK in `rxo-ack`.
 //!
-//! There is no rival, so the cases take turns with each other: disturbances of the machine affect
-//! all of them alike.
+//! No rival implementation exists, so the cases take turns with each other: disturbances of the machine
+//! affect all alike.
 
 mod expand;
 mod show;
@@ -20,7 +20,7 @@ use crate::stats::Summary;
 pub(crate) use expand::Expand;
 pub(crate) use split::Split;
 
-/// The options.
+/// Options of `rxo-lab bench acks`.
 #[derive(Args, Debug)]
 pub struct AcksArgs {
     #[command(flatten)]
@@ -28,30 +28,30 @@ pub struct AcksArgs {
 }
 
 const ROUNDS: u32 = 101;
-/// Timed passes of a turn, after one that is not timed.
+/// Timed passes of a turn, after one untimed pass.
 const PASSES: usize = 3;
 
-/// One thing to measure.
+/// A measured case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Case {
     /// Expands a template.
     Expand(Expand),
-    /// Reports to the splitter, or asks it.
+    /// Reports a delivery to the splitter, or asks it about an ACK.
     Split(Split),
 }
 
 /// A prepared case, which does the same work in every pass.
 pub(crate) trait Work {
-    /// Restores what a pass uses up. Not timed.
+    /// Restores the input that a pass consumes. Not timed.
     fn prepare(&mut self);
-    /// Does the work.
+    /// Runs the timed work.
     fn pass(&mut self);
-    /// Number of items that a pass processes.
+    /// Returns the number of items that a pass processes.
     fn items(&self) -> usize;
 }
 
 impl Case {
-    /// Name of the case, in tables and in `instructions.json`.
+    /// Returns the name of the case, for tables and `instructions.json`.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Expand(expand) => expand.name(),
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    /// Target in nanoseconds, if there is one.
+    /// Returns the target in nanoseconds; `None` if there is none.
     fn target_ns(self) -> Option<f64> {
         match self {
             Self::Expand(_) => Some(expand::TARGET_NS),
@@ -75,12 +75,12 @@ impl Case {
     }
 }
 
-/// All cases, in the order of the table.
+/// Returns all cases, in the order of the table.
 pub(crate) fn cases() -> Vec<Case> {
     Expand::all().map(Case::Expand).chain(Split::ALL.map(Case::Split)).collect()
 }
 
-/// The result of a run.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
@@ -88,7 +88,7 @@ struct Report {
     rounds: u32,
 }
 
-/// One result: median and quartiles.
+/// The result of one case: median and quartiles.
 #[derive(Debug, Serialize)]
 struct Row {
     case: String,
@@ -98,7 +98,7 @@ struct Row {
     target_ns: Option<f64>,
 }
 
-/// Measures and prints.
+/// Measures all cases, and prints the report.
 pub(crate) fn run(args: &AcksArgs) -> Result<()> {
     let report = measure(args.rounds.number(ROUNDS));
     args.rounds.print(&report, show::table)

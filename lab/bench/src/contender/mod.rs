@@ -1,8 +1,8 @@
 //! A contender: one engine in one configuration, loaded with one workload.
 //!
-//! A contender is prepared, perhaps made cold, and then processes all its packets once. Only the
-//! last step is timed. `prepare` does for all contenders alike what a driver does first: it fills
-//! buffers, sets lengths, and makes an array of packets.
+//! A contender is prepared, optionally made cold, and then processes all its packets once. Only the last step
+//! is timed. `prepare` does a driver's work for all contenders alike: it fills buffers, sets lengths, and
+//! makes an array of packets.
 
 #[cfg(feature = "dpdk")]
 mod dpdk;
@@ -21,7 +21,7 @@ pub(crate) const BATCH_FRAMES: usize = 32;
 
 /// An engine that can take part in a race.
 pub(crate) trait Contender {
-    /// Restores the packets to how they arrived. Not timed.
+    /// Restores the packets to their state on arrival. Not timed.
     fn prepare(&mut self);
 
     /// Flushes every line of every packet from the caches. Not timed.
@@ -30,7 +30,7 @@ pub(crate) trait Contender {
     /// Processes every packet once, in batches of [`BATCH_FRAMES`], and delivers it. Timed.
     fn pass(&mut self);
 
-    /// The result of the last pass.
+    /// Returns the result of the last pass.
     fn outcome(&self) -> Outcome;
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Packets per delivery, including single packets.
+    /// Returns the packets per delivery, including single packets.
     pub(crate) fn packets_per_aggregate(self) -> f64 {
         self.frames as f64 / self.deliveries.max(1) as f64
     }

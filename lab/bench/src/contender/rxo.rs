@@ -1,5 +1,5 @@
-//! rxo's engine as an embedder runs it: whole polls, counters and histograms on, merged headers
-//! written, and a sink that looks at every delivery.
+//! rxo's engine as an embedder runs it: whole polls, with counters and histograms, written merged headers,
+//! and a sink that reads every delivery.
 
 use std::collections::HashSet;
 use std::hint::black_box;
@@ -16,29 +16,29 @@ use crate::arch;
 
 /// Time from one poll to the next.
 const POLL_NS: u64 = 10_000;
-/// Room for the largest packet of any workload.
+/// Size of a buffer, enough for the largest packet of any workload.
 const BUFFER_BYTES: usize = 2_048;
-/// The lines of a packet that are read if its checksum is trusted.
+/// Bytes of a packet that are read if its checksum is trusted.
 const READ_BYTES: usize = 128;
 /// The seed of every engine, so that counts are the same on every run.
 pub(crate) const SEED: u64 = 0x72_78_6f;
 
-/// How pure ACKs are aggregated.
+/// The aggregation of pure ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acks {
-    /// The form.
+    /// The rule for pure ACKs.
     pub(crate) rule: PureAckRule,
     /// Number of frames in a poll.
     pub(crate) batch_frames: usize,
 }
 
 impl Acks {
-    /// Pure ACKs are not aggregated.
+    /// No aggregation of pure ACKs.
     pub(crate) const NONE: Self = Self { rule: PureAckRule::Bypass, batch_frames: BATCH_FRAMES };
 }
 
-/// The policy for `traffic`: UDP is coalesced in the workloads of UDP only, so that others cost what they cost where
-/// it is not.
+/// Returns the policy for `traffic`. UDP is coalesced in UDP workloads only, so that its support costs
+/// nothing in the others.
 pub(crate) fn policy(traffic: &Traffic) -> Policy {
     let is_udp = |packet: &[u8]| {
         parse(packet).is_ok_and(|parsed| matches!(parsed.transport, Transport::Udp(_)))
@@ -52,21 +52,21 @@ pub(crate) struct Rxo<'a, B> {
     polls: Vec<Vec<Frame<B>>>,
     traffic: &'a Traffic,
     lend: Box<dyn FnMut(&'a [u8]) -> B + 'a>,
-    /// A reset for every flow. It makes the engine forget the flow, because the same packets come
-    /// again in each pass and their ACK numbers would go back.
+    /// A reset for every flow, which makes the engine forget the flow. Otherwise the ACK numbers of the
+    /// repeated packets would go back in each pass.
     resets: Vec<&'a [u8]>,
     polled: u64,
-    /// Moves each delivery out of the engine, if it is to.
+    /// Function that moves each delivery out of the engine; `None` to leave them inside.
     take_out: Option<TakeOut<B>>,
     last: Outcome,
 }
 
-/// Counts deliveries, and segments with a sum of their headers, after it has owned each.
+/// Takes ownership of each delivery; returns the number of segments and a checksum of the headers.
 type TakeOut<B> = fn(Deliveries<'_, B>) -> (u64, usize);
 
 impl<'a> Rxo<'a, &'a [u8]> {
-    /// Makes frames that borrow their bytes, as those of a ring do. With a `summer`, the engine
-    /// verifies checksums; without one, it trusts them and reads headers only.
+    /// Makes frames that borrow their bytes, like frames in a ring. With a `summer` the engine verifies
+    /// checksums; without one it trusts them and reads headers only.
     pub(crate) fn borrowed(traffic: &'a Traffic, summer: Option<Summer>) -> Self {
         Self::new(traffic, summer, |bytes| bytes)
     }
@@ -94,9 +94,9 @@ impl<'a> Rxo<'a, &'a [u8]> {
 }
 
 impl<'a> Rxo<'a, PoolBuf> {
-    /// Makes frames that own a buffer of a pool and return it once delivered. Checksums are
-    /// trusted. Only the bytes that the engine reads are written: payloads would push the headers
-    /// out of the cache, which borrowed frames have there.
+    /// Makes frames with pool buffers that are returned after delivery. Checksums are trusted. Only the bytes
+    /// that the engine reads are written: writing payloads would evict the headers from the cache, unlike
+    /// with borrowed frames.
     pub(crate) fn pooled(traffic: &'a Traffic) -> Self {
         let pool = Pool::new(traffic.len(), BUFFER_BYTES);
         Self::new(traffic, None, move |bytes| {
@@ -180,7 +180,7 @@ impl<B: FrameBuffer> Contender for Rxo<'_, B> {
     }
 }
 
-/// A reset for each flow in `traffic`, kept until the program ends.
+/// Returns a reset for each flow in `traffic`, allocated for the program's lifetime.
 fn resets(traffic: &Traffic) -> Vec<&'static [u8]> {
     const RST: u8 = 0x04;
     let mut seen = HashSet::new();
@@ -199,8 +199,7 @@ const fn add(seen: (u64, usize), (segments, header): (u64, usize)) -> (u64, usiz
     (seen.0 + segments, seen.1 ^ header)
 }
 
-/// Does the least that a sink does: reads the segment count, and the address and length of the
-/// header.
+/// Does a sink's minimal work: reads the segment count, and the address and length of the header.
 #[inline(always)]
 fn look_at<B: AsRef<[u8]>>(delivery: Delivery<'_, B>) -> (u64, usize) {
     let (segments, header) = match delivery {

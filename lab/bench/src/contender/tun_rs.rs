@@ -1,9 +1,9 @@
-//! tun-rs: the GRO that a Rust VPN can get from the registry today.
+//! tun-rs: the GRO that is available to a Rust VPN on crates.io.
 //!
-//! It works on IP packets in growable buffers, checks every checksum, and copies: each packet once
-//! to inspect it, and its payload once more to append it. Its rows are compared with rxo's verified
-//! rows. Everything except the write to the device is measured, through the call that
-//! `send_multiple` makes.
+//! It works on IP packets in growable buffers, checks every checksum, and copies: each packet once to inspect
+//! it, and its payload once more to append it. Its rows are compared with rxo's verified rows. The
+//! measurement covers everything except the write to the device, through the function that `send_multiple`
+//! calls.
 
 use std::hint::black_box;
 
@@ -13,8 +13,8 @@ use tun_rs::{GROTable, VIRTIO_NET_HDR_LEN};
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
 
-/// Offset of the IP packet in its buffer. Buffers of this size begin 16 bytes into a cache line, so
-/// the packet begins 14 bytes into one, as after an Ethernet header.
+/// Offset of the IP packet in its buffer. Buffers of this size begin 16 bytes into a cache line, so the
+/// packet begins 14 bytes into one, as after an Ethernet header.
 const OFFSET_BYTES: usize = 62;
 /// Capacity that `send_multiple` needs to append up to the largest IP packet.
 const CAPACITY_BYTES: usize = 2 * OFFSET_BYTES + 65_535;
@@ -28,7 +28,7 @@ pub(crate) struct TunRs<'a> {
 }
 
 impl<'a> TunRs<'a> {
-    /// A buffer for each packet of `traffic`.
+    /// Makes a buffer for each packet of `traffic`.
     pub(crate) fn new(traffic: &'a Traffic) -> Self {
         let buffers = traffic.iter().map(|_| Vec::with_capacity(CAPACITY_BYTES)).collect();
         Self { table: GROTable::new(), buffers, traffic }
@@ -58,8 +58,8 @@ impl Contender for TunRs<'_> {
         }
     }
 
-    /// Counts the buffers to write. `apply_gro` has written a virtio header into each of them;
-    /// buffers whose payload was appended elsewhere still have the mark of `prepare`.
+    /// Counts the buffers to write. `apply_gro` has written a virtio header into each; a buffer whose payload
+    /// was appended to another still has the mark of `prepare`.
     fn outcome(&self) -> Outcome {
         let written = |buffer: &&Vec<u8>| buffer[OFFSET_BYTES - VIRTIO_NET_HDR_LEN] != NOT_WRITTEN;
         let deliveries = self.buffers.iter().filter(written).count() as u64;

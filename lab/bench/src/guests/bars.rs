@@ -1,4 +1,4 @@
-//! What is promised of guests, and whether it was so in this run.
+//! The targets for guests, with verdicts from this run.
 
 use std::fmt;
 
@@ -9,34 +9,34 @@ use super::domain::Domain;
 use super::requests::Requests;
 use super::together::Together;
 
-/// A promise and what was measured.
+/// A target with the measured value.
 #[derive(Debug, Serialize)]
 pub(super) struct Bar {
     what: &'static str,
     measured: f64,
     least: Option<f64>,
     most: Option<f64>,
-    /// True if it depends on time, which other processes take.
+    /// `true` if the value depends on time, which other processes consume.
     is_timed: bool,
-    /// `None` if nothing can be said.
+    /// The verdict; `None` if the measurement does not decide it.
     holds: Option<bool>,
 }
 
 impl Bar {
-    /// Of a count.
+    /// Makes a bar for a count that must not exceed `most`.
     fn at_most(what: &'static str, measured: f64, most: f64) -> Self {
         let holds = Some(measured <= most);
         Self { what, measured, least: None, most: Some(most), is_timed: false, holds }
     }
 
-    /// Of a count.
+    /// Makes a bar for a count that must reach `least`.
     fn at_least(what: &'static str, measured: f64, least: f64) -> Self {
         let holds = Some(measured >= least);
         Self { what, measured, least: Some(least), most: None, is_timed: false, holds }
     }
 
-    /// Of times, whose median is between `bounds` as far as chance permits to say. There is a verdict if it is the same
-    /// wherever the median is between them.
+    /// Makes a bar for a ratio of times, whose median lies in the confidence interval `bounds`. The verdict
+    /// is open unless it is the same for the whole interval.
     fn within(
         what: &'static str,
         measured: f64,
@@ -55,7 +55,7 @@ impl Bar {
         Self { is_timed: true, ..self }
     }
 
-    /// Takes the verdict back if it depends on time.
+    /// Withdraws the verdict if the value depends on time.
     pub(super) const fn withhold(&mut self) {
         if self.is_timed {
             self.holds = None;
@@ -78,13 +78,14 @@ impl fmt::Display for Bar {
     }
 }
 
-/// Frames a packet from which on a driver domain coalesces: one that passes frames on is no comparison.
+/// Frames per packet from which a driver domain counts as coalescing; one that only forwards frames is no
+/// comparison.
 const COALESCES: f64 = 1.5;
 
-/// Requests with adaptive hold for one without coalescing: within 2 %.
+/// Accepted ratio of the request rates with adaptive hold and without coalescing: within 2 %.
 pub(super) const REQUESTS: [f64; 2] = [0.98, 1.02];
 
-/// The bars for which there are figures. There are none with a testpmd that coalesced nothing.
+/// Returns the bars for which figures exist. A testpmd that coalesced nothing gives none.
 pub(super) fn hold(
     rows: &[Row],
     requests: Option<&Requests>,

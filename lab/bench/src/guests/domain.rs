@@ -1,4 +1,4 @@
-//! What is between the wire and the guest.
+//! The system between the wire and the guest.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -12,29 +12,29 @@ use rxo_testbed::Lab;
 
 use super::system::wait_until;
 
-/// The guest's card behind a TAP, and the end of the TAP that rxo has.
+/// rxo's end of the TAP to which the guest's card is connected.
 const GUEST_TAP: &str = "guest0";
 const RXO_TAP: &str = "rxo0";
-/// The end of the TAP that testpmd has.
+/// testpmd's end of the TAP.
 const TESTPMD_TAP: &str = "dpdk0";
 const BRIDGE: &str = "br0";
 const TESTPMD: &str = "dpdk-testpmd";
 
-/// A driver domain and how the guest is set.
+/// A driver domain, with the guest's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Domain {
     kind: Kind,
-    /// True if the guest's own coalescing (GRO) is on.
+    /// `true` if the guest's own GRO is on.
     guest_gro: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// `rxo run --host vhost:`, with a policy.
+    /// `rxo run --host vhost:`, with this policy.
     Vhost(&'static str),
-    /// `rxo guest` with this one guest, with a policy. Its default is adaptive hold.
+    /// `rxo guest` with a single guest and this policy. Its default is adaptive hold.
     Guest(&'static str),
-    /// `rxo run --host tap:`, bridged to the TAP of QEMU.
+    /// `rxo run --host tap:`, bridged to QEMU's TAP.
     Tap,
     /// DPDK's testpmd with software GRO.
     Testpmd,
@@ -44,7 +44,7 @@ const COALESCING: &str = "linux-gro";
 const NONE: &str = "none";
 
 impl Domain {
-    /// All systems, in the order of the table.
+    /// Returns all systems, in the order of the table.
     pub(super) fn all() -> [Self; 6] {
         [
             Self::plain(true),
@@ -59,17 +59,17 @@ impl Domain {
     pub(super) const TAP: Self = Self { kind: Kind::Tap, guest_gro: true };
     pub(super) const TESTPMD: Self = Self { kind: Kind::Testpmd, guest_gro: true };
 
-    /// rxo passes frames on as they are.
+    /// Makes a domain in which rxo forwards frames without coalescing.
     pub(super) const fn plain(guest_gro: bool) -> Self {
         Self { kind: Kind::Vhost(NONE), guest_gro }
     }
 
-    /// rxo coalesces.
+    /// Makes a domain in which rxo coalesces.
     pub(super) const fn coalescing(guest_gro: bool) -> Self {
         Self { kind: Kind::Vhost(COALESCING), guest_gro }
     }
 
-    /// `rxo guest`, with adaptive hold or without coalescing.
+    /// Makes a domain of `rxo guest`, with adaptive hold or without coalescing.
     pub(super) const fn guest(coalesces: bool) -> Self {
         Self { kind: Kind::Guest(if coalesces { COALESCING } else { NONE }), guest_gro: true }
     }
@@ -88,7 +88,7 @@ impl Domain {
         self.guest_gro
     }
 
-    /// Returns the reason why it cannot run here.
+    /// Returns the reason why the domain cannot run here; `None` if it can.
     pub(super) fn obstacle(self) -> Option<String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = std::env::split_paths(&path).any(|folder| folder.join(TESTPMD).is_file());
@@ -103,7 +103,7 @@ impl Domain {
         }
     }
 
-    /// Starts it in the host's network of `lab`.
+    /// Starts the domain in the host's namespace of `lab`.
     pub(super) fn start(self, lab: &Lab, rxo: &Path, socket: &Path) -> Result<Running> {
         let nic = format!("packet:{}", Lab::WIRE_INTERFACE);
         let rxo = |line: &str, flag: &str, host: String, policy: &str| {
@@ -132,7 +132,7 @@ impl Domain {
         Ok(running)
     }
 
-    /// Connects the guest, which has started.
+    /// Connects the guest after it has started.
     pub(super) fn attach(self, lab: &Lab) -> Result<()> {
         if self.kind == Kind::Tap {
             let tap = lab.host().interface(GUEST_TAP);
@@ -143,7 +143,7 @@ impl Domain {
     }
 }
 
-/// Makes a bridge of these interfaces, as soon as they are there.
+/// Makes a bridge of these interfaces once they exist.
 fn bridge(lab: &Lab, ports: &[&str]) -> Result<()> {
     let bridge = lab.host().interface(BRIDGE);
     bridge.create_bridge()?;
@@ -157,9 +157,9 @@ fn bridge(lab: &Lab, ports: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// testpmd between a TAP and the socket. It computes checksums as cards do, because only its engine for
-/// checksums coalesces. It coalesces packets whose type their driver names: that of a TAP does, that of packet
-/// sockets (`net_af_packet`) does not.
+/// Returns the command of testpmd between a TAP and the socket. Its checksum engine is used because only that
+/// one coalesces. It coalesces packets whose type the driver reports, as a TAP's driver does and that of
+/// packet sockets (`net_af_packet`) does not.
 fn testpmd(socket: &Path) -> Command {
     let mut command = Command::new(TESTPMD);
     command.args(["--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry"]);
@@ -167,7 +167,7 @@ fn testpmd(socket: &Path) -> Command {
     command.args(["--vdev", &format!("net_tap0,iface={TESTPMD_TAP}")]);
     command.args(["--vdev", &format!("net_vhost0,iface={},queues=1,tso=1", socket.display())]);
     command.args(["--", "-i", "--no-flush-rx", "--total-num-mbufs=16384", "--no-lsc-interrupt"]);
-    // A port that stops when its guest has come loses it, and waiting for its link takes seconds.
+    // A port that stops when its guest connects would lose it, and waiting for its link takes seconds.
     command.args(["--disable-device-start", "--disable-link-check"]);
     command.envs(socket.parent().map(|folder| ("RUNTIME_DIRECTORY", folder)));
     command
@@ -185,11 +185,11 @@ port start all
 start
 ";
 
-/// A driver domain at work. Ends when dropped.
+/// A running driver domain. Dropping this ends it.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
-    /// testpmd ends with its standard input.
+    /// Standard input of testpmd, which ends when this closes.
     input: Option<ChildStdin>,
     log: PathBuf,
 }
@@ -208,7 +208,7 @@ impl Running {
         Ok(Self { child, input, log })
     }
 
-    /// Its processes: rxo waits in one and works in another.
+    /// Returns the ids of the domain's processes: rxo waits in one and works in another.
     pub(super) fn processes(&self) -> Vec<u32> {
         let own = self.child.id();
         let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
@@ -217,7 +217,7 @@ impl Running {
         numbers.chain([own]).collect()
     }
 
-    /// Stops or continues one that polls all the time, so that it leaves the processor to others.
+    /// Stops or continues a domain that polls all the time, so that it leaves the processor to the others.
     pub(super) fn set_awake(&self, is_awake: bool) -> Result<()> {
         if self.processes().len() == 1 {
             signal(if is_awake { "CONT" } else { "STOP" }, self.child.id())?;
@@ -225,7 +225,7 @@ impl Running {
         Ok(())
     }
 
-    /// Ends rxo and returns the last JSON that it printed.
+    /// Ends rxo and returns the last JSON line that it printed.
     pub(super) fn end(&mut self) -> Result<String> {
         signal("INT", self.child.id())?;
         self.child.wait()?;
@@ -244,7 +244,7 @@ impl Drop for Running {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return;
         }
-        // The rest is tried as far as it goes: at the end the process is killed.
+        // Errors are ignored from here on, because the process is killed in the end.
         _ = self.set_awake(true);
         drop(self.input.take());
         _ = signal("INT", self.child.id());

@@ -1,11 +1,12 @@
-//! What else the machine did while guests were measured, and whether that permits verdicts on times.
+//! The load of other processes while guests were measured, and the decision whether it permits verdicts on
+//! times.
 
 use std::fmt;
 
 use rxo_testbed::MachineUse;
 use serde::Serialize;
 
-/// What other programs and the hypervisor took of the cores, in percent of all.
+/// Processor time that other programs and the hypervisor used, in percent of all cores.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Load {
     others_percent: f64,
@@ -26,7 +27,7 @@ impl Load {
     }
 }
 
-/// As in experiments (`rxo-lab`): from here on a difference between two systems may be one between two moments.
+/// Load in percent, as in `rxo-lab`, above which a difference between systems may be one between moments.
 const MOST_PERCENT: f64 = 10.0;
 
 impl fmt::Display for Load {

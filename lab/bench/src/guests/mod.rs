@@ -1,9 +1,9 @@
-//! `rxo-lab bench guests`: what coalescing before a guest saves the guest, and what it costs the machine.
+//! `rxo-lab bench guests`: measures the saving of coalescing for a guest, and its cost to the machine.
 //!
 //! Every system is a driver domain (`domain.rs`), a network and a Linux guest in an emulated machine
-//! (`system.rs`). All are up at the same time and are measured in turn. `requests.rs` compares requests with
-//! and without adaptive hold, `together.rs` gives several guests a file each at the same time, `bars.rs` holds
-//! the figures against what is promised, as far as the other load of the machine permits (`load.rs`).
+//! (`system.rs`). All run at the same time and are measured in turn. `requests.rs` compares requests with and
+//! without adaptive hold, `together.rs` sends files to several guests at once, and `bars.rs` compares the
+//! figures with targets, if the machine's load permits (`load.rs`).
 
 mod bars;
 mod domain;
@@ -28,7 +28,7 @@ use self::together::Together;
 use crate::stats::Summary;
 use crate::subject::Subject;
 
-/// The options.
+/// Options of `rxo-lab bench guests`.
 #[derive(Args, Debug)]
 pub struct GuestsArgs {
     #[command(flatten)]
@@ -44,25 +44,25 @@ pub struct GuestsArgs {
     json: bool,
 }
 
-/// Bytes of a span, and those before the first, until the window has its full size.
+/// Bytes of a measured span, and of the warm-up before the first, in which the window reaches its full size.
 const SPAN_BYTES: usize = 24 << 20;
 const WARM_BYTES: usize = 8 << 20;
 
-/// The result of a system: medians of its rounds.
+/// The result of a system: medians over its rounds.
 #[derive(Debug, Serialize)]
 struct Row {
     system: String,
-    /// Instructions of the guest for a frame on the wire.
+    /// Instructions of the guest per frame on the wire.
     guest_instructions_a_frame: f64,
-    /// Packets on the wire for one that the guest's kernel got from its card.
+    /// Frames on the wire per packet that the guest's kernel received from its card.
     frames_a_packet: f64,
-    /// Megabytes for a second of the processor, used by the domain and by QEMU without the guest.
+    /// Megabytes per second of processor time of the domain and of QEMU without the guest.
     megabytes_a_cpu_second: f64,
-    /// The same without QEMU.
+    /// Megabytes per second of processor time of the domain alone.
     megabytes_a_domain_second: f64,
 }
 
-/// The result of a run.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
@@ -73,12 +73,12 @@ struct Report {
     rounds: u32,
 }
 
-/// Measures and prints.
+/// Measures all systems, and prints the report.
 ///
 /// # Errors
 /// If a program is missing, or a guest or a driver domain fails.
 pub(crate) fn run(args: &GuestsArgs) -> Result<()> {
-    // Before the user namespace, whose root cannot download a kernel.
+    // Must run before the process enters the user namespace, whose root cannot download a kernel.
     let image = GuestImage::find()?;
     rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;

@@ -1,4 +1,4 @@
-//! Requests one after the other, without coalescing and with adaptive hold.
+//! Measures requests in sequence, without coalescing and with adaptive hold.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -17,40 +17,41 @@ use super::system::System;
 use crate::stats::Summary;
 
 const PORT: u16 = 7_000;
-/// Requests of one turn.
+/// Number of requests per turn.
 const TURN: u32 = 500;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The result.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
 pub(super) struct Requests {
     pairs: u32,
-    /// Requests a second without coalescing: quartiles and median.
+    /// Median of the requests per second without coalescing.
     plain_a_second: f64,
     auto_a_second: f64,
-    /// Rate with adaptive hold over the rate without, by round: lower quartile, median, upper quartile.
+    /// Ratio of the request rate with adaptive hold to that without, over the rounds: lower quartile, median,
+    /// upper quartile.
     ratio: [f64; 3],
-    /// Between what the median of the ratios is at 95 %; `None` if there were too few.
+    /// 95 % confidence interval of the median ratio; `None` for too few rounds.
     bounds: Option<(f64, f64)>,
-    /// The same of a second measurement without coalescing over the first: what a ratio is worth here.
+    /// The same ratio for two measurements without coalescing, which shows the precision of the ratio.
     control: [f64; 3],
-    /// The time for which the first segment of a delivery was held, in microseconds.
+    /// 99th percentile of the time for which the first segment of a delivery was held, in microseconds.
     hold_p99_us: Option<f64>,
 }
 
 impl Requests {
-    /// Returns true if the ratio tells something: two halves that both had no coalescing differ by less than is asked
-    /// for.
+    /// Returns `true` if the ratio is precise enough: two halves without coalescing differ by less than the
+    /// target's tolerance.
     pub(super) fn tells(&self) -> bool {
         (REQUESTS[0]..=REQUESTS[1]).contains(&self.control[1])
     }
 
-    /// Between what the median of the ratios is, as far as chance permits to say.
+    /// Returns the confidence interval of the median ratio.
     pub(super) fn bounds(&self) -> Option<(f64, f64)> {
         self.bounds
     }
 
-    /// The median of the ratios.
+    /// Returns the median ratio.
     pub(super) fn ratio(&self) -> f64 {
         self.ratio[1]
     }
@@ -80,9 +81,9 @@ impl fmt::Display for Requests {
     }
 }
 
-/// Measures the parts of each round in turn; which comes first changes. All have the same guest and the same
-/// connection, because two equal guests differ by more than what is asked for: between parts rxo is ended and
-/// started again.
+/// Measures the parts of each round in turn, beginning with another part each time. All parts share the guest
+/// and the connection, because two equal guests differ by more than the tolerance; between parts rxo is
+/// restarted.
 pub(super) fn measure(image: &GuestImage, rxo: &Path, rounds: u32) -> Result<Requests> {
     let mut system = System::start(image, rxo, Domain::guest(false))?;
     let mut stream = echo(&mut system)?;
@@ -93,7 +94,7 @@ pub(super) fn measure(image: &GuestImage, rxo: &Path, rounds: u32) -> Result<Req
         let said = system.exchange(rxo, Domain::guest(PARTS[part]))?;
         hold_p99_us = hold_p99(&said).filter(|_| ran_auto).or(hold_p99_us);
         ran_auto = PARTS[part];
-        // Until the front end is back and the caches are warm.
+        // A warm-up turn, until the front end has reconnected and the caches are warm.
         turn(&mut stream)?;
         rates[part].push(turn(&mut stream)?);
     }
@@ -116,16 +117,17 @@ pub(super) fn measure(image: &GuestImage, rxo: &Path, rounds: u32) -> Result<Req
     })
 }
 
-/// Whether a part of a round has adaptive hold.
+/// `true` for the parts of a round with adaptive hold.
 const PARTS: [bool; 3] = [false, true, false];
 
-/// How long the first segment of a delivery was held, by the totals that `rxo guest` printed.
+/// Returns the hold time of a delivery's first segment (99th percentile, in microseconds) from the totals of
+/// `rxo guest`.
 fn hold_p99(said: &str) -> Option<f64> {
     let totals: serde_json::Value = serde_json::from_str(said).ok()?;
     totals["guests"][0]["hold_p99_us"].as_f64()
 }
 
-/// A connection to a guest that sends back what it gets.
+/// Opens a connection to a guest that echoes everything.
 fn echo(system: &mut System) -> Result<TcpStream> {
     system.guest().run(&format!("(nc -l -p {PORT} -e cat &)"), PATIENCE)?;
     let stream = system.connect(PORT)?;
@@ -134,7 +136,7 @@ fn echo(system: &mut System) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Requests a second over one turn.
+/// Runs one turn. Returns the requests per second.
 fn turn(stream: &mut TcpStream) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..TURN {

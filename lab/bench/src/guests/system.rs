@@ -1,4 +1,4 @@
-//! A driver domain, its network and its guest, through which bytes flow.
+//! A driver domain with its network and its guest, through which bytes are sent.
 
 use std::fs;
 use std::io::Write;
@@ -13,31 +13,31 @@ use rxo_testbed::Lab;
 
 use super::domain::{Domain, Running};
 
-/// Longer than any machine takes.
+/// Timeout, longer than any machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(20);
-/// A wire on which nothing moves for so long has carried all.
+/// Time without traffic after which the wire counts as idle.
 const QUIET: Duration = Duration::from_millis(300);
 const PORT: u16 = 5_000;
-/// The thread of QEMU that is the guest's processor.
+/// Name of the QEMU thread that runs the guest's processor.
 pub(crate) const GUEST_PROCESSOR: &str = "CPU 0/TCG";
 
-/// What was used and moved while bytes flowed.
+/// Resources used and packets moved during a span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) bytes: usize,
-    /// Frames of the peer.
+    /// Frames sent by the peer.
     pub(super) frames: u64,
-    /// Packets that the guest's kernel got from its card.
+    /// Packets that the guest's kernel received from its card.
     pub(super) packets: u64,
     pub(super) instructions: u64,
     /// Processor time of the driver domain.
     pub(super) domain: Duration,
-    /// Processor time of QEMU, without the thread that is the guest's processor.
+    /// Processor time of QEMU, without the thread of the guest's processor.
     pub(super) emulator: Duration,
 }
 
-/// A system at work. What it left in its folder is removed when it is dropped.
+/// A running system. Dropping this ends it and removes its folder.
 pub(super) struct System {
     domain: Domain,
     stream: Option<TcpStream>,
@@ -66,9 +66,9 @@ impl System {
         Ok(Self { domain, stream: None, guest, running, lab, folder })
     }
 
-    /// Lets the peer process what it receives in a thread of its own. Otherwise the kernel runs its TCP, which
-    /// then sends the next frames, inside the system call with which rxo passes on an ACK: that was 45 % of rxo's
-    /// processor time.
+    /// Moves the peer's receive processing to a separate thread. Otherwise the kernel runs the peer's TCP,
+    /// which sends the next frames, inside the system call with which rxo forwards an ACK; that was 45 % of
+    /// rxo's processor time.
     pub(super) fn separate_peer(&self) -> Result<()> {
         Ok(self.lab.peer().interface(Lab::PEER_INTERFACE).receive_in_thread()?)
     }
@@ -81,8 +81,8 @@ impl System {
         &mut self.guest
     }
 
-    /// Ends rxo and starts it as `domain`; the guest runs on and its front end comes back. Returns the last JSON
-    /// of the rxo that ended.
+    /// Ends rxo and starts it again as `domain`, while the guest keeps running and its front end reconnects.
+    /// Returns the last JSON of the ended rxo.
     pub(super) fn exchange(&mut self, rxo: &Path, domain: Domain) -> Result<String> {
         let said = self.running.end()?;
         self.running = domain.start(&self.lab, rxo, &self.folder.socket())?;
@@ -90,7 +90,7 @@ impl System {
         Ok(said)
     }
 
-    /// Connects from the peer, as soon as the guest listens.
+    /// Connects from the peer, and retries until the guest listens.
     pub(super) fn connect(&self, port: u16) -> Result<TcpStream> {
         let address = SocketAddr::from((Lab::HOST_ADDRESSES.0, port));
         let deadline = Instant::now() + PATIENCE;
@@ -105,11 +105,11 @@ impl System {
         })?
     }
 
-    /// Sends so many bytes to the guest and waits until it has them.
+    /// Sends `bytes` bytes to the guest, and waits until it has received them.
     pub(super) fn measure(&mut self, bytes: usize) -> Result<Span> {
         self.running.set_awake(true)?;
         if self.stream.is_none() {
-            // It reads as much at once as it can get, as servers do; nc reads a kilobyte.
+            // dd reads as much at once as it can, like a server; nc would read a kilobyte.
             let sink = format!("(nc -l -p {PORT} -e dd of=/dev/null bs=64k 2>/dev/null &)");
             self.guest.run(&sink, PATIENCE)?;
             self.stream = Some(self.connect(PORT)?);
@@ -132,7 +132,7 @@ impl System {
         Ok(Span { bytes, frames, packets, instructions, domain, emulator })
     }
 
-    /// Waits until nothing moves and returns the frames that the peer has sent.
+    /// Waits until the wire is idle. Returns the number of frames that the peer has sent.
     fn settle(&self) -> Result<u64> {
         let wire = self.lab.peer().interface(Lab::PEER_INTERFACE);
         let deadline = Instant::now() + PATIENCE;
@@ -151,7 +151,7 @@ impl System {
         Ok(last.sent_frames)
     }
 
-    /// Processor time of the domain, and of QEMU without the guest's processor.
+    /// Returns the processor times of the domain, and of QEMU without the guest's processor.
     fn used(&self) -> Result<(Duration, Duration)> {
         let domain =
             self.running.processes().into_iter().map(|process| processor_time(process, None)).sum();
@@ -160,7 +160,7 @@ impl System {
     }
 }
 
-/// Processor time of the threads of a process that have another name than `not`.
+/// Returns the processor time of a process's threads, except threads named `not`.
 pub(crate) fn processor_time(process: u32, not: Option<&str>) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let times = threads.filter_map(|thread| {
@@ -172,7 +172,7 @@ pub(crate) fn processor_time(process: u32, not: Option<&str>) -> Duration {
     times.sum()
 }
 
-/// Waits until it is so.
+/// Waits until `is_so` returns `true`. `what` names the condition in the error.
 pub(super) fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
@@ -184,7 +184,7 @@ pub(super) fn wait_until(what: &str, is_so: impl Fn() -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The folder of a socket. It is removed at the end.
+/// A temporary folder for a socket. Dropping this removes it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -204,7 +204,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It is in the folder for temporary files.
+        // A folder that cannot be removed is in the temporary directory, so the error is ignored.
         _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Several guests at once, each with a file: `rxo-lab guests`.
+//! Several guests at once, each with a file, measured by `rxo-lab guests`.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,27 +7,27 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Guests at once.
+/// Number of guests at once.
 const GUESTS: usize = 4;
 
-/// What became of the files.
+/// The results of the file transfers.
 #[derive(Debug, Serialize)]
 pub(super) struct Together {
     guests: usize,
-    /// Guests that got their file and gave it back, with the right hash.
+    /// Guests that received their file and returned it with the right hash.
     pub(super) intact: usize,
-    /// How often each byte was copied into the guests' memory: the least and the most.
+    /// Smallest and largest number of copies of each byte into a guest's memory.
     pub(super) copies: [f64; 2],
 }
 
 impl Together {
-    /// Guests that did not.
+    /// Returns the number of guests with a wrong file.
     pub(super) const fn broken(&self) -> usize {
         self.guests - self.intact
     }
 }
 
-/// Boots the guests, and waits until all have had their file.
+/// Boots the guests, and waits until all transfers are done.
 pub(super) fn measure(rxo: &Path) -> Result<Together> {
     let mut command = Command::new(rxo);
     command.args(["guest", "try", "--json", "--guests", &GUESTS.to_string()]);

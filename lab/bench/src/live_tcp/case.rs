@@ -1,5 +1,5 @@
-//! What is measured: every combination of link, path, connections and direction, and the words that choose
-//! among them.
+//! The measured cases: every combination of link, path, connections and direction, and the words that select
+//! them.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-/// What the stack does.
+/// The direction of the data, from the stack's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Direction {
@@ -19,27 +19,27 @@ pub(super) enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Net {
     pub(crate) mtu: u32,
-    /// True if the links take GSO frames, so that nobody segments.
+    /// `true` if the links carry GSO frames whole, so that no sender segments.
     pub(crate) tso: bool,
-    /// There and back.
+    /// Round-trip delay.
     pub(crate) delay_ms: u64,
-    /// In each direction.
+    /// Loss in each direction.
     pub(crate) loss_percent: u32,
 }
 
-/// One row of the table.
+/// The case of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
     #[serde(flatten)]
     pub(super) net: Net,
     pub(super) connections: usize,
     pub(super) direction: Direction,
-    /// Of all connections together.
+    /// Bytes of all connections together.
     pub(super) bytes: u64,
 }
 
 impl Net {
-    /// Returns true if it is a wire, with nothing between its ends.
+    /// Returns `true` for a wire without delay or loss.
     pub(super) const fn is_wire(&self) -> bool {
         self.delay_ms == 0 && self.loss_percent == 0
     }
@@ -56,8 +56,8 @@ impl Net {
         })
     }
 
-    /// Returns the number of bytes that `connections` move together. A path moves less than a wire in a given time, and with
-    /// loss one connection moves little; slow start alone is a transfer of its own.
+    /// Returns the sizes, in bytes over all `connections`. A path moves less than a wire in a given time, and
+    /// with loss one connection moves little; a short transfer measures slow start alone.
     fn sizes(&self, connections: usize) -> &'static [u64] {
         match (self.delay_ms, self.loss_percent, connections) {
             (0, 0, _) => &[500_000_000],
@@ -71,7 +71,7 @@ impl Net {
 }
 
 impl Case {
-    /// Every row, those of one [`Net`] together.
+    /// Returns every case, with those of one [`Net`] together.
     pub(super) fn all() -> Vec<Self> {
         let cases = |net: Net| {
             CONNECTIONS.into_iter().flat_map(move |connections| {
@@ -88,8 +88,8 @@ impl Case {
         Net::all().flat_map(cases).collect()
     }
 
-    /// Returns true if it is among the rows that are measured if nothing is asked for: the links and the path with one
-    /// connection, many connections, and loss.
+    /// Returns `true` for the cases that run without a selection: the links and the path with one connection,
+    /// many connections, and loss.
     pub(super) fn is_default(&self) -> bool {
         let Net { mtu, tso, .. } = self.net;
         let is_usual = mtu == 1_500 && !tso;
@@ -97,12 +97,12 @@ impl Case {
         kinds.iter().filter(|is_so| **is_so).count() >= 2
     }
 
-    /// The bytes of each connection.
+    /// Returns the bytes of each connection.
     pub(super) const fn each(&self) -> u64 {
         self.bytes / self.connections as u64
     }
 
-    /// The words that name it, one of each kind.
+    /// Returns the words that name the case, one of each kind.
     fn words(&self) -> [String; 6] {
         let Net { mtu, tso, delay_ms, loss_percent } = self.net;
         [
@@ -116,10 +116,10 @@ impl Case {
     }
 }
 
-/// The rows that `words` choose: words of one kind are alternatives, and each kind must match.
+/// Returns the cases that `words` select: words of one kind are alternatives, and each kind must match.
 ///
 /// # Errors
-/// If a word matches no row at all.
+/// If a word matches no case.
 pub(super) fn chosen(cases: Vec<Case>, words: &[String]) -> Result<Vec<Case>> {
     let known: Vec<_> = cases.iter().map(Case::words).collect();
     let mut asked: [Vec<&str>; 6] = Default::default();
@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn every_combination_is_there() {
-        // Two MTUs, TSO, delays, losses and directions, three counts of connections; slow start by itself.
+        // Two MTUs, TSO settings, delays, losses and directions, three numbers of connections; and the extra
+        // transfers of slow start.
         assert_eq!(Case::all().len(), 2 * 2 * 2 * 2 * 2 * 3 + 2 * 2 * 2);
         assert_eq!(only(&[]).unwrap(), Case::all());
     }

@@ -1,4 +1,4 @@
-//! The congestion control of both stacks, so that like is compared with like: under loss it decides the rate.
+//! The congestion control, which is the same for both stacks, because under loss it decides the rate.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ pub(super) enum Congestion {
 }
 
 impl Congestion {
-    /// Sets it for a socket of Linux. What a listener accepts inherits it.
+    /// Sets the congestion control of a Linux socket. Connections accepted from a listener inherit it.
     ///
     /// # Errors
     /// If the kernel does not have it.

@@ -1,32 +1,33 @@
-//! Processor time: of the whole machine, and of those that take part.
+//! Processor time of the whole machine, and of the participating processes.
 //!
-//! The first is the fair account, if the machine does nothing else. Where it does, the second says more: this
-//! process, the processes that it has started, and the kernel's threads for softirqs. It lacks what interrupts do while
-//! the machine idles or runs something else.
+//! The first is the fair measure if the machine is otherwise idle. If it is not, the second is more precise:
+//! this process, its children, and the kernel's softirq threads. It lacks the time of interrupts that hit an
+//! idle core or another program.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Linux counts in hundredths of a second for programs, whatever it does itself.
+/// Unit of processor time in /proc: Linux reports hundredths of a second, whatever its own tick is.
 const TICK: Duration = Duration::from_millis(10);
-/// user, nice and system; irq and softirq, behind idle and iowait (proc(5)).
+/// Indices of user, nice, system, irq and softirq among the fields of a cpu line (proc(5)).
 const BUSY_FIELDS: [usize; 5] = [0, 1, 2, 5, 6];
-/// utime and stime, counted behind the name (proc(5)).
+/// Indices of utime and stime, counted after the name (proc(5)).
 const OWN_FIELDS: [usize; 2] = [11, 12];
 
-/// What has been used since the start, to 10 ms.
+/// Processor time used since the start, with a resolution of 10 ms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Used {
-    /// By all cores.
+    /// Time used on all cores.
     pub(crate) by_all: Duration,
-    /// By those that take part.
+    /// Time used by the participating processes.
     pub(crate) by_own: Duration,
 }
 
 impl Used {
-    /// Reads it. Beside this process `others` take part, which were not waited for.
+    /// Reads both times. Besides this process and its ended children, the running processes `others`
+    /// participate.
     pub(crate) fn read(others: &[u32]) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         let by_all = busy(&text).context("/proc/stat has no line for all cores")?;
@@ -43,7 +44,7 @@ fn of_process(name: &str) -> Result<Duration> {
     own(&stat).with_context(|| format!("{path} has no times"))
 }
 
-/// The kernel has one for each core, and none comes or goes.
+/// Returns the ids of the softirq threads, of which the kernel has a fixed one per core.
 fn softirq_threads() -> Result<Vec<String>> {
     let names = fs::read_dir("/proc").context("cannot list /proc")?.filter_map(|entry| {
         let entry = entry.ok()?;
@@ -59,7 +60,7 @@ fn busy(stat: &str) -> Option<Duration> {
 }
 
 fn own(stat: &str) -> Option<Duration> {
-    // The name may have spaces and brackets.
+    // The name may contain spaces and brackets.
     sum(stat.rsplit_once(')')?.1, &OWN_FIELDS)
 }
 

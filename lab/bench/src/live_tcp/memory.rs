@@ -1,8 +1,8 @@
-//! The memory of a connection that receives, idle and active.
+//! The memory of a receiving connection, idle and active.
 //!
-//! Of rxo it is what the process `rxo sink` has in memory for each connection beyond its first, the application
-//! and its thread included. Of Linux it is what the kernel has allocated for a socket: its objects, which
-//! `/proc/slabinfo` gives sizes of, and what `SO_MEMINFO` says is in its queues or set aside for them.
+//! For rxo it is the resident memory of the process `rxo sink` per connection beyond the first, including the
+//! application and its thread. For Linux it is the kernel's memory of a socket: its objects, with sizes from
+//! `/proc/slabinfo`, and the queued or reserved bytes from `SO_MEMINFO`.
 
 use std::fs;
 use std::io::Read;
@@ -24,19 +24,19 @@ use super::transfer::{PATIENCE, PORT, accept, give, limit, pattern};
 pub(super) struct Memory {
     pub(super) stack: Stack,
     pub(super) connections: usize,
-    /// Open, and nothing was sent yet.
+    /// Bytes of an open connection before any data was sent.
     pub(super) idle_bytes: u64,
-    /// The most while all of them receive at once.
+    /// Peak bytes while all connections receive at once.
     pub(super) active_bytes: u64,
 }
 
-/// The wire on which it is measured.
+/// The wire of the measurement.
 pub(super) const NET: Net = Net { mtu: 1_500, tso: false, delay_ms: 0, loss_percent: 0 };
 
-/// Measures `place`, which has a wire.
+/// Measures the connections of `place`, which must have a wire.
 ///
 /// # Errors
-/// If the stack fails, or the system does not say how much memory it uses.
+/// If the stack fails, or the system does not report its memory.
 pub(super) fn measure(place: &Place) -> Result<Memory> {
     let (idle_bytes, active_bytes) = match place.stack {
         Stack::Linux => of_linux(place)?,
@@ -55,7 +55,7 @@ fn of_rxo(place: &Place) -> Result<(u64, u64)> {
     Ok((each(idle), each(active)))
 }
 
-/// Runs `rxo sink` with so many connections, and measures it.
+/// Runs `rxo sink` with `connections` connections, and measures it.
 fn rxo_with<T>(
     place: &Place,
     connections: usize,
@@ -87,7 +87,7 @@ fn of_linux(place: &Place) -> Result<(u64, u64)> {
         for mut stream in &own {
             scope.spawn(move || {
                 let mut call = vec![0; 256 << 10];
-                // A failure is one of the sender's, too, which reports it.
+                // A read error here also fails the sender, which reports it.
                 while stream.read(&mut call).is_ok_and(|read| read > 0) {}
                 stream.shutdown(std::net::Shutdown::Both)
             });
@@ -98,7 +98,7 @@ fn of_linux(place: &Place) -> Result<(u64, u64)> {
     Ok((each(idle), each(active)))
 }
 
-/// Sends to all `streams` at once, and returns the most that `used` says meanwhile.
+/// Sends to all `streams` at once. Returns the maximum of `used` meanwhile.
 fn most_while_receiving(streams: &[TcpStream], used: impl Fn() -> Result<u64>) -> Result<u64> {
     let pattern = pattern();
     let is_over = AtomicBool::new(false);
@@ -117,7 +117,7 @@ fn most_while_receiving(streams: &[TcpStream], used: impl Fn() -> Result<u64>) -
         });
         let mut most = used()?;
         while !is_over.load(Ordering::Acquire) {
-            // At the end a process is gone.
+            // At the end the process may have gone, so an error counts as zero.
             most = most.max(used().unwrap_or(0));
             thread::sleep(Duration::from_millis(10));
         }
@@ -126,7 +126,7 @@ fn most_while_receiving(streams: &[TcpStream], used: impl Fn() -> Result<u64>) -
     })
 }
 
-/// The memory of a process once it has stayed the same for a while.
+/// Returns the memory of a process once it has stopped changing.
 fn settled(process: &Process) -> Result<u64> {
     let deadline = Instant::now() + PATIENCE;
     let mut last = 0;
@@ -143,7 +143,7 @@ fn settled(process: &Process) -> Result<u64> {
     }
 }
 
-/// What a process has in memory, in bytes.
+/// Returns the resident memory of a process, in bytes.
 fn resident(process: u32) -> Result<u64> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -152,7 +152,7 @@ fn resident(process: u32) -> Result<u64> {
     Ok(kib.with_context(|| format!("{path} has no VmRSS"))? * 1_024)
 }
 
-/// The objects of a socket in the kernel, in bytes.
+/// Returns the size of a socket's kernel objects, in bytes.
 fn socket_objects() -> Result<u64> {
     let slabs = fs::read_to_string("/proc/slabinfo").context("cannot read /proc/slabinfo")?;
     OBJECTS
@@ -169,7 +169,7 @@ fn object_bytes(slabs: &str, name: &str) -> Option<u64> {
     rows.find(|row| row.first() == Some(&name))?.get(3)?.parse().ok()
 }
 
-/// A socket, its inode, its file and its name.
+/// Slab caches of a socket, its inode, its file and its name.
 const OBJECTS: [&str; 4] = ["TCP", "sock_inode_cache", "filp", "dentry"];
 const CONNECTIONS: usize = 400;
 const BYTES: u64 = 400_000_000;

@@ -1,9 +1,9 @@
-//! `rxo-lab bench live-tcp`: rxo's own TCP beside Linux's in the same place, over real interfaces.
+//! `rxo-lab bench live-tcp`: compares rxo's own TCP with Linux's in the same network, over real interfaces.
 //!
-//! A Linux peer and a stack exchange bytes, through a wire or over a path with delay and loss (`place.rs`). The
-//! stack is Linux or rxo (`transfer.rs`). Both places of a row are up at the same time and take turns. Processor
-//! time is that of the whole machine, peer and path included, because a veth charges whoever runs its softirq.
-//! `case.rs` has the rows, `memory.rs` measures what a connection holds.
+//! A Linux peer and a stack exchange bytes, through a wire or over a path with delay and loss (`place.rs`).
+//! The stack is Linux or rxo (`transfer.rs`). Both places of a row run at the same time and take turns.
+//! Processor time is that of the whole machine, peer and path included, because a veth charges the thread
+//! that runs its softirq. `case.rs` lists the rows; `memory.rs` measures the memory of a connection.
 
 mod case;
 mod congestion;
@@ -30,7 +30,7 @@ use crate::machine::Machine;
 use crate::stats::Summary;
 use crate::subject::Subject;
 
-/// The options.
+/// Options of `rxo-lab bench live-tcp`.
 #[derive(Args, Debug)]
 pub struct LiveTcpArgs {
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub struct LiveTcpArgs {
     json: bool,
 }
 
-/// Everything that was measured.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     machine: Machine,
@@ -71,7 +71,7 @@ struct Report {
     memory: Vec<Memory>,
 }
 
-/// One row: what it has cost with both stacks, or why it has failed.
+/// One row: the cost with both stacks, or the reason for a failure.
 #[derive(Debug, Serialize)]
 struct Row {
     #[serde(flatten)]
@@ -86,32 +86,32 @@ struct Row {
 struct Measured {
     linux: Spread,
     rxo: Spread,
-    /// The rate of rxo for that of Linux.
+    /// Ratio of rxo's rate to Linux's.
     rate_ratio: f64,
-    /// The processor time of the whole machine with rxo for that with Linux.
+    /// Ratio of the whole machine's processor time with rxo to that with Linux.
     processor_ratio: f64,
-    /// The same of those that take part, for a machine that does other things, too.
+    /// Ratio of the participants' processor times, for a machine that also runs other programs.
     own_ratio: f64,
 }
 
-/// The median with its quartiles, and the medians of the rest.
+/// Median and quartiles of the rate, and medians of the other quantities.
 #[derive(Debug, Serialize)]
 struct Spread {
     seconds: f64,
     low: f64,
     high: f64,
-    /// Of the whole machine, to 10 ms.
+    /// Processor time of the whole machine, with a resolution of 10 ms.
     processor_seconds: f64,
-    /// Of those that take part, to 10 ms.
+    /// Processor time of the participants, with a resolution of 10 ms.
     own_seconds: f64,
-    /// Frames that the peer has received.
+    /// Frames that the peer received.
     peer_frames: f64,
 }
 
-/// Measures and prints.
+/// Measures the selected rows, and prints the report.
 ///
 /// # Errors
-/// If namespaces cannot be made, or a row has failed; the others are printed nevertheless.
+/// If namespaces cannot be made, or a row has failed; the other rows are printed anyway.
 pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
     rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
@@ -219,7 +219,7 @@ fn memory(rxo: &Path, args: &LiveTcpArgs) -> Result<Vec<Memory>> {
     places.iter().map(memory::measure).collect::<Result<_>>().context("memory")
 }
 
-/// The word that chooses what a connection holds.
+/// Word that selects the memory measurement.
 const MEMORY: &str = "memory";
-/// The initial window of a host that is given none, as `--initial-window` names it.
+/// Name in `--initial-window` of a host's default initial window.
 const RFC_6928: &str = "rfc6928";

@@ -1,4 +1,4 @@
-//! Where a stack stands: a Linux peer, a wire or a path, and a namespace for the stack.
+//! The place of a stack: a Linux peer, a wire or a path, and a namespace for the stack.
 //!
 //! ```text
 //!  a wire:  peer [eth0 10.77.0.1] ===veth=== [eth1] the stack, 10.77.0.2
@@ -20,7 +20,7 @@ use super::RFC_6928;
 use super::case::Net;
 use super::congestion::Congestion;
 
-/// What is measured.
+/// The measured stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stack {
@@ -28,25 +28,25 @@ pub(crate) enum Stack {
     Rxo,
 }
 
-/// A stack's place. What it started ends when it is dropped.
+/// A stack's place. Dropping this ends the processes that it started.
 pub(crate) struct Place {
     pub(crate) stack: Stack,
     pub(crate) rxo: PathBuf,
-    /// Of Linux at both ends, and of rxo.
+    /// Congestion control of Linux at both ends, and of rxo.
     pub(super) congestion: Congestion,
-    /// Of rxo, as its command takes it.
+    /// Initial window of rxo, in the notation of its flag.
     pub(super) initial_window: String,
-    /// Delays and loses; ends with the place.
+    /// The process that delays and loses frames; `None` for a wire.
     path: Option<Process>,
     end: Option<Namespace>,
     lab: Lab,
 }
 
-/// The end of a path on the path's own side.
+/// Interface at the path's end towards the stack.
 const PATH_END: &str = "wire1";
 
 impl Place {
-    /// Makes the network, and starts the path unless it is a wire.
+    /// Makes the network, and starts the path unless `net` is a wire.
     pub(crate) fn new(stack: Stack, net: &Net, rxo: &Path) -> Result<Self> {
         let lab = Lab::with_bare_nic(LabOptions { mtu: net.mtu, ..LabOptions::default() })?;
         let wire = [lab.peer().interface(Lab::PEER_INTERFACE), lab.host().interface(Lab::NIC)];
@@ -65,7 +65,7 @@ impl Place {
             place.path = Some(place.start_path(net)?);
         }
         let nic = place.namespace().interface(Lab::NIC);
-        // As on a card, whose driver has it on; a veth begins without.
+        // GRO is on, as with a card's driver; a veth has it off by default.
         nic.set_offload(Offload::GenericReceive, true)?;
         if stack == Stack::Linux {
             nic.add_address(Lab::HOST_ADDRESSES.0.into(), 24)?;
@@ -73,23 +73,23 @@ impl Place {
         Ok(place)
     }
 
-    /// Has `congestion` instead of the default.
+    /// Sets the congestion control.
     pub(super) fn with_congestion(self, congestion: Congestion) -> Self {
         Self { congestion, ..self }
     }
 
-    /// rxo begins with `initial_window` instead of the default.
+    /// Sets rxo's initial window.
     pub(super) fn beginning_with(self, initial_window: &str) -> Self {
         Self { initial_window: initial_window.to_owned(), ..self }
     }
 
-    /// Has GRO off, as a veth begins.
+    /// Turns GRO off, which is a veth's default.
     pub(super) fn without_gro(self) -> Result<Self> {
         self.namespace().interface(Lab::NIC).set_offload(Offload::GenericReceive, false)?;
         Ok(self)
     }
 
-    /// The namespace that the stack is in.
+    /// Returns the stack's namespace.
     pub(crate) fn namespace(&self) -> &Namespace {
         self.end.as_ref().unwrap_or(self.lab.host())
     }
@@ -98,7 +98,7 @@ impl Place {
         self.lab.peer()
     }
 
-    /// The process that is the path, if there is one.
+    /// Returns the id of the path's process; `None` for a wire.
     pub(crate) fn path_process(&self) -> Option<u32> {
         self.path.as_ref().map(Process::id)
     }
@@ -128,7 +128,7 @@ impl Place {
     }
 }
 
-/// Sets whether GSO frames cross the interface, or whoever sends segments them.
+/// Sets whether GSO frames cross the interface whole, or the sender segments them.
 fn set_segmentation(interface: &Interface<'_>, is_left_out: bool) -> Result<()> {
     for offload in [Offload::TransmitSegmentation, Offload::GenericSegmentation] {
         interface.set_offload(offload, is_left_out)?;
@@ -136,15 +136,15 @@ fn set_segmentation(interface: &Interface<'_>, is_left_out: bool) -> Result<()> 
     Ok(())
 }
 
-/// A process in a namespace. It is asked to end when it is dropped, and then killed.
+/// A process in a namespace. Dropping this interrupts it, and kills it after a timeout.
 pub(crate) struct Process {
     child: Child,
     name: String,
-    /// Reads what it prints.
+    /// Thread that reads the process's output.
     output: Option<JoinHandle<std::io::Result<String>>>,
 }
 
-/// The time that a process may take to end.
+/// Longest time that a process may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Process {
@@ -166,7 +166,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Fails if it has ended.
+    /// Fails if the process has ended.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("{} has ended: {status}", self.name),
@@ -174,7 +174,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end, and returns what it has printed.
+    /// Waits until the process ends, and returns its output.
     pub(crate) fn end(mut self) -> Result<String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -197,7 +197,7 @@ impl Drop for Process {
             return;
         }
         let deadline = Instant::now() + PATIENCE;
-        // At the end it is killed, so nothing that fails before matters.
+        // The process is killed in the end, so errors before that are ignored.
         _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));

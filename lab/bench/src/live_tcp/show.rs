@@ -5,7 +5,7 @@ use super::memory::Memory;
 use super::place::Stack;
 use super::{Measured, RFC_6928, Report, Row, Spread};
 
-/// Prints everything as tables.
+/// Prints the report as tables.
 pub(super) fn table(report: &Report) {
     println!(
         "{:<10} {:>5} {:>4} {:>3} {:>5} {:>5} {:>4}  {:>19} {:>19} {:>5}  {:>11} {:>5}  {:>11} {:>5}  {:>13}",

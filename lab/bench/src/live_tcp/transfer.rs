@@ -1,8 +1,8 @@
-//! The bytes of one row between the peer and a stack, over all its connections.
+//! Transfers the bytes of one row between the peer and a stack, over all its connections.
 //!
-//! The stack connects, so that nothing has to be waited for; time counts from the moment at which the peer
-//! accepts the first connection until all have ended. Whoever receives hashes each connection's bytes, and so does
-//! a stack that sends: every byte is checked, and both stacks pay for it.
+//! The stack connects, so that no readiness must be awaited. Time counts from the first accepted connection
+//! until all have ended. The receiver hashes each connection's bytes, and so does a sending stack: every byte
+//! is checked, at the same cost for both stacks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -21,19 +21,19 @@ use super::congestion::Congestion;
 use super::machine_time::Used;
 use super::place::{Place, Process, Stack};
 
-/// What a row has cost once.
+/// The cost of one transfer of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     pub(super) time: Duration,
-    /// Of the whole machine.
+    /// Processor time of the whole machine.
     pub(super) processor: Duration,
-    /// Of those that take part.
+    /// Processor time of the participants.
     pub(super) own: Duration,
-    /// Frames that the peer has received: acknowledgements, if the stack receives.
+    /// Frames that the peer received; these are ACKs if the stack receives.
     pub(super) peer_frames: u64,
 }
 
-/// The bytes of one connection.
+/// Byte count and hash of one connection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct Sum {
     pub(super) bytes: u64,
@@ -41,7 +41,7 @@ pub(super) struct Sum {
     pub(super) crc32: String,
 }
 
-/// What `rxo sink` and `rxo source` print.
+/// The output of `rxo sink` and `rxo source`.
 #[derive(Debug, Deserialize)]
 struct Totals {
     ends: Vec<Sum>,
@@ -50,11 +50,11 @@ struct Totals {
 pub(super) const PORT: u16 = 7_000;
 const BACKLOG: i32 = 1_024;
 const CALL_BYTES: usize = 256 << 10;
-/// Longer than any machine takes.
+/// Timeout, longer than any machine needs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Place {
-    /// Moves the bytes of `case`, and returns what that has cost.
+    /// Transfers the bytes of `case`, and returns the cost.
     ///
     /// # Errors
     /// If a stack fails, or bytes are missing or wrong.
@@ -72,7 +72,7 @@ impl Place {
                 };
                 let served = serve(&listener, case, &others, check);
                 let at_stack = joined(far)?.map_err(anyhow::Error::from).flatten();
-                // The first failure is the cause of the other.
+                // The first failure is the cause of the second, so it is reported.
                 let at_stack = at_stack.context("Linux's side")?;
                 served.map(|(cost, at_peer)| (cost, at_peer, at_stack))
             })?,
@@ -91,13 +91,14 @@ impl Place {
         Ok(cost)
     }
 
-    /// The peer's listener.
+    /// Opens the peer's listener.
     pub(super) fn listen(&self) -> Result<TcpListener> {
         let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
         let listener = self.peer().run(|| TcpListener::bind(address))?.context("cannot listen")?;
         self.congestion.set(&listener)?;
-        // The standard library's backlog is smaller than the most connections; what exceeds it gets a cookie, and
-        // a client that only reads never learns that its ACK found no room.
+        // The standard library's backlog is smaller than the largest number of connections. A connection
+        // beyond it gets a SYN cookie, and a client that only reads would never learn that its ACK was
+        // dropped.
         rustix::net::listen(&listener, BACKLOG)?;
         Ok(listener)
     }
@@ -106,7 +107,7 @@ impl Place {
         Ok(self.peer().interface(Lab::PEER_INTERFACE).counters()?.received_frames)
     }
 
-    /// rxo's command for `case`.
+    /// Returns rxo's command for `case`.
     pub(super) fn command(&self, case: &Case) -> Command {
         let mut command = Command::new(&self.rxo);
         command.arg(match case.direction {
@@ -127,11 +128,11 @@ impl Place {
     }
 }
 
-/// Holds what has arrived against what was sent.
+/// Compares the received bytes with the sent bytes.
 fn check(case: &Case, stack: Stack, mut at_peer: Vec<Sum>, mut at_stack: Vec<Sum>) -> Result<()> {
     at_peer.sort();
     at_stack.sort();
-    // The peer sends a pattern that is known; rxo says what it has sent.
+    // The peer sends a known pattern; rxo reports what it has sent.
     let is_known = case.direction == Direction::Receiving || stack == Stack::Linux;
     let expected = vec![Sum::of_pattern(case.each()); case.connections];
     let received = if case.direction == Direction::Receiving { &at_stack } else { &at_peer };
@@ -149,7 +150,7 @@ fn check(case: &Case, stack: Stack, mut at_peer: Vec<Sum>, mut at_stack: Vec<Sum
 impl Sum {
     fn of_pattern(bytes: u64) -> Self {
         let mut hasher = Hasher::new();
-        // Hashing is no failure, so neither is this.
+        // Hashing cannot fail, so the result is ignored.
         let done = each_part(&pattern(), bytes, |part| {
             hasher.update(part);
             Ok(())
@@ -163,7 +164,7 @@ impl Sum {
     }
 }
 
-/// The peer's side. The processes `others` take part. `check` fails if the stack has ended.
+/// Runs the peer's side. The processes `others` participate. `check` fails if the stack has ended.
 fn serve(
     listener: &TcpListener,
     case: &Case,
@@ -194,7 +195,7 @@ fn serve(
     Ok((Cost { time, processor, own, peer_frames: 0 }, sums?))
 }
 
-/// Linux's side where rxo's would be.
+/// Runs Linux's side in place of rxo's.
 fn connect_and_move(case: &Case, congestion: Congestion) -> Result<Vec<Sum>> {
     let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
     let pattern = pattern();
@@ -205,7 +206,7 @@ fn connect_and_move(case: &Case, congestion: Congestion) -> Result<Vec<Sum>> {
         Ok(match case.direction {
             Direction::Receiving => take(&stream)?,
             Direction::Sending => {
-                // What arrives is hashed at the other end, too; rxo hashes what it sends.
+                // Received bytes are hashed at the other end too; rxo also hashes its sent bytes.
                 let mut hasher = Hasher::new();
                 each_part(&pattern, case.each(), |part| {
                     hasher.update(part);
@@ -256,7 +257,7 @@ pub(super) fn accept(
     }
 }
 
-/// A stack that stops is found out.
+/// Sets timeouts on a stream, so that a stalled stack is detected.
 pub(super) fn limit(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -270,7 +271,7 @@ pub(super) fn give(stream: &TcpStream, pattern: &[u8], bytes: u64) -> io::Result
     Ok(Sum::new(bytes, Hasher::new()))
 }
 
-/// Says that this is all, and waits until the other end has said so, too.
+/// Shuts down the sending side, and waits until the other end has done so too.
 fn end(stream: &TcpStream) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     match (&*stream).read(&mut [0])? {
@@ -279,7 +280,7 @@ fn end(stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// Reads and hashes everything to the end.
+/// Reads and hashes all bytes to the end of the stream.
 fn take(stream: &TcpStream) -> io::Result<Sum> {
     let (mut call, mut bytes, mut hasher) = (vec![0; CALL_BYTES], 0, Hasher::new());
     loop {
@@ -293,7 +294,7 @@ fn take(stream: &TcpStream) -> io::Result<Sum> {
     }
 }
 
-/// Calls `with` for `bytes` of the endless repetition of `pattern`, in parts.
+/// Calls `with` for parts of the endlessly repeated `pattern`, `bytes` bytes in total.
 fn each_part(
     pattern: &[u8],
     bytes: u64,
@@ -314,7 +315,7 @@ pub(super) fn pattern() -> Vec<u8> {
 }
 
 const PATTERN_BYTES: usize = 257 * 1_021;
-/// Buffers are on the heap.
+/// Stack of a connection's thread. Its buffers are on the heap.
 const STACK_BYTES: usize = 128 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The report, for people and for programs.
+//! The report of a race, for people and for programs.
 
 mod table;
 mod targets;
@@ -16,43 +16,43 @@ pub(crate) use table::print;
 pub(crate) struct Report {
     /// A row for each workload, contender and cache state.
     pub(crate) rows: Vec<Row>,
-    /// The machine.
+    /// Description of the machine.
     pub(crate) machine: Machine,
-    /// Packets in a poll.
+    /// Packets per poll.
     pub(crate) batch_frames: usize,
     /// Number of rounds.
     pub(crate) rounds: usize,
-    /// Engines that were requested but are not in this build, with the remedy.
+    /// Requested engines that this build lacks, with the remedy.
     pub(crate) left_out: Vec<String>,
 }
 
-/// One result.
+/// The result of one contender.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The engine.
+    /// The contender's engine.
     pub(crate) engine: EngineName,
-    /// Its configuration.
+    /// Name of the configuration.
     pub(crate) variant: &'static str,
-    /// True if this is the engine's default configuration. True for one row of each engine, workload, cache state and
-    /// checksum.
+    /// `true` for the engine's default configuration. Exactly one row of each engine, workload, cache state
+    /// and checksum treatment has it.
     pub(crate) is_default: bool,
-    /// The workload.
+    /// Name of the workload.
     pub(crate) workload: &'static str,
-    /// Where the packets were.
+    /// Cache state of the packets.
     pub(crate) cache: Cache,
-    /// Whether payloads were read.
+    /// Treatment of checksums.
     pub(crate) checksum: Checksum,
-    /// The median, in nanoseconds.
+    /// Median of the nanoseconds per packet.
     pub(crate) ns_per_packet: f64,
-    /// The lower quartile.
+    /// Lower quartile of the nanoseconds per packet.
     pub(crate) ns_low: f64,
-    /// The upper quartile.
+    /// Upper quartile of the nanoseconds per packet.
     pub(crate) ns_high: f64,
-    /// Packets in per delivery out, including single packets.
+    /// Packets per delivery, including single packets.
     pub(crate) packets_per_aggregate: f64,
-    /// The target in nanoseconds; `null` if there is none.
+    /// Target in nanoseconds per packet; `null` if there is none.
     pub(crate) target_ns: Option<f64>,
-    /// The time of DPDK's best configuration divided by this one; `null` if it was not measured.
+    /// Ratio of the time of DPDK's best configuration to this one; `null` if DPDK was not measured.
     pub(crate) times_faster_than_dpdk: Option<f64>,
 }
 
@@ -80,8 +80,8 @@ impl Row {
 }
 
 impl Report {
-    /// Compares rxo's default row with trusted checksums with DPDK's best row of the same kind.
-    /// Rows with pool buffers are not compared: they return every buffer, which DPDK's do not.
+    /// Sets the ratio of rxo's default row with trusted checksums to DPDK's best row of the same kind. Rows
+    /// with pool buffers are not compared: they return every buffer, which DPDK's do not.
     pub(crate) fn compare(&mut self) {
         for index in 0..self.rows.len() {
             let row = &self.rows[index];

@@ -7,7 +7,7 @@ use super::{Report, Row};
 use crate::lineup::Checksum;
 use crate::race::Cache;
 
-/// The whole report as text.
+/// Returns the whole report as text.
 pub(crate) fn print(report: &Report) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", report.machine);

@@ -1,13 +1,13 @@
-//! The targets of the engine: nanoseconds per packet, and the time of DPDK divided by the engine's.
+//! The engine's targets: nanoseconds per packet, and the ratio of DPDK's time to the engine's.
 
 use crate::contender::Acks;
 use crate::lineup::{Checksum, Entry};
 use crate::race::Cache;
 
-/// The workload on which DPDK's row is the one that reads packet types: that is the work there.
+/// Workload on which DPDK's row with parsed packet types is compared, because parsing is the work there.
 pub(super) const READING: &str = "bad-case";
 
-/// The least such ratio, if the workload has a target.
+/// Returns the target ratio of DPDK's time to rxo's; `None` if there is no target.
 pub(super) fn times_faster(workload: &str, cache: Cache) -> Option<f64> {
     let (_, warm, cold) = *AGAINST_DPDK.iter().find(|(name, ..)| *name == workload)?;
     match cache {
@@ -16,7 +16,7 @@ pub(super) fn times_faster(workload: &str, cache: Cache) -> Option<f64> {
     }
 }
 
-/// The ratios when warm and when cold.
+/// Target ratios by workload, with warm and with cold packets.
 const AGAINST_DPDK: [(&str, f64, Option<f64>); 7] = [
     ("W1", 2.0, Some(2.0)),
     ("W2", 2.0, Some(2.0)),
@@ -27,7 +27,7 @@ const AGAINST_DPDK: [(&str, f64, Option<f64>); 7] = [
     (READING, 1.0 / 1.2, None),
 ];
 
-/// The target of rxo in nanoseconds per packet, if there is one.
+/// Returns rxo's target in nanoseconds per packet; `None` if there is none.
 pub(super) fn target(workload: &str, cache: Cache, entry: &Entry<'_>) -> Option<f64> {
     let of = |targets: &[(&str, f64)]| {
         targets.iter().find(|(name, _)| *name == workload).map(|(_, most)| *most)
@@ -58,7 +58,7 @@ const TRUSTED_WARM: [(&str, f64); 10] = [
     ("W9", 14.0),
     (READING, 25.0),
 ];
-/// W8 with pure ACKs aggregated.
+/// Target in nanoseconds for W8 with aggregated pure ACKs.
 const AGGREGATED_ACKS_WARM: f64 = 12.0;
 const TRUSTED_COLD: [(&str, f64); 3] = [("W1", 18.0), ("W2", 30.0), ("W5", 28.0)];
 const VERIFIED_W1_WARM: [(&str, f64); 3] =

@@ -1,4 +1,4 @@
-//! The client: `wrk`, and what it prints.
+//! Runs the client `wrk`, and parses its output.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,18 +9,18 @@ use rxo_testbed::Namespace;
 
 use crate::live_tcp::Used;
 
-/// What a client got in one go.
+/// The result of one run of the client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) requests: u64,
     pub(super) time: Duration,
-    /// Of the whole machine.
+    /// Processor time of the whole machine.
     pub(super) processor: Duration,
-    /// Of the server, the client and the kernel's threads for softirqs.
+    /// Processor time of the server, the client and the softirq threads.
     pub(super) own: Duration,
 }
 
-/// Asks for `url` of the process `server` over `connections` that stay, for so many seconds.
+/// Requests `url` from the process `server` over persistent `connections`, for `seconds` seconds.
 pub(super) fn ask(
     from: &Namespace,
     server: u32,
@@ -41,14 +41,14 @@ pub(super) fn ask(
     let own = after.by_own.saturating_sub(before.by_own) + grown.saturating_sub(children);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.success(), "wrk has failed: {said}");
-    // It prints these lines only if there is something to say.
+    // wrk prints these lines only after errors.
     ensure!(!said.contains("Non-2xx") && !said.contains("Socket errors"), "wrk: {said}");
     let requests = requests(&said).with_context(|| format!("wrk says {said:?}"))?;
     ensure!(requests > 0, "wrk got no answer: {said}");
     Ok(Asked { requests, time, processor, own })
 }
 
-/// What children took for which this process has waited, in hundredths of a second (proc(5)).
+/// Returns the processor time of ended children, reported in hundredths of a second (proc(5)).
 fn of_children() -> Result<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
     let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -62,7 +62,7 @@ fn of_children() -> Result<Duration> {
     Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
 }
 
-/// `  12345 requests in 3.00s, 48.11MB read`.
+/// Parses the number from a line such as `  12345 requests in 3.00s, 48.11MB read`.
 fn requests(said: &str) -> Option<u64> {
     let line = said.lines().find(|line| line.contains(" requests in "))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,8 +1,9 @@
-//! Both servers asked by a Linux guest on the same machine, so that both copy each byte once: nginx on Linux's
-//! stack, with the guest behind a TAP, and `rxo serve --nic vhost:`, which writes into the guest's memory.
+//! Compares both servers with a Linux guest on the same machine as client, so that both copy each byte once:
+//! nginx on Linux's stack, with the guest behind a TAP, and `rxo serve --nic vhost:`, which writes into the
+//! guest's memory.
 //!
-//! The guest is emulated, so neither its speed nor its processor says anything. What counts is the processor time
-//! of the server and of QEMU without the thread that is the guest's processor.
+//! The guest is emulated, so its speed and its processor time have no meaning. The measure is the processor
+//! time of the server and of QEMU without the thread of the guest's processor.
 
 use std::fs;
 use std::path::Path;
@@ -19,31 +20,31 @@ use crate::guests::{GUEST_PROCESSOR, processor_time};
 use crate::live_tcp::Process;
 use crate::stats::Summary;
 
-/// The files, in bytes, and how often one is asked for in a span. A guest in emulation takes some tens of
+/// File sizes in bytes, with the number of requests in a span. An emulated guest takes some tens of
 /// milliseconds to connect.
 const FILES: [(usize, usize); 3] = [(64 << 10, 40), (1 << 20, 16), (8 << 20, 4)];
 const PATIENCE: Duration = Duration::from_secs(120);
 const TAP: &str = "guest0";
 const PREFIX_BITS: u8 = 24;
 
-/// One file, with both servers: megabytes for a second of processor time, medians.
+/// Results for one file with both servers: medians of megabytes per second of processor time.
 #[derive(Debug, Serialize)]
 struct Row {
     bytes: usize,
     nginx: f64,
     rxo: f64,
-    /// What rxo moves for what nginx moves.
+    /// Ratio of rxo's rate to nginx's.
     ratio: f64,
 }
 
-/// A server, and the guest that asks it.
+/// A server with its client, a guest.
 struct Served {
     guest: Guest,
     server: Process,
     _namespace: Namespace,
 }
 
-/// Measures and prints.
+/// Measures both servers, and prints the report.
 ///
 /// # Errors
 /// If a guest or a server does not start, or a byte is wrong.
@@ -97,7 +98,7 @@ impl Served {
         Ok(Self { guest, server, _namespace: namespace })
     }
 
-    /// Lets the guest hash a file, and compares the hash.
+    /// Makes the guest fetch and hash a file, and compares the hash.
     fn compare(&mut self, image: &GuestImage, folder: &Folder, bytes: usize) -> Result<()> {
         let said = self.guest.run(&format!("{} | sha256sum", fetch(bytes, "-")), PATIENCE)?;
         let wanted = image.hash(&fs::read(folder.www().join(bytes.to_string()))?)?;
@@ -105,7 +106,7 @@ impl Served {
         Ok(())
     }
 
-    /// Lets the guest fetch a file so often. Returns megabytes for a second of processor time.
+    /// Makes the guest fetch a file `times` times. Returns megabytes per second of processor time.
     fn measure(&mut self, bytes: usize, times: usize) -> Result<f64> {
         self.server.check()?;
         let before = self.used();
@@ -133,7 +134,7 @@ fn boot(image: &GuestImage, namespace: &Namespace, net: GuestNet) -> Result<Gues
     Ok(namespace.run(|| Guest::boot(image, &options))??)
 }
 
-/// The command by which the guest fetches the file of so many bytes.
+/// Returns the guest's command that fetches the file of `bytes` bytes.
 fn fetch(bytes: usize, to: &str) -> String {
     format!("wget -q -O {to} http://{}/{bytes}", Lab::PEER_ADDRESSES.0)
 }

@@ -1,9 +1,9 @@
-//! `rxo-lab bench serve`: `rxo serve` beside nginx on Linux's own stack, in the same place.
+//! `rxo-lab bench serve`: compares `rxo serve` with nginx on Linux's own stack, in the same network.
 //!
-//! Both serve the same directory over a wire to a Linux peer, in which `wrk` asks for one file again and again
-//! over connections that stay. Both places are up at the same time and take turns. What counts is requests for
-//! a second of processor time of the whole machine, the client's included, because a veth charges whoever runs
-//! its softirq. Before anything is measured, every file is fetched once and compared.
+//! Both serve the same directory over a wire to a Linux peer, where `wrk` requests one file repeatedly over
+//! persistent connections. Both places run at the same time and take turns. The measure is requests per
+//! second of the whole machine's processor time, client included, because a veth charges the thread that runs
+//! its softirq. Before the measurement every file is fetched once and compared.
 
 mod client;
 mod guest;
@@ -22,7 +22,7 @@ use crate::live_tcp::{Net, Place, Stack};
 use crate::stats::Summary;
 use crate::subject::Subject;
 
-/// The options.
+/// Options of `rxo-lab bench serve`.
 #[derive(Args, Debug)]
 pub struct ServeArgs {
     #[command(flatten)]
@@ -44,35 +44,36 @@ pub struct ServeArgs {
     json: bool,
 }
 
-/// The files, in bytes.
+/// File sizes, in bytes.
 const SIZES: [usize; 4] = [4 << 10, 64 << 10, 1 << 20, 8 << 20];
 
-/// Whoever sends segments.
+/// The wire of both places, on which the sender segments.
 const WIRE: Net = Net { mtu: 1_500, tso: false, delay_ms: 0, loss_percent: 0 };
 
-/// One file, with both servers.
+/// Results for one file with both servers.
 #[derive(Debug, Serialize)]
 struct Row {
     bytes: usize,
     nginx: Figures,
     rxo: Figures,
-    /// Requests for a second of processor time: those of rxo for each of nginx.
+    /// Ratio of rxo's to nginx's requests per second of the whole machine's processor time.
     processor_ratio: f64,
-    /// The same for a second of server, client and softirq threads.
+    /// Ratio of the requests per second of processor time of server, client and softirq threads.
     own_ratio: f64,
-    /// The same for a second.
+    /// Ratio of the requests per second of real time.
     rate_ratio: f64,
 }
 
 #[derive(Debug, Serialize)]
 struct Figures {
     requests_per_processor_second: Spread,
-    /// The same of server, client and softirq threads alone, for a machine that does other things.
+    /// Requests per second of processor time of server, client and softirq threads, for a machine that also
+    /// runs other programs.
     requests_per_own_second: Spread,
     requests_per_second: Spread,
 }
 
-/// The median with its quartiles.
+/// A median with its quartiles.
 #[derive(Debug, Serialize)]
 struct Spread {
     median: f64,
@@ -80,12 +81,12 @@ struct Spread {
     high: f64,
 }
 
-/// Measures and prints.
+/// Measures both servers, and prints the report.
 ///
 /// # Errors
 /// If namespaces cannot be made, a server fails, or a byte is wrong.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
-    // Before the user namespace, whose root cannot download a kernel.
+    // Must run before the process enters the user namespace, whose root cannot download a kernel.
     let image = args.guest.then(GuestImage::find).transpose()?;
     rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;

@@ -14,7 +14,7 @@ use super::SIZES;
 use super::client::{self, Asked};
 use crate::live_tcp::{Place, Process};
 
-/// The directory, removed at the end.
+/// The temporary directory. Dropping this removes it.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -34,19 +34,20 @@ impl Folder {
         self.path("www")
     }
 
-    /// A file beside the directory.
+    /// Returns the path of a file beside the served directory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// nginx, which serves the directory.
+    /// Returns the command of nginx that serves the directory.
     pub(super) fn nginx(&self) -> Result<Command> {
         let mut command = Command::new("nginx");
         command.arg("-e").arg(self.path("errors")).arg("-c").arg(self.nginx_settings()?);
         Ok(command)
     }
 
-    /// What nginx is told. It is one process, whose processor time can be read; it logs, as rxo does; nobody keeps either log.
+    /// Writes the configuration of nginx. It runs as one process, so that its processor time can be read, and
+    /// writes a log, as rxo does; both logs are discarded.
     fn nginx_settings(&self) -> Result<PathBuf> {
         let folder = self.0.display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -70,7 +71,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server at work. It ends when it is dropped, before its place.
+/// A running server. Dropping this ends it, before its place.
 pub(super) struct Running {
     pub(super) name: &'static str,
     process: Process,
@@ -93,7 +94,7 @@ impl Running {
         Ok(Self { name, process, place })
     }
 
-    /// Waits until it answers, and compares every file.
+    /// Waits until the server answers, then fetches and compares every file.
     pub(super) fn check(&mut self, folder: &Folder) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while self.fetch(SIZES[0], "2")?.is_none() {
@@ -121,14 +122,14 @@ impl Running {
         Ok(output.status.success().then_some(output.stdout))
     }
 
-    /// Lets the client ask for the file of so many bytes.
+    /// Runs the client on the file of `bytes` bytes.
     pub(super) fn ask(&mut self, bytes: usize, connections: u32, seconds: u32) -> Result<Asked> {
         self.process.check()?;
         client::ask(self.place.peer(), self.process.id(), &url(bytes), connections, seconds)
     }
 }
 
-/// `rxo serve` of the directory. Nobody reads its lines.
+/// Returns the command of `rxo serve`, with its output discarded.
 pub(super) fn rxo_serve(rxo: &Path, folder: &Folder, nic: &str, address: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "exec \"$0\" \"$@\" > /dev/null"]).arg(rxo);

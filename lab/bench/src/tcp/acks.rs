@@ -1,9 +1,9 @@
-//! What an acknowledgement costs a host that sends: its turn's part that receives, per ACK.
+//! Measures a sending host's cost of an ACK: the receiving part of its turn, per ACK.
 //!
-//! The same ACKs take three ways: each for itself through the engine (*stack*), aggregated with a record of each
-//! (*records*), or the fast path, which consumes them where they lie. In each round all data is sent and
-//! acknowledged, so the counted turn has nothing to send. Counted is what is inside `Host::receive`: device,
-//! engine or fast path, demultiplexing, and TCP.
+//! The same ACKs take three ways: each separately through the engine (*stack*), aggregated with a record of
+//! each (*records*), or through the fast path, which consumes them inside the device's ring. In each round
+//! all data is sent and acknowledged, so the counted turn has nothing to send. The count covers
+//! `Host::receive`: device, engine or fast path, demultiplexing, and TCP.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -16,19 +16,19 @@ use rxo_tcp::AckPolicy;
 use super::host::Device;
 use super::stack::{CLIENT, SERVER, SERVER_PORT};
 
-/// One count.
+/// A counted case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckCase {
     pub(crate) name: &'static str,
     way: Way,
     connections: usize,
-    /// ACKs of each connection in a batch.
+    /// Number of ACKs of each connection per batch.
     each: usize,
-    /// True if the host verifies checksums.
+    /// `true` if the host verifies checksums.
     checksums: bool,
 }
 
-/// The way of an ACK.
+/// The path of an ACK through the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Stack,
@@ -54,7 +54,7 @@ impl AckCase {
         Self { name, way, connections, each, checksums: false }
     }
 
-    /// Runs the turns of `passes` passes inside `count`. Returns their number of ACKs.
+    /// Runs the turns of `passes` passes inside `count`. Returns the number of ACKs.
     pub(crate) fn run(self, passes: u32, mut count: impl FnMut(&mut dyn FnMut())) -> usize {
         let mut scene = Scene::open(self);
         for _ in 0..WARM_ROUNDS {
@@ -64,7 +64,7 @@ impl AckCase {
     }
 }
 
-/// A host that sends, and its peers.
+/// A sending host and its peers.
 struct Scene {
     devices: [Device; 2],
     sender: Host<Device, Device>,
@@ -101,7 +101,7 @@ impl Scene {
         Self { devices, sender, receiver, listener, streams, accepted, text, now }
     }
 
-    /// Sends everything, in as many turns as it takes.
+    /// Sends everything, in as many turns as needed. Uncounted.
     fn warm(&mut self) {
         for _ in 0..MOST_TURNS {
             self.send();
@@ -115,7 +115,7 @@ impl Scene {
         panic!("it does not end");
     }
 
-    /// Sends everything at once; the turn that takes the ACKs is counted. Returns how many they were.
+    /// Sends everything at once, and counts the turn that receives the ACKs. Returns the number of ACKs.
     fn round(&mut self, count: &mut impl FnMut(&mut dyn FnMut())) -> usize {
         self.send();
         let acks = self.answer();
@@ -134,14 +134,15 @@ impl Scene {
         }
     }
 
-    /// Lets the sender send, and the frames arrive. Of many connections a turn serves a share.
+    /// Runs the sender, and carries its frames to the receiver. With many connections each turn serves a part
+    /// of them.
     fn send(&mut self) {
         self.now = self.now + TURN;
         while self.sender.turn(self.now).expect("a device that is there").served > 0 {}
         self.carry(0, 1);
     }
 
-    /// Lets the receivers answer. Returns how many frames that takes.
+    /// Makes the receivers answer. Returns the number of frames.
     fn answer(&mut self) -> usize {
         while self.receiver.turn(self.now).expect("a device that is there").served > 0 {
             while let Ok((stream, _)) = self.listener.accept() {
@@ -205,7 +206,7 @@ fn read_all(stream: &mut TcpStream) {
     }
 }
 
-/// The text of a full segment with timestamps on an MTU of 1,500.
+/// Payload bytes of a full segment with timestamps, for an MTU of 1,500.
 const SEGMENT_BYTES: usize = 1_448;
 const TURN: Duration = Duration::from_micros(20);
 const WARM_ROUNDS: u32 = 40;

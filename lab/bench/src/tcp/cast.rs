@@ -1,7 +1,9 @@
-//! What an acknowledgement costs the sender of a group: its receiver's connection and the aggregate of all.
+//! Measures the cost of an ACK for the sender of a group, in the receiver's connection and in the aggregate
+//! state.
 //!
-//! Receivers are modelled: each acknowledges one of sixteen segments, in turn, as soon as the group has sent them. Counted
-//! is what an acknowledgement causes, not what the group sends: that is the same for any number of receivers.
+//! Receivers are modelled: each acknowledges one of sixteen segments, in turn, as soon as the group has sent
+//! them. The count covers the work that an ACK causes, but not the group's sending, which is the same for any
+//! number of receivers.
 
 use rxo_frame::{Duration, Instant, SharedBytes};
 use rxo_tcp::{
@@ -11,7 +13,7 @@ use rxo_tcp::{
 use rxo_wire::tcp::{AckRecord, Timestamp};
 use rxo_wire::{FlowKey, SeqNumber, TcpFlags};
 
-/// One count.
+/// A counted case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CastCase {
     pub(crate) name: &'static str,
@@ -26,7 +28,7 @@ impl CastCase {
         Self { name: "cast-ack-1000", receivers: 1_000 },
     ];
 
-    /// Runs `passes` passes inside `count`. Returns their number of acknowledgements.
+    /// Runs `passes` passes inside `count`. Returns the number of ACKs.
     pub(crate) fn run(self, passes: u32, mut count: impl FnMut(&mut dyn FnMut())) -> usize {
         let mut scene = Scene::open(self.receivers);
         for _ in 0..WARM_ROUNDS {
@@ -36,13 +38,14 @@ impl CastCase {
     }
 }
 
-/// A sender, and the numbers of its receivers.
+/// A sender, with the state of its receivers.
 struct Scene {
     group: Group,
     receivers: Vec<(MemberId, Connection<Vec<u8>>)>,
     text: SharedBytes,
     now: Instant,
-    /// Up to which sequence number all have acknowledged, and what the group has sent.
+    /// Sequence number that all receivers have acknowledged; the next field is the one up to which the group
+    /// has sent.
     acked: SeqNumber,
     sent: SeqNumber,
 }
@@ -104,7 +107,7 @@ impl Scene {
         self.receivers.push((id, tcp));
     }
 
-    /// The group sends what it may.
+    /// Sends as much to the group as permitted.
     fn send(&mut self) {
         self.now = self.now + Duration::from_micros(100);
         while self.group.room() > 0 {
@@ -115,7 +118,8 @@ impl Scene {
         }
     }
 
-    /// Each receiver acknowledges sixteen segments more, or what there is. Returns how many acknowledgements that were.
+    /// Makes each receiver acknowledge sixteen more segments, or all that were sent. Returns the number of
+    /// ACKs.
     fn round(&mut self, count: &mut dyn FnMut(&mut dyn FnMut())) -> usize {
         let step = ((self.sent - self.acked) as u32).min(SEGMENTS_FOR_AN_ACK * SEGMENT_BYTES);
         self.acked = self.acked + step;
@@ -134,7 +138,7 @@ impl Scene {
     }
 }
 
-/// A pure ACK of everything before `number`.
+/// Returns a pure ACK of everything before `number`.
 fn ack(number: SeqNumber, now: Instant) -> AckRecord {
     AckRecord {
         arrived_at_ns: now.as_nanos(),
@@ -142,7 +146,7 @@ fn ack(number: SeqNumber, now: Instant) -> AckRecord {
         ack: number,
         ts_value: 1,
         ts_echo: 0,
-        // 256 KiB.
+        // 256 KiB after scaling.
         window: 2_048,
         flags: TcpFlags::ACK,
         ecn: 0,
@@ -153,9 +157,9 @@ fn ack(number: SeqNumber, now: Instant) -> AckRecord {
 const ISS: SeqNumber = SeqNumber(1_000);
 const PEER_ISS: SeqNumber = SeqNumber(5_000);
 const SEGMENT_BYTES: u32 = 1_448;
-/// As `rxo cast receive` acknowledges.
+/// Segments per ACK, as with `rxo cast receive`.
 const SEGMENTS_FOR_AN_ACK: u32 = 16;
-/// Until the windows have reached their full size.
+/// Uncounted rounds, until the windows have reached their full size.
 const WARM_ROUNDS: usize = 200;
 /// Rounds in a pass.
 const ROUNDS: u32 = 64;

@@ -1,4 +1,4 @@
-//! What `instructions` counts of the endpoint: the turns of a stack, per segment.
+//! The endpoint's turns that `instructions` counts, per segment.
 
 use super::lane::Lane;
 use super::lineup::{Contender, Kind, Name, Race};
@@ -6,7 +6,7 @@ use super::peer::RUN_SEGMENTS;
 use super::rxo::Variant;
 use super::stack::Reading;
 
-/// One count.
+/// A counted case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub(crate) name: &'static str,
@@ -62,18 +62,18 @@ impl Counted {
         Self { contender: Contender::Host(variant), ..Self::receive(name, variant) }
     }
 
-    /// Segments read before counting begins, until the windows have reached their full size.
+    /// Segments read before counting begins, so that the windows have reached their full size.
     const WARM: u64 = 8_192;
     /// Segments in a pass.
     const PASS: u64 = 4_096;
 
-    /// Segments with which each connection has sent its run once.
+    /// Returns the segments with which each connection has sent its run once.
     fn lap(self) -> u64 {
         u64::from(self.connections) * RUN_SEGMENTS as u64
     }
 
-    /// Runs the turns of `passes` passes inside `count`, and returns their number of segments. Of
-    /// two stacks only the sender is counted.
+    /// Runs the turns of `passes` passes inside `count`. Returns the number of segments. Of two stacks only
+    /// the sender is counted.
     pub(crate) fn run(self, passes: u32, mut count: impl FnMut(&mut dyn FnMut())) -> usize {
         let race = Race {
             name: Name::Receive,

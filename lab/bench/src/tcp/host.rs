@@ -1,6 +1,5 @@
-//! rxo as a program uses it: an `rxo_host::Host` whose `turn` is called repeatedly, and an
-//! application
-//! with its streams. In shards, the device steers each frame to its shard, which is timed as well.
+//! rxo as a program uses it: an `rxo_host::Host` whose `turn` is called repeatedly, and an application with
+//! its streams. With shards, the device also steers each frame to its shard, inside the timed part.
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, IoSlice, Read, Write};
@@ -24,29 +23,29 @@ use super::stack::{
     TURN_FRAMES, lent, look_at, next_lent,
 };
 
-/// The stack.
+/// The contender: hosts, application and device queues.
 pub(crate) struct Hosted {
     port: Port,
-    /// A queue of the device for each shard.
+    /// Device queues, one per shard.
     queues: Vec<Device>,
     hosts: Vec<Host<Device, Device>>,
     listener: Option<TcpListener>,
     streams: Vec<TcpStream>,
-    /// Says which of many streams to read, by their numbers. One alone is tried each time.
+    /// Reports the streams that can be read, by number; `None` for a single stream, which is tried each time.
     readiness: Option<Readiness>,
     ready: Vec<u64>,
     connections: usize,
     role: Role,
     reading: Reading,
     application: Vec<u8>,
-    /// The text that the application lends again and again, and what of it is not sent yet.
+    /// The data that the application lends repeatedly, and its unsent rest; `None` if it copies.
     lent: Option<[SharedBytes; 2]>,
     read_bytes: u64,
 }
 
 impl Hosted {
-    /// With an application that lends what it sends, if that is the variant.
-    /// The host is in `shards`, which take turns on this thread.
+    /// Makes the contender. With `Variant::Lent` the application lends its data. The host is split into
+    /// `shards`, which run in turn on this thread.
     pub(crate) fn new(setting: Setting, variant: Variant, shards: usize) -> Self {
         let Setting { role, checksums, timestamps, connections, reading, takes_large } = setting;
         let queue = |_| {
@@ -61,7 +60,7 @@ impl Hosted {
         config.tcp.send_buffer_bytes = BUFFER_BYTES as u32;
         config.tcp.receive_buffer_bytes = BUFFER_BYTES as u32;
         config.tcp.largest_buffers = None;
-        // Ten thousand such buffers are more than a host has by default.
+        // Ten thousand such buffers exceed a host's default memory.
         config.memory_bytes = 64 << 30;
         config.tcp.timestamps = timestamps;
         config.tcp.acks = variant.acks();
@@ -108,7 +107,7 @@ impl Hosted {
         }
     }
 
-    /// Gives what has arrived to the queues. A single queue owns the port while the host runs.
+    /// Steers received frames to the queues. A single queue owns the port while the host runs.
     fn steer(&mut self) {
         if let [queue] = &self.queues[..] {
             std::mem::swap(&mut *queue.port.borrow_mut(), &mut self.port);
@@ -121,7 +120,7 @@ impl Hosted {
         }
     }
 
-    /// Takes what the queues have sent.
+    /// Collects the frames that the queues have sent.
     fn collect(&mut self) {
         if let [queue] = &self.queues[..] {
             std::mem::swap(&mut *queue.port.borrow_mut(), &mut self.port);
@@ -138,7 +137,8 @@ impl Hosted {
             if let Some(readiness) = &self.readiness {
                 let number = self.streams.len() as u64;
                 readiness.watch(&stream, number).expect("a stream of its own");
-                // What has come already says nothing any more.
+                // Data that arrived before the stream was watched gives no notification, so one is raised
+                // here.
                 readiness.tell(number);
             }
             self.streams.push(stream);
@@ -180,7 +180,7 @@ impl Hosted {
     }
 }
 
-/// Reads all of `pieces` in place. Returns how many bytes.
+/// Reads all of `pieces` in place. Returns their number of bytes.
 fn look_at_all(pieces: &[IoSlice<'_>]) -> usize {
     pieces.iter().fold(0, |bytes, piece| {
         look_at(piece);
@@ -217,7 +217,7 @@ impl Stack for Hosted {
     }
 }
 
-/// The link, as a device.
+/// The link as a device.
 #[derive(Clone)]
 pub(super) struct Device {
     port: Rc<RefCell<Port>>,
@@ -226,18 +226,18 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// A device for packets, which leaves checksums to the host if `checksums`.
+    /// Makes a device for single packets; with `checksums` the host verifies and fills checksums.
     pub(super) fn new(checksums: bool) -> Self {
         let port = Rc::new(RefCell::new(Port::new(checksums, false)));
         Self { port, checksums, takes_large: false }
     }
 
-    /// Takes what was sent.
+    /// Takes the sent frames.
     pub(super) fn take_sent(&self) -> Vec<Sent> {
         self.port.borrow_mut().sent.drain(..).collect()
     }
 
-    /// Receives a frame that was sent at the other end.
+    /// Receives a frame that the other end has sent.
     pub(super) fn arrive(&self, sent: Sent, now: Instant) {
         self.port.borrow_mut().arrive_sent(sent, now);
     }
@@ -264,7 +264,7 @@ impl FrameSource for Device {
         let mut port = self.port.borrow_mut();
         let count = budget.min(port.received.len());
         if batch.is_empty() && count == port.received.len() {
-            // The memory of the queue becomes the batch and vice versa, as with the other stacks.
+            // The queue's memory becomes the batch and vice versa, as with the other stacks.
             let received = Vec::from(std::mem::take(&mut port.received));
             port.received = std::mem::replace(batch, received).into();
         } else {
@@ -273,7 +273,8 @@ impl FrameSource for Device {
         Ok(count)
     }
 
-    /// As a ring does: a consumed frame never leaves the queue, and the memory of all goes back at once.
+    /// Receives like a ring: consumed frames never leave the queue, and the memory of all is returned at
+    /// once.
     fn receive_past(
         &mut self,
         batch: &mut Vec<Frame<Buffer>>,
@@ -281,7 +282,7 @@ impl FrameSource for Device {
         look: Look<'_>,
     ) -> Result<Looked, DeviceError> {
         let mut port = self.port.borrow_mut();
-        // A list is drained by fewer instructions than a queue.
+        // Draining a vector takes fewer instructions than draining a deque.
         let mut received = Vec::from(std::mem::take(&mut port.received));
         let (before, count) = (batch.len(), budget.min(received.len()));
         for frame in &mut received[..count] {
@@ -342,7 +343,7 @@ impl FrameSink for Device {
     }
 }
 
-/// Copies all slices of `packet`.
+/// Copies all slices of `packet` into `to`.
 #[inline]
 fn fill<'a>(packet: impl Gather<'a>, mut to: &mut [u8]) {
     packet.for_each_slice(|piece| {

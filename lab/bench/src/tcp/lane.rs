@@ -6,11 +6,11 @@ use super::lineup::{Contender, Kind, Race};
 use super::peer::Peer;
 use super::stack::{Role, Setting, Stack, TURN_FRAMES};
 
-/// Time from one turn to the next: what the frames of a turn take on a link of 40 Gb/s.
+/// Time from one turn to the next: the duration of a turn's frames on a link of 40 Gbit/s.
 const TURN: Duration = Duration::from_micros(20);
-/// Time to skip when nothing moves: longer than any delayed acknowledgement.
+/// Time to skip if nothing moves: longer than any delayed ACK.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Number of pauses in a row that means that something is wrong.
+/// Number of consecutive pauses that counts as a failure.
 const MOST_PAUSES: u32 = 100;
 
 /// One contender and its peer.
@@ -21,17 +21,17 @@ pub(crate) struct Lane {
 }
 
 enum Ends {
-    /// A stack that reads, and the generator that sends.
+    /// A reading stack, with the generator as sender.
     Alone(Box<dyn Stack>, Peer),
-    /// A stack that writes, and another of the same kind that reads.
+    /// A writing stack, with a reading stack of the same kind.
     Pair(Box<dyn Stack>, Box<dyn Stack>),
 }
 
-/// Runs a turn of a stack, and times or counts it.
+/// A function that runs a turn of a stack, and times or counts it.
 pub(crate) type Turn<'a> = &'a mut dyn FnMut(&mut dyn Stack, Instant);
 
 impl Lane {
-    /// Opens all connections.
+    /// Makes a lane for `contender`, and opens all connections.
     pub(crate) fn new(race: &Race, contender: Contender) -> Self {
         let role = Role::Reads;
         let Race { checksums, timestamps, connections, reading, takes_large, .. } = *race;
@@ -48,12 +48,12 @@ impl Lane {
         lane
     }
 
-    /// Payload of a full segment, in bytes.
+    /// Returns the payload bytes of a full segment.
     pub(crate) fn segment_bytes(&self) -> usize {
         self.segment_bytes
     }
 
-    /// Runs until the application has read at least `bytes` more. Returns how many it has read.
+    /// Runs until the application has read at least `bytes` more. Returns the number of bytes read.
     pub(crate) fn read(&mut self, bytes: u64, turn: Turn<'_>) -> u64 {
         let start = self.read_bytes();
         let mut pauses = 0;
@@ -74,7 +74,7 @@ impl Lane {
             stack.turn(self.now);
             while !peer.is_open() {
                 peer.open(stack.port(), self.now);
-                // A host takes a few in a turn, and meanwhile the peer would only repeat itself.
+                // A host takes only a few SYNs per turn, and meanwhile the peer would only repeat them.
                 while !stack.port().received.is_empty() {
                     stack.turn(self.now);
                 }
@@ -123,7 +123,7 @@ fn writer(setting: Setting, contender: Contender) -> Box<dyn Stack> {
     contender.stack(Setting { role: Role::OpensAndWrites, ..setting })
 }
 
-/// Moves frames, at most a turn's worth, from one stack to the other.
+/// Moves frames from one stack to the other, at most as many as a turn receives.
 fn carry(from: &mut dyn Stack, to: &mut dyn Stack, now: Instant) {
     let room = TURN_FRAMES.saturating_sub(to.port().received.len());
     let count = room.min(from.port().sent.len());

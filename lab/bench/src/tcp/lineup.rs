@@ -1,4 +1,4 @@
-//! The races: which contenders, on which setting.
+//! The races: their contenders and settings.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -9,17 +9,17 @@ use super::rxo::{Rxo, Variant};
 use super::smoltcp::Smoltcp;
 use super::stack::{Reading, Setting, Stack};
 
-/// What is measured of a stack.
+/// The measured direction of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// It receives from the generator; its turns are timed.
+    /// The stack receives from the generator; its turns are timed.
     Receive,
-    /// It sends to another stack of its kind; the turns of both are timed.
+    /// The stack sends to another stack of its kind; the turns of both are timed.
     EndToEnd,
 }
 
-/// The name of a race on the command line; `-checked` has checksums in software, `-seen` reads in place.
+/// The name of a race on the command line; `-checked` computes checksums in software, `-seen` reads in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Name {
     Receive,
@@ -30,7 +30,7 @@ pub(crate) enum Name {
     SendChecked,
     SendLarge,
     SendLargeSeen,
-    /// With 400 or 10,000 connections, and beside Menon 2008.
+    /// A host with and without shards, with 400 or 10,000 connections.
     Shards,
     Menon,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Race {
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
     pub(crate) reading: Reading,
-    /// True if GSO frames cross the link whole.
+    /// `true` if GSO frames cross the link whole.
     pub(crate) takes_large: bool,
     pub(crate) contenders: &'static [Contender],
 }
@@ -54,16 +54,16 @@ pub(crate) struct Race {
 pub(crate) enum Contender {
     Smoltcp,
     Rxo(Variant),
-    /// Copies what any stack copies, and does next to nothing else.
+    /// The minimal copies of any stack, with almost no other work.
     Floor,
-    /// `Offload`, `Stretch` or `Lent`, with everything that a host adds.
+    /// `Offload`, `Stretch` or `Lent` with a complete host around it.
     Host(Variant),
     /// A host in two shards.
     Shards,
 }
 
 impl Contender {
-    /// Its name in tables.
+    /// Returns the contender's name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Smoltcp => "smoltcp",
@@ -93,13 +93,14 @@ impl Contender {
 }
 
 const OFFLOAD: Contender = Contender::Rxo(Variant::Offload);
-/// One acknowledgement for everything that arrived together, as smoltcp sends.
+/// One ACK for everything that arrived together, as smoltcp sends it.
 const STRETCH: Contender = Contender::Rxo(Variant::Stretch);
 const HOST: Contender = Contender::Host(Variant::Offload);
 const HOST_STRETCH: Contender = Contender::Host(Variant::Stretch);
-/// The comparison with smoltcp.
+/// Contenders of the comparison with smoltcp.
 const STACKS: &[Contender] = &[Contender::Smoltcp, OFFLOAD, STRETCH, HOST, HOST_STRETCH];
-/// The application that sends copies its text, or lends it. The last is the lower bound of any stack that copies.
+/// Contenders for sending: the application copies its data, or lends it. The last is the lower bound of any
+/// stack that copies.
 const SENDING: &[Contender] = &[
     Contender::Smoltcp,
     OFFLOAD,
@@ -110,16 +111,16 @@ const SENDING: &[Contender] = &[
     Contender::Host(Variant::Lent),
     Contender::Floor,
 ];
-/// The same without that: it computes no checksums.
+/// Contenders for sending without the lower bound, which computes no checksums.
 const SENDING_CHECKED: &[Contender] = SENDING.split_at(SENDING.len() - 1).0;
-/// The comparison with smoltcp, and the lower bound of any stack.
+/// Contenders of the comparison with smoltcp, with the lower bound of any stack.
 const WITH_FLOOR: &[Contender] =
     &[Contender::Smoltcp, OFFLOAD, STRETCH, HOST, HOST_STRETCH, Contender::Floor];
-/// Beside the rows with 400 connections.
+/// Contenders of the rows with 400 connections.
 const MANY: &[Contender] = &[OFFLOAD, HOST];
-/// What it costs to be in shards.
+/// Contenders that show the cost of shards.
 const SHARDS: &[Contender] = &[HOST, Contender::Shards];
-/// The steps of Menon 2008, figures 7, 11 and 12.
+/// Contenders for the steps of Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),
     Contender::Rxo(Variant::LimitOne),
@@ -139,7 +140,7 @@ const ALONE: Race = Race {
 };
 const SEEN: Race = Race { name: Name::ReceiveSeen, reading: Reading::InPlace, ..ALONE };
 const PAIR: Race = Race { name: Name::Send, kind: Kind::EndToEnd, contenders: SENDING, ..ALONE };
-/// Between guests: nothing segments GSO frames.
+/// Sending between guests, where GSO frames stay whole.
 const GUESTS: Race = Race { name: Name::SendLarge, takes_large: true, ..PAIR };
 const MENON: Race = Race { name: Name::Menon, timestamps: true, contenders: STEPS, ..ALONE };
 

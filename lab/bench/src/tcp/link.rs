@@ -1,6 +1,5 @@
-//! The link: two queues of frames in buffers that are recycled. It is the same for every stack. A
-//! stack
-//! that can send GSO frames may do so if the link accepts them.
+//! The link: two queues of frames in recycled buffers. It is the same for every stack. A stack may send GSO
+//! frames if the link accepts them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,22 +7,21 @@ use std::mem::ManuallyDrop;
 
 use rxo_frame::{ChecksumStatus, Frame, FrameBuffer, Gso, Instant};
 
-/// The largest IP packet, in bytes.
+/// Largest IP packet, in bytes.
 pub(crate) const MTU: usize = 1_500;
 /// Size of a packet's buffer, in whole cache lines.
 const BUFFER_BYTES: usize = 1_536;
-/// Size of a GSO frame's buffer.
+/// Size of a GSO frame's buffer, in bytes.
 const LARGE_BYTES: usize = 65_536;
-/// Frames that a queue holds before it grows.
+/// Initial capacity of a queue, in frames.
 const QUEUE_FRAMES: usize = 1_024;
 
-/// Free buffers for packets, and for GSO frames.
+/// Free lists of buffers, for packets and for GSO frames.
 type FreeLists = [Vec<Box<[u8]>>; 2];
 
 thread_local! {
-    /// Free buffers, for packets and for GSO frames. Local to this thread, so that taking and
-    /// returning one costs next to nothing: the stacks are to be measured.
-    /// Never dropped, so that no access asks whether it was.
+    /// Free buffers of this thread. Thread-local, so that taking and returning a buffer costs almost nothing
+    /// in the measured stacks. Never dropped, so that no access checks for destruction.
     static FREE: RefCell<ManuallyDrop<FreeLists>> =
         const { RefCell::new(ManuallyDrop::new([Vec::new(), Vec::new()])) };
 }
@@ -31,13 +29,13 @@ thread_local! {
 /// A stack's end of the link. Frames are IP packets, because a link layer might cost one stack more
 /// than another.
 pub(crate) struct Port {
-    /// Frames that have arrived.
+    /// Received frames.
     pub(crate) received: VecDeque<Frame<Buffer>>,
-    /// Frames that were sent.
+    /// Sent frames.
     pub(crate) sent: VecDeque<Sent>,
-    /// True if GSO frames cross the link whole, as between guests.
+    /// `true` if GSO frames cross the link whole, as between guests.
     pub(crate) takes_large: bool,
-    /// The checksum status of arriving frames.
+    /// Checksum status of received frames.
     checksum: ChecksumStatus,
 }
 
@@ -56,14 +54,14 @@ impl Port {
         self.arrive_sent(Sent { buffer, gso: None }, now);
     }
 
-    /// Receives a frame that was sent at the other end.
+    /// Receives a frame that the other end has sent.
     pub(crate) fn arrive_sent(&mut self, sent: Sent, now: Instant) {
         let Sent { buffer, gso } = sent;
         let frame = Frame { checksum: self.checksum, gso, ..Frame::new(buffer, now) };
         self.received.push_back(frame);
     }
 
-    /// Sends a frame of `bytes` bytes, which `write` fills.
+    /// Sends a frame of `bytes` bytes that `write` fills.
     #[inline]
     pub(crate) fn send<R>(&mut self, bytes: usize, write: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut buffer = Buffer::take(bytes);
@@ -72,8 +70,8 @@ impl Port {
         result
     }
 
-    /// Sends a frame for each of `items`, which `write` fills. All buffers are taken first, at once, so that the loop
-    /// that fills them has the registers for itself.
+    /// Sends a frame for each of `items`, filled by `write`. All buffers are taken first, so that the
+    /// compiler can keep the filling loop in registers.
     #[inline]
     pub(crate) fn send_each<T>(
         &mut self,
@@ -82,7 +80,7 @@ impl Port {
     ) {
         let from = self.sent.len();
         take_each(items.len(), &mut self.sent);
-        // The places are asked, not the queue, whose end may be anywhere.
+        // Iterates over slices, not over the deque, whose contents may wrap around.
         let (front, back) = self.sent.as_mut_slices();
         let places = match from.checked_sub(front.len()) {
             Some(from) => &mut back[from..],
@@ -97,7 +95,7 @@ impl Port {
         });
     }
 
-    /// Sends a GSO frame, which `write` fills.
+    /// Sends a GSO frame that `write` fills.
     pub(crate) fn send_large(&mut self, bytes: usize, gso: Gso, write: impl FnOnce(&mut [u8])) {
         assert!(self.takes_large, "a link of {MTU} bytes");
         let mut buffer = Buffer::take_large(bytes);
@@ -106,18 +104,18 @@ impl Port {
     }
 }
 
-/// A frame that was sent.
+/// A sent frame.
 pub(crate) struct Sent {
     pub(crate) buffer: Buffer,
-    /// How it is segmented, if it is a GSO frame.
+    /// Segmentation of a GSO frame; `None` for a single packet.
     pub(crate) gso: Option<Gso>,
 }
 
-/// The bytes of a frame; empty after a stack has taken them.
+/// Memory of a frame; empty after a stack has taken it.
 #[derive(Default)]
 pub(crate) struct Buffer {
     memory: Option<Box<[u8]>>,
-    /// At most the size of the buffer.
+    /// Length of the frame, at most the size of the buffer.
     length: usize,
 }
 
@@ -133,7 +131,7 @@ impl Buffer {
         Self { memory: Some(free.unwrap_or_else(|| vec![0; BUFFER_BYTES].into())), length }
     }
 
-    /// Makes room for a packet of `length` bytes, to be filled.
+    /// Sets the packet's length to `length` and returns its bytes, to be filled.
     ///
     /// # Panics
     /// If `length` exceeds the size of the buffer.
@@ -153,7 +151,7 @@ impl Buffer {
         Self { memory: Some(free.unwrap_or_else(|| vec![0; LARGE_BYTES].into())), length }
     }
 
-    /// Two buffers with the same bytes; one is a copy of the other.
+    /// Returns two buffers with the same bytes, one of them a copy.
     pub(crate) fn share(self) -> (Self, Self) {
         let mut copy = Self::take_large(self.length);
         copy.bytes_mut().copy_from_slice(self.as_ref());
@@ -179,7 +177,7 @@ impl FrameBuffer for Buffer {}
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
-        // A stack drops many buffers that are empty; these cost one compare, and nothing is written.
+        // A stack drops many empty buffers; each costs one comparison and no write.
         if self.memory.is_some()
             && let Some(memory) = self.memory.take()
         {
@@ -188,7 +186,7 @@ impl Drop for Buffer {
     }
 }
 
-/// Takes `count` free buffers for packets, as a ring's descriptors are taken: all at once.
+/// Takes `count` free buffers for packets at once, like a ring's descriptors.
 #[inline(never)]
 fn take_each(count: usize, to: &mut VecDeque<Sent>) {
     let sent = |memory| Sent { buffer: Buffer { memory: Some(memory), length: 0 }, gso: None };
@@ -200,14 +198,15 @@ fn take_each(count: usize, to: &mut VecDeque<Sent>) {
     });
 }
 
-/// Gives back the memory of `buffers`, as a ring does: all at once. Each is of a packet, and nobody has taken its bytes.
+/// Returns the memory of `buffers` at once, like a ring. All must be packet buffers that still hold their
+/// memory.
 #[inline(never)]
 pub(super) fn give_back_all(buffers: impl Iterator<Item = Buffer>) {
     let memory = |mut buffer: Buffer| buffer.memory.take().unwrap_or_default();
     FREE.with_borrow_mut(|free| free[0].extend(buffers.map(memory)));
 }
 
-/// Neither grows a list nor panics, so that no register is saved.
+/// Returns a buffer without growing a list or panicking, so that the compiler saves no registers.
 #[inline(never)]
 fn give_back(memory: Box<[u8]>) {
     let left = FREE.with(|free| match free.try_borrow_mut() {
@@ -222,7 +221,7 @@ fn give_back(memory: Box<[u8]>) {
     }
 }
 
-/// Gives back a large buffer, or one that the list has no room for yet.
+/// Returns a large buffer, or one that exceeds the list's capacity.
 #[cold]
 #[inline(never)]
 fn give_back_rarely(memory: Box<[u8]>) {

@@ -1,6 +1,7 @@
-//! What a connection takes of memory: idle since it was opened, and idle after it was used.
+//! Measures the memory of a connection: idle since it was opened, and idle after use.
 //!
-//! Separate because it is no race. It is the resident memory of this process, so it includes what the allocator adds.
+//! Separate because it is no race. The measure is this process's resident memory, which includes the
+//! allocator's overhead.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,19 +14,19 @@ use serde::Serialize;
 
 use super::stack::{CLIENT, SERVER, SERVER_PORT};
 
-/// Bytes of resident memory, for each of two ends of a connection.
+/// Bytes of resident memory per end of a connection.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Memory {
     pub(super) connections: usize,
-    /// Idle since it was opened.
+    /// Bytes of a connection that was never used.
     pub(super) unused_bytes: u64,
-    /// With data in its buffers: text that was received and not read.
+    /// Bytes of a connection with received, unread data in its buffers.
     pub(super) unread_bytes: u64,
-    /// Idle again.
+    /// Bytes of a connection that is idle again after use.
     pub(super) used_bytes: u64,
 }
 
-/// Measures `connections`, at most 16,384, between two hosts.
+/// Measures `connections` connections, at most 16,384, between two hosts.
 pub(super) fn measure(connections: usize) -> Memory {
     let mut hosts = Hosts::new(connections);
     let before = resident_bytes();
@@ -50,10 +51,10 @@ pub(super) fn measure(connections: usize) -> Memory {
 }
 
 const TEXT_BYTES: usize = 16 << 10;
-/// Until idle connections have given their buffers back.
+/// Time until idle connections have returned their buffers.
 const REST: Duration = Duration::from_secs(3);
 
-/// Two hosts on virtual time, and a link each way.
+/// Two hosts on virtual time, with a link in each direction.
 struct Hosts {
     hosts: [Host<MemorySource, MemorySink>; 2],
     listener: TcpListener,
@@ -93,7 +94,7 @@ impl Hosts {
         ends
     }
 
-    /// Lets `time` pass.
+    /// Advances the virtual time by `time`.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -106,7 +107,7 @@ impl Hosts {
     }
 }
 
-/// The resident memory of this process.
+/// Returns the resident memory of this process, in bytes.
 fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("a system with /proc");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

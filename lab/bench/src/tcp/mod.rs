@@ -1,10 +1,10 @@
-//! `rxo-lab bench tcp`: the endpoint's goodput per CPU second, compared with smoltcp and with itself
-//! without
-//! its features.
+//! `rxo-lab bench tcp`: measures the endpoint's goodput per CPU second, compared with smoltcp and with
+//! reduced variants of itself.
 //!
-//! `link.rs` is the link and `stack.rs` the interface of a contender. The contenders are `rxo/`,
-//! `host.rs`, `smoltcp.rs` and `floor/`. `peer.rs` is the generator, `lane.rs` connects two ends,
-//! and `lineup.rs` lists the races. `acks.rs` is what an acknowledgement costs a sender, `cast.rs` the sender of a group. `memory.rs` is what a connection takes of memory.
+//! `link.rs` is the link and `stack.rs` the interface of a contender. The contenders are `rxo/`, `host.rs`,
+//! `smoltcp.rs` and `floor/`. `peer.rs` is the generator, `lane.rs` connects two ends, and `lineup.rs` lists
+//! the races. `acks.rs` measures the cost of an ACK for a sender, `cast.rs` for the sender of a group, and
+//! `memory.rs` the memory of a connection.
 
 mod acks;
 mod cast;
@@ -40,7 +40,7 @@ pub(crate) use self::acks::AckCase;
 pub(crate) use self::cast::CastCase;
 pub(crate) use self::counted::Counted;
 
-/// The options.
+/// Options of `rxo-lab bench tcp`.
 #[derive(Args, Debug)]
 pub struct TcpArgs {
     #[command(flatten)]
@@ -54,20 +54,20 @@ pub struct TcpArgs {
 }
 
 const ROUNDS: u32 = 41;
-/// Connections whose memory is measured.
+/// Number of connections in the memory measurement.
 const IDLE_CONNECTIONS: usize = 10_000;
 /// Bytes in a pass: 16 receive buffers.
 const PASS_BYTES: u64 = 4 << 20;
-/// Bytes before the first pass, until the windows have reached their full size.
+/// Bytes before the first pass, so that the windows have reached their full size.
 const WARM_BYTES: u64 = 8 << 20;
-/// A gigabit per second in bytes per nanosecond.
+/// Bytes per nanosecond of a rate of one Gbit/s.
 const BYTES_PER_NS: f64 = 0.125;
 
-/// The result of a run.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     rows: Vec<Row>,
-    /// Not measured if only some races run.
+    /// Memory of a connection; `None` if only some races ran.
     memory: Option<Memory>,
     machine: Machine,
     rounds: u32,
@@ -81,23 +81,23 @@ struct Row {
     timestamps: bool,
     connections: u16,
     reading: Reading,
-    /// True if GSO frames cross the link whole.
+    /// `true` if GSO frames cross the link whole.
     takes_large: bool,
     contender: &'static str,
-    /// Gigabits of payload per CPU second: median and quartiles.
+    /// Gigabits of payload per CPU second: the median; the next fields are the quartiles.
     gbit: f64,
     gbit_low: f64,
     gbit_high: f64,
     /// CPU time per full segment, in nanoseconds.
     ns_per_segment: f64,
-    /// Its goodput divided by that of the race's first contender.
+    /// Ratio of its goodput to that of the race's first contender.
     times_the_first: f64,
 }
 
-/// Measures and prints.
+/// Measures all races, and prints the report.
 pub(crate) fn run(args: &TcpArgs) -> Result<()> {
     let rounds = args.rounds.number(ROUNDS);
-    // First: what the races free stays with the allocator.
+    // Memory comes first, because the allocator keeps what the races free.
     let memory = args.only.is_empty().then(|| memory::measure(IDLE_CONNECTIONS));
     let races = RACES.iter().filter(|race| args.only.is_empty() || args.only.contains(&race.name));
     let rows = races.flat_map(|race| run_race(race, rounds, &args.contenders)).collect();
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &TcpArgs) -> Result<()> {
     args.rounds.print(&report, show::table)
 }
 
-/// Runs every contender of `names` in turn, all if there are none, round after round.
+/// Runs the contenders in `names` (all, if it is empty) in turn, round after round.
 fn run_race(race: &Race, rounds: u32, names: &[String]) -> Vec<Row> {
     let is_asked = |contender: &&Contender| {
         names.is_empty() || names.iter().any(|name| name == contender.name())
@@ -129,7 +129,7 @@ fn run_race(race: &Race, rounds: u32, names: &[String]) -> Vec<Row> {
     rows
 }
 
-/// Gigabits of payload per second of the stacks' turns.
+/// Runs one pass. Returns the gigabits of payload per second of the stacks' turns.
 fn pass(lane: &mut Lane) -> f64 {
     let mut ns = 0.0;
     let bytes = lane.read(PASS_BYTES, &mut |stack, now| {

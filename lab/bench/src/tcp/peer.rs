@@ -1,7 +1,7 @@
 //! The generator: the peer of every connection when one stack is measured alone.
 //!
-//! It opens the connections, sends full segments as far as the window allows, and follows the
-//! acknowledgements. It acknowledges every second segment that it receives. Never timed.
+//! It opens the connections, sends full segments as far as the window allows, and processes the ACKs. It
+//! acknowledges every second segment that it receives. Never timed.
 
 use rxo_frame::Instant;
 use rxo_wire::build::{
@@ -14,13 +14,12 @@ use rxo_wire::{PROTOCOL_TCP, SeqNumber, TcpFlags, Transport, parse_ip};
 use super::link::{Buffer, MTU, Port};
 use super::stack::{CLIENT, FIRST_PORT, SERVER, SERVER_PORT, Setting, TURN_FRAMES};
 
-/// Segments that one connection sends in a row, if there are several connections: as many as a
-/// device makes of a large send.
+/// Segments that one of several connections sends in a row, as many as a device makes from a GSO frame.
 pub(crate) const RUN_SEGMENTS: usize = 16;
 /// The peer's window, as large as the stacks'.
 const WINDOW_BYTES: u32 = 256 * 1024;
 const SCALE: u8 = 3;
-/// IP and TCP header without options.
+/// Bytes of the IP and TCP headers without options.
 const HEADER_BYTES: usize = 40;
 const TIMESTAMP_BYTES: usize = 12;
 
@@ -28,7 +27,7 @@ const TIMESTAMP_BYTES: usize = 12;
 pub(crate) struct Peer {
     flows: Vec<Flow>,
     timestamps: bool,
-    /// The connection that sends next.
+    /// Index of the connection that sends next.
     next: usize,
     /// The payload of every segment.
     text: Vec<u8>,
@@ -40,13 +39,13 @@ struct Flow {
     port: u16,
     is_open: bool,
     nxt: SeqNumber,
-    /// The right edge of the stack's window.
+    /// Right edge of the stack's window.
     edge: SeqNumber,
-    /// The window shift of the stack.
+    /// Window scale shift of the stack.
     scale: u8,
-    /// The next byte expected from the stack.
+    /// Next sequence number expected from the stack.
     expected: SeqNumber,
-    /// Segments of the stack that are not acknowledged.
+    /// Number of the stack's segments that are not acknowledged yet.
     unanswered: u32,
     id: u16,
     /// TSval of the stack's last segment.
@@ -75,7 +74,7 @@ impl Peer {
         }
     }
 
-    /// Payload of a full segment, in bytes.
+    /// Returns the payload bytes of a full segment.
     pub(crate) fn segment_bytes(&self) -> usize {
         self.text.len()
     }
@@ -85,7 +84,7 @@ impl Peer {
         self.flows.iter().all(|flow| flow.is_open)
     }
 
-    /// Sends a SYN on each connection that is not open, as many as a stack receives in a turn.
+    /// Sends a SYN on each closed connection, at most as many as a stack receives per turn.
     pub(crate) fn open(&mut self, port: &mut Port, now: Instant) {
         let closed = (0..self.flows.len()).filter(|index| !self.flows[*index].is_open);
         for index in closed.take(TURN_FRAMES).collect::<Vec<_>>() {
@@ -114,7 +113,7 @@ impl Peer {
         }
     }
 
-    /// Processes what the stack has sent, and answers it.
+    /// Processes the frames that the stack has sent, and answers them.
     pub(crate) fn receive(&mut self, port: &mut Port, now: Instant) {
         while let Some(frame) = port.sent.pop_front() {
             if let Some(answer) = self.take(frame.buffer.as_ref(), now) {
@@ -201,7 +200,7 @@ fn packet(ip: &Ipv4Header<'_>, tcp: &TcpHeader<'_>, text: &[u8]) -> Buffer {
     buffer
 }
 
-/// The window scale in the options of a SYN; 0 if there is none.
+/// Returns the window scale from a SYN's options; 0 if it is missing.
 fn scale(options: &[u8]) -> u8 {
     use rxo_wire::tcp::{OptionKind, Options};
     let scale = |kind, data: &[u8]| (kind == OptionKind::WindowScale).then(|| data[0]);

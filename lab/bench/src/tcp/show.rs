@@ -7,7 +7,7 @@ use super::memory::Memory;
 use super::stack::Reading;
 use super::{Report, Row};
 
-/// The whole report as text.
+/// Returns the whole report as text.
 pub(super) fn table(report: &Report) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", report.machine);

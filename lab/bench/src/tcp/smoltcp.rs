@@ -1,6 +1,5 @@
-//! smoltcp in its fastest configuration here: no timestamps, no congestion control, no link layer,
-//! one
-//! poll for all frames of a turn.
+//! smoltcp in its fastest configuration: no timestamps, no congestion control, no link layer, and one poll
+//! for all frames of a turn.
 
 use rxo_frame::Instant;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -14,7 +13,7 @@ use super::stack::{
     Stack, look_at,
 };
 
-/// The stack.
+/// The contender: interface, sockets and application.
 pub(crate) struct Smoltcp {
     device: Link,
     interface: Interface,
@@ -114,7 +113,7 @@ impl Stack for Smoltcp {
     }
 }
 
-/// The port, as a smoltcp device.
+/// The port as a smoltcp device.
 struct Link {
     port: Port,
     checksums: bool,

@@ -25,7 +25,7 @@ pub(crate) const FIRST_PORT: u16 = 10_000;
 pub(crate) enum Role {
     /// Listens, and reads everything, copying each byte once.
     Reads,
-    /// Connects, and writes without end.
+    /// Connects, and writes without pause.
     OpensAndWrites,
 }
 
@@ -33,23 +33,23 @@ pub(crate) enum Role {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) role: Role,
-    /// True if TCP checksums are computed and verified in software. If not, a device does so.
+    /// `true` if software computes and verifies TCP checksums; otherwise a device does.
     pub(crate) checksums: bool,
-    /// True if every segment carries timestamps.
+    /// `true` if every segment carries timestamps.
     pub(crate) timestamps: bool,
     pub(crate) connections: u16,
     pub(crate) reading: Reading,
-    /// True if GSO frames cross the link whole.
+    /// `true` if GSO frames cross the link whole.
     pub(crate) takes_large: bool,
 }
 
-/// How the application reads.
+/// The way in which the application reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reading {
-    /// It copies every byte into its own memory.
+    /// Copies every byte into the application's memory.
     Copied,
-    /// It reads one byte of each cache line where the stack has them.
+    /// Reads one byte of each cache line, inside the stack's buffers.
     InPlace,
 }
 
@@ -60,12 +60,12 @@ pub(crate) fn look_at(bytes: &[u8]) {
     std::hint::black_box(seen);
 }
 
-/// A text of the length of a call for an application that lends it, and what of it is not sent yet.
+/// Returns data of one call's length for an application that lends it, and its empty unsent rest.
 pub(crate) fn lent() -> [SharedBytes; 2] {
     [SharedBytes::from(vec![0; CALL_BYTES]), SharedBytes::default()]
 }
 
-/// What to lend next of `text`, which begins anew when all of it is sent.
+/// Returns the next data to lend; it restarts once all of `text` is sent.
 #[inline]
 pub(crate) fn next_lent([text, rest]: &mut [SharedBytes; 2]) -> &mut SharedBytes {
     if rest.is_empty() {
@@ -76,16 +76,16 @@ pub(crate) fn next_lent([text, rest]: &mut [SharedBytes; 2]) -> &mut SharedBytes
 
 /// A stack with its application.
 pub(crate) trait Stack {
-    /// Its end of the link.
+    /// Returns the stack's end of the link.
     fn port(&mut self) -> &mut Port;
 
-    /// Processes what has arrived, lets the application read and write, and sends what is due. Only
-    /// this is timed.
+    /// Processes received frames, lets the application read and write, and sends what is due. Only this is
+    /// timed.
     fn turn(&mut self, now: Instant);
 
-    /// Runs the timers of all connections, because nothing has moved for long.
+    /// Runs the timers of all connections, because nothing has moved for a while.
     fn idle(&mut self, now: Instant);
 
-    /// Number of bytes that the application has read so far.
+    /// Returns the bytes that the application has read so far.
     fn read_bytes(&self) -> u64;
 }

@@ -1,17 +1,17 @@
-//! The tunnels that are measured: rxo's example whole and without its parts, and those of others.
+//! The measured tunnels: rxo's example, complete and without some parts, and other implementations.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use rxo_peers::{Tunnel, TunnelKind, TunnelProgram};
 
-/// A tunnel with the same program at both ends, which stays up for the whole run.
+/// A tunnel with the same program at both ends, which runs for the whole measurement.
 pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) tunnel: Tunnel,
 }
 
-/// The example whole, and without one part or both: that says what each gives.
+/// The example, complete and without one or both parts, to show the gain of each part.
 const OURS: [(&str, &[&str]); 4] = [
     (RXO, &[]),
     ("without coalescing", &["--no-coalescing"]),
@@ -20,7 +20,7 @@ const OURS: [(&str, &[&str]); 4] = [
 ];
 pub(super) const RXO: &str = "rxo-tunnel";
 
-/// Starts all: the example `ours`, and the programs in the folder `foreign`.
+/// Starts all tunnels: the example `ours`, and the programs in the folder `foreign`.
 pub(super) fn start(ours: &Path, foreign: &Path) -> Result<Vec<Contender>> {
     let own = OURS.map(|(name, arguments)| (name, TunnelProgram::rxo(ours, arguments)));
     let others =

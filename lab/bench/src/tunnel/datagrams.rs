@@ -1,7 +1,8 @@
-//! UDP through a tunnel: one flow of equal datagrams, as fast as the tunnel takes them.
+//! UDP through a tunnel: one flow of equal datagrams, as fast as the tunnel accepts them.
 //!
-//! The sender knows what has arrived, as the sender of a QUIC connection would, and has no more under way than a window.
-//! Both ends are in this process, so that costs no packets. What is lost is not sent again.
+//! The sender learns of arrivals, like the sender of a QUIC connection, and limits the datagrams in flight to
+//! a window. Both ends are in this process, so no packets are needed for that. Lost datagrams are not sent
+//! again.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -15,24 +16,24 @@ use rxo_driver::udp::{Outbox, UdpOptions, UdpSink, UdpSocket, UdpSource};
 use rxo_driver::wait;
 use rxo_testbed::{CpuMeter, Namespace};
 
-/// What QUIC sends where it does not know the path.
+/// Payload of a datagram: the size that QUIC uses on an unknown path.
 const DATAGRAM_BYTES: usize = 1_200;
-/// Datagrams under way at most.
+/// Most datagrams in flight.
 const WINDOW: u64 = 512;
-/// Datagrams that the sender writes at once.
+/// Datagrams that the sender writes in one call.
 const TRAIN: u64 = 32;
-/// The time without arrivals after which data on its way counts as lost.
+/// Time without arrivals after which datagrams in flight count as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// A running flow. Dropping it ends it.
+/// A running flow. Dropping this ends it.
 pub(super) struct Flow {
     received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<rxo_testbed::Result<Result<()>>>>,
 }
 
-/// What arrived within a time, and what it cost.
+/// Data received in a time, and its cost.
 pub(super) struct Taken {
     pub(super) bytes: f64,
     pub(super) seconds: f64,
@@ -55,7 +56,7 @@ impl Flow {
         Ok(flow)
     }
 
-    /// Measures for `duration`.
+    /// Measures the flow for `duration`.
     pub(super) fn measure(&self, duration: Duration, meter: &CpuMeter) -> Result<Taken> {
         let read = || self.received.load(Ordering::Relaxed);
         let (cpu, datagrams, begin) = (meter.read()?, read(), Instant::now());
@@ -65,7 +66,7 @@ impl Flow {
         Ok(Taken { bytes, seconds: begin.elapsed().as_secs_f64(), cpu })
     }
 
-    /// Ends it.
+    /// Ends the flow.
     pub(super) fn stop(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

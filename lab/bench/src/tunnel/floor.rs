@@ -1,4 +1,4 @@
-//! What the cipher alone costs: ChaCha20-Poly1305 of ring, as boringtun calls it.
+//! Measures the cost of the cipher alone: ChaCha20-Poly1305 of ring, called as boringtun does.
 
 use std::hint::black_box;
 
@@ -6,15 +6,15 @@ use anyhow::{Result, anyhow};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use rxo_driver::clock;
 
-/// A full packet of the tunnel, and the TCP payload in it, in bytes.
+/// Bytes of a full packet of the tunnel; the next constant is its TCP payload.
 const PACKET_BYTES: usize = 1_420;
 const PAYLOAD_BYTES: f64 = 1_368.0;
 
-/// Long enough that the clock does not count.
+/// Shortest measured time, long enough to hide the clock's cost.
 const AT_LEAST_NS: u64 = 200_000_000;
 
-/// Seconds of processor time in which this thread encrypts and decrypts 10⁹ bytes of TCP payload in full packets: what both ends must
-/// spend together.
+/// Returns the processor time to encrypt and decrypt 10⁹ bytes of TCP payload in full packets, in seconds:
+/// the minimum for both ends together.
 pub(super) fn seconds_per_gb() -> Result<f64> {
     let failed = |_| anyhow!("ring refuses a key or a packet of this size");
     let key = LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, &[7; 32]).map_err(failed)?);
@@ -31,7 +31,7 @@ pub(super) fn seconds_per_gb() -> Result<f64> {
         }
         packets += 64;
     }
-    // Nanoseconds for a byte are seconds for 10⁹ bytes.
+    // Nanoseconds per byte are seconds per 10⁹ bytes.
     let ns = (clock::thread_cpu_ns() - begin) as f64;
     Ok(ns / f64::from(packets) / PAYLOAD_BYTES)
 }

@@ -1,9 +1,11 @@
-//! `rxo-lab bench tunnel`: rxo's WireGuard tunnel beside those of others, between two networks on a wire.
+//! `rxo-lab bench tunnel`: compares rxo's WireGuard tunnel with other implementations, between two networks
+//! on a wire.
 //!
-//! All tunnels are up at the same time and take turns: TCP over one connection and over eight, UDP in one flow. Every
-//! byte of TCP is checked. Throughput is that of the payload. Processor time is told twice: of the programs at both ends,
-//! with what the kernel does on their account, and of all that takes part, which adds sender, receiver and the threads for
-//! softirqs. A veth charges whoever sends for the receipt at the other side, so only the sums mean something.
+//! All tunnels run at the same time and take turns: TCP over one connection and over eight, UDP in one flow.
+//! Every byte of TCP is checked. Throughput counts payload. Processor time is given twice: for the programs
+//! at both ends with the kernel's work on their account, and for all participants, which adds sender,
+//! receiver and softirq threads. A veth charges the sender for the receive work of the other side, so only
+//! sums are meaningful.
 
 mod contender;
 mod datagrams;
@@ -26,7 +28,7 @@ use crate::machine::Machine;
 use crate::rounds::Rounds;
 use crate::stats::Summary;
 
-/// The options.
+/// Options of `rxo-lab bench tunnel`.
 #[derive(Args, Debug)]
 pub struct TunnelArgs {
     #[command(flatten)]
@@ -40,12 +42,12 @@ pub struct TunnelArgs {
 }
 
 const ROUNDS: u32 = 5;
-/// Until a new connection has its full window.
+/// Time until a new connection has reached its full window.
 const WARM_UP: Duration = Duration::from_millis(500);
 const WIREGUARD_GO: &str = "wireguard-go";
 const BORINGTUN_CLI: &str = "boringtun-cli";
 
-/// What is sent through the tunnels.
+/// The traffic that is sent through the tunnels.
 #[derive(Clone, Copy)]
 enum Traffic {
     Tcp { connections: usize },
@@ -58,11 +60,11 @@ const WORKLOADS: [(&str, Traffic); 3] = [
     ("UDP, 1 flow of 1,200-byte datagrams", Traffic::Udp),
 ];
 
-/// All that was found.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 struct Report {
     machine: String,
-    /// What else the machine did meanwhile.
+    /// A sentence about the load of other processes.
     others: String,
     workloads: Vec<Workload>,
     cipher_s_per_gb: Spread,
@@ -76,7 +78,7 @@ struct Workload {
     ratios: Vec<Ratio>,
 }
 
-/// One tunnel under one workload.
+/// Results of one tunnel under one workload.
 #[derive(Debug, Serialize)]
 struct Row {
     name: &'static str,
@@ -85,7 +87,7 @@ struct Row {
     all_s_per_gb: Spread,
 }
 
-/// The example divided by another: medians.
+/// Ratios of the example's medians to those of another tunnel.
 #[derive(Debug, Serialize)]
 struct Ratio {
     beside: &'static str,
@@ -101,7 +103,7 @@ struct Target {
     is_met: bool,
 }
 
-/// The median with its quartiles.
+/// A median with its quartiles.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Spread {
     median: f64,
@@ -109,14 +111,14 @@ struct Spread {
     high: f64,
 }
 
-/// One turn of one tunnel.
+/// Results of one turn of one tunnel.
 struct Turn {
     gbit_per_s: f64,
     ends_s_per_gb: f64,
     all_s_per_gb: f64,
 }
 
-/// Measures and prints.
+/// Measures all tunnels, and prints the report.
 ///
 /// # Errors
 /// If the networks cannot be made, a program fails, or a byte is wrong.
@@ -223,7 +225,7 @@ fn row(name: &'static str, turns: &[Turn]) -> Row {
     }
 }
 
-/// The example beside each of the others.
+/// Returns the ratios of the example to each other tunnel.
 fn ratios(rows: &[Row]) -> Vec<Ratio> {
     let Some(own) = rows.iter().find(|row| row.name == RXO) else { return Vec::new() };
     let ratio = |row: &Row| Ratio {

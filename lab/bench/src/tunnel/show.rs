@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Report, Row, Spread};
 
-/// The table of each workload, the ratios, and the targets.
+/// Returns the table of each workload, the ratios, and the targets.
 pub(super) fn text(report: &Report) -> String {
     let mut text = format!("{}\n{}\n", report.machine, report.others);
     for workload in &report.workloads {

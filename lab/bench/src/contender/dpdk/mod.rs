@@ -1,8 +1,8 @@
-//! DPDK's `rte_gro` in its lightweight mode: a batch in, the batch coalesced, nothing held.
+//! DPDK's `rte_gro` in its lightweight mode, which coalesces each batch by itself and holds nothing.
 //!
-//! DPDK checks no TCP checksum and does not update the checksum fields of the merged header, so its
-//! rows are compared with rxo's trusted rows. It coalesces IPv4 only. The heavyweight mode, which
-//! walks its whole table for every new flow, is not measured.
+//! DPDK checks no TCP checksum and does not update the checksum fields of the merged header, so its rows are
+//! compared with rxo's trusted rows. It coalesces IPv4 only. The heavyweight mode, which walks its whole
+//! table for every new flow, is not measured.
 
 mod sys;
 
@@ -15,17 +15,17 @@ use self::sys::{GroOutcome, Lengths, Packets};
 use super::{BATCH_FRAMES, Contender, Outcome};
 use crate::arch;
 
-/// What the caller does with a batch before it hands it over: `enum gro_caller` of the shim.
+/// The caller's work on a batch before it passes the batch to the engine: `enum gro_caller` of the shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) enum Caller {
-    /// Nothing: the device told the packet types.
+    /// No work: the device reported the packet types.
     DoesNothing,
-    /// Prefetches both header lines of every packet, as DPDK's example programs do. Best when cold, a
-    /// little slower when warm.
+    /// Prefetches both header lines of every packet, as DPDK's example programs do. Fastest with cold
+    /// packets, a little slower with warm ones.
     Prefetches,
-    /// Reads packet types and header lengths (`rte_net_get_ptype`), as drivers do whose device does not tell
-    /// them.
+    /// Parses packet types and header lengths (`rte_net_get_ptype`), like drivers of devices that do not
+    /// report them.
     ReadsTypes,
 }
 
@@ -69,7 +69,7 @@ impl Contender for Dpdk<'_> {
     }
 }
 
-/// The lengths that a driver knows when it passes on an mbuf.
+/// Returns the header lengths that a driver sets in an mbuf.
 fn lengths(packet: &[u8]) -> Lengths {
     let all = Lengths { bytes: packet.len() as u32, ..Lengths::default() };
     match rxo_wire::parse(packet) {

@@ -12,7 +12,7 @@ pub(super) struct Packets {
 }
 
 impl Packets {
-    /// Makes room for `count` packets, none of them loaded.
+    /// Allocates `count` empty packets.
     pub(super) fn new(count: usize) -> Self {
         let count_c = u32::try_from(count).expect("a workload fits 32 bits");
         // SAFETY: the function takes a number and returns owned memory or NULL.
@@ -20,7 +20,7 @@ impl Packets {
         Self { raw, count }
     }
 
-    /// Loads packet `index` as a driver would pass it on.
+    /// Loads packet `index` with the lengths that a driver would set.
     pub(super) fn load(&mut self, index: usize, bytes: &[u8], lengths: &Lengths) {
         assert!(index < self.count && bytes.len() == lengths.bytes as usize);
         // SAFETY: `raw` is live until drop; C checks the index and the length against its slots
@@ -29,7 +29,7 @@ impl Packets {
         assert!(loaded == 1, "packet {index} of {} bytes does not fit an mbuf", bytes.len());
     }
 
-    /// The bytes of packet `index`, which was loaded with `len` bytes.
+    /// Returns the bytes of packet `index`, which was loaded with `len` bytes.
     pub(super) fn bytes(&self, index: usize, len: usize) -> &[u8] {
         assert!(index < self.count && len <= DATA_ROOM_BYTES);
         // SAFETY: the index is in range, so the pointer is to a data room of 2,048 initialized
@@ -58,36 +58,36 @@ impl Drop for Packets {
     }
 }
 
-/// `DATA_ROOM` of the shim.
+/// Size of a packet's data area: `DATA_ROOM` of the shim.
 const DATA_ROOM_BYTES: usize = 2_048;
-/// `BATCH_LIMIT` of the shim.
+/// Most packets per batch: `BATCH_LIMIT` of the shim.
 const BATCH_LIMIT: usize = 128;
 
-/// `struct gro_lengths` of the shim.
+/// Lengths of a packet and its headers: `struct gro_lengths` of the shim.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lengths {
     /// Length of the whole packet.
     pub(super) bytes: u32,
-    /// Length of its link header.
+    /// Length of the link header.
     pub(super) link: u16,
-    /// Length of its IP header.
+    /// Length of the IP header.
     pub(super) network: u16,
-    /// Length of its TCP header.
+    /// Length of the TCP header.
     pub(super) transport: u16,
-    /// 1 if it is TCP over IPv4.
+    /// 1 if the packet is TCP over IPv4, otherwise 0.
     pub(super) is_tcp4: u16,
 }
 
-/// `struct gro_outcome` of the shim.
+/// Result of a pass: `struct gro_outcome` of the shim.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GroOutcome {
     /// Mbuf chains delivered.
     pub(super) deliveries: u64,
-    /// Mbufs in them.
+    /// Mbufs in the delivered chains.
     pub(super) frames: u64,
-    /// Depends on every delivery, so that none is optimized away.
+    /// A value that depends on every delivery, so that the compiler removes none.
     pub(super) touched: u64,
 }
 

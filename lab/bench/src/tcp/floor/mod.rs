@@ -1,7 +1,5 @@
-//! The lower bound of any stack: the copies, and one acknowledgement per turn. It checks, remembers and counts
-//! nothing.
-//!
-//! One connection, whose segments are always in order on this link.
+//! The lower bound of any stack: only the copies, and one ACK per turn, without checks, state or counters. It
+//! handles one connection, whose segments are always in order on this link.
 
 mod reader;
 mod writer;
@@ -19,7 +17,7 @@ use super::stack::{BUFFER_BYTES, CLIENT, FIRST_PORT, Role, SERVER, SERVER_PORT, 
 const TEXT_AT: usize = 40;
 const SCALE: u8 = 3;
 
-/// The state of the copying.
+/// The minimal stack: a port and one end of a connection.
 pub(crate) struct Floor {
     port: Port,
     end: End,
@@ -31,8 +29,10 @@ enum End {
 }
 
 impl Floor {
+    /// Makes the floor for `setting`.
+    ///
     /// # Panics
-    /// If it cannot run this race.
+    /// If `setting` has several connections or timestamps.
     pub(crate) fn new(setting: Setting) -> Self {
         assert!(setting.connections == 1 && !setting.timestamps, "one connection, no options");
         let end = match setting.role {
@@ -67,7 +67,7 @@ impl Stack for Floor {
     }
 }
 
-/// The headers of a segment of `text_bytes` from the server, or to it, and what follows them in `to`.
+/// Writes the headers of a segment of `text_bytes`, from the server or to it. Returns the rest of `to`.
 fn write_headers(to: &mut [u8], is_from_server: bool, text_bytes: usize, tcp: &TcpHeader<'_>) {
     let mut ends = [(CLIENT, FIRST_PORT), (SERVER, SERVER_PORT)];
     if is_from_server {
@@ -87,7 +87,7 @@ fn write_headers(to: &mut [u8], is_from_server: bool, text_bytes: usize, tcp: &T
     tcp.write(segment).expect("room for the headers");
 }
 
-/// The fields of a header that the floor sets.
+/// Returns a TCP header with the fields that the floor sets.
 fn header(seq: SeqNumber, ack: SeqNumber, flags: TcpFlags) -> TcpHeader<'static> {
     TcpHeader { seq, ack, flags, ..TcpHeader::default() }
 }

@@ -1,4 +1,4 @@
-//! Copies the text of each segment to the application.
+//! The reading end: copies the payload of each segment to the application.
 
 use rxo_wire::build::{TcpHeader, maximum_segment_size_option};
 use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
@@ -10,7 +10,7 @@ use crate::tcp::stack::{CALL_BYTES, Reading, look_at};
 const ISS: SeqNumber = SeqNumber(7);
 
 pub(super) struct Reader {
-    /// The next byte expected; `None` before the SYN.
+    /// The next expected sequence number; `None` before the SYN.
     nxt: Option<SeqNumber>,
     reading: Reading,
     application: Vec<u8>,
@@ -47,7 +47,7 @@ impl Reader {
     }
 }
 
-/// Answers the SYN. Returns the next byte expected.
+/// Answers the SYN. Returns the next expected sequence number.
 fn open(packet: &Buffer, port: &mut Port) -> SeqNumber {
     let parsed = parse_ip(packet.as_ref()).expect("a packet of the generator");
     let Transport::Tcp(tcp) = parsed.transport else { panic!("the peer sends TCP") };

@@ -1,4 +1,4 @@
-//! Copies the application's text to a ring, and from there to segments.
+//! The writing end: copies the application's data to a ring, and from there to segments.
 
 use rxo_frame::{Gso, GsoKind};
 use rxo_wire::{SeqNumber, TcpFlags, Transport, parse_ip};
@@ -8,19 +8,19 @@ use crate::tcp::link::{MTU, Port};
 use crate::tcp::stack::{BUFFER_BYTES, CALL_BYTES};
 
 const SEGMENT_BYTES: usize = MTU - TEXT_AT;
-/// Whole segments of a GSO frame.
+/// Payload bytes of a GSO frame, in whole segments.
 const LARGE_BYTES: usize = (u16::MAX as usize - TEXT_AT) / SEGMENT_BYTES * SEGMENT_BYTES;
 const ISS: SeqNumber = SeqNumber(1);
 
-/// Where a TCP header without options has SEG.SEQ, after an IPv4 header.
+/// Bytes of SEG.SEQ in a packet with an IPv4 and a TCP header without options.
 const SEQ_AT: std::ops::Range<usize> = 24..28;
 
 pub(super) struct Writer {
     application: Vec<u8>,
     ring: Vec<u8>,
-    /// The headers of every segment but for SEG.SEQ. The reader looks neither at lengths nor at checksums.
+    /// Headers of every segment, complete except SEG.SEQ. The reader checks neither lengths nor checksums.
     headers: [u8; TEXT_AT],
-    /// The numbers of bytes acknowledged, sent and written, the SYN left out; `None` before the SYN.
+    /// Bytes acknowledged, sent and written, without the SYN; `None` before the SYN.
     bytes: Option<Progress>,
 }
 
@@ -62,7 +62,7 @@ impl Writer {
     }
 }
 
-/// Fills the ring.
+/// Fills the ring with the application's data.
 fn write(application: &[u8], ring: &mut [u8], bytes: &mut Progress) {
     let mut room = ring.len() - bytes.written.wrapping_sub(bytes.acknowledged) as usize;
     while room > 0 {
@@ -74,7 +74,7 @@ fn write(application: &[u8], ring: &mut [u8], bytes: &mut Progress) {
     }
 }
 
-/// Sends a segment, or a GSO frame of at most `most` bytes of text.
+/// Sends a segment, or a GSO frame, of at most `most` payload bytes.
 fn send(ring: &[u8], headers: &[u8; TEXT_AT], most: usize, bytes: &mut Progress, port: &mut Port) {
     let at = bytes.sent as usize % ring.len();
     let text = &ring[at..];

@@ -1,4 +1,4 @@
-//! What a connection gives out, as frames on the link: large sends cut into segments, templates
+//! Turns a connection's output into frames on the link: GSO sends are cut into segments, templates are
 //! expanded.
 
 use std::num::NonZeroU16;
@@ -15,14 +15,14 @@ use rxo_wire::{FlowKey, Offsets, PROTOCOL_TCP};
 use crate::tcp::link::Port;
 
 const IP_BYTES: usize = 20;
-/// IP, and TCP with all its options.
+/// Bytes of the IP header, and of a TCP header with all its options.
 const MOST_HEADER_BYTES: usize = 80;
 
-/// Writes frames.
+/// Writes frames of a stack.
 pub(super) struct Emitter {
-    /// Computes checksums, where software does.
+    /// Computes checksums in software; `None` leaves them to the device.
     summer: Option<Summer>,
-    /// True if ACKs that can be are copies of the first with other numbers.
+    /// `true` if later ACKs of a template are written as copies of the first with other numbers.
     templates: bool,
     id: u16,
 }
@@ -43,7 +43,8 @@ impl Emitter {
         }
     }
 
-    /// What a device does that segments: the headers once, and in each segment what differs.
+    /// Segments like a device: builds the headers once, and changes only the differing fields in each
+    /// segment.
     fn emit_text(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         let total = transmit.payload_bytes();
         let only = NonZeroU16::new(total as u16).expect("text");
@@ -83,7 +84,7 @@ impl Emitter {
         }
     }
 
-    /// Each acknowledgement built by itself.
+    /// Builds each ACK separately.
     fn emit_bare(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         let mut one = *transmit;
         let mut later = transmit.later_acks.iter();
@@ -94,8 +95,8 @@ impl Emitter {
         }
     }
 
-    /// The first is built, the others are copies of it with other numbers. Out of line, because its callers
-    /// would leave the loop no registers.
+    /// Builds the first ACK, and writes the later ones as copies with other numbers. Not inlined, because the
+    /// callers would leave too few registers for the loop.
     #[inline(never)]
     fn emit_template(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         let header = transmit.header(pair);
@@ -115,7 +116,7 @@ impl Emitter {
         self.id = self.id.wrapping_add(transmit.later_acks.len() as u16);
     }
 
-    /// That of an acknowledgement: left to a device unless software computes it.
+    /// Returns the checksum status of an ACK: left to a device unless software computes it.
     fn checksum(&self) -> ChecksumStatus {
         match self.summer {
             Some(_) => ChecksumStatus::Verified,
@@ -127,8 +128,8 @@ impl Emitter {
         port.send(IP_BYTES + tcp.bytes(), |to| self.write(pair, tcp, 0, to));
     }
 
-    /// Writes the headers of an IP packet with `text_bytes` of text; says how many bytes they have. The checksum
-    /// is complete if there is no text.
+    /// Writes the headers of an IP packet with `text_bytes` of payload. Returns their length. The checksum is
+    /// complete only without payload.
     fn write(
         &mut self,
         pair: &FlowKey,
@@ -161,7 +162,7 @@ impl Emitter {
     }
 }
 
-/// Copies `head` and `text`.
+/// Copies `head` and then `text` into `to`.
 #[inline]
 fn fill(to: &mut [u8], head: &[u8], text: Text<'_>) {
     let (place, mut to) = to.split_at_mut(head.len());
@@ -173,7 +174,7 @@ fn fill(to: &mut [u8], head: &[u8], text: Text<'_>) {
     }
 }
 
-/// TSval in `options` as this stack writes them; 0 if there is none.
+/// Returns TSval from `options` in this stack's format; 0 if there is none.
 fn clock(options: &[u8]) -> u32 {
     let value = options.get(4..).and_then(|rest| rest.first_chunk());
     value.map_or(0, |value| u32::from_be_bytes(*value))

@@ -1,4 +1,4 @@
-//! rxo: passes frames through the engine to the connections, and their segments back to the link.
+//! rxo's stack: passes frames through the engine to the connections, and their segments back to the link.
 
 mod emit;
 
@@ -16,20 +16,20 @@ use super::stack::{
 };
 use crate::contender::SEED;
 
-/// The features that are switched on (Menon 2008, section 5).
+/// The enabled features (Menon 2008, section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
-    /// Single frames; each acknowledgement built by itself.
+    /// Single frames, with each ACK built separately.
     Original,
-    /// `Offload` with aggregates of one segment.
+    /// `Offload` with aggregates of at most one segment.
     LimitOne,
-    /// Aggregates; each acknowledgement built by itself.
+    /// Aggregates, with each ACK built separately.
     Aggregation,
-    /// Aggregates, and acknowledgements expanded from templates.
+    /// Aggregates, with ACKs expanded from templates.
     Offload,
-    /// Aggregates, and one acknowledgement for each.
+    /// Aggregates, with one ACK for each.
     Stretch,
-    /// `Offload`, and the application lends what it sends.
+    /// `Offload`, with an application that lends its data.
     Lent,
 }
 
@@ -44,7 +44,7 @@ impl Variant {
         }
     }
 
-    /// Which acknowledgements it sends.
+    /// Returns the variant's ACK policy.
     pub(crate) fn acks(self) -> AckPolicy {
         match self {
             Self::Stretch => AckPolicy::OneForATurn,
@@ -57,25 +57,25 @@ impl Variant {
     }
 }
 
-/// The stack.
+/// The contender: engine and endpoints.
 pub(crate) struct Rxo {
     port: Port,
     engine: Engine<Buffer>,
     tcp: Endpoints,
 }
 
-/// The connections, and their application.
+/// The connections with their application.
 struct Endpoints {
     role: Role,
     reading: Reading,
     connections: Vec<Connection<Buffer>>,
-    /// The connections that have received something, and whether each is in the list.
+    /// Connections that have received data; the next field marks membership in this list.
     dirty: Vec<usize>,
     is_dirty: Vec<bool>,
     emitter: Emitter,
     summer: Summer,
     application: Vec<u8>,
-    /// The text that the application lends again and again, and what of it is not sent yet.
+    /// The data that the application lends repeatedly, and its unsent rest; `None` if it copies.
     lent: Option<[SharedBytes; 2]>,
     read_bytes: u64,
 }
@@ -100,7 +100,7 @@ impl Stack for Rxo {
 
     fn turn(&mut self, now: Instant) {
         let Self { port, engine, tcp } = self;
-        // The memory of the queue becomes the batch, and once empty the queue again.
+        // The queue's memory becomes the batch, and after it is emptied the queue again.
         let mut batch = Vec::from(std::mem::take(&mut port.received));
         engine.poll(&mut batch, now, |mut deliveries| {
             while let Some(taken) = deliveries.take_next() {
@@ -191,7 +191,7 @@ impl Endpoints {
         self.touch(number);
     }
 
-    /// The connection that a received flow belongs to.
+    /// Returns the index of the connection that a received flow belongs to.
     fn number(&self, key: &FlowKey) -> usize {
         let port = if self.role == Role::OpensAndWrites {
             key.destination_port()
@@ -207,7 +207,7 @@ impl Endpoints {
         }
     }
 
-    /// Lets the application read and write, and sends what is due.
+    /// Runs the application's reads and writes, and sends what is due.
     fn serve(&mut self, now: Instant, port: &mut Port) {
         let Self { connections, dirty, is_dirty, emitter, application, lent, read_bytes, .. } =
             self;
@@ -231,7 +231,7 @@ impl Endpoints {
     }
 }
 
-/// Writes until the send buffer is full: a copy of `text`, or what is lent.
+/// Writes until the send buffer is full: copies of `text`, or lent data.
 fn write_all(
     connection: &mut Connection<Buffer>,
     text: &[u8],
