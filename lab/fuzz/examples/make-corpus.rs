@@ -1,7 +1,7 @@
 //! Writes the kept corpus to `lab/fuzz/corpus`.
 //!
-//! An example and not a binary, because a build with coverage must leave it out: only the targets
-//! can be linked with it.
+//! It is an example, not a binary, because a build with coverage instrumentation can link only the fuzz
+//! targets.
 
 use std::path::Path;
 use std::{fs, io};

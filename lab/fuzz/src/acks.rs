@@ -1,4 +1,4 @@
-//! Target `acks`: which pure ACKs are delivered together, and what a sender learns from them.
+//! Target `acks`: the aggregation of pure ACKs, and the information that a sender gets from them.
 
 use rxo_testkit::promise::{check_promises, matches_the_oracle};
 use rxo_testkit::script::Script;
@@ -6,11 +6,11 @@ use rxo_testkit::sender::senders_agree;
 
 use crate::harness;
 
-/// Runs the script of acknowledgements that `data` encodes: once with room for all frames, compared
-/// with the oracle, and once with room for few.
+/// Runs the script of acknowledgements that `data` encodes: once with memory for all frames, compared with
+/// the oracle, and once with little memory.
 ///
 /// # Panics
-/// If a promise is broken, the oracle disagrees, or two senders know different things.
+/// If a promise is broken, the oracle disagrees, or the states of two senders differ.
 pub fn run(data: &[u8]) {
     let mut script = Script::acks_from_bytes(data);
     let observed = harness::run(&script);

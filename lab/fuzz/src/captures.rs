@@ -1,4 +1,4 @@
-//! What must hold for every capture file: shared by the targets that read one.
+//! Checks that hold for every capture file, shared by the targets that read one.
 
 use std::io::{self, Cursor, Read};
 
@@ -6,10 +6,12 @@ use rxo_capture::{
     Capture, CaptureError, CaptureWriter, Custom, Interface, LinkType, Packet, Record, limits,
 };
 
-/// Small archives may unpack to very much. Other inputs reach what comes after this.
+/// Most records read from a file, because small archives may unpack to huge ones. Later records need not be
+/// reached by large inputs.
 const MOST_RECORDS: usize = 2_000;
 const ENTERPRISE: u32 = 32_473;
-/// Null, Ethernet, raw as memory has it, raw, 802.11, loop, cooked, IPv4, IPv6, cooked v2.
+/// Link types to try: null, Ethernet, raw in host byte order, raw, 802.11, loop, cooked, IPv4, IPv6, cooked
+/// v2.
 const LINKS: [u16; 11] = [0, 1, 12, 14, 101, 105, 108, 113, 228, 229, 276];
 
 /// The result of reading a file.

@@ -1,6 +1,6 @@
-//! Target `cast`: a sender with a group of receivers. Some of them break every rule.
+//! Target `cast`: a sender with a group of receivers, some of which violate the protocol.
 //!
-//! It runs the room of the endpoint's own stories, which its property test runs too.
+//! It runs the test harness of the endpoint, which its property test runs too.
 
 #[path = "../../../crates/rxo-tcp/tests/multicast/links.rs"]
 #[expect(dead_code, reason = "the stories use all of it")]
@@ -16,11 +16,12 @@ mod settings;
 
 use crate::tcp::harness::wire;
 
-/// The first bytes select settings; the others are who comes, stops, and says what, losses and time. More than
-/// 400 are left out: they would only take time.
+/// Runs a cast. The first bytes select settings; the others encode the actions of receivers, losses and time.
+/// Bytes beyond 400 are ignored, because they would only take time.
 ///
 /// # Panics
-/// If a receiver reads anything but the stream, the cast does not end, or one that keeps to the rules does not get all.
+/// If a receiver reads wrong bytes, the cast does not end, or a correct receiver does not get the whole
+/// stream.
 pub fn run(data: &[u8]) {
     script::run(&data[..data.len().min(MOST_BYTES)]);
 }

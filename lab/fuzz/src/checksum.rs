@@ -1,9 +1,9 @@
-//! Target `checksum`: every implementation agrees with a naive one, however the bytes are divided.
+//! Target `checksum`: every implementation agrees with a naive one, for any division of the bytes.
 
 use rxo_testkit::naive::internet_checksum;
 use rxo_wire::checksum::{Sum, Summer, update_long, update_word};
 
-/// The first bytes say where the rest begins and where it is divided.
+/// Checks all implementations on `data`. The first bytes select the start of the rest and its division.
 ///
 /// # Panics
 /// If two implementations differ, or the whole differs from its parts.
@@ -43,7 +43,7 @@ fn check_updates(bytes: &[u8], cut: usize) {
     assert!(same(words, expected), "{words:#06x} is not {expected:#06x}");
 }
 
-/// One's complement has two zeros.
+/// Compares checksums: one's complement has two zeros, which are equal.
 fn same(one: u16, other: u16) -> bool {
     one == other || (matches!(one, 0 | u16::MAX) && matches!(other, 0 | u16::MAX))
 }

@@ -1,7 +1,7 @@
 //! The kept corpus, from which fuzzing starts.
 //!
-//! Generated rather than collected, so that it can be regenerated when the meaning of the bytes
-//! changes. Each file reaches something that random bytes reach late.
+//! The corpus is generated rather than collected, so that it can be regenerated when the meaning of the bytes
+//! changes. Each file reaches code that random bytes would reach late.
 
 mod acks;
 mod captures;
@@ -20,15 +20,15 @@ use rxo_testkit::{Packet, Random, arp, geneve, seg, udp, vxlan};
 /// One file of the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// The target it is for.
+    /// The target that reads the file.
     pub target: &'static str,
     /// The file's name.
     pub name: String,
-    /// Its contents.
+    /// Contents of the file.
     pub bytes: Vec<u8>,
 }
 
-/// All files of all targets.
+/// Returns all files of all targets.
 #[must_use]
 pub fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
@@ -62,7 +62,7 @@ pub fn seeds() -> Vec<Seed> {
     seeds
 }
 
-/// Changes to a part: none, one in each kilobyte, many.
+/// Returns changes to a part of a study: none, one in each kilobyte, and many.
 fn parts() -> Vec<(String, Vec<u8>)> {
     let change = |at: u16, value: u8| [at.to_le_bytes().to_vec(), vec![value]].concat();
     let mut random = Random::new(9);
@@ -119,7 +119,7 @@ fn sums() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// The number of a change that changes nothing.
+/// Number of the change that leaves a segment unchanged.
 const NO_CHANGE: u8 = u8::MAX;
 const USUAL_SIZE: u8 = u8::MAX;
 const POLL: u8 = 56;
@@ -152,7 +152,7 @@ fn scripts() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Eight flows in turn, then a run of one flow, over several polls.
+/// Returns a script with eight flows in turn, then a run of one flow, over several polls.
 fn bulk(policy: u8) -> Vec<u8> {
     let mut bytes = vec![policy, 0, 0, 0, 0, 0, 5, 1];
     for turn in 0..3 {
@@ -164,13 +164,13 @@ fn bulk(policy: u8) -> Vec<u8> {
     bytes
 }
 
-/// The script with most flows inside tunnels.
+/// Returns the script with most flows inside tunnels.
 fn in_tunnels(mut script: Vec<u8>) -> Vec<u8> {
     script[7] = 12;
     script
 }
 
-/// Two plain segments, a changed one, and two plain ones, for eight changes.
+/// Returns a script with two plain segments, a changed one, and two plain ones, for each of eight changes.
 fn changes(first: u8) -> Vec<u8> {
     let mut bytes = vec![0, 0, 0, 0, 0, 0, 4, 2];
     for change in first..first + 8 {
@@ -184,7 +184,7 @@ fn changes(first: u8) -> Vec<u8> {
     bytes
 }
 
-/// An event of this kind between segments of two flows.
+/// Returns a script with events of this kind between segments of two flows.
 fn event(kind: u8) -> Vec<u8> {
     let mut bytes = vec![kind, 0, 0, 0, kind, 0, 2, 3];
     for value in 0..6 {
@@ -196,7 +196,7 @@ fn event(kind: u8) -> Vec<u8> {
     bytes
 }
 
-/// A random script for each state in which a connection may begin (or for as many settings).
+/// Returns a random script for each initial state of a connection, or for that many settings.
 fn tcp_scripts(count: u8) -> Vec<(String, Vec<u8>)> {
     let script = |number: u8| {
         let mut random = Random::new(number.into());

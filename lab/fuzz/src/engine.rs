@@ -1,11 +1,11 @@
-//! Target `engine`: the promises, also if memory is short.
+//! Target `engine`: the engine's promises, also with little memory.
 
 use rxo_testkit::promise::check_promises;
 use rxo_testkit::script::Script;
 
 use crate::harness;
 
-/// Runs the script that `data` encodes, with room for few frames.
+/// Runs the script that `data` encodes, with memory for few frames.
 ///
 /// # Panics
 /// If a promise is broken.

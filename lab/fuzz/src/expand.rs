@@ -1,4 +1,4 @@
-//! Target `expand`: captures that claim to be coalesced, and captures that must come back.
+//! Target `expand`: captures that claim to be coalesced, and captures that must be restored exactly.
 
 use std::io::Cursor;
 
@@ -8,16 +8,16 @@ use rxo_trace::rewrite::{Coalescer, Expander, RewriteError, Settings};
 use rxo_trace::study::{ChecksumMode, Point, PollRule};
 use rxo_trace::verify::{Comparison, Limits, Side};
 
-/// More records would only be slow.
+/// Most records of an input, to bound the time of a run.
 const MOST_RECORDS: usize = 2_000;
-/// Small, so that inputs of moderate length have several batches.
+/// Records per batch, few, so that inputs of moderate length have several batches.
 const BATCH_RECORDS: usize = 16;
 
-/// Expands `data` if it is a coalesced capture. Coalesces any other capture, which must then come
-/// back.
+/// Expands `data` if it is a coalesced capture. Any other capture is coalesced and then must be restored
+/// exactly.
 ///
 /// # Panics
-/// If something else comes back.
+/// If the restored capture differs.
 pub fn run(data: &[u8]) {
     let Some((records, interfaces)) = read(data) else { return };
     if records.len() >= MOST_RECORDS {
@@ -32,7 +32,7 @@ pub fn run(data: &[u8]) {
         Ok(coalesced) => {
             let expanded = expand(&coalesced).expect("what was coalesced can be expanded");
             let Some((after, same)) = read(&expanded) else {
-                // The input is damaged before anything that could be restored.
+                // The input is damaged before its first record.
                 assert!(records.is_empty() && interfaces.is_empty() && expanded.is_empty());
                 return;
             };
@@ -43,16 +43,16 @@ pub fn run(data: &[u8]) {
             tamper(data, coalesced, &expanded);
         }
         Err(RewriteError::AlreadyCoalesced | RewriteError::DescribesTooMuch) => {}
-        // An option of a packet may be as long as options can be, which leaves no room for another.
+        // A packet may have options of the maximum length, which leaves no space for another option.
         Err(RewriteError::Write(_)) => {}
         Err(error) => panic!("{error}"),
     }
 }
 
-/// A coalesced capture whose packets are segments of three flows, for the corpus.
+/// Makes a coalesced capture from segments of three flows, for the corpus.
 ///
 /// # Panics
-/// If it cannot be made.
+/// If the capture cannot be coalesced.
 #[must_use]
 pub fn sample(capture: &[u8], policy: Policy) -> Vec<u8> {
     let point = Point { policy, poll: PollRule::Packets(20) };
@@ -60,8 +60,8 @@ pub fn sample(capture: &[u8], policy: Policy) -> Vec<u8> {
     coalesce(capture, settings).expect("the sample is sound")
 }
 
-/// Changes one byte of the coalesced capture, chosen by the input's last bytes. What is then
-/// restored completely must be unchanged.
+/// Changes one byte of the coalesced capture, selected by the input's last bytes. If it is then still
+/// restored completely, the result must be unchanged.
 fn tamper(data: &[u8], mut coalesced: Vec<u8>, expanded: &[u8]) {
     let chosen = data.last_chunk().map_or(7, |bytes| u64::from_le_bytes(*bytes));
     let chosen = chosen.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -78,7 +78,7 @@ fn tamper(data: &[u8], mut coalesced: Vec<u8>, expanded: &[u8]) {
     }
 }
 
-/// What a capture contains besides records.
+/// Returns the content of a capture besides its records.
 fn around(data: &[u8]) -> Option<(Option<[u8; 24]>, Vec<Described>)> {
     let (mut capture, mut records) = (open(data)?, Vec::new());
     while capture.read_batch(&mut records, BATCH_RECORDS).is_ok_and(|read| read > 0) {}

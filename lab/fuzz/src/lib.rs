@@ -1,7 +1,7 @@
 //! The fuzz targets.
 //!
-//! Separate from the binary, so that a plain workspace build compiles them without C++, and an ordinary
-//! test replays the kept corpus. Contract: a target returns if every promise held for the bytes, and
+//! They are separate from the binary, so that a plain workspace build compiles them without C++, and an
+//! ordinary test replays the kept corpus. Contract: a target returns if every promise held for the bytes, and
 //! panics otherwise.
 
 pub mod acks;
@@ -32,7 +32,7 @@ pub mod template;
 pub mod vhost;
 pub mod vnet;
 
-/// A target's name and what it does with its bytes.
+/// A target: its name, and the function that runs it on an input.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
@@ -62,10 +62,10 @@ pub const TARGETS: &[Target] = &[
     ("ring-driver", rings::driver),
 ];
 
-/// Returns what the target called `name` does with its bytes.
+/// Returns the function of the target `name`.
 ///
 /// # Errors
-/// No target has that name: one line that lists those that exist.
+/// If no target has that name; one line lists all names.
 pub fn target(name: &str) -> Result<fn(&[u8]), String> {
     let found = TARGETS.iter().find(|(known, _)| *known == name);
     found.map(|&(_, run)| run).ok_or_else(|| {

@@ -6,7 +6,7 @@ use crate::captures;
 /// Reads `data` as a capture file.
 ///
 /// # Panics
-/// If a decoder does, or if the result depends on how the file was read.
+/// If a decoder panics, or the result depends on the sizes of reads.
 pub fn run(data: &[u8]) {
     let outcome = captures::read(data, usize::MAX, 64);
     captures::check(&outcome);

@@ -1,5 +1,4 @@
-//! Target `part`: changed bytes of a saved part of a study give a part that is as sound as any, or one error
-//! line.
+//! Target `part`: changed bytes of a saved part of a study give a valid part, or one error line.
 
 use rxo_capture::{Interface, LinkType, Record};
 use rxo_coalesce::Policy;
@@ -7,8 +6,8 @@ use rxo_frame::Instant;
 use rxo_testkit::{Workload, workload};
 use rxo_trace::study::{Part, Point, PollRule, Settings, Span, Study, Terms};
 
-/// Reads `data` as the fields of a part, and a good part with `data` as changes: each three bytes are a
-/// position and what is changed there.
+/// Reads `data` as the fields of a part, and also as changes to a valid part: each three bytes are a position
+/// and a value.
 ///
 /// # Panics
 /// If a part that was read cannot be written, reported or merged.
@@ -16,7 +15,7 @@ pub fn run(data: &[u8]) {
     check(Part::from_fields(data).ok());
     _ = Part::from_bytes(data).map_err(|error| assert!(!error.to_string().contains('\n')));
     let good = good();
-    // Without the head and the check at the end, which find every change.
+    // Without the header and the checksum at the end, which detect every change.
     let mut fields = good[18..good.len() - 4].to_vec();
     for change in data.as_chunks::<3>().0 {
         let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % fields.len();
@@ -36,7 +35,7 @@ fn check(part: Option<Part>) {
     }
 }
 
-/// A part from the middle of a capture.
+/// Returns the bytes of a valid part from the middle of a capture.
 fn good() -> Vec<u8> {
     let point = Point { policy: Policy::linux_gro(), poll: PollRule::Packets(8) };
     let settings = Settings { advise: false, ..Settings::new(point) };

@@ -1,6 +1,5 @@
-//! Target `pcap`: any bytes behind a pcap header are the records that a naive reader finds, or end
-//! with
-//! an error line that says where.
+//! Target `pcap`: any bytes after a pcap header give the records that a naive reader finds, or end with an
+//! error that names the position.
 
 use crate::captures::{self, Outcome};
 
@@ -9,7 +8,7 @@ const HEADER_BYTES: usize = 24;
 /// Reads `data` as a capture file.
 ///
 /// # Panics
-/// If a record is not in the file, or depends on how the file was read.
+/// If a record is not in the file, or depends on the sizes of reads.
 pub fn run(data: &[u8]) {
     let outcome = captures::read(data, usize::MAX, 64);
     captures::check(&outcome);
@@ -20,7 +19,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The usual kind of file: little-endian, microseconds, version 2.4.
+/// Compares with a naive reader, for the usual format: little-endian, microseconds, version 2.4.
 fn check_naive(data: &[u8], outcome: &Outcome) {
     let number =
         |at: usize| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);

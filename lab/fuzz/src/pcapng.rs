@@ -1,13 +1,12 @@
-//! Target `pcapng`: any bytes behind a section header are blocks, or end with an error line that
-//! says
-//! where.
+//! Target `pcapng`: any bytes after a section header are blocks, or end with an error that names the
+//! position.
 
 use crate::captures;
 
 /// Reads `data` as a capture file.
 ///
 /// # Panics
-/// If a record leaves the file, depends on how the file was read, or changes by being written.
+/// If a record leaves the file, depends on the sizes of reads, or changes by being written.
 pub fn run(data: &[u8]) {
     let outcome = captures::read(data, usize::MAX, 64);
     captures::check(&outcome);

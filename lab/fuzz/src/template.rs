@@ -1,5 +1,5 @@
-//! Target `template`: any first frame is refused, or the template expands to the frames that
-//! a naive reader makes one by one. Any bytes as a packed template become a bounded number of ACKs, or none.
+//! Target `template`: any first frame is refused, or the template expands to the frames that a naive
+//! implementation builds one by one. Any bytes as a packed template become a bounded number of ACKs, or none.
 
 use rxo_ack::{
     AckNumbers, AckSlot, AckTemplate, Expanded, IdRule, MOST_PACKED_NUMBERS, expand_packed,
@@ -13,8 +13,8 @@ const MOST_ACKS: usize = 40;
 /// Number of bytes that encode the numbers of one ACK.
 const NUMBERS_BYTES: usize = 14;
 
-/// Two bytes select options, then the numbers of the later ACKs follow; the rest is the first
-/// frame.
+/// Expands a template. Two bytes select options, then the numbers of the later ACKs follow; the rest is the
+/// first frame.
 ///
 /// # Panics
 /// If an ACK differs from the naive one.
@@ -54,8 +54,8 @@ fn compare(first: Frame<&[u8]>, seen: &Segment, expanded: &Expanded<'_>, asked: 
     assert_eq!(expanded.len(), asked.later.len() + 1);
     assert!(seen.payload.is_empty());
     let is_seed = first.checksum.is_partial();
-    // A naive reader computes checksums anew, so they are comparable only if they were right. An
-    // all-ones checksum is right, but no implementation computes it.
+    // A naive implementation computes checksums anew, so they are comparable only if they were right. All
+    // ones is a right checksum that no implementation computes.
     let at = seen.transport_at + 16;
     let was_right = another_ack(first.bytes, seen, is_seed, numbers_in(seen)) == first.bytes;
     for (index, frame) in expanded.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! What a front end of vhost-user says, to the device side's state machine.
+//! Target `vhost`: any messages of a vhost-user front end, for the device side's state machine.
 //!
-//! Before each message a byte says how many descriptors come with it.
+//! A byte before each message gives its number of descriptors.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -8,21 +8,21 @@ use std::os::fd::OwnedFd;
 use rxo_driver::vhost_user::features::DEVICE_OFFERS;
 use rxo_driver::vhost_user::{Assembler, HEADER_BYTES, Header, Reply, Session};
 
-/// Rings of the device.
+/// Number of the device's rings.
 const RINGS: usize = 4;
 
-/// Descriptors that a message has at most: one more than is allowed.
+/// Largest number of descriptors of a message, plus one: more than is allowed.
 const MOST_DESCRIPTORS: u8 = 10;
 
-/// Feeds `data` as a stream of messages, and checks what the session says after each.
+/// Feeds `data` as a stream of messages, and checks the session's state after each.
 ///
 /// # Panics
-/// If a promise does not hold.
+/// If a property does not hold.
 pub fn run(data: &[u8]) {
     crate::operations::count(messages(data));
 }
 
-/// Returns how many messages there were.
+/// Runs the messages. Returns their number.
 fn messages(data: &[u8]) -> u64 {
     let mut count = 0;
     let mut session = Session::new(RINGS);
@@ -70,7 +70,7 @@ fn check(session: &Session) {
         for start in [region.guest_address, region.user_address, region.file_offset] {
             assert!(start.checked_add(region.bytes).is_some(), "{region:?}");
         }
-        // A naive reading of "overlaps": one begins inside the other.
+        // Naive definition of an overlap: one region begins inside the other.
         let is_inside = |at: u64, start: u64, bytes: u64| at >= start && at - start < bytes;
         for other in regions[..n].iter().map(|shared| shared.region) {
             let pairs = [

@@ -1,17 +1,17 @@
-//! Target `vnet`: any bytes as what a TUN or a guest gives, a `virtio_net_hdr` and a packet, are refused, or become
-//! packets that say the same.
+//! Target `vnet`: any bytes as a read of a TUN or guest (a `virtio_net_hdr` and a packet) are refused, or
+//! become equivalent packets.
 
 use rxo_vnet::{Packets, VNET_HEADER_BYTES, VnetHeader, packets};
 use rxo_wire::checksum::{Summer, verify_transport};
 use rxo_wire::{Transport, parse_ip};
 
-/// Longer than any packet of an input.
+/// Size of an output buffer, longer than any packet of an input.
 const ROOM: usize = 1 << 17;
 
 /// Reads `data` as one read of a TUN.
 ///
 /// # Panics
-/// If a packet is not what header and packet say.
+/// If a resulting packet does not match header and packet.
 pub fn run(data: &[u8]) {
     let Some(header) = VnetHeader::read(data) else {
         assert!(packets(data).is_err(), "less than a header");
@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A packet stays as it is but for two bytes, the checksum.
+/// Checks that a single packet stays unchanged except for the checksum's two bytes.
 fn whole(packet: &[u8], mut given: Packets<'_>) {
     assert_eq!(given.remaining(), 1);
     assert!(packet.is_empty() || given.next_into(&mut vec![0; packet.len() - 1]).is_err());
@@ -40,7 +40,7 @@ fn whole(packet: &[u8], mut given: Packets<'_>) {
     assert_eq!(given.next_into(&mut out), Ok(None));
 }
 
-/// Segments are complete packets of the same flow, whose payloads are that of the frame.
+/// Checks that segments are complete packets of the same flow, with the frame's payload.
 fn segments(packet: &[u8], size: usize, mut given: Packets<'_>) {
     let frame = parse_ip(packet).expect("it was segmented, so it can be read");
     let mut rest = &packet[frame.at.payload_range()];

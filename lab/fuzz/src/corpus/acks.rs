@@ -2,7 +2,7 @@
 
 use rxo_testkit::{Packet, Random, seg};
 
-/// Raw IP, IDs that stay equal, a partial checksum.
+/// Flag for raw IP, constant IDs, and a partial checksum.
 const RAW: u8 = 1;
 const KEEP: u8 = 2;
 const SEED: u8 = 4;
@@ -37,7 +37,7 @@ fn template(how: u8, packet: &Packet) -> Vec<u8> {
     bytes
 }
 
-/// Deliveries and answers in turn, with every other event between them, and random bytes.
+/// Returns scripts of deliveries and ACKs in turn, with every other event between them, and random scripts.
 pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = (0..16).map(|kind| (format!("event-{kind}"), between(kind))).collect();
     for seed in 0..6 {

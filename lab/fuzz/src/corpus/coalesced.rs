@@ -5,7 +5,7 @@ use rxo_testkit::{Packet, arp, seg, udp};
 
 use crate::expand::sample;
 
-/// One coalesced capture for every policy, and captures to coalesce.
+/// Returns a coalesced capture for every policy, and captures to coalesce.
 pub(super) fn files() -> Vec<(String, Vec<u8>)> {
     let capture = pcap(&traffic());
     let coalesced = |policy: Policy| (policy.name.to_owned(), sample(&capture, policy));
@@ -19,7 +19,7 @@ pub(super) fn files() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Three flows with small segments, and other packets between them.
+/// Makes three flows with small segments, and other packets between them.
 fn traffic() -> Vec<Packet> {
     let mut packets = Vec::new();
     for n in 0..20 {

@@ -1,4 +1,5 @@
-//! Scripts for the hook before the engine: acknowledgements in each order with what may not be overtaken.
+//! Scripts for the hook before the engine: ACKs in every order relative to frames that they must not
+//! overtake.
 
 use rxo_testkit::Random;
 
@@ -9,12 +10,12 @@ const TEXT: u8 = 3;
 const PASS: u8 = 5;
 const WRITE: u8 = 6;
 const TOGGLE: u8 = 7;
-/// The second connection.
+/// Number of the second connection.
 const OTHER: u8 = 8;
-/// The third, which shares a spot with the first.
+/// Number of the third connection, which shares a hash slot with the first.
 const SHARES: u8 = 16;
 
-/// Every script.
+/// Returns every script.
 pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     let bulk: Vec<u8> =
         [WRITE, 255, TURN, ACK, 60, 200, ACK, 128, 200, ACK, 255, 200, TURN].repeat(8);
@@ -73,8 +74,8 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Settings as in the harness: timestamps 1, no SACK 2, one ACK for a turn 4, Ethernet 8, IPv6 16, held beyond a poll 32,
-/// lock held 64, padded 128.
+/// Settings of the harness, as bits: timestamps 1, no SACK 2, one ACK per turn 4, Ethernet 8, IPv6 16, held
+/// beyond a poll 32, lock held 64, padded 128.
 const SETTINGS: [(&str, u8); 6] = [
     ("ethernet", 8 | 1),
     ("padded", 128 | 8),

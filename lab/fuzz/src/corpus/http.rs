@@ -1,15 +1,15 @@
-//! What clients of `rxo serve` say: requests of every kind, conditions, ways out, nonsense.
+//! Requests of `rxo serve`'s clients: every method, conditions, path traversal, and invalid bytes.
 
 use rxo_testkit::Random;
 
-/// Stands for the tag of `hello.txt`, and for the time of its last change.
+/// Placeholder for the entity tag of `hello.txt`; the next constant is one for its modification date.
 const TAG: char = '\u{1}';
 const DATE: char = '\u{2}';
 
-/// How the client reads, writes, ends, and how much it takes.
+/// The plain client: reading, writing, ending and capacity without limits.
 const PLAIN: [u8; 4] = [0; 4];
 
-/// Every conversation.
+/// Returns every conversation.
 pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
     let named = [
         ("file", PLAIN, request("GET", "/hello.txt", "")),
@@ -56,7 +56,7 @@ pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
         .collect();
     for seed in 0..3 {
         let mut random = Random::new(seed);
-        // Words only.
+        // Only bytes that stand for words.
         let bytes = (0..200).map(|_| random.next() as u8 | 0x80).collect();
         files.push((format!("random-{seed}"), bytes));
     }
@@ -106,7 +106,7 @@ fn versions() -> String {
     conditions.map(|fields| request("GET", "/hello.txt", &fields)).concat()
 }
 
-/// As the target reads it: LF is CR LF, and tag and date are words.
+/// Encodes `text` as the target reads it: LF becomes CR LF, and tag and date become words.
 fn said(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for character in text.chars() {

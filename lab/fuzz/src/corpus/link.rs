@@ -1,8 +1,8 @@
-//! Scripts for the link under a host: each kind of frame that it knows, requested and unrequested.
+//! Scripts for the link under a host: each kind of frame that the link processes, requested and unrequested.
 
 use rxo_testkit::{Random, arp};
 
-/// Takes a frame unchanged, with our address in front, or with right checksums.
+/// Step that receives a frame unchanged; other bits put our address in front, or correct the checksums.
 const TAKE: u8 = 0;
 const TO_US: u8 = 0x40;
 const REPAIRED: u8 = 0x80;
@@ -13,7 +13,7 @@ const FIRE: u8 = 7;
 const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const PEER: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
-/// Every script.
+/// Returns every script.
 pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> =
         frames().into_iter().map(|(name, frame)| (name.to_owned(), around(&frame))).collect();
@@ -26,11 +26,11 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// The frame before any question, after one, and after what was learnt has expired.
+/// Returns a script with the frame before any request, after one, and after learned addresses have expired.
 fn around(frame: &[u8]) -> Vec<u8> {
     let mut script = vec![0];
     for step in [TAKE, TAKE | TO_US | REPAIRED] {
-        // 10.0.0.9 and fd00::9.
+        // Addresses 10.0.0.9 and fd00::9.
         script.extend([RESOLVE, 9, 0, RESOLVE, 9, 2]);
         script.extend([step, 0, frame.len() as u8]);
         script.extend(frame);
@@ -83,14 +83,14 @@ fn ethernet(kind: u16, packet: &[u8]) -> Vec<u8> {
     [&OURS[..], &PEER, &kind.to_be_bytes(), packet].concat()
 }
 
-/// Its checksum is 0: the script corrects it.
+/// Builds an IPv4 packet with checksum 0, which the script corrects.
 fn v4(protocol: u8, from: [u8; 4], to: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len() as u16).to_be_bytes();
     let head = [&[0x45, 0][..], &length, &[0, 0, 0x40, 0, 64, protocol, 0, 0]].concat();
     [&head[..], &from, &to, payload].concat()
 }
 
-/// A packet from one host of `fd00::/64` to another.
+/// Builds a packet between two hosts of `fd00::/64`.
 fn v6(next: u8, hops: u8, hosts: (u8, u8), payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u16).to_be_bytes();
     let head = [&[0x60, 0, 0, 0][..], &length, &[next, hops]].concat();

@@ -1,9 +1,9 @@
-//! Scripts of acknowledgements.
+//! Scripts of pure ACKs.
 
 use rxo_testkit::Random;
 
-/// The configurations: the policy, the rule for pure ACKs (and whether SACK lists may be covered),
-/// and the most in a delivery.
+/// The configurations: policy, rule for pure ACKs (with the permission to cover SACK lists), and the limit of
+/// a delivery.
 const SETUPS: [(&str, [u8; 3]); 6] = [
     ("single", [8, 2, 0]),
     ("single-few", [8, 2, 0x30]),
@@ -18,8 +18,7 @@ const ODD: [u8; 20] =
 const ADVANCE: u8 = 0;
 const POLL: u8 = 53;
 
-/// Each configuration with each kind of event between advancing ACKs, and scripts from random
-/// bytes.
+/// Returns scripts for each configuration with each kind of event between advancing ACKs, and random scripts.
 pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for (name, setup) in SETUPS {
@@ -35,7 +34,8 @@ pub(super) fn scripts() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Two ACKs of two flows, an event, and another ACK, for many values; now and then a poll.
+/// Returns a script with two ACKs of two flows, an event, and another ACK, for many values, with occasional
+/// polls.
 fn between([policy, acks, limits]: [u8; 3], kind: u8) -> Vec<u8> {
     let mut bytes = vec![policy, acks, limits, 0, 0, 0, 3, 1];
     for value in 0..16 {

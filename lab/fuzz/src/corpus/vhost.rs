@@ -1,11 +1,11 @@
-//! What front ends say: as QEMU does, as DPDK does, and with one thing wrong.
+//! Messages of vhost-user front ends: like QEMU's, like DPDK's, and with single faults.
 
 use std::os::fd::OwnedFd;
 
 use rxo_driver::vhost_user::features::{DEVICE_OFFERS, DEVICE_OFFERS_PROTOCOL};
 use rxo_driver::vhost_user::{Region, Request, RingAddresses, RingNumber};
 
-/// Every conversation.
+/// Returns every conversation.
 pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
     let named: [(&str, Vec<Vec<u8>>); 12] = [
         ("questions", questions()),
@@ -27,7 +27,7 @@ pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
     named.into_iter().map(|(name, messages)| (name.to_owned(), messages.concat())).collect()
 }
 
-/// A request without descriptors, with a wish for a reply.
+/// Encodes a request without descriptors that asks for a reply.
 fn plain(request: &Request) -> Vec<u8> {
     with(0, request.to_bytes(true))
 }
@@ -56,7 +56,7 @@ fn region(n: u64) -> Region {
     Region { guest_address: n << 12, bytes: 1 << 12, user_address: n << 20, file_offset: n << 12 }
 }
 
-/// A table of regions, written by hand: a request has descriptors of its own.
+/// Encodes a table of regions by hand, because a real request owns its descriptors.
 fn table(count: u64) -> Vec<u8> {
     let bytes = plain(&Request::RemoveMemRegion(region(0)));
     let mut payload = [(count as u32).to_ne_bytes(), [0; 4]].concat();
@@ -78,7 +78,7 @@ fn remove(n: u64) -> Vec<u8> {
     plain(&Request::RemoveMemRegion(region(n)))
 }
 
-/// A message with another number, payload and count of descriptors than `like`.
+/// Encodes a message with the flags of `like`, but another number, payload and count of descriptors.
 fn message(request: u32, descriptors: u8, payload: &[u8], like: &[u8]) -> Vec<u8> {
     let flags = &like[5..9];
     let length = (payload.len() as u32).to_ne_bytes();

@@ -2,7 +2,7 @@
 
 use rxo_testkit::{Packet, seg, udp};
 
-/// Headers that fit their packets, and one before each that does not.
+/// Returns headers that fit their packets, and for each a header that does not.
 pub(super) fn reads() -> Vec<(String, Vec<u8>)> {
     let packets: [(&str, u8, Packet); 6] = [
         ("tcp4", 1, seg().raw_ip().len(900)),

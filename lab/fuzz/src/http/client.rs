@@ -1,4 +1,4 @@
-//! A scripted client of the server. Time passes only while the client dawdles.
+//! A scripted client of the server. Time passes only while the client is idle.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -32,10 +32,10 @@ impl rxo_serve::Client for Client<'_> {
     fn reset(&mut self) {}
 }
 
-/// What the client heard, and the log.
+/// Runs a conversation. Returns the bytes that the client received, and the log.
 pub(super) fn talk(root: &Arc<Root>, says: &[u8], manner: Manner) -> (Vec<u8>, Vec<Exchange>) {
     let script = Rc::new(RefCell::new(Script::new(says, manner)));
-    // Long after the files were made: nobody waits until they keep their version.
+    // The time is long after the files were made, so that their entity tags are strong at once.
     let (mut now, date) = (Instant::now(), SystemTime::now() + Duration::from_secs(3_600));
     let mut server = Server::new(Arc::clone(root), RULES, Arc::new(|| ()));
     let peer = SocketAddr::from(([10, 0, 0, 9], 1_000));
@@ -50,7 +50,8 @@ pub(super) fn talk(root: &Arc<Root>, says: &[u8], manner: Manner) -> (Vec<u8>, V
     (heard, logged)
 }
 
-/// Never full, so that every client may stay. Without threads everything happens in order.
+/// Rules of the server: never full, so that every client may stay, and without threads, so that the order is
+/// fixed.
 const RULES: Rules = Rules {
     limits: LIMITS,
     clients: 2,

@@ -1,4 +1,4 @@
-//! A directory that is served, a secret beside it, and what each path must lead to.
+//! A directory to serve, a secret beside it, and the content that each path must lead to.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -14,14 +14,14 @@ use super::reader::{self, Heard};
 use super::script::Manner;
 use super::talk;
 
-/// What is served, for as long as this is there.
+/// The served directory. It exists until this is dropped.
 pub(super) struct Directory {
     pub(super) root: Arc<Root>,
-    /// The tag of `hello.txt`, and when it was last changed.
+    /// Entity tag of `hello.txt`; the next field is its modification date.
     pub(super) tag: String,
     pub(super) date: String,
     files: Vec<(String, Vec<u8>)>,
-    /// The names in [`MANY`].
+    /// Names of the files in [`MANY`].
     many: Vec<String>,
     _scratch: Scratch,
 }
@@ -30,13 +30,12 @@ thread_local! {
     static DIRECTORY: Directory = Directory::new();
 }
 
-/// One for each thread: making it costs more than a run.
+/// Calls `act` with this thread's directory, which is made only once because that costs more than a run.
 pub(super) fn with(act: impl FnOnce(&Directory)) {
     DIRECTORY.with(act);
 }
 
-/// Directories and what is in them, links included; those with an index are not listed, nor is
-/// [`MANY`].
+/// Directories and their entries, links included. Those with an index are not listed, nor is [`MANY`].
 const FOLDERS: [(&str, &[&str]); 3] = [
     (
         "",
@@ -57,7 +56,7 @@ const FOLDERS: [(&str, &[&str]); 3] = [
     ("sub/deep", &[]),
 ];
 const INDEXED: &str = "odd n";
-/// The directory whose page is longer than one piece.
+/// Directory whose listing exceeds one piece.
 const MANY: &str = "many";
 
 impl Directory {
@@ -86,7 +85,7 @@ impl Directory {
         Self { root, tag, date, files, many, _scratch: scratch }
     }
 
-    /// The answer is one that its request may get.
+    /// Checks that the response is one that the request may get.
     pub(super) fn check(&self, what: &Exchange, answer: &Heard<'_>) {
         let path = path_of(&what.target);
         let file = path.as_ref().and_then(|path| self.file(path));
@@ -109,7 +108,7 @@ impl Directory {
         }
     }
 
-    /// The file that `path` leads to, or the index of the directory that it names.
+    /// Returns the file that `path` leads to, or the index of a directory; `None` if there is neither.
     fn file(&self, path: &str) -> Option<&[u8]> {
         let index = path.strip_suffix('/').map(|folder| format!("{folder}/index.html"));
         let path = index.as_deref().unwrap_or(path);
@@ -133,7 +132,7 @@ impl Directory {
         assert_eq!(page.matches("<a href=").count(), names.len() + up, "{page}");
     }
 
-    /// The names in a directory, as they stand in addresses.
+    /// Returns the names in a directory, as escaped in URLs.
     fn names(&self, folder: &str) -> Vec<String> {
         if folder == MANY {
             return self.many.iter().map(|name| name.replace('é', "%C3%A9")).collect();
@@ -165,8 +164,8 @@ fn is_folder(path: &str) -> bool {
     [INDEXED, MANY].contains(&path) || FOLDERS.iter().any(|(known, _)| *known == path)
 }
 
-/// The names of a target, with a `/` behind where only a directory can be meant; `None` when it names
-/// nothing.
+/// Returns the decoded path of a target, ending with `/` if only a directory can be meant; `None` if it is
+/// invalid.
 fn path_of(target: &str) -> Option<String> {
     let target = target.split(['?', '#']).next()?;
     let path = match target.split_once("://") {
@@ -198,11 +197,11 @@ fn decoded(part: &str) -> Option<String> {
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
         bytes.extend_from_slice(rest);
     }
-    // A name that is no text is none of ours.
+    // A name that is not UTF-8 matches no file.
     String::from_utf8(bytes).ok()
 }
 
-/// The files; removed at the end.
+/// The temporary files. Dropping this removes them.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -221,7 +220,7 @@ impl Scratch {
         for (name, bytes) in files.iter().filter(|(name, _)| *name != "inside") {
             fs::write(www.join(name), bytes)?;
             let file = File::options().write(true).open(www.join(name))?;
-            // So long ago that its tag is strong.
+            // The modification time is so old that the entity tag is strong.
             file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000))?;
         }
         symlink("hello.txt", www.join("inside"))?;

@@ -1,9 +1,9 @@
 //! Target `http`: any bytes, in any pieces, from a client of `rxo serve`.
 //!
-//! What must hold: every answer can be read by a naive reader and says what its request calls for;
-//! what follows the fields of a file is that file's, and nothing comes from outside the directory; how
-//! the bytes are cut, and where a client breaks off, changes no answer; no more than a head is read
-//! ahead and no more than a piece of a file written at a time.
+//! These properties must hold: a naive reader can parse every response, and each response fits its request; a
+//! body is exactly the requested file, and nothing comes from outside the directory; neither the division of
+//! the bytes nor an early end of the client changes a response; the server reads at most one request head
+//! ahead, and writes at most one piece of a file at a time.
 
 mod client;
 mod directory;
@@ -20,11 +20,11 @@ use rxo_serve::{Exchange, Limits};
 use self::directory::Directory;
 use self::script::{End, Manner};
 
-/// The first four bytes say how the client reads and writes, and how it ends; the others, which may
-/// be words, are what it says.
+/// Runs a conversation. The first four bytes select how the client reads, writes and ends; the others, which
+/// may stand for words, are its data.
 ///
 /// # Panics
-/// When a promise does not hold.
+/// If a property does not hold.
 pub fn run(data: &[u8]) {
     let Some((manner, text)) = data.split_first_chunk::<4>() else { return };
     directory::with(|directory| {
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     });
 }
 
-/// A conversation as it was.
+/// A finished conversation.
 struct Talk {
     heard: Vec<u8>,
     logged: Vec<Exchange>,
@@ -50,14 +50,14 @@ fn talk(root: &Arc<Root>, text: &[u8], manner: Manner) -> Talk {
 }
 
 impl Talk {
-    /// Every answer is one, and that of its request.
+    /// Checks that every response is complete, and fits its request.
     fn check(&self, directory: &Directory) {
         let mut rest = &self.heard[..];
         let mut is_over = false;
         for what in &self.logged {
             assert!(!is_over, "something follows the last answer");
             if !what.is_complete {
-                // What there is of it is compared with the whole.
+                // An incomplete response is compared with the complete one elsewhere.
                 return;
             }
             let (answer, after) = reader::read(rest, what.method == "HEAD");
@@ -71,8 +71,8 @@ impl Talk {
     }
 }
 
-/// Cutting changes nothing. A client that goes has heard the beginning; one that dawdles is told in the
-/// end.
+/// Checks that dividing the bytes changes nothing. A client that leaves has received a prefix; one that idles
+/// gets a final response.
 fn compare(whole: &[u8], cut: &[u8], manner: Manner) {
     let (whole, cut) = (without_dates(whole), without_dates(cut));
     if let Some(rest) = cut.strip_prefix(&whole[..]) {
@@ -95,7 +95,7 @@ fn without_dates(heard: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Time passes only for a client that dawdles, and only while it is waited for.
+/// Limits of the server. Time passes only while the server waits for an idle client.
 const LIMITS: Limits = Limits {
     head_bytes: 1_024,
     head: Duration::from_secs(600),

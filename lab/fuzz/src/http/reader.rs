@@ -1,8 +1,8 @@
-//! A naive reader of answers: RFC 9112 in as few words as possible, and stricter than a client.
+//! A naive parser of HTTP responses: RFC 9112 in minimal form, stricter than a client.
 
 use std::borrow::Cow;
 
-/// An answer as a client sees it.
+/// A response as a client receives it.
 #[derive(Debug)]
 pub(super) struct Heard<'h> {
     pub(super) status: u16,
@@ -11,21 +11,21 @@ pub(super) struct Heard<'h> {
 }
 
 impl<'h> Heard<'h> {
-    /// The value of a field.
+    /// Returns the value of a field; `None` if it is missing.
     pub(super) fn field(&self, name: &str) -> Option<&'h str> {
         self.fields.iter().find(|(this, _)| *this == name).map(|(_, value)| *value)
     }
 
-    /// The value of a field, as a number.
+    /// Returns the value of a field as a number; `None` if it is missing.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.field(name).map(|value| value.parse().expect("a number"))
     }
 }
 
-/// Reads the first answer of `heard`, and says what follows it.
+/// Parses the first response in `heard`. Returns it and the bytes after it.
 ///
 /// # Panics
-/// When there is none that is whole and right.
+/// If there is no complete, valid response.
 pub(super) fn read(heard: &[u8], is_head: bool) -> (Heard<'_>, &[u8]) {
     let end = heard.windows(4).position(|four| four == b"\r\n\r\n").expect("an empty line");
     let head = std::str::from_utf8(&heard[..end]).expect("fields are text");
@@ -60,7 +60,7 @@ fn field_of(line: &str) -> (&str, &str) {
     (name, value)
 }
 
-/// RFC 9112, section 6.3: the body, and what follows it.
+/// Returns the body (RFC 9112, section 6.3), and the bytes after it.
 fn body<'h>(answer: &Heard<'_>, is_head: bool, after: &'h [u8]) -> (Cow<'h, [u8]>, &'h [u8]) {
     match (answer.field("Transfer-Encoding"), answer.number("Content-Length")) {
         _ if is_head => (Cow::default(), after),
@@ -71,7 +71,7 @@ fn body<'h>(answer: &Heard<'_>, is_head: bool, after: &'h [u8]) -> (Cow<'h, [u8]
             (Cow::Borrowed(&after[..bytes]), &after[bytes..])
         }
         (None, None) if answer.status == 304 => (Cow::default(), after),
-        // The end of the connection is the end of the answer.
+        // The end of the connection ends the response.
         (None, None) => {
             assert_eq!((answer.status, answer.field("Connection")), (200, Some("close")));
             (Cow::Borrowed(after), &[])
@@ -80,7 +80,7 @@ fn body<'h>(answer: &Heard<'_>, is_head: bool, after: &'h [u8]) -> (Cow<'h, [u8]
     }
 }
 
-/// RFC 9112, section 7.1, without extensions and trailers.
+/// Decodes chunks (RFC 9112, section 7.1), without extensions and trailers.
 fn unchunked(mut rest: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
     let mut body = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! A client that says what it was given, in pieces, and keeps what it hears.
+//! A client that sends given data in pieces, and records what it receives.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -6,33 +6,33 @@ use rxo_serve::PIECE_BYTES;
 
 use super::LIMITS;
 
-/// How it does so.
+/// The behaviour of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
-    /// So many bytes at most in one read, and in one write.
+    /// Most bytes in one read; the next field is the limit of a write.
     read_bytes: usize,
     write_bytes: usize,
-    /// Every third call is interrupted.
+    /// `true` if every third call is interrupted.
     is_interrupted: bool,
-    /// What comes after all that it says.
+    /// The client's action after all its data is sent.
     pub(super) end: End,
-    /// So many bytes it takes; then it is gone.
+    /// Number of bytes that the client receives before it is gone.
     pub(super) takes_bytes: usize,
 }
 
-/// The end of what a client says.
+/// The end of a client's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It says so.
+    /// The client closes its half of the connection.
     Said,
-    /// It stays, and says nothing.
+    /// The client stays open without sending.
     Dawdles,
-    /// It resets the connection.
+    /// The client resets the connection.
     Gone,
 }
 
 impl Manner {
-    /// Everything at once, and a proper end.
+    /// Returns the plain behaviour: everything at once, and an orderly end.
     pub(super) const fn plain() -> Self {
         Self {
             read_bytes: usize::MAX,
@@ -62,7 +62,7 @@ pub(super) struct Script<'s> {
     says: &'s [u8],
     manner: Manner,
     calls: u32,
-    /// What was read since the last answer, empty lines left out.
+    /// Bytes read since the last response, without empty lines.
     unanswered_bytes: usize,
     pub(super) heard: Vec<u8>,
 }
@@ -116,9 +116,10 @@ impl Write for Script<'_> {
     }
 }
 
-/// Two pieces of a file and more: enough for every answer, little enough for thousands of runs.
+/// Capacity of a client: more than two pieces of a file. Enough for every response, and small enough for
+/// thousands of runs.
 const MOST_HEARD: usize = 4 * PIECE_BYTES;
-/// The head of an answer: some fields, and an address that is part of the request, escaped.
+/// Largest head of a response: some fields, and an escaped URL that is part of the request.
 const MOST_HEAD: usize = 8 << 10;
-/// What one read may bring beyond a head.
+/// Bytes that one read may return beyond a head.
 const MOST_AHEAD: usize = 2 << 10;

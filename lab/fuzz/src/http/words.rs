@@ -1,8 +1,9 @@
-//! Bytes that stand for words: what random bytes would be long in finding.
+//! Bytes that stand for words which random bytes would rarely form.
 
 use super::directory::Directory;
 
-/// What `bytes` say: those from 0x80 on are words, the others are themselves. Only so many count.
+/// Expands `bytes`: values from 0x80 on stand for words, others for themselves. The input is limited in
+/// length.
 pub(super) fn said(bytes: &[u8], directory: &Directory) -> Vec<u8> {
     let mut text = Vec::new();
     for &byte in bytes {
