@@ -1,70 +1,72 @@
-//! Senders that want a receiver to work: traffic whose frames are chosen to cost as much as they can.
+//! Senders that attack a receiver: traffic whose frames are chosen to be as expensive as possible.
 //!
-//! Some know the seed of the receiver's hashes. They are told by a function what hash flows have, so that this module
-//! knows nothing of how flows are hashed.
+//! Some senders know the seed of the receiver's hashes. A function gives them the hash of a flow, so that
+//! this module does not depend on the hashing.
 
 use std::fmt;
 
 use crate::{Packet, Random, seg};
 
-/// The most flows that a receiver is asked to hold.
+/// Most flows that a receiver holds.
 pub const FLOWS: u32 = 4_096;
-/// The frames for which a receiver has room, if it is made for polls of a fifth of them and holds as much as it can.
+/// Most frames that a receiver holds, if it is configured for polls of one fifth of them.
 pub const SLOTS: usize = 81_920;
-/// Polls that are measured in one assault, at least.
+/// Fewest measured polls in one assault.
 const POLLS: u32 = 128;
-/// Frames of an ordinary poll.
+/// Number of frames in an ordinary poll.
 const POLL_FRAMES: u32 = 32;
-/// Collisions that an adversary looks for: more than any bucket may have.
+/// Number of collisions that an adversary searches for: more than any bucket may have.
 const CHOSEN: usize = 64;
-/// The server's port.
+/// Port of the server.
 const PORT: u16 = 443;
-/// The port of those whose flows are held or chosen.
+/// Port of the clients whose flows are held or chosen.
 const CLIENT: u16 = 1_000;
 
-/// A way of attacking.
+/// A kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adversary {
-    /// None: flows in order, runs of four. What others are compared with.
+    /// No attack: flows in order, in runs of four. The baseline for comparisons.
     Nobody,
-    /// More flows than are held, a segment of each in turn.
+    /// More flows than the receiver can hold, with one segment of each in turn.
     Thrash,
-    /// With the seed: flows whose hashes agree in the low bits, a segment of each in turn.
+    /// With knowledge of the seed: flows whose hashes agree in the low bits, with one segment of each in
+    /// turn.
     Bucket,
-    /// Fragments of hosts that hold nothing, while many flows of others are held.
+    /// Fragments from hosts without held flows, while many flows of other hosts are held.
     Fragments,
-    /// With the seed: fragments of hosts whose hash agrees with that of many flows of others in the low bits.
+    /// With knowledge of the seed: fragments from hosts whose hash agrees in the low bits with many held
+    /// flows of other hosts.
     ChosenFragments,
-    /// Segments with wrong checksums, each from another host, while many flows of others are held.
+    /// Segments with wrong checksums, each from another host, while many flows of other hosts are held.
     BadChecksums,
-    /// With the seed: a pure ACK again and again, behind many fragments of other hosts whose hash agrees with that of its
-    /// hosts in the low bits.
+    /// With knowledge of the seed: a repeated pure ACK, after many fragments from other hosts with colliding
+    /// hashes in the low bits.
     ChosenDoubts,
-    /// Polls of one frame that cannot be held, while as much is held as there is room for.
+    /// Polls of one frame that cannot be held, while the receiver holds as much as possible.
     SmallPolls,
-    /// Segments that end what one of many flows holds, here and there.
+    /// Segments that end the aggregates of flows scattered over the table.
     Scattered,
-    /// New flows when every slot holds a frame.
+    /// New flows while every slot holds a frame.
     FullSlots,
-    /// Anything of the above, a poll of each at random.
+    /// Polls of the other attacks in random order; the number is the seed.
     Mixed(u64),
 }
 
 /// The frames of an assault.
 #[derive(Clone, Debug, Default)]
 pub struct Assault {
-    /// The frames that come before, in polls.
+    /// Frames sent before the measurement, in polls.
     pub before: Vec<Vec<Vec<u8>>>,
-    /// The polls whose work is measured.
+    /// Measured polls.
     pub polls: Vec<Vec<Vec<u8>>>,
 }
 
-/// The hash of the flow of a host to the server: of the host's number and its port, or of the pair of hosts without
-/// ports.
+/// Returns the hash of a flow to the server, from the host's number and its port; without a port, the hash of
+/// the pair of hosts.
 pub type Hash<'a> = &'a dyn Fn(u32, Option<u16>) -> u64;
 
 impl Adversary {
-    /// All of them.
+    /// All attacks.
     pub const ALL: [Self; 11] = [
         Self::Nobody,
         Self::Thrash,
@@ -79,7 +81,7 @@ impl Adversary {
         Self::Mixed(1),
     ];
 
-    /// The frames, for a receiver whose flows have these hashes.
+    /// Returns the frames of the attack, for a receiver with these flow hashes.
     #[must_use]
     pub fn assault(self, hash: Hash<'_>) -> Assault {
         let mut world = World::new(self, hash);
@@ -113,13 +115,13 @@ impl fmt::Display for Adversary {
     }
 }
 
-/// The knowledge of an adversary, and the packets that it has sent.
+/// The adversary's knowledge, and the packets that it has sent.
 struct World {
     /// Hosts whose flows have hashes that agree in 14 bits.
     bucket: Vec<u32>,
     /// Hosts whose hashes, without ports, agree in 13 bits.
     pairs: Vec<u32>,
-    /// Segments sent of each flow that is held.
+    /// Number of segments sent on each held flow.
     sent: Vec<u32>,
     count: u32,
     random: Random,
@@ -145,7 +147,7 @@ impl World {
         Self { bucket, pairs, sent: vec![0; FLOWS as usize], count: 0, random: Random::new(seed) }
     }
 
-    /// Segments of all flows, so many of each, as they are held: polls that bring each flow's.
+    /// Returns polls that make every flow hold `each` segments.
     fn held(&mut self, each: usize) -> Vec<Vec<Vec<u8>>> {
         let flows = |world: &mut Self, from: u32| {
             let flows = from..from + POLL_FRAMES / 2;
@@ -155,7 +157,7 @@ impl World {
         (0..FLOWS).step_by(POLL_FRAMES as usize / 2).map(|from| flows(self, from)).collect()
     }
 
-    /// An ACK, and fragments that leave open whether it was the last of its flow.
+    /// Returns a pure ACK, and fragments that could hide a later ACK of its flow.
     fn doubts(&self) -> Vec<Vec<Vec<u8>>> {
         let fragment = |count| self.chosen(count).df(false).fragment(1, true).bytes();
         let poll = |from| (from..from + POLL_FRAMES).map(fragment).collect();
@@ -163,7 +165,7 @@ impl World {
         std::iter::once(vec![doubted_ack().bytes()]).chain(fragments).collect()
     }
 
-    /// The next segment of a flow. Where hosts were chosen, they have the first flows.
+    /// Returns the next segment of a flow. Chosen hosts have the first flows.
     fn next_of(&mut self, flow: u32) -> Packet {
         let sent = &mut self.sent[flow as usize];
         *sent += 1;
@@ -186,7 +188,7 @@ impl World {
         (0..frames).map(|_| self.frame(adversary).bytes()).collect()
     }
 
-    /// Eight flows, four segments of each.
+    /// Returns a poll of eight flows with four segments each.
     fn runs(&mut self) -> Vec<Vec<u8>> {
         let first = self.random.below(u64::from(FLOWS) - 8) as u32;
         let flows = (first..first + 8).flat_map(|flow| [flow; 4]);
@@ -219,20 +221,20 @@ impl World {
         }
     }
 
-    /// A packet of one of the hosts that were chosen and hold nothing.
+    /// Returns a packet from one of the chosen hosts without held flows.
     fn chosen(&self, count: u32) -> Packet {
         let hold_none = &self.pairs[self.pairs.len() / 2..];
         seg().host(hold_none[count as usize % hold_none.len()]).ports(3_000, PORT)
     }
 }
 
-/// A pure ACK of a host that was chosen.
+/// Returns a pure ACK of a chosen host.
 fn doubted_ack() -> Packet {
     seg().host(HOST).ports(4_000, PORT).pure_ack()
 }
 
-/// Fragments before a pure ACK: as many as a receiver could remember by their hosts.
+/// Number of fragments before the pure ACK: as many hosts as a receiver could remember.
 const DOUBTS: u32 = 4_000;
-/// The number of hosts from which some are chosen.
+/// Number of hosts from which colliding ones are chosen.
 const HOST: u32 = 1 << 20;
 const LAST_HOST: u32 = 9 << 20;

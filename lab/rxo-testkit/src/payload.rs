@@ -1,12 +1,12 @@
-//! Payload in which every byte depends on its stream and its position.
+//! Payload in which every byte depends on its stream and position.
 //!
-//! If segments are swapped, padding is taken for data, or a segment is delivered twice, a byte
-//! stands where another belongs, and the comparison fails. A plain counter would hide a shift by
+//! If segments are swapped, padding is taken for data, or a segment is delivered twice, bytes are at wrong
+//! positions and the comparison fails. A plain counter would hide a shift by
 //! 256.
 
 use crate::random::mix;
 
-/// The byte at sequence number `seq` of stream `stream`.
+/// Returns the byte at sequence number `seq` of stream `stream`.
 #[must_use]
 pub fn stream_byte(stream: u32, seq: u32) -> u8 {
     word(stream, seq)[(seq % 8) as usize]

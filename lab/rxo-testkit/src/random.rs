@@ -11,18 +11,18 @@ impl Random {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 random bits.
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// A number below `limit`, which must not be 0. For small limits the bias is below 2⁻³².
+    /// Returns a number below `limit`, which must not be 0. For small limits the bias is below 2⁻³².
     pub const fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns `true` with a probability of `percent` in 100.
     pub const fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,6 +1,6 @@
-//! The policy table of the design, typed in once more.
+//! A second copy of the design's policy table, for the oracle.
 //!
-//! Not derived from the engine's `Policy`: were a profile wrong there, the oracle would agree.
+//! It is not derived from the engine's `Policy`; otherwise the oracle would share a mistake in a profile.
 
 use rxo_frame::Duration;
 
@@ -9,9 +9,9 @@ use rxo_frame::Duration;
 pub struct Rules {
     pub(crate) coalesce: bool,
     pub(crate) max_segments: usize,
-    /// The whole IP packet.
+    /// Largest merged IP packet, in bytes.
     pub(crate) max_bytes: usize,
-    /// Payload only.
+    /// Largest merged payload, in bytes.
     pub(crate) max_payload: usize,
     pub(crate) flows: usize,
     pub(crate) ack: Change,
@@ -20,41 +20,41 @@ pub struct Rules {
     pub(crate) psh: Psh,
     pub(crate) appends_fin: bool,
     pub(crate) any_size: bool,
-    /// True if data segments with ECE join their equals.
+    /// `true` if data segments with ECE join others with ECE.
     pub(crate) merges_ece: bool,
-    /// True if segments marked CE join their equals.
+    /// `true` if segments marked CE join others marked CE.
     pub(crate) merges_ce: bool,
-    /// True if DF must be set.
+    /// `true` if only segments with DF may join.
     pub(crate) needs_df: bool,
-    /// True if a timestamp may echo zero.
+    /// `true` if a timestamp's TSecr may be zero.
     pub(crate) zero_echo: bool,
     pub(crate) merges_extensions: bool,
     pub(crate) hold: HoldRule,
-    /// The bound of a hold that outlasts a poll.
+    /// Time limit of a hold that outlasts a poll.
     pub(crate) max_hold: Duration,
     pub(crate) pure_acks: PureAcks,
     pub(crate) max_acks: usize,
-    /// In single form: of so many ACKs in a row at least one is delivered.
+    /// Limit for aggregated ACKs in single form: at least one of this many consecutive ACKs is delivered.
     pub(crate) keep_every: usize,
     pub(crate) sack_superset: bool,
-    /// True if UDP datagrams of equal size join.
+    /// `true` if UDP datagrams of equal size join.
     pub(crate) udp: bool,
-    /// True if TCP joins inside tunnels.
+    /// `true` if TCP segments inside tunnels join.
     pub(crate) tunnels: bool,
 }
 
 /// The treatment of pure ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PureAcks {
-    /// They pass.
+    /// Pure ACKs pass unchanged.
     Bypass,
-    /// They are aggregated; the receiver sees the last.
+    /// Pure ACKs are aggregated; the receiver gets only the last.
     Single,
-    /// They are aggregated; the receiver sees a record of each.
+    /// Pure ACKs are aggregated; the receiver gets a record of each.
     Record,
 }
 
-/// The permitted changes of a number from segment to segment.
+/// The permitted changes of a field from segment to segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
@@ -72,26 +72,26 @@ pub(crate) enum Options {
 pub(crate) enum Psh {
     Kept,
     Closes,
-    /// Closes; with nothing held it is not held.
+    /// Ends the aggregate; a segment without a held aggregate passes.
     ClosesAloneAsIs,
 }
 
-/// Until when segments are held.
+/// The condition that ends a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldRule {
     /// The end of the poll.
     EndOfPoll,
-    /// Every so many polls.
+    /// Every n-th poll.
     Polls(u32),
-    /// Every so many packets.
+    /// Every n-th packet.
     Packets(u32),
-    /// So long after the first arrived.
+    /// This time after the first arrival.
     Time(Duration),
-    /// As the receiver's load allows.
+    /// A time that follows the receiver's load.
     Auto {
-        /// The longest time.
+        /// Longest time of a hold.
         budget: Duration,
-        /// The most polls.
+        /// Most polls of a hold.
         polls: u32,
     },
 }
@@ -101,10 +101,10 @@ const KIB: usize = 1024;
 const MTU: usize = 1500;
 
 impl Rules {
-    /// The column of the table with this name.
+    /// Returns the rules of the policy with this name.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is no such policy.
     #[must_use]
     pub fn of(policy: &str) -> Self {
         let inet_lro = Self::inet_lro();
@@ -207,13 +207,13 @@ impl Rules {
         }
     }
 
-    /// Returns true if tunnels are looked into.
+    /// Returns `true` if the packets inside tunnels are parsed.
     #[must_use]
     pub fn looks_inside(&self) -> bool {
         self.coalesce && self.tunnels
     }
 
-    /// Returns the number of pure ACKs one delivery may have; below 2 none are aggregated.
+    /// Returns the largest number of pure ACKs in a delivery; below 2 none are aggregated.
     #[must_use]
     pub fn ack_limit(&self) -> usize {
         match self.pure_acks {
@@ -223,7 +223,7 @@ impl Rules {
         }
     }
 
-    /// Returns the longest time for which a segment may be held; `None` if only a poll's end bounds it.
+    /// Returns the longest time for which a segment may be held; `None` if only the end of a poll bounds it.
     #[must_use]
     pub fn time_limit(&self) -> Option<Duration> {
         match self.hold {

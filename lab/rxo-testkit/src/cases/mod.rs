@@ -1,8 +1,8 @@
-//! The cases of the kernel's self-test of receive offload: what it sends, and how it must arrive.
+//! The cases of the kernel's self-test of receive offload: the sent packets, and the expected deliveries.
 //!
-//! A table, so that every way to run the engine (alone, or live between two interfaces) gets the
-//! same cases. Contract: the profile is `linux-gro` without a limit of segments, and each burst is
-//! one poll, or is held long enough to be one.
+//! The cases are a table, so that the engine is tested with the same cases alone and live between two
+//! interfaces. Contract: the profile is `linux-gro` without a limit of segments, and each burst is one poll,
+//! or is held long enough to be one.
 
 mod data;
 mod flags;
@@ -23,7 +23,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// All packets, in order.
+    /// Returns all packets, in order.
     #[must_use]
     pub fn packets(&self) -> Vec<&Packet> {
         self.bursts.iter().flatten().collect()
@@ -62,7 +62,7 @@ fn flow(packet: &Packet) -> (u32, (u16, u16)) {
     (packet.host, packet.ports)
 }
 
-/// Every case.
+/// Returns every case.
 #[must_use]
 pub fn all() -> Vec<Case> {
     let tables = [data::cases, flags::cases, headers::cases, limits::cases];
@@ -80,12 +80,12 @@ fn both(name: &str, packets: impl Fn(&Packet) -> Vec<Packet>, arrives: &[usize])
     [seg(), seg().v6()].map(|base| case(name, packets(&base), arrives))
 }
 
-/// The segment that begins `bytes` later in the stream.
+/// Returns the segment that begins `bytes` later in the stream.
 fn at(base: &Packet, bytes: u32) -> Packet {
     base.clone().seq(base.seq + bytes)
 }
 
-/// The first segment, and a second one that `change` changes.
+/// Returns the first segment, and a second one that `change` modifies.
 fn second(base: &Packet, change: impl Fn(Packet) -> Packet) -> Vec<Packet> {
     vec![base.clone(), change(at(base, 100))]
 }

@@ -1,5 +1,4 @@
-//! Makes an ACK from another, the slow and obvious way: copies it, overwrites its fields, and
-//! computes
+//! Makes an ACK from another one in the slow and obvious way: copies it, overwrites its fields, and computes
 //! both checksums over all bytes.
 
 use super::{Segment, internet_checksum, pseudo_header_sum, transport_checksum};
@@ -21,8 +20,8 @@ pub struct NaiveAck {
     pub id: u16,
 }
 
-/// Returns a copy of the ACK frame `first`, which was parsed as `seen`, with the numbers of `new`.
-/// `is_seed` means that a device will complete its checksum.
+/// Returns a copy of the ACK frame `first`, which was parsed as `seen`, with the numbers of `new`. With
+/// `is_seed`, the checksum field holds only the pseudo-header's sum, which a device completes.
 ///
 /// # Panics
 /// If `seen` was not parsed from `first`.

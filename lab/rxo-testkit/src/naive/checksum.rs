@@ -19,14 +19,14 @@ pub(super) fn sum(start: u16, bytes: &[u8]) -> u16 {
     total
 }
 
-/// The checksum of `bytes`; 0 if they contain their own checksum and it is right.
+/// Returns the Internet checksum of `bytes`; 0 if they contain their own valid checksum.
 #[must_use]
 pub fn internet_checksum(bytes: &[u8]) -> u16 {
     !sum(0, bytes)
 }
 
-/// The sum of the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1). `addresses` is source
-/// and destination as in the IP header: 8 or 32 bytes.
+/// Returns the sum of the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1). `addresses` holds
+/// source and destination as in the IP header: 8 or 32 bytes.
 #[must_use]
 pub fn pseudo_header_sum(addresses: &[u8], protocol: u8, length: usize) -> u16 {
     let total = sum(0, addresses);
@@ -34,7 +34,7 @@ pub fn pseudo_header_sum(addresses: &[u8], protocol: u8, length: usize) -> u16 {
     sum(total, &(length as u32).to_be_bytes())
 }
 
-/// The transport checksum of `segment`; 0 if it contains its own checksum and it is right.
+/// Returns the transport checksum of `segment`; 0 if it contains its own valid checksum.
 #[must_use]
 pub fn transport_checksum(addresses: &[u8], protocol: u8, segment: &[u8]) -> u16 {
     !sum(pseudo_header_sum(addresses, protocol, segment.len()), segment)

@@ -1,4 +1,4 @@
-//! Looks into the datagrams of VXLAN and Geneve, field by field.
+//! Parses the datagrams of VXLAN and Geneve, field by field.
 
 use rxo_frame::{Frame, LinkKind};
 
@@ -8,25 +8,25 @@ use super::read::{Content, Reading, Segment, read};
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const GENEVE: u16 = 6081;
-/// VXLAN, and VXLAN with Linux's old port.
+/// Ports of VXLAN: the standard one, and Linux's old one.
 const VXLAN: [u16; 2] = [4789, 8472];
 
-/// The packet around a segment, or around what cannot be looked into.
+/// The outer packet of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outer {
-    /// Its own headers. The payload begins with the header of the tunnel.
+    /// Headers of the outer packet. Its payload begins with the tunnel's header.
     pub segment: Segment,
-    /// All bytes before the inner IP header, with zeros for what differs from packet to packet.
+    /// All bytes before the inner IP header, with zeros for fields that differ between packets.
     pub alike: Vec<u8>,
-    /// True if there is a checksum.
+    /// `true` if the outer datagram has a checksum.
     pub has_checksum: bool,
-    /// True if the checksum is right once the inner one is; also if there is none.
+    /// `true` if the outer checksum is right once the inner one is, or there is none.
     pub checksum_ok: bool,
-    /// True if the inner packet ends where the outer one does, and the datagram as well.
+    /// `true` if the inner packet, the datagram and the outer packet end at the same byte.
     pub fits: bool,
 }
 
-/// Parses `frame`, and in a datagram to the port of a tunnel the packet inside.
+/// Parses `frame`, and if it is a datagram to the port of a tunnel, the packet inside.
 #[must_use]
 pub fn read_inside<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
     let outer = match read(frame, link) {
@@ -78,7 +78,8 @@ fn is_tunnel(port: u16) -> bool {
     port == GENEVE || VXLAN.contains(&port)
 }
 
-/// The length of the tunnel's header, and the tunnel's port and network. `None` if it is odd, or no Ethernet follows.
+/// Returns the length of the tunnel's header, and the tunnel's port and network identifier. `None` if the
+/// header is unusual, or no Ethernet frame follows.
 fn header(outer: &Segment) -> Option<(usize, (u16, u32))> {
     let bytes = outer.payload.get(..8)?;
     let network = u32::from_be_bytes([0, bytes[4], bytes[5], bytes[6]]);
@@ -94,7 +95,7 @@ fn header(outer: &Segment) -> Option<(usize, (u16, u32))> {
     (is_ethernet && is_usual).then_some((length, (GENEVE, network)))
 }
 
-/// Returns the offset of the IP header in an inner frame that was read.
+/// Returns the offset of the IP header in a valid inner frame.
 fn inner_network(bytes: &[u8]) -> usize {
     let mut at = 14;
     while at < 22 && matches!(bytes.get(at - 2..at), Some([0x81, 0x00] | [0x88, 0xa8])) {
@@ -108,7 +109,7 @@ fn inner_end(bytes: &[u8], at: usize) -> usize {
     if bytes[at] >> 4 == 4 { at + half(at + 2) } else { at + 40 + half(at + 4) }
 }
 
-/// Lengths, checksums and the IPv4 ID are left out.
+/// Returns the bytes with zeros for lengths, checksums and the IPv4 ID.
 fn alike(bytes: &[u8], outer: &Segment) -> Vec<u8> {
     let (ip, udp) = (outer.network_at, outer.transport_at);
     let left_out = match outer.v6 {
@@ -120,7 +121,7 @@ fn alike(bytes: &[u8], outer: &Segment) -> Vec<u8> {
     bytes
 }
 
-/// Returns true if the outer checksum is right, after the inner one was made so.
+/// Returns `true` if the outer checksum is right after the inner checksum has been corrected.
 fn is_right(frame: &[u8], outer: &Segment, base: usize, inner: &Segment) -> bool {
     let end = outer.payload_at + outer.payload.len();
     let mut bytes = frame[..end].to_vec();

@@ -1,7 +1,6 @@
 //! The form of an aggregate, and its segmentation.
 //!
-//! Both follow RFC 791, 8200 and 9293 and the segmentation of a kernel; the engine's code was not
-//! consulted.
+//! Both follow RFC 791, 8200 and 9293 and a kernel's segmentation, independent of the engine's code.
 
 use super::checksum::{internet_checksum, pseudo_header_sum, transport_checksum};
 use super::read::Segment;
@@ -21,11 +20,10 @@ pub enum ChecksumField {
     Untouched,
 }
 
-/// Builds the packet that merges `segments`, link header first. `first` is the frame of the first
-/// segment.
+/// Builds the packet that merges `segments`, link header first. `first` is the frame of the first segment.
 ///
-/// SEQ is the first segment's; acknowledgement number, window and the aligned timestamp are the
-/// last's; flags are the union of all. Of datagrams the length is that of all.
+/// SEQ is the first segment's; acknowledgement number, window and the aligned timestamp are the last's; flags
+/// are the union of all. The UDP length of merged datagrams is that of all.
 #[must_use]
 pub fn merge(first: &[u8], segments: &[Segment], field: ChecksumField) -> Vec<u8> {
     let head = &segments[0];
@@ -83,16 +81,16 @@ pub fn resegment(packet: &[u8], shape: &Segment, size: usize, fixed_id: bool) ->
     resegment_with(packet, shape, size, FixedIds { own: fixed_id, outer: false })
 }
 
-/// Which IPv4 IDs are the same in all segments.
+/// The IPv4 IDs that are the same in all segments.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedIds {
-    /// That of the headers before the segment.
+    /// `true` if the segment's own IP header has a fixed ID.
     pub own: bool,
-    /// That of the tunnel around them.
+    /// `true` if the tunnel's IP header has a fixed ID.
     pub outer: bool,
 }
 
-/// As [`resegment`], also inside a tunnel.
+/// Splits `packet` as [`resegment`] does, also inside a tunnel.
 #[must_use]
 pub fn resegment_with(
     packet: &[u8],
@@ -151,7 +149,7 @@ fn write_lengths(packet: &mut [u8], shape: &Segment) {
     packet[ip + 10..ip + 12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// A length that IP cannot say is 0.
+/// Encodes a length; 0 if it does not fit into the field.
 fn said(bytes: usize) -> [u8; 2] {
     u16::try_from(bytes).unwrap_or(0).to_be_bytes()
 }
@@ -160,7 +158,7 @@ fn write_checksum(packet: &mut [u8], shape: &Segment) {
     let (start, at) = (shape.transport_at, checksum_at(shape));
     packet[at..at + 2].copy_from_slice(&[0, 0]);
     let checksum = transport_checksum(&shape.ends.addresses, protocol(shape), &packet[start..]);
-    // In UDP the other zero says that there is no checksum.
+    // In UDP a checksum of 0 means that there is none, so the other zero is written.
     let checksum = if checksum == 0 && shape.udp_length.is_some() { 0xffff } else { checksum };
     packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
 }

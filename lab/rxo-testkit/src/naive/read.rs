@@ -17,7 +17,7 @@ const KNOWN: &[u8] = &[1, 58, 2, 4, 41, 47, 59, 89, 103, 112, 132, 136];
 const SACK: u8 = 5;
 const TIMESTAMP: u8 = 8;
 
-/// The kind of a frame, as far as ordering and coalescing need it.
+/// Kind of a frame, as far as ordering and coalescing depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// Not IP, or its addresses are unreadable. It belongs to no flow.
@@ -26,52 +26,52 @@ pub enum Reading {
     Addresses(Ends, Fault),
     /// A fragment. It may belong to any flow between its addresses, together with other fragments.
     Fragment(Ends),
-    /// A packet with a header that we do not read. It may belong to any flow between its addresses.
+    /// A packet with an unsupported header. It may belong to any flow between its addresses.
     Unknown(Ends),
-    /// A valid IP packet of another protocol than TCP and UDP.
+    /// A valid IP packet of a protocol other than TCP and UDP.
     OtherProtocol,
     /// A TCP segment.
     Segment(Box<Segment>),
-    /// A UDP datagram. Its fields of TCP are 0.
+    /// A UDP datagram. Its TCP fields are 0.
     Datagram(Box<Segment>),
-    /// A packet of a tunnel that carries no TCP segment; only [`super::read_inside`] looks into tunnels.
+    /// A tunnel's packet that carries no TCP segment; only [`super::read_inside`] parses tunnels.
     Tunnel(Box<Outer>, Content),
 }
 
-/// The content of a tunnel that is no TCP segment.
+/// Content of a tunnel's packet that is no TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Something that cannot be read, or no IP packet. It may be of any flow.
+    /// Unreadable content, or no IP packet. It may belong to any flow.
     Unreadable,
     /// A fragment.
     Fragment,
-    /// A packet with a header that we do not read.
+    /// A packet with an unsupported header.
     Unknown,
-    /// A packet of another protocol than TCP.
+    /// A packet of a protocol other than TCP.
     Other,
 }
 
 /// The reason why a frame was not parsed to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not IP.
+    /// The frame is not IP.
     NotIp,
-    /// It is shorter than its headers need or say.
+    /// The frame is shorter than its headers require or state.
     Truncated,
-    /// Its headers contradict each other.
+    /// The headers contradict each other.
     Malformed,
 }
 
-/// The two hosts and their VLANs.
+/// The two hosts of a packet and their VLANs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ends {
-    /// Source and destination: 8 or 32 bytes.
+    /// Source and destination address: 8 or 32 bytes.
     pub addresses: Vec<u8>,
-    /// VLAN identifiers in the bytes, outer first. A third one counts as 0.
+    /// VLAN identifiers in the frame's bytes, outermost first. A third one counts as 0.
     pub vlans: Vec<u16>,
-    /// The VLAN identifier that the device removed.
+    /// VLAN identifier that the device removed from the frame; `None` if it removed none.
     pub device_vlan: Option<u16>,
-    /// The port and the network of the tunnel, which stand for all VLANs.
+    /// Port and network identifier of the tunnel, which replace the inner VLANs; `None` outside tunnels.
     pub tunnel: Option<(u16, u32)>,
 }
 
@@ -80,17 +80,17 @@ pub struct Ends {
 pub struct Segment {
     /// Hosts and VLANs.
     pub ends: Ends,
-    /// Source and destination port.
+    /// Source and destination ports.
     pub ports: (u16, u16),
-    /// Everything before the IP header.
+    /// All bytes before the IP header.
     pub link: Vec<u8>,
-    /// The tag that the device removed, with its priority.
+    /// Tag that the device removed, with its priority; `None` if it removed none.
     pub device_tag: Option<(u16, u16)>,
-    /// True if it is IPv6.
+    /// `true` for IPv6.
     pub v6: bool,
-    /// TOS or traffic class.
+    /// Type of service, or traffic class (v6).
     pub traffic_class: u8,
-    /// TTL or hop limit.
+    /// Time to live, or hop limit (v6).
     pub hop_limit: u8,
     /// Flow label (v6).
     pub flow_label: u32,
@@ -102,15 +102,16 @@ pub struct Segment {
     pub reserved_bit: bool,
     /// IPv4 options; for IPv6 the type of the first extension header, and all extension headers.
     pub between: Vec<u8>,
-    /// True if there is a Home Address, or an extension header other than hop-by-hop and destination options (v6).
+    /// `true` if there is a Home Address option, or an extension header other than hop-by-hop and destination
+    /// options (v6).
     pub odd_extensions: bool,
-    /// True if the IPv4 header checksum is right.
+    /// `true` if the IPv4 header checksum is right.
     pub ip_checksum_ok: bool,
-    /// The length in the header of a UDP datagram; `None` for TCP.
+    /// Length field of a UDP header; `None` for TCP.
     pub udp_length: Option<usize>,
-    /// The checksum field of the transport header.
+    /// Checksum field of the transport header.
     pub checksum: u16,
-    /// True if the transport checksum is right.
+    /// `true` if the transport checksum is right.
     pub checksum_ok: bool,
     /// SEG.SEQ.
     pub seq: u32,
@@ -122,9 +123,9 @@ pub struct Segment {
     pub window: u16,
     /// The urgent pointer.
     pub urgent: u16,
-    /// The option field.
+    /// TCP options, as bytes.
     pub options: Vec<u8>,
-    /// The payload without padding.
+    /// Payload without padding.
     pub payload: Vec<u8>,
     /// Offset of the IP header, in bytes from the start of the frame.
     pub network_at: usize,
@@ -132,19 +133,19 @@ pub struct Segment {
     pub transport_at: usize,
     /// Offset of the payload.
     pub payload_at: usize,
-    /// The packet around it, if it is inside a tunnel. Offsets count from the start of the whole frame.
+    /// Outer packet of a segment inside a tunnel; offsets then count from the start of the whole frame.
     pub outer: Option<Box<Outer>>,
 }
 
 impl Segment {
-    /// Length of the IP packet, in bytes.
+    /// Returns the length of the IP packet, in bytes.
     #[must_use]
     pub fn packet_bytes(&self) -> usize {
         self.payload_at - self.network_at + self.payload.len()
     }
 
-    /// The body of the first option of `kind`, at any offset. `None` if there is none before the
-    /// end of the list or an invalid length.
+    /// Returns the body of the first option of `kind`, at any offset. `None` if there is none before the end
+    /// of the list or an invalid length.
     #[must_use]
     pub fn option(&self, kind: u8) -> Option<&[u8]> {
         let mut rest = &self.options[..];
@@ -164,7 +165,7 @@ impl Segment {
         }
     }
 
-    /// TSval and TSecr (RFC 7323), at any offset.
+    /// Returns TSval and TSecr (RFC 7323), at any offset; `None` without a timestamp.
     #[must_use]
     pub fn timestamp(&self) -> Option<(u32, u32)> {
         let body: [u8; 8] = self.option(TIMESTAMP)?.try_into().ok()?;
@@ -172,7 +173,7 @@ impl Segment {
         Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])))
     }
 
-    /// Left and right edge of each SACK block (RFC 2018); empty if the option has an invalid
+    /// Returns the left and right edge of each SACK block (RFC 2018); empty if the option has an invalid
     /// length.
     #[must_use]
     pub fn sack_blocks(&self) -> Vec<(u32, u32)> {
@@ -348,7 +349,8 @@ fn read_transport(packet: &[u8], protocol: u8, mut segment: Segment) -> Reading 
     Reading::Segment(Box::new(segment))
 }
 
-/// Reads the datagram at the start of `rest`, which ends where its packet does. Its header says `length`.
+/// Parses the datagram at the start of `rest`, which ends with its packet. `length` is the length field of
+/// its header.
 fn read_udp(rest: &[u8], length: usize, mut segment: Segment) -> Segment {
     let half = |at: usize| u16::from_be_bytes([rest[at], rest[at + 1]]);
     segment.ports = (half(0), half(2));

@@ -1,8 +1,8 @@
-//! Which pure ACKs may stand for which: written from the rules in words, compared field by field.
+//! Decides which pure ACKs may replace each other: written from the rules in prose, comparing field by field.
 //!
-//! A pure ACK tells its sender five things: how far the data came, how much more may come, that it
-//! came at all, what is missing, and what the network marked. Whatever says one of them that the
-//! next ACK does not say again is never aggregated.
+//! A pure ACK gives its sender five pieces of information: the received data, the window, the arrival itself,
+//! the missing data, and the network's marks. If the next ACK does not repeat one of them, the ACK is never
+//! aggregated.
 
 use super::differ;
 use super::options::{self, Opt, SACK, TIMESTAMP};
@@ -10,17 +10,17 @@ use super::refuse::{AE, CWR, ECE};
 use crate::naive::Segment;
 use crate::rules::{PureAcks, Rules};
 
-/// Acknowledgement number and window: what two ACKs have in common when one repeats the other.
+/// Acknowledgement number and window, which are equal if one ACK repeats another.
 pub(super) type Point = (u32, u16);
 
-/// The treatment of an ACK that follows others of its flow.
+/// The treatment of an ACK while its flow holds others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It joins them.
+    /// The ACK joins the held ones.
     Append,
-    /// They are delivered for this reason, and it is held in their place.
+    /// The held ACKs are delivered for this reason, and the new one is held.
     StartAnew(&'static str),
-    /// They are delivered for the first reason, and it passes for the second.
+    /// The held ACKs are delivered for the first reason, and the new one passes for the second.
     Pass(&'static str, &'static str),
 }
 
@@ -28,9 +28,9 @@ pub(super) const fn point(segment: &Segment) -> Point {
     (segment.ack, segment.window)
 }
 
-/// Returns the reason why the options of a pure ACK refuse it; `None` when they do not: there are none; or the
-/// timestamp and nothing else, wherever it stands; or, where the policy says so, SACK with or without a timestamp,
-/// unless it reports a duplicate.
+/// Returns the reason why a pure ACK's options forbid aggregation; `None` if they permit it. Permitted are:
+/// no options; only a timestamp, at any offset; and if the policy allows it, SACK with or without a
+/// timestamp, unless it reports a duplicate.
 pub(super) fn refused_options(segment: &Segment, rules: &Rules) -> Option<&'static str> {
     if segment.options.is_empty() {
         return None;
@@ -53,19 +53,19 @@ fn is_sack(opt: &Opt) -> bool {
     opt.kind == SACK && !opt.body.is_empty() && opt.body.len().is_multiple_of(8)
 }
 
-/// The SACK option as it stands in the field; `None` when there is none.
+/// Returns the body of the SACK option; `None` without one.
 pub(super) fn sack(segment: &Segment) -> Option<Vec<u8>> {
     options::list(&segment.options)?.into_iter().find(is_sack).map(|opt| opt.body)
 }
 
-/// Left and right edge of each block.
+/// Returns the left and right edge of each SACK block.
 fn blocks(segment: &Segment) -> Vec<(u32, u32)> {
     let list = sack(segment).unwrap_or_default();
     let edge = |four: &[u8]| u32::from_be_bytes([four[0], four[1], four[2], four[3]]);
     list.chunks(8).map(|block| (edge(block), edge(&block[4..]))).collect()
 }
 
-/// Returns true if the first block reports a segment that came twice (RFC 2883 section 4).
+/// Returns `true` if the first block reports a duplicate segment (RFC 2883 section 4).
 fn is_duplicate_sack(segment: &Segment) -> bool {
     match blocks(segment)[..] {
         [first, ..] if lies_below(first, segment.ack) => true,
@@ -74,7 +74,7 @@ fn is_duplicate_sack(segment: &Segment) -> bool {
     }
 }
 
-/// Decides about `next` when `last` is the last ACK held.
+/// Decides about `next` while `last` is the last held ACK.
 pub(super) fn verdict(last: &Segment, next: &Segment) -> Verdict {
     if is_before(next.ack, last.ack) {
         return Verdict::Pass("ack_changed", "old_ack");
@@ -93,7 +93,7 @@ fn brings_news(last: &Segment, next: &Segment) -> bool {
     sack(next).is_some() && sack(next) != sack(last)
 }
 
-/// The first difference that one ACK for both would hide.
+/// Returns the first difference that a single ACK for both would hide; `None` if there is none.
 fn difference(last: &Segment, next: &Segment) -> Option<&'static str> {
     let marks = ECE | CWR | AE;
     let has_list = sack(last).is_some() || sack(next).is_some();
@@ -112,8 +112,8 @@ fn difference(last: &Segment, next: &Segment) -> Option<&'static str> {
         .or_else(|| rest.iter().find_map(|(name, is_broken)| is_broken.then_some(*name)))
 }
 
-/// The same kinds and lengths in the same order, and headers of one length; the SACK list and what
-/// goes with it aside.
+/// Returns `true` if both have the same option kinds and lengths in the same order, and equal header lengths;
+/// the SACK option and its padding are ignored.
 fn same_arrangement(last: &Segment, next: &Segment) -> bool {
     let shape = |segment: &Segment| -> Option<Vec<(u8, usize)>> {
         let options = options::list(&segment.options)?;
@@ -126,7 +126,7 @@ fn same_arrangement(last: &Segment, next: &Segment) -> bool {
     has_time(last) == has_time(next)
 }
 
-/// TSval; 0 without a timestamp, for it is compared between equal arrangements only.
+/// Returns TSval; 0 without a timestamp, which is harmless because only equal option layouts are compared.
 fn time(segment: &Segment) -> u32 {
     timestamp(segment).unwrap_or(0)
 }
@@ -152,7 +152,7 @@ fn lies_below(block: (u32, u32), ack: u32) -> bool {
     !is_before(ack, block.1)
 }
 
-/// Returns true if `this` comes before `that`, as sequence numbers and timestamps do.
+/// Returns `true` if `this` precedes `that`, in the wrapping order of sequence numbers and timestamps.
 pub(super) const fn is_before(this: u32, that: u32) -> bool {
     (this.wrapping_sub(that) as i32) < 0
 }

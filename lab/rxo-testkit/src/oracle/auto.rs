@@ -1,5 +1,5 @@
-//! Adaptive hold, once more and slowly: the whole history of every group is kept, and each decision is
-//! made from all of it.
+//! A slow reference for adaptive hold: it keeps the whole history of every group, and derives each decision
+//! from all of it.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use rxo_frame::{Duration, Instant};
 
 use super::{Group, Oracle};
 
-/// Everything that happened at the ends of polls.
+/// The events at the ends of polls.
 #[derive(Default)]
 pub(super) struct Patience {
     ends: Vec<Instant>,
-    /// By the number of a group's first frame, how many frames it had at the end of each poll.
+    /// Sizes of each group at the end of each poll, by the number of the group's first frame.
     sizes: BTreeMap<usize, Vec<u64>>,
 }
 
@@ -35,7 +35,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Returns the reason why a group leaves; `None` if it stays.
+    /// Returns the reason why a group is flushed; `None` if it stays held.
     fn impatience(&self, group: &Group, budget: Duration, polls: u32) -> Option<&'static str> {
         let sizes = &self.patience.sizes[&group[0]];
         let deadline = self.frames[group[0]].arrived_at + budget;
@@ -51,8 +51,8 @@ impl Oracle<'_> {
 }
 
 impl Patience {
-    /// When the next poll is expected: after the smoothed gap, where each gap weighs a quarter, counts at
-    /// most the budget, and the gaps before the first were all as long as that.
+    /// Returns the expected time of the next poll: the last one plus the smoothed gap. Each gap weighs a
+    /// quarter and counts at most the budget; earlier gaps count as the budget.
     fn next_poll(&self, budget: Duration) -> Instant {
         let most = budget.as_nanos() as u64;
         let gaps = self.ends.windows(2).map(|pair| pair[1].since(pair[0]).as_nanos() as u64);
@@ -62,7 +62,7 @@ impl Patience {
     }
 }
 
-/// Returns the number of 256ths of a segment a poll brings: the mean of the last poll and all before it.
+/// Returns the segments per poll in units of 1/256: the mean of the last poll and of the average before it.
 fn share(sizes: &[u64]) -> u64 {
     let gains = sizes.windows(2).map(|pair| pair[1] - pair[0]);
     gains.fold(sizes[0] * 256, |old, gain| old / 2 + gain * 256 / 2)

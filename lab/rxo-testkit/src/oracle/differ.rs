@@ -1,5 +1,5 @@
-//! Finds the first difference, in the order in which a header is read, that keeps a segment from joining those that its
-//! flow holds.
+//! Finds the first difference, in header order, that keeps a segment from joining the held segments of its
+//! flow.
 
 use rxo_frame::Frame;
 
@@ -8,8 +8,8 @@ use super::refuse::{AE, ECE, FIN, PSH, only_timestamp};
 use crate::naive::Segment;
 use crate::rules::{Change, Options, Psh, Rules};
 
-/// Returns the reason why `next` may not join `held`, all of one flow, all with payload, and none refused; `None` when
-/// it may.
+/// Returns the reason why `next` may not join `held`; `None` if it may. All must be segments of one flow with
+/// payload that were not refused.
 pub(super) fn difference<B>(
     held: &[(&Frame<B>, &Segment)],
     frame: &Frame<B>,
@@ -39,8 +39,8 @@ pub(super) fn difference<B>(
         .or_else(|| rest.iter().find_map(broken))
 }
 
-/// Returns the reason why the datagram `next` may not join `held`, all of one flow, all datagrams, and none refused;
-/// `None` when it may.
+/// Returns the reason why the datagram `next` may not join `held`; `None` if it may. All must be datagrams of
+/// one flow that were not refused.
 pub(super) fn datagram_difference<B>(
     held: &[(&Frame<B>, &Segment)],
     frame: &Frame<B>,
@@ -63,7 +63,7 @@ pub(super) fn datagram_difference<B>(
     ip_header(first, next).or_else(|| rest.iter().find_map(broken))
 }
 
-/// Returns the reason why nothing can be appended to the datagrams `held` any more, if nothing can.
+/// Returns the reason why the aggregate of datagrams `held` is complete; `None` if more can be appended.
 pub(super) fn closing_datagrams(held: &[&Segment], rules: &Rules) -> Option<&'static str> {
     let (first, last) = (held[0], held[held.len() - 1]);
     if last.payload.len() < first.payload.len() {
@@ -72,10 +72,10 @@ pub(super) fn closing_datagrams(held: &[&Segment], rules: &Rules) -> Option<&'st
     (held.len() >= rules.max_segments.min(MOST_DATAGRAMS)).then_some("segment_limit")
 }
 
-/// As many datagrams as a kernel segments.
+/// Most datagrams in an aggregate, the limit of a kernel's segmentation.
 pub(crate) const MOST_DATAGRAMS: usize = 64;
 
-/// The first field of the IP header that differs, the ID aside.
+/// Returns the name of the first field of the IP header that differs, except the ID; `None` if all agree.
 pub(super) fn ip_header(one: &Segment, other: &Segment) -> Option<&'static str> {
     [
         ("traffic_class_changed", one.traffic_class != other.traffic_class),
@@ -87,18 +87,18 @@ pub(super) fn ip_header(one: &Segment, other: &Segment) -> Option<&'static str> 
     .find_map(|(name, differs)| differs.then_some(name))
 }
 
-/// All that stands around the IP header's own fields.
+/// Returns everything around the fields of the IP header, for comparison.
 pub(super) fn link(segment: &Segment) -> impl PartialEq + use<'_> {
     (&segment.link, segment.device_tag, segment.v6, &segment.between)
 }
 
-/// The ID stays or counts, as the second segment decided; it stays only with DF.
+/// Returns `true` if the ID continues as the second segment established: constant (only with DF) or counting.
 fn id_follows<B>(held: &[(&Frame<B>, &Segment)], next: &Segment) -> bool {
     let ids: Vec<u16> = held.iter().map(|(_, segment)| segment.id).chain([next.id]).collect();
     run_on(&ids, next.dont_fragment)
 }
 
-/// Returns true if all IDs are the same, with DF, or each is one more.
+/// Returns `true` if all IDs are equal and DF is set, or each is one more than the previous.
 pub(super) fn run_on(ids: &[u16], has_df: bool) -> bool {
     let fixed = ids.windows(2).all(|pair| pair[1] == pair[0]) && has_df;
     let counts = ids.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1));
@@ -129,13 +129,13 @@ fn tcp_header(last: &Segment, next: &Segment, rules: &Rules) -> Option<&'static 
     .find_map(|(name, is_broken)| is_broken.then_some(name))
 }
 
-/// The arrangement of options in their field, as far as a merged header needs it.
+/// Layout of the options, as far as a merged header depends on it.
 #[derive(PartialEq)]
 enum Arrangement {
     Nothing,
-    /// The timestamp alone, where nearly every stack puts it.
+    /// Only a timestamp, at its usual offset.
     Usual,
-    /// The timestamp alone, elsewhere.
+    /// Only a timestamp, at another offset.
     Unusual,
     Other,
 }
@@ -149,8 +149,8 @@ fn arrangement(field: &[u8]) -> Arrangement {
     }
 }
 
-/// Returns true if the merged header can say the last segment's options: only in its usual place the timestamp may have
-/// changed.
+/// Returns `true` if the merged header can represent the last segment's options: the timestamp may change
+/// only at its usual offset.
 fn options_stay(last: &[u8], next: &[u8]) -> bool {
     debug_assert!(options::list(last).is_some(), "lists that lie are refused");
     last == next
@@ -165,12 +165,12 @@ fn follows(last: u32, next: u32, change: Change) -> bool {
     }
 }
 
-/// TSval.
+/// Returns TSval from the body of a timestamp option.
 fn value(body: &[u8]) -> u32 {
     u32::from_be_bytes([body[0], body[1], body[2], body[3]])
 }
 
-/// Returns the reason why nothing can be appended to `held` any more, if nothing can.
+/// Returns the reason why the aggregate `held` is complete; `None` if more can be appended.
 pub(super) fn closing(held: &[&Segment], rules: &Rules) -> Option<&'static str> {
     let (first, last) = (held[0], held[held.len() - 1]);
     [

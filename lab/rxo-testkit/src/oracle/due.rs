@@ -1,19 +1,19 @@
-//! A delivery: its frames, and the reason for it.
+//! A delivery with its frames and its reason.
 
-/// The reason why frames were delivered when and as they were, by the name of the counter.
+/// The reason for a delivery, by the name of its counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// Untouched, for this reason.
+    /// A frame passed untouched, for this reason.
     Bypass(&'static str),
-    /// The frames that a flow held, flushed for this reason.
+    /// The frames of a flow were flushed, for this reason.
     Flush(&'static str),
 }
 
-/// A delivery that has to be made.
+/// An expected delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// The numbers of its frames.
+    /// Numbers of the delivery's frames.
     pub frames: Vec<usize>,
-    /// The reason why it is made.
+    /// Reason for the delivery.
     pub why: Why,
 }

@@ -1,4 +1,4 @@
-//! TCP inside tunnels, once more and slowly.
+//! A slow reference for TCP inside tunnels.
 
 use rxo_frame::{ChecksumStatus, Frame};
 
@@ -6,13 +6,13 @@ use super::refuse::{data_header, first_broken, ip_header, is_elsewhere, is_marke
 use super::{Group, Oracle, Rules, differ};
 use crate::naive::{Content, Outer, Segment};
 
-/// The longest header that a merged packet can have here.
+/// Longest header of a merged packet inside a tunnel, in bytes.
 const LONGEST_HEADER: usize = 192;
-/// The offsets that a sink can be told end here.
+/// Largest offset that can be passed to a sink.
 const FURTHEST: usize = 127;
 
 impl Oracle<'_> {
-    /// Flushes all flows inside tunnels: what comes may be of any of them.
+    /// Flushes all flows inside tunnels, because the new frame may belong to any of them.
     pub(super) fn flush_tunnels(&mut self) {
         self.flush_where("order", |oracle, group| oracle.segment(group[0]).outer.is_some());
     }
@@ -56,7 +56,8 @@ impl Oracle<'_> {
         self.pass(index, reason);
     }
 
-    /// Delivers a packet whose outer headers break a rule. It is a packet of its outer hosts, too.
+    /// Passes a packet whose outer headers violate a rule. It also counts as a packet between its outer
+    /// hosts.
     fn pass_outer(&mut self, index: usize, outer: &Outer, reason: &'static str) {
         self.flush_tunnels();
         let ends = &outer.segment.ends;
@@ -70,7 +71,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Returns the reason why `next` may not join `held` because of what stands around it; `None` when it may.
+    /// Returns the reason why the tunnel's headers keep `next` from joining `held`; `None` if they do not.
     pub(super) fn difference_around(&self, held: &Group, next: &Segment) -> Option<&'static str> {
         let outer = next.outer.as_ref()?;
         let others: Vec<&Segment> = held.iter().map(|index| self.segment(*index)).collect();

@@ -1,8 +1,7 @@
 //! The last acknowledgement of each flow: a plain list without bounds.
 //!
-//! Where only the last ACK of a delivery is shown, an ACK that repeats the one before it must not
-//! be followed by another in one delivery, or the repetition would be lost. So the one before it must be
-//! known, also when it was delivered long ago.
+//! If a delivery shows only its last ACK, an ACK that repeats its predecessor must end the delivery, or the
+//! repetition would be lost. So each flow's previous ACK must be known, even if it was delivered long ago.
 
 use super::acks::{self, Point, is_before};
 use crate::naive::{Ends, Segment};
@@ -18,9 +17,9 @@ pub(super) struct Memory {
 
 struct Known {
     flow: Flow,
-    /// The smallest number that was acknowledged last.
+    /// The smallest possible value of the last acknowledgement number.
     ack: u32,
-    /// The window beside it; `None` when it is in doubt whether the flow said something since.
+    /// The window of the last ACK; `None` if a later ACK may have been hidden from the oracle.
     window: Option<u16>,
 }
 
@@ -28,14 +27,15 @@ type Flow = (Ends, (u16, u16));
 
 /// The treatment of an ACK whose flow holds nothing.
 pub(super) enum Opinion {
-    /// It may be held.
+    /// The ACK may be held.
     Goes,
-    /// It passes, for this reason.
+    /// The ACK passes, for this reason.
     Stays(&'static str),
 }
 
 impl Memory {
-    /// Decides about `next`. If the flow's last ACK is in doubt, `next` becomes the last one, unless it was overtaken.
+    /// Decides about `next`. If the flow's last ACK is uncertain, `next` becomes the last one, unless it was
+    /// overtaken.
     pub(super) fn opinion(&mut self, next: &Segment) -> Opinion {
         let (ack, window) = match self.find(next) {
             None => (None, None),
@@ -55,14 +55,14 @@ impl Memory {
         }
     }
 
-    /// Returns true if it is known that the flow's last word was another than `next`.
+    /// Returns `true` if the flow's last ACK is known and differs from `next`.
     pub(super) fn differs(&self, next: &Segment) -> bool {
         let said = self.find(next).and_then(|known| Some((known.ack, known.window?)));
         said.is_some_and(|said: Point| said != acks::point(next))
     }
 
-    /// `last` was delivered as the last of what its flow held. After data, or with a SACK list, what
-    /// follows may repeat its number and say something new, or the other way round.
+    /// Records that `last` was delivered as the last frame of its flow's group. After data, or with a SACK
+    /// list, a later ACK may repeat only its number or only its window.
     pub(super) fn delivered(&mut self, last: &Segment) {
         if !last.payload.is_empty() || acks::sack(last).is_some() {
             return self.raise(last);
@@ -71,7 +71,7 @@ impl Memory {
         self.known.push(Known { flow: flow(last), ack: last.ack, window: Some(last.window) });
     }
 
-    /// A segment passed that can be neither held nor dropped by its receiver for a checksum.
+    /// Records a segment that passed. Only segments that the receiver does not drop for their checksum count.
     pub(super) fn other(&mut self, segment: &Segment) {
         if segment.flags & (SYN | RST) != 0 {
             self.forget(segment);
@@ -80,7 +80,7 @@ impl Memory {
         }
     }
 
-    /// Marks the last ACK of every flow between these ends as unknown.
+    /// Marks the last ACK of every flow between these hosts as uncertain.
     pub(super) fn doubt(&mut self, ends: &Ends) {
         let doubted = self.known.iter_mut().filter(|known| known.flow.0 == *ends);
         doubted.for_each(|known| known.window = None);

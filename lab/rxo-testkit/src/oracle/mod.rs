@@ -1,9 +1,8 @@
-//! The oracle computes the deliveries that must come out: a second engine, written from the design, simple and slow.
+//! Computes the expected deliveries: a second engine, written from the design, simple and slow.
 //!
-//! It keeps a plain list of held frames, searches it from front to back, compares every field of
-//! every segment held anew each time, and shares no code with the engine it judges. Its answer is
-//! lists of frame numbers, each with the reason for which it is delivered. [`crate::naive::merge`]
-//! has the form of a delivery.
+//! It keeps a plain list of held frames, searches it from front to back, compares every field of every held
+//! segment each time, and shares no code with the tested engine. Its result is lists of frame numbers with
+//! reasons. [`crate::naive::merge`] computes the bytes of a delivery.
 
 mod acks;
 mod auto;
@@ -27,7 +26,7 @@ pub use due::{Due, Why};
 use crate::naive::{Content, Ends, Fault, Reading, Segment};
 use crate::script::{Script, Step};
 
-/// The numbers of the frames that a flow holds.
+/// Numbers of the frames that a flow holds.
 type Group = Vec<usize>;
 
 /// Returns the deliveries that each step of `script` must make, and those of a last step that flushes the rest.
@@ -44,11 +43,11 @@ struct Oracle<'a> {
     script: &'a Script,
     rules: Rules,
     now: Instant,
-    /// Frames added but not pushed yet.
+    /// Frames that were added but not pushed yet.
     batch: Vec<usize>,
     frames: Vec<&'a Frame<Vec<u8>>>,
     readings: Vec<Reading>,
-    /// The frames that each flow holds, the least recently used flow first.
+    /// Frames of each flow, with the least recently used flow first.
     held: Vec<Group>,
     /// The last acknowledgement of each flow, if the rules need it.
     memory: Memory,
@@ -142,7 +141,8 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// When the oldest aggregate has been held as long as it may be.
+    /// Returns the earliest deadline of a held aggregate; `None` if nothing is held or holds have no time
+    /// limit.
     fn deadline(&self) -> Option<Instant> {
         let limit = self.rules.time_limit()?;
         self.held.iter().map(|group| self.frames[group[0]].arrived_at + limit).min()
@@ -161,7 +161,7 @@ impl<'a> Oracle<'a> {
         self.flush_where(reason, |_, _| true);
     }
 
-    /// Delivers what is held and matches, the least recently used first.
+    /// Flushes the groups for which `matches` is true, least recently used first.
     fn flush_where(&mut self, reason: &'static str, matches: impl Fn(&Self, &Group) -> bool) {
         for group in std::mem::take(&mut self.held) {
             if matches(self, &group) {
@@ -195,7 +195,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Takes what may hide a segment of any flow between its ends, and say anything for it.
+    /// Passes a frame that may hide a segment of any flow between its hosts.
     fn take_hidden(&mut self, index: usize, ends: &Ends, reason: &'static str) {
         self.flush_tunnels();
         self.flush_ends(ends);
@@ -214,7 +214,7 @@ impl<'a> Oracle<'a> {
             None if segment.udp_length.is_some() => self.take_datagram(index, segment),
             None if refuse::is_ack(segment, &self.rules) => self.take_ack(index, segment),
             None => self.take_data(index, segment),
-            // What changed the bytes may have changed the ports.
+            // Damage may have changed the ports, so the flow is unknown.
             Some(reason @ ("bad_ip_checksum" | "bad_tcp_checksum" | "bad_udp_checksum")) => {
                 self.flush_tunnels();
                 self.flush_ends(&segment.ends);
@@ -234,8 +234,8 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Records the acknowledgement of a frame that passed, also behind headers that may change its addresses: its
-    /// checksum holds for the addresses that were read.
+    /// Records the acknowledgement of a frame that passed, even if extension headers may change its
+    /// addresses: its checksum was verified with the addresses in the IP header.
     fn remember_passed(&mut self, frame: &Frame<Vec<u8>>, segment: &Segment) {
         let is_tcp = segment.udp_length.is_none();
         if is_tcp && refuse::is_intact(frame, segment, self.script.setup.trusts_checksums) {
@@ -313,14 +313,14 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Returns true if window updates there and back would leave the last one equal to the ACK before them all: seen
-    /// alone it would be a duplicate that nobody sent.
+    /// Returns `true` if window updates there and back would leave the last one equal to the ACK before them:
+    /// delivered alone, it would look like a duplicate that nobody sent.
     fn leaves_only_what_was_said(&self, last: &Segment, next: &Segment) -> bool {
         let is_update = next.ack == last.ack && acks::sack(next).is_none();
         self.rules.pure_acks == PureAcks::Single && is_update && !self.memory.differs(next)
     }
 
-    /// An ACK of a flow that holds nothing.
+    /// Processes an ACK whose flow holds nothing.
     fn begin_with(&mut self, index: usize, next: &Segment) {
         let opinion = match self.rules.pure_acks {
             PureAcks::Single => self.memory.opinion(next),
@@ -332,7 +332,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Removes the frames that the segment's flow holds, and returns them.
+    /// Removes and returns the frames that the segment's flow holds; `None` if it holds none.
     fn take_held(&mut self, segment: &Segment) -> Option<Group> {
         let place = self.held.iter().position(|group| self.is_flow(group, segment))?;
         Some(self.held.remove(place))
@@ -426,7 +426,7 @@ pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
     if let Some(are_related) = are_related_in_tunnels(earlier, later) {
         return are_related;
     }
-    // Whatever their ports, no receiver compares the order of one with that of the other.
+    // A receiver never relates the order of a UDP datagram to that of a TCP segment, whatever their ports.
     let (is_udp, is_tcp) = (
         |reading: &Reading| matches!(reading, Reading::Datagram(_)),
         |reading: &Reading| matches!(reading, Reading::Segment(_)),
@@ -434,7 +434,7 @@ pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
     if is_udp(earlier) && is_tcp(later) || is_tcp(earlier) && is_udp(later) {
         return false;
     }
-    // Of a segment whose receiver may see other addresses the ports name nothing.
+    // If extension headers may change the addresses, the ports do not identify the flow.
     let ports = |reading: &'a Reading| match reading {
         Reading::Segment(segment) | Reading::Datagram(segment) if !segment.odd_extensions => {
             Some(segment.ports)

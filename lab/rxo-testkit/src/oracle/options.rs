@@ -1,18 +1,18 @@
 //! The TCP options of a segment as a list, one after the other.
 
-/// A no-operation has a kind and nothing else.
+/// Kind of the no-operation option, which has no length.
 pub(super) const NO_OPERATION: u8 = 1;
 pub(super) const SACK: u8 = 5;
 pub(super) const TIMESTAMP: u8 = 8;
 
-/// One option: its kind and what follows its length. Empty for a no-operation.
+/// One option: its kind, and the bytes after its length (none for a no-operation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Opt {
     pub(super) kind: u8,
     pub(super) body: Vec<u8>,
 }
 
-/// All options up to the end of the list; `None` when a length lies.
+/// Returns all options up to the end of the list; `None` if a length is invalid.
 pub(super) fn list(options: &[u8]) -> Option<Vec<Opt>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -30,7 +30,7 @@ pub(super) fn list(options: &[u8]) -> Option<Vec<Opt>> {
     Some(found)
 }
 
-/// The list without no-operations.
+/// Returns the options without no-operations; `None` if a length is invalid.
 pub(super) fn real(options: &[u8]) -> Option<Vec<Opt>> {
     Some(list(options)?.into_iter().filter(|opt| opt.kind != NO_OPERATION).collect())
 }

@@ -1,5 +1,5 @@
-//! Refuses segments that may not be coalesced at all: by the first rule that a segment breaks, in the order in which
-//! the reasons are documented. Differences between segments belong to [`super::differ`].
+//! Refuses segments that may not be coalesced at all, by the first violated rule in the documented order of
+//! reasons. Differences between segments belong to [`super::differ`].
 
 use rxo_frame::{ChecksumStatus, Frame};
 
@@ -18,24 +18,24 @@ pub(super) const ECE: u16 = 0x040;
 pub(super) const CWR: u16 = 0x080;
 pub(super) const AE: u16 = 0x100;
 const RESERVED: u16 = 0xe00;
-/// Congestion Experienced.
+/// ECN codepoint for Congestion Experienced.
 const CE: u8 = 3;
-/// The longest header that a merged packet can have here.
+/// Longest header of a merged packet, in bytes.
 const LONGEST_HEADER: usize = 192;
 
-/// A rule's name, and whether a segment breaks it.
+/// A rule: its name, and `true` if a segment violates it.
 type Rule = (&'static str, bool);
 
 pub(super) fn first_broken(rules: &[Rule]) -> Option<&'static str> {
     rules.iter().find(|(_, is_broken)| *is_broken).map(|(name, _)| *name)
 }
 
-/// Returns true if the rules for pure ACKs judge this segment.
+/// Returns `true` if the rules for pure ACKs apply to this segment.
 pub(super) fn is_ack(segment: &Segment, rules: &Rules) -> bool {
     rules.ack_limit() >= 2 && segment.payload.is_empty() && segment.outer.is_none()
 }
 
-/// Returns the reason why a segment may not be coalesced with anything; `None` when it may.
+/// Returns the reason why a segment may not be coalesced; `None` if it may.
 pub(super) fn refusal<B>(
     frame: &Frame<B>,
     segment: &Segment,
@@ -59,7 +59,7 @@ pub(super) fn refusal<B>(
     })
 }
 
-/// Returns true if something is to be completed that is not the segment's own checksum.
+/// Returns `true` if a partial checksum must be completed that is not the segment's own.
 pub(super) fn is_elsewhere(status: ChecksumStatus, segment: &Segment) -> bool {
     let field = if segment.udp_length.is_some() { 6 } else { 16 };
     let own = ChecksumStatus::Partial { start: segment.transport_at as u16, offset: field };
@@ -139,12 +139,12 @@ pub(super) const fn is_marked_ce(segment: &Segment) -> bool {
     segment.traffic_class & CE == CE
 }
 
-/// Returns true if the timestamp is the only option, and its echo is zero.
+/// Returns `true` if the only option is a timestamp whose TSecr is zero.
 fn echoes_zero(segment: &Segment) -> bool {
     only_timestamp(&segment.options).is_some_and(|body| body[4..] == [0; 4])
 }
 
-/// The timestamp's values, if it is the only option that is no padding.
+/// Returns the timestamp's values if it is the only option besides padding; otherwise `None`.
 pub(super) fn only_timestamp(field: &[u8]) -> Option<Vec<u8>> {
     match &options::real(field)?[..] {
         [only] if only.kind == TIMESTAMP && only.body.len() == 8 => Some(only.body.clone()),

@@ -1,4 +1,4 @@
-//! From a [`Packet`] to bytes.
+//! Encodes a [`Packet`] as bytes.
 
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
 
@@ -11,7 +11,7 @@ const UDP: u8 = 17;
 const FRAGMENT: u8 = 44;
 
 impl Packet {
-    /// The bytes of the frame, without the device's metadata.
+    /// Returns the bytes of the frame, without the device's metadata.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = match &self.outer {
@@ -27,7 +27,7 @@ impl Packet {
         out
     }
 
-    /// The bytes without a tunnel, padding, or anything cut.
+    /// Returns the bytes without tunnel, padding and truncation.
     fn own_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.own_transport_at() + 60 + self.len);
         self.write_link(&mut out);
@@ -39,13 +39,13 @@ impl Packet {
         out
     }
 
-    /// The frame with arrival at the clock's zero.
+    /// Returns the frame with an arrival time of zero.
     #[must_use]
     pub fn frame(&self) -> Frame<Vec<u8>> {
         self.frame_at(Instant::ZERO)
     }
 
-    /// The frame with arrival at `now`.
+    /// Returns the frame with the arrival time `now`.
     #[must_use]
     pub fn frame_at(&self, now: Instant) -> Frame<Vec<u8>> {
         let mut frame = Frame::new(self.bytes(), now);
@@ -69,8 +69,8 @@ impl Packet {
         }
     }
 
-    /// Offset of the transport header, in bytes from the start of the frame. Of a packet inside a tunnel it is the inner
-    /// one.
+    /// Returns the offset of the transport header from the start of the frame; inside a tunnel, that of the
+    /// inner header.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         match &self.outer {
@@ -169,7 +169,7 @@ impl Packet {
         out.extend_from_slice(&segment);
     }
 
-    /// The type of the first header after the fixed one, and all extension headers.
+    /// Returns the type of the first header after the fixed one, and the bytes of all extension headers.
     fn extension_chain(&self) -> (u8, Vec<u8>) {
         let mut bodies = self.extensions.clone();
         if let Some((offset, more)) = self.fragment {
@@ -187,7 +187,7 @@ impl Packet {
         (bodies.first().map_or(self.protocol_number(), |(kind, _)| *kind), chain)
     }
 
-    /// Transport header and payload, with the checksum in the form that the status asks for.
+    /// Returns transport header and payload, with the checksum in the form of the frame's checksum status.
     fn segment(&self, addresses: &[u8]) -> Vec<u8> {
         let (mut segment, field) = match self.body {
             Body::Udp => (self.udp_header(), 6),

@@ -3,15 +3,15 @@
 use super::Packet;
 
 impl Packet {
-    /// Makes it IPv6.
+    /// Makes the packet IPv6.
     #[must_use]
     pub fn v6(mut self) -> Self {
         self.v6 = true;
         self
     }
 
-    /// Makes it flow number `flow`, with ports and a stream of its own. Four flows share a pair of
-    /// addresses.
+    /// Makes the packet part of flow `flow`, with its own ports and payload stream. Four flows share a pair
+    /// of addresses.
     #[must_use]
     pub fn flow(mut self, flow: u32) -> Self {
         self.host = flow / 4;
@@ -27,14 +27,14 @@ impl Packet {
         self
     }
 
-    /// Sets source and destination port.
+    /// Sets the source and destination port.
     #[must_use]
     pub fn ports(mut self, source: u16, destination: u16) -> Self {
         self.ports = (source, destination);
         self
     }
 
-    /// Makes it the other direction of the connection: swaps addresses and ports.
+    /// Makes the packet go in the other direction: swaps addresses and ports.
     #[must_use]
     pub fn reply(mut self) -> Self {
         self.is_reply = !self.is_reply;
@@ -108,7 +108,7 @@ impl Packet {
         self
     }
 
-    /// Makes it a fragment: `offset` in units of 8 bytes, and whether more follow. The first
+    /// Makes the packet a fragment: `offset` in units of 8 bytes, and `more` for more fragments. The first
     /// fragment still begins with the transport header. In v6 the fragment header follows the other
     /// extensions.
     #[must_use]

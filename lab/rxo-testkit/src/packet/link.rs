@@ -67,16 +67,16 @@ impl Packet {
         self
     }
 
-    /// Says that a checksum is to be completed that is not the packet's own: `bytes` behind its transport header, in the
-    /// field `offset`. The packet's own stays as it is.
+    /// Marks a partial checksum that is not the packet's own: it starts `bytes` after the transport header,
+    /// with its field at `offset` from there. The packet's own checksum stays unchanged.
     #[must_use]
     pub fn partial_elsewhere(mut self, bytes: u16, offset: u16) -> Self {
         self.elsewhere = Some((bytes, offset));
         self
     }
 
-    /// Makes it a GSO frame with segments of `size` bytes, as a local sender sends it, with a
-    /// partial checksum.
+    /// Makes the packet a GSO frame with segments of `size` bytes and a partial checksum, as a local sender
+    /// sends it.
     #[must_use]
     pub fn already_aggregated(self, size: u16) -> Self {
         let mut whole = self.partial();

@@ -29,7 +29,7 @@ pub struct Packet {
     pub(crate) v6: bool,
     pub(crate) host: u32,
     pub(crate) ports: (u16, u16),
-    /// True if it goes from the second host to the first.
+    /// `true` if the packet goes from the second host to the first.
     pub(crate) is_reply: bool,
     pub(crate) hop_limit: u8,
     pub(crate) traffic_class: u8,
@@ -40,19 +40,19 @@ pub struct Packet {
     pub(crate) ip_options: Vec<u8>,
     /// Extension headers: type, and everything after the first two bytes.
     pub(crate) extensions: Vec<(u8, Vec<u8>)>,
-    /// Replaces the protocol's own number.
+    /// Protocol number that replaces the packet's own.
     pub(crate) protocol: Option<u8>,
-    /// Offset in 8-byte units, and whether more fragments follow.
+    /// Fragment offset in 8-byte units, and `true` if more fragments follow.
     pub(crate) fragment: Option<(u16, bool)>,
-    /// Added to the IP length field, to make it wrong.
+    /// Error added to the IP length field.
     pub(crate) length_lie: i32,
-    /// Added to the IP header length in words (v4), to make it wrong.
+    /// Error added to the IP header length, in words (v4).
     pub(crate) header_lie: i8,
-    /// Added to the TCP data offset in words, to make it wrong.
+    /// Error added to the TCP data offset, in words.
     pub(crate) offset_lie: i8,
-    /// Added to the UDP length field, to make it wrong.
+    /// Error added to the UDP length field.
     pub(crate) udp_length_lie: i16,
-    /// True if a UDP datagram has no checksum.
+    /// `true` if a UDP datagram has no checksum.
     pub(crate) has_no_checksum: bool,
     pub(crate) ip_checksum_error: u16,
     pub(crate) checksum_error: u16,
@@ -65,10 +65,11 @@ pub struct Packet {
     pub(crate) stream: u32,
     pub(crate) len: usize,
     pub(crate) status: ChecksumStatus,
-    /// The distance from the transport header to another checksum that is to be completed instead, and the field in it.
+    /// Start of another partial checksum, from the transport header, and the offset of its field; `None` for
+    /// the packet's own.
     pub(crate) elsewhere: Option<(u16, u16)>,
     pub(crate) gso: Option<Gso>,
-    /// The tunnel around it.
+    /// Tunnel around the packet.
     pub(crate) outer: Option<Outer>,
 }
 
@@ -82,8 +83,8 @@ pub(crate) enum Body {
 
 pub(crate) const ACK: u16 = 0x010;
 
-/// A TCP data segment: IPv4, flow 0, SEQ 100, 100 bytes, ACK 100, window 65,535, TTL 8, DF, ID 0,
-/// no options.
+/// Makes a TCP data segment: IPv4, flow 0, SEQ 100, 100 bytes, ACK 100, window 65,535, TTL 8, DF, ID 0, no
+/// options.
 #[must_use]
 pub fn seg() -> Packet {
     Packet {
@@ -129,13 +130,13 @@ pub fn seg() -> Packet {
     }
 }
 
-/// A UDP datagram, otherwise like [`seg`].
+/// Makes a UDP datagram, otherwise like [`seg`].
 #[must_use]
 pub fn udp() -> Packet {
     Packet { body: Body::Udp, ..seg() }
 }
 
-/// An ARP request.
+/// Makes an ARP request.
 #[must_use]
 pub fn arp() -> Packet {
     Packet { body: Body::Arp, ..seg() }

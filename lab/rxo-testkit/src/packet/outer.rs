@@ -9,7 +9,8 @@ const UDP: u8 = 17;
 const VXLAN: u16 = 4789;
 const GENEVE: u16 = 6081;
 
-/// The headers of VXLAN or Geneve, and the IP and UDP headers before them. Around a [`Packet`] by [`Packet::within`].
+/// The headers of VXLAN or Geneve, and the IP and UDP headers before them. [`Packet::within`] puts them
+/// around a packet.
 #[derive(Clone, Debug)]
 pub struct Outer {
     tags: Vec<(u16, u16)>,
@@ -25,13 +26,13 @@ pub struct Outer {
     checksum_error: u16,
     ip_checksum_error: u16,
     length_lie: i16,
-    /// Flags and reserved bits of the tunnel's header, added to the usual ones.
+    /// Extra flags and reserved bits of the tunnel's header.
     flags: u8,
     network: u32,
     options: Vec<u8>,
 }
 
-/// VXLAN over IPv4, without a checksum: network 7, DF, ID 0, TTL 64.
+/// Makes the headers of VXLAN over IPv4, without a checksum: network 7, DF, ID 0, TTL 64.
 #[must_use]
 pub fn vxlan() -> Outer {
     Outer {
@@ -54,21 +55,21 @@ pub fn vxlan() -> Outer {
     }
 }
 
-/// Geneve without options, otherwise like [`vxlan`].
+/// Makes the headers of Geneve without options, otherwise like [`vxlan`].
 #[must_use]
 pub fn geneve() -> Outer {
     Outer { port: GENEVE, ..vxlan() }
 }
 
 impl Outer {
-    /// Makes it IPv6.
+    /// Makes the outer packet IPv6.
     #[must_use]
     pub fn v6(mut self) -> Self {
         self.v6 = true;
         self
     }
 
-    /// Adds an 802.1Q tag.
+    /// Adds an 802.1Q tag with identifier `id`.
     #[must_use]
     pub fn vlan(mut self, id: u16) -> Self {
         self.tags.push((0x8100, id));
@@ -82,7 +83,7 @@ impl Outer {
         self
     }
 
-    /// Gives it a checksum that is wrong.
+    /// Gives the datagram a wrong checksum.
     #[must_use]
     pub fn bad_checksum(mut self) -> Self {
         self.checksum_error = 1;
@@ -124,7 +125,7 @@ impl Outer {
         self
     }
 
-    /// Makes it the first fragment of a packet (v4).
+    /// Makes the outer packet the first fragment of a packet (v4).
     #[must_use]
     pub fn fragment(mut self) -> Self {
         self.bits = 0x2000;
@@ -159,21 +160,21 @@ impl Outer {
         self
     }
 
-    /// Sets the identifier of the network.
+    /// Sets the network identifier.
     #[must_use]
     pub fn network(mut self, network: u32) -> Self {
         self.network = network & 0x00ff_ffff;
         self
     }
 
-    /// Sets flags of the tunnel's header beside the usual ones: of VXLAN in its first byte, of Geneve in its second.
+    /// Sets extra flags of the tunnel's header: in the first byte of VXLAN, in the second of Geneve.
     #[must_use]
     pub fn flags(mut self, flags: u8) -> Self {
         self.flags = flags;
         self
     }
 
-    /// Sets the options of Geneve, padded to whole words.
+    /// Sets the Geneve options, padded to whole words.
     #[must_use]
     pub fn options(mut self, bytes: &[u8]) -> Self {
         self.options = bytes.to_vec();
@@ -181,7 +182,7 @@ impl Outer {
         self
     }
 
-    /// Returns the number of bytes stand before the inner frame.
+    /// Returns the number of bytes before the inner frame.
     pub(super) fn bytes(&self, link: LinkKind) -> usize {
         let link = if link == LinkKind::Ethernet { 14 + 4 * self.tags.len() } else { 0 };
         link + if self.v6 { 40 } else { 20 } + 8 + self.tunnel().len()
@@ -199,7 +200,8 @@ impl Outer {
         header
     }
 
-    /// The frame with `inner` in it. The checksum is that of `complete`, which is `inner` with a complete checksum.
+    /// Returns the frame with `inner` inside. The checksum is that of `complete`, which is `inner` with a
+    /// complete checksum.
     pub(super) fn wrap(&self, inner: &[u8], complete: &[u8], link: LinkKind) -> Vec<u8> {
         let addresses = self.addresses();
         let mut datagram = [&self.udp(inner.len()), &self.tunnel()[..], complete].concat();
@@ -266,8 +268,8 @@ impl Outer {
 }
 
 impl Packet {
-    /// Puts the packet inside a tunnel, behind `outer`. It then has an Ethernet header of its own; padding and what is
-    /// cut are those of the outer frame.
+    /// Puts the packet into a tunnel with the headers `outer`. The inner packet gets its own Ethernet header;
+    /// padding and truncation apply to the outer frame.
     #[must_use]
     pub fn within(mut self, outer: Outer) -> Self {
         self.outer = Some(outer);

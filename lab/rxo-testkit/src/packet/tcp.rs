@@ -45,7 +45,7 @@ impl Packet {
         self.len(0)
     }
 
-    /// Sets the stream that the payload comes from. [`Packet::flow`] sets it too, so call this
+    /// Sets the stream from which the payload is taken. [`Packet::flow`] sets it too, so call this
     /// afterwards.
     #[must_use]
     pub fn stream(mut self, stream: u32) -> Self {
@@ -53,7 +53,7 @@ impl Packet {
         self
     }
 
-    /// Sets exactly these twelve bits between data offset and window.
+    /// Sets the twelve bits between data offset and window to exactly `bits`.
     #[must_use]
     pub fn flags(mut self, bits: u16) -> Self {
         self.flags = bits & 0x0fff;
@@ -128,25 +128,25 @@ impl Packet {
         self
     }
 
-    /// Adds the timestamp as nearly every stack sends it, after two no-operations.
+    /// Adds a timestamp after two no-operations, its usual position.
     #[must_use]
     pub fn ts(self, value: u32, echo: u32) -> Self {
         self.options(&[1, 1]).bare_timestamp(value, echo)
     }
 
-    /// Adds a no-operation, the timestamp, a no-operation.
+    /// Adds a no-operation, a timestamp, and a no-operation.
     #[must_use]
     pub fn ts_in_the_middle(self, value: u32, echo: u32) -> Self {
         self.options(&[1]).bare_timestamp(value, echo).options(&[1])
     }
 
-    /// Adds the timestamp and two no-operations after it.
+    /// Adds a timestamp, followed by two no-operations.
     #[must_use]
     pub fn ts_first(self, value: u32, echo: u32) -> Self {
         self.bare_timestamp(value, echo).options(&[1, 1])
     }
 
-    /// Adds the timestamp and nothing else: ten bytes.
+    /// Adds a timestamp without padding: ten bytes.
     #[must_use]
     pub fn bare_timestamp(self, value: u32, echo: u32) -> Self {
         self.options(&[8, 10]).options(&value.to_be_bytes()).options(&echo.to_be_bytes())

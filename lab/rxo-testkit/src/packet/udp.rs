@@ -1,4 +1,4 @@
-//! Setters of UDP. They change nothing of other packets.
+//! Setters of UDP. They do not affect other packets.
 
 use super::{Body, Packet};
 
@@ -10,13 +10,13 @@ impl Packet {
         self
     }
 
-    /// Returns true if it is a datagram.
+    /// Returns `true` if the packet is a UDP datagram.
     #[must_use]
     pub fn is_datagram(&self) -> bool {
         self.body == Body::Udp
     }
 
-    /// Sends it without a checksum: the field is 0.
+    /// Removes the checksum: the field is 0.
     #[must_use]
     pub fn no_checksum(mut self) -> Self {
         self.has_no_checksum = true;

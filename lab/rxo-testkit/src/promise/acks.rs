@@ -1,4 +1,4 @@
-//! Checks that a delivery of pure ACKs says what its frames said.
+//! Checks that a delivery of pure ACKs matches its frames.
 
 use rxo_frame::{ChecksumStatus, Instant, VlanTag};
 
@@ -7,33 +7,33 @@ use crate::Script;
 use crate::naive::{Reading, Segment, read};
 use crate::oracle::{PureAcks, Rules};
 
-/// The contents of a delivery of several pure ACKs.
+/// The observed content of a delivery of several pure ACKs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownAcks {
     /// All pieces that a sink would gather, concatenated.
     pub bytes: Vec<u8>,
-    /// The length that it reported.
+    /// Length that the delivery reported.
     pub byte_len: usize,
-    /// The checksum status that a sink gets.
+    /// Checksum status that a sink receives.
     pub status: ChecksumStatus,
-    /// True if a sink is asked to segment it.
+    /// `true` if a sink is asked to segment the delivery.
     pub has_gso: bool,
-    /// The VLAN tag that a sink must insert.
+    /// VLAN tag that a sink must insert.
     pub vlan: Option<VlanTag>,
     /// Number of ACKs.
     pub count: usize,
-    /// The frame of the last ACK, by number in the script.
+    /// Number of the last ACK's frame in the script.
     pub last: usize,
-    /// Its record of each ACK.
+    /// The delivery's record of each ACK.
     pub records: Vec<AckSaid>,
-    /// Arrival times of its first and last ACK.
+    /// Arrival times of the first and the last ACK.
     pub arrivals: (Instant, Instant),
 }
 
 /// The record of one pure ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckSaid {
-    /// When it arrived.
+    /// Arrival time of the ACK.
     pub arrived_at: Instant,
     /// SEG.SEQ.
     pub seq: u32,
@@ -49,11 +49,11 @@ pub struct AckSaid {
     pub ecn: u8,
 }
 
-/// Checks every delivery of several ACKs: its frames are pure ACKs and no more than allowed, and
-/// its last packet, records, count and times are those of its frames.
+/// Checks every delivery of several ACKs: its frames are pure ACKs within the limit, and its last packet,
+/// records, count and times match its frames.
 ///
 /// # Panics
-/// If one is wrong.
+/// If a check fails.
 pub fn acks_are_right(script: &Script, observed: &Observed) {
     let rules = script.setup.rules();
     for shown in observed.deliveries() {

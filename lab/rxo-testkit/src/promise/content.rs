@@ -1,4 +1,4 @@
-//! Checks that an aggregate says what its segments said.
+//! Checks that an aggregate matches its segments.
 
 use rxo_frame::{ChecksumStatus, Frame, GsoKind, GsoTunnel, UdpTunnel};
 
@@ -7,10 +7,10 @@ use crate::Script;
 use crate::naive::{ChecksumField, FixedIds, Reading, Segment, checksum_at, merge, resegment_with};
 use crate::script::Form;
 
-/// Checks that header, payload, metadata and records of every aggregate are those of its segments.
+/// Checks that header, payload, metadata and records of every aggregate match its segments.
 ///
 /// # Panics
-/// If one is wrong.
+/// If a check fails.
 pub fn aggregates_are_right(script: &Script, observed: &Observed) {
     for shown in observed.deliveries() {
         let kinds = usize::from(shown.merged.is_some()) + usize::from(shown.acks.is_some());
@@ -51,7 +51,7 @@ fn sizes_are_right(merged: &Merged, segments: &[Segment]) {
     assert_eq!(gso.tunnel, tunnel(&segments[0]));
 }
 
-/// The tunnel around a segment, as a sink is told of it.
+/// Returns the tunnel around a segment, in the form that a sink receives.
 fn tunnel(segment: &Segment) -> Option<GsoTunnel> {
     let outer = segment.outer.as_ref()?;
     Some(GsoTunnel::udp(UdpTunnel {
@@ -72,7 +72,7 @@ const FORMS: [(Form, ChecksumField); 3] = [
 fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[Segment]) {
     let first = script.frame(shown.frames[0]);
     let is_partial = first.checksum.is_partial();
-    // Trusted segments may have wrong checksums. Then the combined one is wrong as well.
+    // Trusted segments may have wrong checksums; then the combined checksum is wrong too.
     let is_right = segments.iter().all(|segment| segment.checksum_ok);
     for ((form, field), header) in FORMS.iter().zip(&merged.headers) {
         let field = if is_partial { ChecksumField::Seed } else { *field };
@@ -84,7 +84,7 @@ fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[
             match field {
                 ChecksumField::Seed => {}
                 ChecksumField::Complete => same_sum(&mut expected, &mut bytes, at, is_right),
-                // The receiver is told not to verify it.
+                // The receiver is told not to verify this checksum.
                 ChecksumField::Untouched => {
                     bytes[at..at + 2].copy_from_slice(&expected[at..at + 2]);
                 }
@@ -99,7 +99,7 @@ fn bytes_are_right(script: &Script, shown: &Shown, merged: &Merged, segments: &[
     }
 }
 
-/// Describes the first difference between two packets, with the bytes from there on.
+/// Describes the first difference between two packets, with some bytes from there on.
 fn difference(seen: &[u8], expected: &[u8]) -> String {
     let at = seen.iter().zip(expected).take_while(|(one, other)| one == other).count();
     let some = |bytes: &[u8]| bytes.iter().skip(at).take(16).copied().collect::<Vec<u8>>();
@@ -162,20 +162,21 @@ fn usual_timestamp(options: &[u8]) -> Option<(u32, u32)> {
     (options.len() >= 12 && options[..4] == [1, 1, 8, 10]).then(|| (word(4), word(8)))
 }
 
-/// Checks, under a policy that promises it and for all datagrams, that segmenting every aggregate by its size gives the
-/// original packets bit for bit, except for link padding.
+/// Checks that segmenting aggregates by their size restores the original packets bit for bit, except for link
+/// padding. Applies to datagrams, and to policies that promise it.
 ///
 /// # Panics
-/// If one does not.
+/// If a packet differs.
 pub fn aggregates_come_apart_again(script: &Script, observed: &Observed) {
     aggregates_come_apart_by(script, observed, resegment_with);
 }
 
-/// As [`aggregates_come_apart_again`], cut by `resegment`: of the merged packet's bytes, where its headers
-/// are, its segments' size in bytes and which IPv4 IDs they share, it returns the packets.
+/// Checks as [`aggregates_come_apart_again`] does, with the segmentation `resegment`. From the merged
+/// packet's bytes, its header offsets, the segment size in bytes and the fixed IPv4 IDs it returns the
+/// packets.
 ///
 /// # Panics
-/// When a packet is not the one that came.
+/// If a packet differs.
 pub fn aggregates_come_apart_by(
     script: &Script,
     observed: &Observed,

@@ -34,7 +34,7 @@ pub fn limits_are_kept(script: &Script, observed: &Observed) {
     flows_are_limited(script, observed, rules.flows);
 }
 
-/// Checks that after every step the frames still held belong to at most `most` flows.
+/// Checks that after every step the held frames belong to at most `most` flows.
 fn flows_are_limited(script: &Script, observed: &Observed, most: usize) {
     let mut waiting = Vec::new();
     let mut held = BTreeSet::new();

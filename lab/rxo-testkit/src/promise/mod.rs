@@ -1,7 +1,7 @@
-//! The promises, as checks of a run of an engine.
+//! The engine's promises, as checks of a run.
 //!
-//! [`Observed`] records a run without using any type of an engine, so every engine can be checked.
-//! Contract: a check returns if its promise held; otherwise it panics and names frame and step.
+//! [`Observed`] records a run without using any type of an engine, so every engine can be checked. Contract:
+//! a check returns if its promise held; otherwise it panics and names frame and step.
 
 mod acks;
 mod content;
@@ -20,7 +20,7 @@ pub use order::{every_frame_once, holds_are_bounded, matches_the_oracle, order_i
 use crate::Script;
 use crate::oracle::Why;
 
-/// The deliveries of a run of a script: those of each step, and of the final flush.
+/// The observed deliveries of a script's run: those of each step, and of the final flush.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Deliveries by step.
@@ -32,46 +32,46 @@ pub struct Observed {
 /// One delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The frames in it, by their numbers in the script.
+    /// Numbers of the delivery's frames in the script.
     pub frames: Vec<usize>,
-    /// The report of the delivery, if it is an aggregate of data.
+    /// Content of the delivery, if it is an aggregate of data.
     pub merged: Option<Merged>,
-    /// The report of the delivery, if it is several pure ACKs.
+    /// Content of the delivery, if it is several pure ACKs.
     pub acks: Option<ShownAcks>,
-    /// The reason why it was flushed, if the delivery itself says so.
+    /// Reason for the flush, if the delivery reports one.
     pub reason: Option<&'static str>,
-    /// When it was delivered, on the script's clock.
+    /// Time of the delivery, on the script's clock.
     pub at: Instant,
 }
 
-/// The report of an aggregate.
+/// The observed content of an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// All pieces that a sink would gather, concatenated.
     pub bytes: Vec<u8>,
-    /// Number of header bytes among them.
+    /// Number of header bytes in `bytes`.
     pub header_bytes: usize,
-    /// The value that its accessor returned.
+    /// Value returned by the accessor of the same name.
     pub segment_count: usize,
-    /// The value that its accessor returned.
+    /// Value returned by the accessor of the same name, in bytes.
     pub payload_bytes: usize,
-    /// The value that its accessor returned.
+    /// Value returned by the accessor of the same name, in bytes.
     pub byte_len: usize,
-    /// The checksum status that a sink gets.
+    /// Checksum status that a sink receives.
     pub status: ChecksumStatus,
-    /// The segmentation that a sink is asked for.
+    /// Segmentation that a sink is asked for.
     pub gso: Option<Gso>,
-    /// The VLAN tag that a sink must insert.
+    /// VLAN tag that a sink must insert.
     pub vlan: Option<VlanTag>,
-    /// True if the IPv4 ID is equal in all segments; `None` for IPv6.
+    /// `true` if the IPv4 ID is equal in all segments; `None` for IPv6.
     pub fixed_id: Option<bool>,
-    /// True if the outer IPv4 ID is equal in all segments; `None` for IPv6, and in no tunnel.
+    /// `true` if the outer IPv4 ID is equal in all segments; `None` for IPv6 and outside tunnels.
     pub fixed_outer_id: Option<bool>,
-    /// Its record of each segment.
+    /// The aggregate's record of each segment.
     pub records: Vec<Record>,
     /// The header with each form of checksum: seed, complete, untouched.
     pub headers: [Vec<u8>; 3],
-    /// Arrival times of its first and last segment.
+    /// Arrival times of the first and the last segment.
     pub arrivals: (Instant, Instant),
 }
 
@@ -86,26 +86,26 @@ pub struct Record {
     pub window: u16,
     /// TSval and TSecr, if the timestamp is at its usual offset.
     pub timestamp: Option<(u32, u32)>,
-    /// Payload, in bytes.
+    /// Payload length, in bytes.
     pub payload_bytes: usize,
-    /// When it arrived.
+    /// Arrival time of the segment.
     pub arrived_at: Instant,
 }
 
 impl Observed {
-    /// All deliveries, in order.
+    /// Returns all deliveries, in order.
     pub fn deliveries(&self) -> impl Iterator<Item = &Shown> {
         self.steps.iter().flatten()
     }
 
-    /// The numbers of all frames, in the order of delivery.
+    /// Returns the numbers of all frames, in the order of delivery.
     #[must_use]
     pub fn frame_order(&self) -> Vec<usize> {
         self.deliveries().flat_map(|shown| shown.frames.iter().copied()).collect()
     }
 }
 
-/// Checks every promise that holds for any set-up, however little memory it has.
+/// Checks every promise that holds for any configuration, however little memory it has.
 pub fn check_promises(script: &Script, observed: &Observed) {
     every_frame_once(script, observed);
     order_is_kept(script, observed);

@@ -12,7 +12,7 @@ use crate::{Script, Step};
 /// Checks that every frame is delivered once.
 ///
 /// # Panics
-/// If one is not.
+/// If a frame is lost or repeated.
 pub fn every_frame_once(script: &Script, observed: &Observed) {
     let mut seen = observed.frame_order();
     seen.sort_unstable();
@@ -21,11 +21,11 @@ pub fn every_frame_once(script: &Script, observed: &Observed) {
     assert_eq!(seen, all, "frames delivered (left) are not the frames pushed (right)");
 }
 
-/// Checks that the order of delivery is the order of arrival, within a flow, and between a fragment
-/// or broken packet and the flows of its addresses.
+/// Checks that related frames are delivered in the order of arrival: frames of one flow, and a fragment or
+/// broken packet with the flows between its addresses.
 ///
 /// # Panics
-/// If it is not.
+/// If two related frames were swapped.
 pub fn order_is_kept(script: &Script, observed: &Observed) {
     let readings: Vec<Reading> =
         (0..script.frame_count()).map(|index| script.reading(index)).collect();
@@ -79,10 +79,10 @@ fn reasons_are_right(
     assert_eq!(counted, &due, "step {step:?}: counted (left), expected (right) of {expected:?}");
 }
 
-/// Checks that no segment is held longer than the policy allows, counted from when it was pushed.
+/// Checks that no segment is held longer than the policy allows, counted from its push.
 ///
 /// # Panics
-/// If one is.
+/// If a segment was held too long.
 pub fn holds_are_bounded(script: &Script, observed: &Observed) {
     let pushed_at = push_times(script);
     let limit = time_limit(script);
@@ -117,7 +117,7 @@ fn nothing_outlives_its_poll(script: &Script, observed: &Observed) {
     }
 }
 
-/// When each frame was pushed, on the script's clock.
+/// Returns the time at which each frame was pushed, on the script's clock.
 fn push_times(script: &Script) -> Vec<Instant> {
     let mut now = Instant::ZERO;
     let mut times = vec![Instant::ZERO; script.frame_count()];

@@ -2,7 +2,7 @@
 
 use crate::{Outer, Packet};
 
-/// A destination option (RFC 6275 section 6.3).
+/// Type of the Home Address option, in destination options (RFC 6275 section 6.3).
 const HOME_ADDRESS: u8 = 201;
 
 /// Applies change `number` to `packet`. Numbers beyond the list change nothing.
@@ -69,7 +69,7 @@ pub(super) fn changed(packet: Packet, number: u8, value: u8) -> Packet {
     }
 }
 
-/// Applies change `number` to the headers of a tunnel. The numbers are others than those of [`changed`].
+/// Applies change `number` to the headers of a tunnel. The numbers differ from those of [`changed`].
 pub(super) fn changed_outer(outer: Outer, number: u8, value: u8) -> Outer {
     match number {
         84 => outer.bad_checksum(),
@@ -92,7 +92,7 @@ pub(super) fn changed_outer(outer: Outer, number: u8, value: u8) -> Outer {
     }
 }
 
-/// Says of the packet's checksum what is not true.
+/// Gives the packet a wrong description of its checksum.
 fn misdescribed(packet: Packet, number: u8, value: u8) -> Packet {
     let bytes = u16::from(value);
     match number {

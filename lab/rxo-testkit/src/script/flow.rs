@@ -26,8 +26,8 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Makes flow `number`. Its form (version, tags, options, ID) follows from the number. Some
-    /// start shortly before a number wraps, some shortly before the IPv4 header checksum does.
+    /// Makes flow `number`. Its form (version, tags, options, ID) follows from the number. Some flows start
+    /// shortly before a sequence number wraps, some shortly before the IPv4 header checksum wraps.
     pub(super) fn new(number: u32) -> Self {
         let mut flow = Self::plain(number);
         if number % 8 == 2 {
@@ -36,19 +36,20 @@ impl Flow {
         flow
     }
 
-    /// The flow with UDP datagrams instead of segments.
+    /// Returns the flow with UDP datagrams instead of TCP segments.
     pub(super) fn of_udp(mut self) -> Self {
         self.is_udp = true;
         self
     }
 
-    /// The flow inside a tunnel.
+    /// Returns the flow inside a tunnel.
     pub(super) fn in_tunnel(mut self) -> Self {
         self.outer_id = Some(if self.number % 6 == 5 { 0xfffe } else { 40 });
         self
     }
 
-    /// The tunnel around the flow's next segment; its form follows from the number, too.
+    /// Returns the tunnel around the flow's next segment, whose form follows from the flow's number; `None`
+    /// without a tunnel.
     pub(super) fn outer(&self) -> Option<Outer> {
         let (number, id) = (self.number, self.outer_id?);
         let outer = if number % 3 == 2 { geneve().options(&[1, 2, 3, 0]) } else { vxlan() };
@@ -78,7 +79,7 @@ impl Flow {
         }
     }
 
-    /// The IPv4 header checksum of its next segment of the usual size; arbitrary for IPv6.
+    /// Returns the IPv4 header checksum of the next segment of usual size; arbitrary for IPv6.
     fn ip_checksum(&self) -> u16 {
         let bytes = self.segment(100, LinkKind::RawIp).bytes();
         u16::from_be_bytes([bytes[10], bytes[11]])
@@ -109,7 +110,7 @@ impl Flow {
         packet.id(if number.is_multiple_of(2) { self.id } else { 9 }).df(self.dont_fragment)
     }
 
-    /// The tag that the device removes from the flow's frames.
+    /// Returns the tag that the device removes from the flow's frames; `None` if there is none.
     pub(super) const fn device_tag(&self) -> Option<u16> {
         if self.number % 8 == 3 { Some(5) } else { None }
     }

@@ -16,21 +16,21 @@ use crate::{Outer, Packet, arp, udp};
 
 const SETUP_BYTES: usize = 8;
 const EVENT_BYTES: usize = 6;
-/// Bounds a fuzzer's case: the work of the checks grows with the square.
+/// Most events in a script, because the work of the checks grows with the square.
 const MOST_EVENTS: usize = 400;
 const MOST_FRAMES: usize = 600;
-/// Payload sizes by number, in bytes. Numbers beyond the list mean the usual size; otherwise
-/// nothing would merge for long.
+/// Payload sizes by number, in bytes. Numbers beyond the list mean the usual size; otherwise segments would
+/// rarely merge.
 const SIZES: [usize; 12] = [1, 50, 99, 101, 536, 536, 1448, 1448, 1448, 1448, 9000, 30_000];
 const USUAL_SIZE: usize = 100;
 const MOST_IN_RUN: u8 = 24;
 const FLOWS: [u32; 8] = [1, 1, 2, 3, 4, 8, 40, 120];
 
 const ECE: u16 = 0x040;
-/// The number of a change that changes nothing.
+/// Number of the change that leaves a segment unchanged.
 const NO_CHANGE: u8 = u8::MAX;
 
-/// One event, not yet decoded.
+/// An event, not yet decoded.
 #[derive(Clone, Copy)]
 struct Event {
     kind: u8,
@@ -42,15 +42,15 @@ struct Event {
 }
 
 impl Event {
-    /// Payload length, in bytes.
+    /// Returns the payload length, in bytes.
     fn size(self) -> usize {
         SIZES.get(usize::from(self.size % 64)).copied().unwrap_or(USUAL_SIZE)
     }
 }
 
 impl Script {
-    /// Makes the script that `bytes` encode; too few bytes give an empty one. The engine has room
-    /// for all its frames, so memory never ends an aggregate.
+    /// Makes the script that `bytes` encode; too few bytes give an empty one. The engine has memory for all
+    /// its frames, so a lack of memory never ends an aggregate.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut head = [0; SETUP_BYTES];
@@ -80,7 +80,8 @@ impl Script {
     }
 }
 
-/// Makes flow `number`: of UDP if the script is for that, and then every second.
+/// Makes flow `number`. In scripts for UDP every second flow has datagrams; in scripts for tunnels two of
+/// three are inside one.
 fn flow(number: u32, [.., seed]: [u8; SETUP_BYTES]) -> Flow {
     let flow = Flow::new(number);
     let has_udp = matches!(seed % 8, 1 | 2 | 6);
@@ -101,7 +102,7 @@ fn setup(head: [u8; SETUP_BYTES]) -> Setup {
     }
 }
 
-/// Chooses what every kind of script chooses: profile, number of flows, hold, link, checksums,
+/// Chooses the settings that all kinds of scripts share: profile, number of flows, hold, link, checksums,
 /// seed.
 pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup {
     let forms = [Form::PseudoHeader, Form::Complete, Form::Verified];
@@ -122,7 +123,7 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
         zero_echo: choice(hold / 16),
         udp: [None, Some(true), Some(true), None, None, None, None, Some(false)]
             [usize::from(seed % 8)],
-        // Now and then packets of tunnels come that are not looked into.
+        // Some configurations receive tunnel packets without parsing them.
         tunnels: matches!(seed % 16, 10..=12 | 14).then_some(true),
         link: if switches & 7 == 7 { LinkKind::RawIp } else { LinkKind::Ethernet },
         trusts_checksums: switches & 0x18 == 0x18,
@@ -132,7 +133,8 @@ pub(super) fn any_setup([policy, flows, hold, switches, seed]: [u8; 5]) -> Setup
     }
 }
 
-/// The packet inside `outer`, if that is a tunnel. What the event changes of that is told by its number.
+/// Puts the packet into the tunnel `outer`, if there is one. The event's change number selects a change of
+/// the tunnel's headers.
 fn within(packet: Packet, outer: Option<Outer>, event: Event) -> Packet {
     match outer {
         None => packet,
@@ -140,7 +142,7 @@ fn within(packet: Packet, outer: Option<Outer>, event: Event) -> Packet {
     }
 }
 
-/// Mostly `None`, which keeps the profile's own rule.
+/// Chooses an override, mostly `None`, which keeps the profile's own rule.
 const fn choice(bits: u8) -> Option<bool> {
     match bits % 8 {
         3 => Some(true),
@@ -149,7 +151,7 @@ const fn choice(bits: u8) -> Option<bool> {
     }
 }
 
-/// Chooses a load, mostly of a busy receiver; nothing where the load does not matter.
+/// Chooses a load, mostly that of a busy receiver; `None` if the load has no effect.
 pub(super) fn load_step(setup: &Setup, value: u8) -> Option<Step> {
     let Some(HoldRule::Auto { .. }) = setup.hold else { return None };
     Some(Step::Load(match value % 16 {
@@ -191,13 +193,13 @@ impl Maker {
         self.script.steps.push(step);
     }
 
-    /// Ends a poll, under some load.
+    /// Ends a poll, with a chosen load.
     fn poll(&mut self, event: Event) {
         self.script.steps.extend(load_step(&self.script.setup, event.value));
         self.step(Step::Poll);
     }
 
-    /// Adds a frame that arrives a little later than the last. Long gaps are events of their own.
+    /// Adds a frame that arrives slightly later than the last. Long gaps are separate events.
     fn add(&mut self, mut frame: Frame<Vec<u8>>) {
         frame.arrived_at = self.now;
         self.script.steps.push(Step::Frame(self.script.all_frames.len()));
@@ -232,15 +234,15 @@ impl Maker {
         self.tag(event);
     }
 
-    /// Adds several equal segments in a row, like a sender's burst.
+    /// Adds several equal segments in a row, like a sender's burst of segments.
     fn run(&mut self, event: Event) {
         for _ in 0..event.value % MOST_IN_RUN {
             self.next_segment(Event { change: NO_CHANGE, ..event });
         }
     }
 
-    /// Adds segments of a flow and pure ACKs of others in turn, as a host that sends and receives gets them.
-    /// Some of the ACKs may be of the flow itself.
+    /// Adds segments of a flow and pure ACKs of other flows in turn, as a host that sends and receives gets
+    /// them. Some of the ACKs may belong to the same flow.
     fn in_turn(&mut self, event: Event) {
         for turn in 0..event.value % MOST_IN_RUN {
             let other = event.flow.wrapping_add(turn % 4 + event.size / 64 % 4);
@@ -249,8 +251,8 @@ impl Maker {
         }
     }
 
-    /// Sets the VLAN tag that the device removed: usually the flow's own, if any; now and then one
-    /// of another VLAN, or with another priority.
+    /// Sets the VLAN tag that the device removed: usually the flow's own, sometimes another identifier or
+    /// another priority.
     fn tag(&mut self, event: Event) {
         let usual = self.flow(event).device_tag();
         let tci = match event.change {

@@ -18,7 +18,7 @@ use crate::naive::{Reading, read, read_inside};
 pub use setup::{Form, Setup};
 pub use strategy::{ack_scripts, property, scripts, scripts_for};
 
-/// Frames and the events between them.
+/// A configuration, frames, and the events between them.
 #[derive(Clone)]
 pub struct Script {
     /// The configuration of the engine.
@@ -26,7 +26,7 @@ pub struct Script {
     /// The events, in order.
     pub steps: Vec<Step>,
     pub(crate) all_frames: Vec<Frame<Vec<u8>>>,
-    /// The bytes that it was made from, if any.
+    /// Bytes from which the script was made; empty if it was not made from bytes.
     pub(crate) source: Vec<u8>,
 }
 
@@ -41,11 +41,11 @@ pub enum Step {
     EndOfPoll,
     /// Pushes the batch and ends the poll.
     Poll,
-    /// Advances time; the caller keeps the engine's deadlines meanwhile.
+    /// Advances time; meanwhile the caller runs the engine's timeouts at their deadlines.
     Advance(Duration),
     /// Pushes the batch and flushes everything held.
     Flush,
-    /// Changes what the receiver's load is from now on. At the start it is unknown.
+    /// Sets the receiver's load from now on; `None` means unknown, as at the start.
     Load(Option<Load>),
 }
 
@@ -58,13 +58,13 @@ impl Script {
         Self { setup, steps, all_frames: frames, source: Vec::new() }
     }
 
-    /// The frames, in the order of their numbers.
+    /// Returns the frames, in the order of their numbers.
     #[must_use]
     pub fn frames(&self) -> Vec<&Frame<Vec<u8>>> {
         self.all_frames.iter().collect()
     }
 
-    /// Frame `index`.
+    /// Returns frame `index`.
     ///
     /// # Panics
     /// If there is no such frame.
@@ -73,7 +73,7 @@ impl Script {
         &self.all_frames[index]
     }
 
-    /// Reads the frame `index`; with tunnels looked into, if the rules are about the segments inside.
+    /// Parses the frame `index`, including the packet inside a tunnel if the rules cover it.
     ///
     /// # Panics
     /// If there is no such frame.
@@ -83,7 +83,7 @@ impl Script {
         if self.setup.rules().looks_inside() { read_inside(frame, link) } else { read(frame, link) }
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     #[must_use]
     pub fn frame_count(&self) -> usize {
         self.all_frames.len()

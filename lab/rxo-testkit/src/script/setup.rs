@@ -19,44 +19,44 @@ pub(crate) const POLICIES: [&str; 11] = [
     "none",
 ];
 
-/// The engine's configuration, without using any type of the engine.
+/// The engine's configuration, independent of the engine's types.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The profile's name.
+    /// Name of the profile.
     pub policy: &'static str,
-    /// Replaces the profile's `max_segments`.
+    /// Override of the profile's `max_segments`.
     pub max_segments: Option<u16>,
-    /// Replaces the profile's `max_bytes`.
+    /// Override of the profile's `max_bytes`.
     pub max_bytes: Option<u32>,
-    /// Replaces the profile's number of flows.
+    /// Override of the profile's number of flows.
     pub flows: Option<u16>,
-    /// Replaces the profile's hold.
+    /// Override of the profile's hold.
     pub hold: Option<HoldRule>,
-    /// Longest hold, for holds beyond the end of the poll.
+    /// Time limit of holds that outlast a poll.
     pub max_hold: Duration,
-    /// Replaces the profile's rule for pure ACKs.
+    /// Override of the profile's rule for pure ACKs.
     pub pure_acks: Option<PureAcks>,
-    /// Replaces the profile's `max_acks`.
+    /// Override of the profile's `max_acks`.
     pub max_acks: Option<u16>,
-    /// Replaces the profile's `keep_every`.
+    /// Override of the profile's `keep_every`.
     pub keep_every: Option<u16>,
-    /// Replaces whether a SACK list may be dropped for a later one that covers it.
+    /// Override: `true` if a SACK list may be replaced by a later one that covers it.
     pub sack_superset: Option<bool>,
-    /// Replaces whether segments marked CE merge with each other.
+    /// Override: `true` if segments marked CE merge with each other.
     pub merges_ce: Option<bool>,
-    /// Replaces whether data segments with ECE merge with each other.
+    /// Override: `true` if data segments with ECE merge with each other.
     pub merges_ece: Option<bool>,
-    /// Replaces whether DF must be set.
+    /// Override: `true` if only segments with DF merge.
     pub needs_df: Option<bool>,
-    /// Replaces whether a timestamp may echo zero.
+    /// Override: `true` if a timestamp's TSecr may be zero.
     pub zero_echo: Option<bool>,
-    /// Replaces whether UDP datagrams merge.
+    /// Override: `true` if UDP datagrams merge.
     pub udp: Option<bool>,
-    /// Replaces whether TCP merges inside tunnels.
+    /// Override: `true` if TCP segments inside tunnels merge.
     pub tunnels: Option<bool>,
-    /// The first header of the frames.
+    /// Kind of the first header of the frames.
     pub link: LinkKind,
-    /// True if an unknown checksum is assumed to be right.
+    /// `true` if an unknown checksum is assumed to be right.
     pub trusts_checksums: bool,
     /// The contents of the TCP checksum field in a merged header.
     pub form: Form,
@@ -69,17 +69,16 @@ pub struct Setup {
 /// The forms of a merged header's TCP checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The seed of the pseudo-header.
+    /// The folded sum of the pseudo-header.
     PseudoHeader,
-    /// The whole checksum.
+    /// The complete checksum.
     Complete,
     /// The first segment's checksum, unchanged.
     Verified,
 }
 
 impl Setup {
-    /// Makes the profile's own configuration: Ethernet, checksums verified, room for every frame of
-    /// a test.
+    /// Makes the profile's own configuration: Ethernet, checksums verified, memory for every frame of a test.
     #[must_use]
     pub fn new(policy: &'static str) -> Self {
         Self {
@@ -107,13 +106,13 @@ impl Setup {
         }
     }
 
-    /// The names of all policies.
+    /// Returns the names of all policies.
     #[must_use]
     pub const fn policies() -> [&'static str; 11] {
         POLICIES
     }
 
-    /// The rules of this configuration.
+    /// Returns the rules of this configuration.
     #[must_use]
     pub fn rules(&self) -> Rules {
         let profile = Rules::of(self.policy);
@@ -137,7 +136,7 @@ impl Setup {
         }
     }
 
-    /// Returns true if segmenting an aggregate by one size must give its packets.
+    /// Returns `true` if segmenting an aggregate must restore its packets.
     #[must_use]
     pub fn is_resegmentable(&self) -> bool {
         self.policy == "linux-gro"

@@ -7,8 +7,8 @@ use proptest::prelude::{ProptestConfig, Strategy, any};
 use super::Script;
 use super::setup::POLICIES;
 
-/// Configures property tests: `cases` each, or as many as the environment variable `PROPTEST_CASES`
-/// says. A failure is printed, and not saved in a file.
+/// Configures property tests with `cases` cases each, or the number in the environment variable
+/// `PROPTEST_CASES`. A failure is printed, not saved in a file.
 #[must_use]
 pub fn property(cases: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
@@ -19,7 +19,7 @@ pub fn property(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Makes scripts of up to `most` events, for every policy. They shrink event by event.
+/// Makes scripts of up to `most` events, for every policy. Scripts shrink event by event.
 pub fn scripts(most: usize) -> impl Strategy<Value = Script> {
     bytes(most).prop_map(|bytes| Script::from_bytes(&bytes))
 }
@@ -37,13 +37,12 @@ pub fn scripts_for(policy: &'static str, most: usize) -> impl Strategy<Value = S
     })
 }
 
-/// Makes scripts of acknowledgements of up to `most` events, mostly for policies that aggregate
-/// them.
+/// Makes scripts of pure ACKs with up to `most` events, mostly for policies that aggregate ACKs.
 pub fn ack_scripts(most: usize) -> impl Strategy<Value = Script> {
     bytes(most).prop_map(|bytes| Script::acks_from_bytes(&bytes))
 }
 
-/// The configuration bytes and up to `most` events.
+/// Makes the configuration bytes and up to `most` events.
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     (uniform8(any::<u8>()), vec(uniform6(any::<u8>()), 0..most))
         .prop_map(|(head, events)| [&head[..], &events.concat()].concat())

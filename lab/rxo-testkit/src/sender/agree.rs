@@ -1,4 +1,4 @@
-//! Compares two senders for each flow: one gets the original frames, the other gets the deliveries.
+//! Compares two senders for each flow: one receives the original frames, the other the deliveries.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::naive::{Ends, Reading, read};
 use crate::oracle::{PureAcks, Rules};
 use crate::promise::{Observed, Shown};
 
-/// Checks that after every delivery both senders of its flow know the same.
+/// Checks that after every delivery both senders of its flow have the same state.
 ///
-/// In record form, "the same" is everything: the number of ACKs, every RTT sample, every echo. In
-/// single form it is [`Lasting`]: SND.UNA, window, duplicates, SACK and marks ([`super::Marks`]
-/// says what is kept of these). Of the ACKs in between, only the number is known. With
-/// `sack_superset`, the number of SACK lists may differ too, but not what they report.
+/// In record form all state must agree: the number of ACKs, every RTT sample, every echo. In single form only
+/// [`Lasting`] must agree: SND.UNA, window, duplicates, SACK and marks ([`super::Marks`] defines their
+/// preserved part). Of the ACKs in between, only the number is known. With `sack_superset`, the number of
+/// SACK lists may differ too, but not what they report.
 ///
-/// Both senders get data frame by frame; other promises cover data.
+/// Both senders receive data frame by frame, because other promises cover data.
 ///
 /// # Panics
-/// If they differ.
+/// If the states differ.
 pub fn senders_agree(script: &Script, observed: &Observed) {
     let rules = script.setup.rules();
     let mut flows: BTreeMap<_, Pair> = BTreeMap::new();
@@ -35,13 +35,13 @@ pub fn senders_agree(script: &Script, observed: &Observed) {
 struct Pair {
     of_frames: Sender,
     of_deliveries: Sender,
-    /// ACKs that the second sender knows only by number.
+    /// Number of ACKs that the second sender knows only as a count.
     counted: u64,
 }
 
 impl Pair {
     fn take(&mut self, script: &Script, shown: &Shown, rules: &Rules) {
-        // A real sender knows where its connection began. Here, it learns it from the first ACK.
+        // A real sender knows where its connection began. Here it takes that from the first ACK.
         let acks = shown.frames.iter().filter_map(|index| Incoming::of_frame(script, *index));
         if let Some(first) = acks.filter(Incoming::counts).map(|ack| ack.ack).next() {
             self.of_frames.begin(first);

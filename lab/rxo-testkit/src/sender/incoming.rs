@@ -6,10 +6,10 @@ use crate::Script;
 use crate::naive::{Reading, Segment, read};
 use crate::promise::AckSaid;
 
-/// The contents of one ACK.
+/// The contents of one received ACK.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Incoming {
-    /// When it arrived.
+    /// Arrival time of the ACK.
     pub arrived_at: Instant,
     /// SEG.SEQ.
     pub seq: u32,
@@ -23,9 +23,9 @@ pub struct Incoming {
     pub ecn: u8,
     /// TSval and TSecr.
     pub timestamp: Option<(u32, u32)>,
-    /// The blocks of SACK, left and right edge.
+    /// Left and right edge of each SACK block.
     pub blocks: Vec<(u32, u32)>,
-    /// Payload, in bytes.
+    /// Payload length, in bytes.
     pub payload_bytes: usize,
 }
 
@@ -36,8 +36,8 @@ const ACK: u16 = 0x010;
 pub(super) const ECE: u16 = 0x040;
 
 impl Incoming {
-    /// Reads a frame of `script` as its receiver would. `None` if it is not a segment, or if its
-    /// receiver drops it because of its checksum.
+    /// Parses a frame of `script` as its receiver would. Returns `None` if it is no segment, or the receiver
+    /// drops it because of its checksum.
     #[must_use]
     pub fn of_frame(script: &Script, index: usize) -> Option<Self> {
         let frame = script.frame(index);
@@ -47,7 +47,7 @@ impl Incoming {
         is_intact.then(|| Self::of_segment(&segment, frame.arrived_at))
     }
 
-    /// Reads `segment`.
+    /// Converts a parsed segment.
     #[must_use]
     pub fn of_segment(segment: &Segment, arrived_at: Instant) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Incoming {
         }
     }
 
-    /// Reads a record.
+    /// Converts a record of an ACK.
     #[must_use]
     pub fn of_record(said: &AckSaid) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Incoming {
         self.flags & (SYN | RST) != 0
     }
 
-    /// Returns true if a sender takes notice of it.
+    /// Returns `true` if a sender processes this segment's acknowledgement.
     pub(super) const fn counts(&self) -> bool {
         self.flags & ACK != 0 && !self.begins_anew()
     }
@@ -92,7 +92,7 @@ impl Incoming {
         self.flags & ECE != 0
     }
 
-    /// Returns true if it carries only an acknowledgement: no data, SYN or FIN.
+    /// Returns `true` if the segment carries only an acknowledgement: no data, SYN or FIN.
     pub(super) const fn is_empty(&self) -> bool {
         self.payload_bytes == 0 && self.flags & (SYN | FIN) == 0
     }

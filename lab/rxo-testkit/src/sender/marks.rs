@@ -22,17 +22,16 @@ use std::collections::BTreeMap;
 
 use super::Incoming;
 
-/// The marks seen so far.
+/// The marks received so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Each mark that differs from the one before: ECE, CWR and AE as in the header, and the ECN
-    /// field.
+    /// Each mark that differs from its predecessor: ECE, CWR and AE as in the header, and the ECN field.
     pub changes: Vec<Mark>,
     /// Bytes newly acknowledged under each mark.
     pub bytes: BTreeMap<Mark, u64>,
 }
 
-/// ECE, CWR and AE at their positions in the twelve bits; and the ECN field.
+/// ECE, CWR and AE at their positions in the twelve bits, and the ECN field of the IP header.
 pub type Mark = (u16, u8);
 
 const ECE_CWR_AE: u16 = 0x1c0;

@@ -23,15 +23,15 @@ pub use scoreboard::Scoreboard;
 pub struct Sender {
     /// The part that single form preserves.
     pub lasting: Lasting,
-    /// Number of ACKs (RFC 5681 lets the window grow with them).
+    /// Number of ACKs (RFC 5681 lets the window grow with each).
     pub acks: u64,
-    /// The RTT samples: when which TSecr acknowledged new data (RFC 7323 section 4.1).
+    /// RTT samples: the arrival time and TSecr of ACKs for new data (RFC 7323 section 4.1).
     pub round_trips: Vec<(Instant, u32)>,
     /// Number of ACKs with ECE.
     pub echoes: u64,
 }
 
-/// The state that is the same whether a sender sees every ACK of a run or only the last.
+/// The state that is the same whether a sender receives every ACK of a run or only the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lasting {
     /// SND.UNA; `None` before the first ACK.
@@ -46,9 +46,9 @@ pub struct Lasting {
     pub duplicates: u64,
     /// Number of ACKs with SACK.
     pub selective: u64,
-    /// The data that arrived beyond SND.UNA, and the data that arrived twice.
+    /// Ranges of data beyond SND.UNA, and reports of duplicates.
     pub scoreboard: Scoreboard,
-    /// The marks of ECN.
+    /// ECN marks of the ACKs.
     pub marks: Marks,
     /// The latest TSval: TS.Recent of the other direction (RFC 7323 section 4.3).
     pub recent: Option<u32>,
@@ -58,7 +58,7 @@ pub struct Lasting {
 pub const WINDOW_SHIFT: u8 = 7;
 
 impl Sender {
-    /// Sets SND.UNA to `una` unless it is known already.
+    /// Sets SND.UNA to `una`, unless it is set already.
     pub fn begin(&mut self, una: u32) {
         self.lasting.una.get_or_insert(una);
     }

@@ -21,7 +21,7 @@ impl Scoreboard {
         self.ranges.extend(blocks.iter().skip(usize::from(is_duplicate)));
     }
 
-    /// Removes what is acknowledged, and joins ranges that touch.
+    /// Removes acknowledged ranges, and joins adjacent ones.
     pub(super) fn advance(&mut self, una: u32) {
         let mut ranges: Vec<(i32, i32)> = self
             .ranges
@@ -42,7 +42,7 @@ impl Scoreboard {
     }
 }
 
-/// Returns the distance from `from` to `edge`.
+/// Returns the signed distance from `from` to `edge`.
 const fn offset(edge: u32, from: u32) -> i32 {
     edge.wrapping_sub(from) as i32
 }

@@ -1,4 +1,4 @@
-//! Flows that keep their position, and make their next packet.
+//! Flows that keep their position and make their next packet.
 
 use std::collections::HashMap;
 

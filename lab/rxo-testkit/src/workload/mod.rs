@@ -1,8 +1,8 @@
 //! The traffic of the speed benchmarks.
 //!
-//! W1-W9 are the workloads of the comparison with other engines. The others show what a benchmark
-//! of one kind of traffic hides. U1 and U2 are UDP. All segments carry 1448 bytes and an aligned timestamp, and have
-//! valid checksums, DF, and an ID that grows by one per packet of the flow. The same arguments give
+//! W1-W9 are the workloads of the comparison with other engines. The others show effects that a benchmark
+//! with one kind of traffic hides. U1 and U2 are UDP. All segments carry 1448 bytes and an aligned timestamp,
+//! and have valid checksums, DF, and an ID that grows by one per packet of the flow. The same arguments give
 //! the same packets.
 
 mod flow;
@@ -29,7 +29,7 @@ pub enum Workload {
     W5,
     /// W1, 5 % of the packets swapped with their successor.
     W6,
-    /// In turn, a data packet of one flow and a pure ACK of one of 16 others.
+    /// A data packet of one flow and a pure ACK of one of 16 other flows, in turn.
     W7,
     /// Pure ACKs of 16 flows in turn.
     W8,
@@ -37,22 +37,22 @@ pub enum Workload {
     W9,
     /// Stretches of 1 to 8 packets of W1-W9, chosen at random, so that no branch is predictable.
     Mixed,
-    /// Packets that all bypass, for a dozen different reasons.
+    /// Packets that are never coalesced, for a dozen different reasons.
     BadCase,
-    /// One flow of UDP datagrams with 1200 bytes of payload, as QUIC sends them.
+    /// One flow of UDP datagrams with 1200 bytes of payload, as sent by QUIC.
     U1,
-    /// 16 flows of such datagrams in turn, runs of eight, the last of which is shorter.
+    /// 16 flows of such datagrams in turn, in runs of eight whose last datagram is shorter.
     U2,
-    /// This many flows, each packet from one chosen at random.
+    /// The given number of flows, with each packet from a random one.
     ManyFlows(u32),
 }
 
 impl Workload {
-    /// W1-W9.
+    /// The workloads of the comparison with other engines, W1-W9.
     pub const COMPARED: [Self; 9] =
         [Self::W1, Self::W2, Self::W3, Self::W4, Self::W5, Self::W6, Self::W7, Self::W8, Self::W9];
 
-    /// The name in tables and JSON.
+    /// Returns the workload's name in tables and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,9 +1,9 @@
-//! Which flow sends which packet, in which order.
+//! Plans the order of a workload's packets and their flows.
 
 use super::Workload;
 use crate::Random;
 
-/// The next packet: its flow and its kind.
+/// A planned packet: its flow and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) flow: u32,
@@ -16,16 +16,16 @@ pub(super) enum What {
     Data,
     DataV6,
     PureAck,
-    /// A UDP datagram with so many bytes of payload.
+    /// A UDP datagram with this many bytes of payload.
     Datagram(usize),
-    /// A packet that no policy coalesces, with the number of its reason.
+    /// A packet that no policy coalesces; the number selects the reason.
     Bypass(u32),
-    /// The first half of a swap: the packet after the next is sent before the next.
+    /// The first half of a swap: the packet after the next one is sent first.
     Ahead,
     Behind,
 }
 
-/// Payload of a datagram of QUIC, in bytes.
+/// Payload of a QUIC datagram, in bytes.
 const DATAGRAM_BYTES: usize = 1_200;
 /// Percentage of swapped packets in W6.
 const SWAPPED_PERCENT: u64 = 5;
@@ -40,7 +40,7 @@ pub(super) fn plan(kind: Workload, packets: usize, random: &mut Random) -> Vec<T
     }
 }
 
-/// Plans packet `index` of a workload whose packets do not depend on each other.
+/// Plans packet `index` of a workload whose packets are independent of each other.
 fn turn(kind: Workload, index: u32, random: &mut Random) -> Turn {
     let data = |flow| Turn { flow, what: What::Data };
     match kind {

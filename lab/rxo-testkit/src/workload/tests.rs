@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use super::{Traffic, Workload, workload};
 use crate::naive;
 
-/// The four bytes at `at` of an IPv4 packet without tags.
+/// Returns the four bytes at offset `at` of an IPv4 packet without tags, as a number.
 fn word(packet: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(packet[at..at + 4].try_into().unwrap())
 }

@@ -1,4 +1,4 @@
-//! Packets in one piece of memory, like the buffers of a device.
+//! Packets in one block of memory, like the buffers of a device.
 
 use super::{Workload, generate};
 
@@ -36,7 +36,7 @@ impl Traffic {
         Self { arena, first, lengths }
     }
 
-    /// Number of packets.
+    /// Returns the number of packets.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.lengths.len()
@@ -48,7 +48,7 @@ impl Traffic {
         self.lengths.is_empty()
     }
 
-    /// Packet `index`.
+    /// Returns packet `index`.
     ///
     /// # Panics
     /// If there is no such packet.
@@ -58,7 +58,7 @@ impl Traffic {
         &self.arena[at..at + self.lengths[index] as usize]
     }
 
-    /// All packets in order.
+    /// Returns all packets in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.packet(index))
     }

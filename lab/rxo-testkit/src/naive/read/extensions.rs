@@ -7,12 +7,12 @@ const ROUTING: u8 = 43;
 pub(super) const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
-/// RFC 6275 section 6.3.
+/// Type of the Home Address option (RFC 6275 section 6.3).
 const HOME_ADDRESS: u8 = 0xc9;
 const MOST: usize = 9;
 
 /// Returns the offset and the protocol of the transport or fragment header. The IP header begins at
-/// `network`, and says that the packet ends at `end`.
+/// `network`; the packet ends at `end` according to it.
 pub(super) fn walk(bytes: &[u8], network: usize, end: usize) -> Result<(usize, u8), Fault> {
     let mut protocol = bytes[network + 6];
     let mut at = network + 40;

@@ -1,4 +1,4 @@
-//! Parses packets from the builder, and invalid ones.
+//! Tests with packets from the builder, and invalid ones.
 
 use rxo_frame::{Frame, Instant, LinkKind};
 
@@ -41,7 +41,7 @@ fn fragments_and_lies_show_their_addresses_only() {
 #[test]
 fn a_fragment_header_behind_the_end_is_a_length_that_lies() {
     let mut bytes = vec![0; 137];
-    // Version 6, one byte after the header; hop-by-hop options of 8 bytes, then a fragment header.
+    // Version 6 with a payload of one byte; hop-by-hop options of 8 bytes, then a fragment header.
     (bytes[0], bytes[5], bytes[40]) = (0x60, 1, 44);
     let reading = read(&Frame::new(bytes, Instant::ZERO), LinkKind::RawIp);
     assert!(matches!(reading, Reading::Addresses(..)), "{reading:?}");

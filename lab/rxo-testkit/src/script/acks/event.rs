@@ -1,4 +1,4 @@
-//! One event of a script of acknowledgements.
+//! One event of a script of pure ACKs.
 
 use core::num::NonZeroU16;
 
@@ -20,7 +20,7 @@ const ODD: [u8; 31] = [
     49, 50, 51, 52, 53, 54,
 ];
 
-/// One event, not yet decoded.
+/// An event, not yet decoded.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
     pub(super) kind: u8,

@@ -1,4 +1,4 @@
-//! The next ACK of a receiver of data.
+//! Makes the ACKs of a data receiver.
 
 use rxo_frame::LinkKind;
 
@@ -93,18 +93,18 @@ impl AckFlow {
         self.time.1 = self.time.1.wrapping_add(1);
     }
 
-    /// The tag that the device removes from the flow's frames.
+    /// Returns the tag that the device removes from the flow's frames; `None` if there is none.
     pub(super) const fn device_tag(&self) -> Option<u16> {
         if self.number % 8 == 3 { Some(5) } else { None }
     }
 
-    /// The SACK block of what arrived out of order.
+    /// Returns the SACK block of the data that arrived out of order.
     pub(super) const fn block(&self) -> (u32, u32) {
         let left = self.place(1);
         (left, left.wrapping_add(self.beyond * SEGMENT_BYTES))
     }
 
-    /// The sequence number `segments` segments beyond the acknowledged data.
+    /// Returns the sequence number `segments` segments beyond the acknowledged data.
     pub(super) const fn place(&self, segments: u32) -> u32 {
         self.ack.wrapping_add(segments.wrapping_mul(SEGMENT_BYTES))
     }

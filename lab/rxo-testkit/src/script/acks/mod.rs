@@ -1,12 +1,10 @@
 //! Turns any bytes into a script of acknowledgements.
 //!
-//! Eight bytes configure the engine, usually so that pure ACKs are aggregated. Every six bytes
-//! after them are one event. Most events are what a receiver of bulk data sends. The others are
-//! what must not be lost between: duplicates, windows, SACK, marks, keep-alives, data of the same
-//! flow.
+//! Eight bytes configure the engine, usually so that pure ACKs are aggregated. Every six bytes after them are
+//! one event. Most events are ACKs as a receiver of bulk data sends them. The others must not be lost among
+//! those: duplicates, windows, SACK, marks, keep-alives, data of the same flow.
 //!
-//! Acknowledgement numbers move by less than a window at a time, because a sender accepts no
-//! others.
+//! Acknowledgement numbers move by less than a window at a time, because a sender accepts no larger steps.
 
 mod event;
 mod flow;
@@ -21,7 +19,7 @@ use flow::AckFlow;
 
 const SETUP_BYTES: usize = 8;
 const EVENT_BYTES: usize = 6;
-/// Bounds a fuzzer's case: the work of the checks grows with the square.
+/// Most events in a script, because the work of the checks grows with the square.
 const MOST_EVENTS: usize = 400;
 const MOST_FRAMES: usize = 600;
 const FLOWS: [u32; 8] = [1, 1, 1, 2, 2, 4, 8, 24];
@@ -29,8 +27,8 @@ const LIMITS: [Option<u16>; 8] =
     [None, None, Some(64), Some(2), Some(3), Some(5), Some(16), Some(1)];
 
 impl Script {
-    /// Makes the script of acknowledgements that `bytes` encode; too few bytes give an empty one.
-    /// The engine has room for all its frames.
+    /// Makes the script of acknowledgements that `bytes` encode; too few bytes give an empty one. The engine
+    /// has memory for all its frames.
     #[must_use]
     pub fn acks_from_bytes(bytes: &[u8]) -> Self {
         let mut head = [0; SETUP_BYTES];
