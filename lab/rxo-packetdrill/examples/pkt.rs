@@ -1,6 +1,7 @@
-//! Runs scripts with the project's own runner, prints the result of each and how many have passed:
-//! `cargo run -p rxo-packetdrill --example pkt -- FILE|FOLDER …`. Of a folder it runs all that is in it and below.
-//! What leaves after the last event of a script is not looked at, as in packetdrill; the tests of the crate do.
+//! Runs scripts with the project's own runner, prints the result of each and how many have passed: `cargo run
+//! -p rxo-packetdrill --example pkt -- FILE|FOLDER …`. A folder stands for all scripts in it and below. As in
+//! packetdrill, segments that leave after the last event of a script are ignored; the crate's tests check
+//! them.
 
 use std::io;
 use std::path::{Path, PathBuf};

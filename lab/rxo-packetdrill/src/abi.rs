@@ -25,7 +25,7 @@ fn name_of(number: i32) -> Option<&'static str> {
     named.map(|(name, _)| *name)
 }
 
-/// The number of the symbol `name` in a script; `None` if the name is unknown.
+/// Returns the value of the symbol `name` in a script; `None` if the name is unknown.
 #[must_use]
 pub fn symbol(name: &str) -> Option<i64> {
     SYMBOLS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
@@ -34,7 +34,7 @@ pub fn symbol(name: &str) -> Option<i64> {
 impl Errno {
     /// Bad descriptor.
     pub const EBADF: Self = Self(9);
-    /// The call would have to wait.
+    /// The call would block.
     pub const EAGAIN: Self = Self(11);
     /// Bad buffer address.
     pub const EFAULT: Self = Self(14);
@@ -46,7 +46,7 @@ impl Errno {
     pub const EINVAL: Self = Self(22);
     /// Internal error.
     pub const EIO: Self = Self(5);
-    /// Nothing more can be sent.
+    /// The connection can send nothing more.
     pub const EPIPE: Self = Self(32);
     /// The call is not supported.
     pub const ENOSYS: Self = Self(38);

@@ -1,16 +1,17 @@
-//! TCP_INFO: Linux's names for what the host says of a connection.
+//! TCP_INFO: Linux's fields, computed from the host's statistics of a connection.
 //!
-//! Sizes that Linux counts in segments are counted in bytes by the host, and rounded up to segments here; windows
-//! are rounded down. What the host does not count has no field: a script that asks for it fails.
+//! The host counts bytes where Linux counts segments, so sizes are rounded up to segments here, and windows
+//! are rounded down. Values that the host does not count have no field, and a script that uses one fails.
 
 use rxo_frame::Duration;
 use rxo_tcp::{RecoveryPhase, State, Statistics};
 
-/// What the host says of a connection at one moment.
+/// A snapshot of a connection's statistics.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpInfo {
     pub(super) seen: Statistics,
-    /// Its state; `None` if it is closed or in TIME-WAIT, when Linux's socket is closed.
+    /// State of the connection; `None` if it is closed or in TIME-WAIT, for which Linux reports a closed
+    /// socket.
     pub(super) state: Option<State>,
     /// The link's MTU, in bytes.
     pub(super) mtu: u16,
@@ -18,7 +19,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// The value of the field `name` without its prefix `tcpi_`; `None` if there is none.
+    /// Returns the field `name`, given without its prefix `tcpi_`; `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         let (seen, lost) = (&self.seen, &self.seen.recovery);
@@ -39,7 +40,7 @@ impl TcpInfo {
             "rcv_mss" => seen.received_mss.into(),
             "unacked" => segments((seen.snd_nxt - seen.snd_una).max(0) as u32),
             "sacked" => segments(lost.sacked),
-            // Like Linux, this includes retransmitted segments until they are acknowledged.
+            // Like in Linux, this includes retransmitted segments until they are acknowledged.
             "lost" => segments(lost.lost + lost.retransmitted),
             "retrans" => segments(lost.retransmitted),
             "total_retrans" => lost.resent_segments.into(),
@@ -66,7 +67,7 @@ impl TcpInfo {
         })
     }
 
-    /// The TCPI_OPT_* flags.
+    /// Returns the TCPI_OPT_* flags.
     fn options(&self) -> u64 {
         let seen = &self.seen;
         let bits =
@@ -75,7 +76,7 @@ impl TcpInfo {
     }
 }
 
-/// Linux's number of a state: TCP_ESTABLISHED and the others.
+/// Returns Linux's number of a state: TCP_ESTABLISHED and the others.
 fn number_of(state: State) -> u64 {
     match state {
         State::Established => 1,
@@ -92,7 +93,7 @@ fn number_of(state: State) -> u64 {
     }
 }
 
-/// Linux's number of a recovery phase: TCP_CA_Open and the others.
+/// Returns Linux's number of a recovery phase: TCP_CA_Open and the others.
 fn number_of_phase(phase: RecoveryPhase) -> u64 {
     match phase {
         RecoveryPhase::Open => 0,
@@ -108,9 +109,9 @@ fn micros(time: Duration) -> u64 {
 }
 
 const TCP_CLOSE: u64 = 7;
-/// [`Statistics::ssthresh`] before the first loss, for which Linux has a value of its own.
+/// Value of [`Statistics::ssthresh`] before the first loss, which Linux reports differently.
 const NO_THRESHOLD_BYTES: u32 = 1 << 30;
 const LINUX_NO_THRESHOLD: u64 = 0x7fff_ffff;
-/// Number of later segments that must arrive before one is lost (RFC 8985, section 6.2.4). It does
-/// not adapt.
+/// Number of later segments that must arrive before a segment counts as lost (RFC 8985, section 6.2.4). It
+/// does not adapt.
 const OVERTAKEN_BY: u64 = 3;

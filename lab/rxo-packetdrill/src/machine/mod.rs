@@ -1,14 +1,15 @@
-//! A machine in memory: Linux's calls on sockets of [`rxo_host`], IP packets below, and a clock that its owner
-//! advances.
+//! A machine in memory: Linux's calls on sockets of [`rxo_host`], IP packets below, and a clock that its
+//! owner advances.
 //!
-//! Separate from the runner so that the host is seen as a program sees it: everything that a script tests is done
-//! by [`rxo_host::Host`], over a link in memory and on virtual time. Here are only Linux's names for it: numbers of
-//! descriptors and errors, options, and which calls wait. The machine is pure: the same calls and packets at the
-//! same times give the same answers. A call that would wait returns `None`, and its owner makes it again after
-//! anything that may have changed its outcome.
+//! Separate from the runner, so that the host is used as a program uses it: [`rxo_host::Host`] does
+//! everything that a script tests, over a link in memory and on virtual time. This module adds only Linux's
+//! interface: descriptors, error numbers, options, and blocking. The machine is pure: the same calls and
+//! packets at the same times give the same results. A call that would block returns `None`, and its owner
+//! repeats it after anything that may have changed its outcome.
 //!
-//! A host has its settings from its beginning, and Linux's sockets change them until they listen or connect. So the
-//! host is made at that moment, with the settings of that socket, and again when other settings are needed.
+//! A host's settings are fixed when it is made, but Linux's sockets change theirs until they listen or
+//! connect. So the host is made at that moment with the settings of that socket, and replaced when other
+//! settings are needed.
 //!
 //! Contract: no packet and no call makes it panic. A new descriptor is the lowest free one, from 3.
 
@@ -42,32 +43,32 @@ pub type Fd = i32;
 /// An IP packet that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// When it was sent.
+    /// Time at which the packet was sent.
     pub at: Instant,
-    /// The packet from its IP header, as it is on a wire.
+    /// Bytes of the packet from its IP header on, as on a wire.
     pub bytes: Vec<u8>,
 }
 
-/// The result of a call; `None` if it waits.
+/// The outcome of a call; `None` if it blocks.
 pub type Outcome = Option<Result<Answer, Errno>>;
 
-/// The result of a call.
+/// The result of a successful call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The returned value.
     pub value: i64,
     /// The data that was read.
     pub data: Vec<u8>,
-    /// The events that poll returns for each descriptor.
+    /// The events that poll(2) returns for each descriptor.
     pub ready: Vec<i16>,
-    /// Number of unread bytes, if TCP_INQ asks for it.
+    /// Number of unread bytes, if TCP_INQ is set; otherwise `None`.
     pub rest: Option<i32>,
     /// The value that getsockopt or ioctl returns.
     pub option: Option<OptionValue>,
 }
 
 impl Answer {
-    /// An answer that is only a number.
+    /// Makes an answer with only a number.
     #[must_use]
     pub fn of(value: i64) -> Self {
         Self { value, ..Self::default() }
@@ -84,16 +85,16 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Makes a machine without sockets, at `now`.
+    /// Makes a machine without sockets; its clock starts at `now`.
     #[must_use]
     pub fn new(settings: Settings, now: Instant) -> Self {
         Self { settings, now, sockets: BTreeMap::new(), running: None }
     }
 
-    /// Sets what sysctl(8) calls `name`, for sockets that listen or connect from now on.
+    /// Sets the sysctl `name`, for sockets that listen or connect from now on.
     ///
     /// # Errors
-    /// See [`Settings::set_sysctl`]. Nothing has changed then.
+    /// Those of [`Settings::set_sysctl`]; then nothing has changed.
     pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
         let mut changed = self.settings.clone();
         changed.set_sysctl(name, value)?;
@@ -101,14 +102,14 @@ impl Machine {
         Ok(())
     }
 
-    /// The machine's time.
+    /// Returns the machine's time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// Advances time to the next timer of the host that is due by `limit`, or else to `limit`. Returns true if a
-    /// timer was due; then there may be more before `limit`.
+    /// Advances time to the next timer of the host that is due by `limit`, or else to `limit`. Returns `true`
+    /// if a timer was due; more may be due before `limit`.
     pub fn step(&mut self, limit: Instant) -> bool {
         let timer = self.running.as_ref().and_then(Running::next_timer);
         let due = timer.filter(|at| *at <= limit);
@@ -122,7 +123,7 @@ impl Machine {
         self.running.as_mut()?.take_packet()
     }
 
-    /// Gives the host one packet, which begins with its IP header.
+    /// Delivers a packet, which begins with its IP header, to the host.
     pub fn deliver(&mut self, packet: &[u8]) {
         let now = self.now;
         if let Ok(running) = self.any_host() {
@@ -130,7 +131,7 @@ impl Machine {
         }
     }
 
-    /// Lets the host do what there is to do now.
+    /// Runs the host's work that is due now.
     fn turn(&mut self) {
         if let Some(running) = &mut self.running {
             running.turn(self.now);
@@ -153,7 +154,10 @@ impl Machine {
         self.sockets.get_mut(&fd).ok_or(Errno::EBADF)
     }
 
-    /// The connection of `fd`.
+    /// Returns the connection of `fd`.
+    ///
+    /// # Errors
+    /// If `fd` is no socket, or has no connection.
     fn stream(&mut self, fd: Fd) -> Result<&mut Stream, Errno> {
         match &mut self.socket(fd)?.kind {
             Kind::Stream(stream) => Ok(stream),
@@ -162,7 +166,7 @@ impl Machine {
     }
 }
 
-/// Linux's number for an error of a socket.
+/// Returns Linux's number for a socket's error.
 fn errno(error: &io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::WouldBlock => Errno::EAGAIN,
@@ -178,5 +182,5 @@ fn errno(error: &io::Error) -> Errno {
     }
 }
 
-/// The lowest descriptor after those that every process has.
+/// The lowest descriptor besides the standard ones.
 const FIRST_FD: Fd = 3;

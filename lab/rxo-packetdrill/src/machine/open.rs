@@ -1,4 +1,4 @@
-//! From a socket to a connection and to its end: socket, bind, listen, accept, connect, shutdown, close.
+//! The life of a socket: socket, bind, listen, accept, connect, shutdown, close.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
@@ -14,10 +14,10 @@ use crate::abi::{
 };
 
 impl Machine {
-    /// socket(2): family, type with flags, protocol.
+    /// Implements socket(2): family, type with flags, protocol.
     ///
     /// # Errors
-    /// If it is not for TCP.
+    /// If the socket is not for TCP.
     pub fn make(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i64, Errno> {
         if !matches!(domain, AF_INET | AF_INET6) {
             return Err(Errno::EAFNOSUPPORT);
@@ -34,11 +34,11 @@ impl Machine {
         Ok(self.add_socket(Socket { is_v6, kind, options }).into())
     }
 
-    /// bind(2). The host learns of the address when the socket listens; a connection of the host's own has a port
-    /// that the host chooses.
+    /// Implements bind(2). The address reaches the host when the socket listens; an outgoing connection uses
+    /// a port that the host chooses.
     ///
     /// # Errors
-    /// Linux's.
+    /// Those of Linux.
     pub fn bind(&mut self, fd: Fd, to: SocketAddr) -> Result<i64, Errno> {
         if !self.socket(fd)?.options.reuses_address && self.is_taken(to) {
             return Err(Errno::EADDRINUSE);
@@ -59,10 +59,10 @@ impl Machine {
         address.port() != 0 && self.sockets.values().any(has_it)
     }
 
-    /// listen(2). A second call changes nothing.
+    /// Implements listen(2). A second call changes nothing.
     ///
     /// # Errors
-    /// Linux's; [`Errno::EOPNOTSUPP`] if the settings differ from those of a host that is in use.
+    /// Those of Linux; [`Errno::EOPNOTSUPP`] if the settings differ from those of a host that is in use.
     pub fn listen(&mut self, fd: Fd, backlog: i32) -> Result<i64, Errno> {
         let settings = self.settings.clone();
         let socket = self.socket(fd)?;
@@ -73,7 +73,7 @@ impl Machine {
         };
         let settings = socket.options.settings(&settings, false);
         let handle = self.host_for(settings)?.host.handle();
-        // Linux lets one more wait than the backlog says.
+        // Linux allows one more waiting connection than the backlog.
         let most = usize::try_from(backlog).unwrap_or(0) + 1;
         let tcp = handle.listen(local, most).map_err(|error| errno(&error))?;
         tcp.set_nonblocking(true).map_err(|error| errno(&error))?;
@@ -82,7 +82,7 @@ impl Machine {
         Ok(0)
     }
 
-    /// Listens again, with options that were set meanwhile.
+    /// Listens again, with options that were set in the meantime.
     pub(super) fn listen_again(&mut self, fd: Fd) -> Result<(), Errno> {
         let socket = self.socket(fd)?;
         if let Kind::Listener(listener) = &socket.kind {
@@ -94,7 +94,7 @@ impl Machine {
         Ok(())
     }
 
-    /// accept(2).
+    /// Implements accept(2).
     pub fn accept(&mut self, fd: Fd) -> Outcome {
         let socket = match self.socket(fd) {
             Ok(socket) => socket,
@@ -112,7 +112,7 @@ impl Machine {
         }))
     }
 
-    /// connect(2). `has_begun` means that this call has sent the SYN already.
+    /// Implements connect(2). `has_begun` means that this call has already sent the SYN.
     pub fn connect(&mut self, fd: Fd, to: SocketAddr, has_begun: bool) -> Outcome {
         let is_nonblocking = match self.socket(fd) {
             Ok(socket) => socket.options.is_nonblocking,
@@ -155,7 +155,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The host, whatever its settings; for packets that come before there is a socket for them.
+    /// Returns the host, whatever its settings; used for packets that arrive before any socket exists.
     pub(super) fn any_host(&mut self) -> Result<&mut Running, Errno> {
         if self.running.is_none() {
             let settings = Options::new(&self.settings).settings(&self.settings, false);
@@ -164,7 +164,10 @@ impl Machine {
         self.running.as_mut().ok_or(Errno::EINVAL)
     }
 
-    /// The host with these settings. One with others makes way if nobody uses it.
+    /// Returns a host with these settings. A host with other settings is replaced if it is unused.
+    ///
+    /// # Errors
+    /// If the host is in use with other settings.
     fn host_for(&mut self, settings: Settings) -> Result<&mut Running, Errno> {
         let differs = self.running.as_ref().is_some_and(|running| running.settings != settings);
         if differs {
@@ -182,10 +185,10 @@ impl Machine {
         self.running.as_mut().ok_or(Errno::EINVAL)
     }
 
-    /// close(2). The connection lives on until the peer has received everything.
+    /// Implements close(2). The connection continues until the peer has received everything.
     ///
     /// # Errors
-    /// [`Errno::EBADF`].
+    /// [`Errno::EBADF`] if there is no such descriptor.
     pub fn close(&mut self, fd: Fd) -> Result<i64, Errno> {
         let socket = self.sockets.remove(&fd).ok_or(Errno::EBADF)?;
         if let Kind::Stream(stream) = &socket.kind
@@ -198,10 +201,10 @@ impl Machine {
         Ok(0)
     }
 
-    /// shutdown(2).
+    /// Implements shutdown(2).
     ///
     /// # Errors
-    /// Linux's.
+    /// Those of Linux.
     pub fn shut_down(&mut self, fd: Fd, how: i32) -> Result<i64, Errno> {
         let direction = match how {
             SHUT_RD => Shutdown::Read,
@@ -221,7 +224,7 @@ impl Machine {
     }
 }
 
-/// The error of connect(2) on a socket that was connected before.
+/// Returns the error of connect(2) on a socket that was connected before.
 fn why_not_again(stream: &mut Stream) -> Errno {
     if let Some(end) = stream.end() {
         return stream.take_error().unwrap_or(end);
@@ -229,15 +232,15 @@ fn why_not_again(stream: &mut Stream) -> Errno {
     if stream.was_open() { Errno::EISCONN } else { Errno::EALREADY }
 }
 
-/// Any address and any port.
+/// Returns the unspecified address with port 0.
 fn any_address(is_v6: bool) -> SocketAddr {
     let ip: IpAddr =
         if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     SocketAddr::new(ip, 0)
 }
 
-/// The flow key from `source` to `destination`, which should be of one family; otherwise it matches
-/// nothing.
+/// Returns the flow key from `source` to `destination`. Addresses of different families give a key that
+/// matches nothing.
 pub(crate) fn flow_key(source: SocketAddr, destination: SocketAddr) -> FlowKey {
     let ports = u32::from(source.port()) << 16 | u32::from(destination.port());
     match (source.ip(), destination.ip()) {

@@ -1,4 +1,4 @@
-//! Options and flags: getsockopt, setsockopt, fcntl, ioctl.
+//! Implements options and flags: getsockopt, setsockopt, fcntl, ioctl.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Algorithm, KeepAlive};
@@ -13,19 +13,19 @@ use crate::abi::*;
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionValue {
-    /// A number, as most options have.
+    /// A number, the type of most options.
     Number(i32),
-    /// SO_LINGER: on, and seconds.
+    /// SO_LINGER: on or off, and seconds.
     Linger(i32, i32),
-    /// TCP_CONGESTION.
+    /// TCP_CONGESTION: the name of an algorithm.
     Name(String),
 }
 
 impl Machine {
-    /// fcntl(2): command and argument.
+    /// Implements fcntl(2) with command and argument.
     ///
     /// # Errors
-    /// Linux's.
+    /// Those of Linux.
     pub fn fcntl(&mut self, fd: Fd, command: i32, argument: i32) -> Result<i64, Errno> {
         let options = &mut self.socket(fd)?.options;
         match command {
@@ -39,10 +39,10 @@ impl Machine {
         }
     }
 
-    /// ioctl(2): the request. All known requests return a number.
+    /// Implements ioctl(2). All known requests return a number.
     ///
     /// # Errors
-    /// Linux's.
+    /// Those of Linux.
     pub fn ioctl(&mut self, fd: Fd, request: u64) -> Result<Answer, Errno> {
         if let Kind::Listener(_) = self.socket(fd)?.kind {
             return Err(Errno::EINVAL);
@@ -58,10 +58,10 @@ impl Machine {
         Ok(number(i32::try_from(bytes).unwrap_or(i32::MAX)))
     }
 
-    /// getsockopt(2): level and name.
+    /// Implements getsockopt(2) with level and name.
     ///
     /// # Errors
-    /// Linux's.
+    /// Those of Linux.
     pub fn get_option(&mut self, fd: Fd, level: i32, name: i32) -> Result<Answer, Errno> {
         let options = self.socket(fd)?.options.clone();
         let config = &self.settings.config;
@@ -86,7 +86,7 @@ impl Machine {
         }))
     }
 
-    /// TCP_INFO.
+    /// Returns TCP_INFO.
     ///
     /// # Errors
     /// If there is no connection.
@@ -105,7 +105,7 @@ impl Machine {
         Ok(TcpInfo { seen, state, mtu, delayed_ack })
     }
 
-    /// TCP_MAXSEG: of the connection, or as set, or the default.
+    /// Returns TCP_MAXSEG: that of the connection, or the set value, or the default.
     fn segment_bytes(&mut self, fd: Fd, options: &Options) -> i32 {
         match self.stream(fd) {
             Ok(stream) if stream.was_open() => stream.tcp.statistics().mss as i32,
@@ -121,11 +121,11 @@ impl Machine {
         }
     }
 
-    /// setsockopt(2): level, name and value.
+    /// Implements setsockopt(2) with level, name and value.
     ///
     /// # Errors
-    /// Linux's; [`Errno::ENOPROTOOPT`] also for what the host does not do for a connection that exists. It sizes
-    /// the buffers of such a connection itself.
+    /// Those of Linux; [`Errno::ENOPROTOOPT`] also for options that the host cannot change on an existing
+    /// connection. It sizes the buffers of such a connection by itself.
     pub fn set_option(
         &mut self,
         fd: Fd,
@@ -230,7 +230,7 @@ fn number(number: i32) -> Answer {
     Answer { option: Some(OptionValue::Number(number)), ..Answer::default() }
 }
 
-/// Options whose value is what was set.
+/// Returns the value of an option that is returned as it was set; `None` for other options.
 fn plain_option(options: &Options, level: i32, name: i32) -> Option<i32> {
     let seconds = |duration: Duration| i32::try_from(duration.as_secs()).unwrap_or(i32::MAX);
     Some(match (level, name) {
@@ -250,14 +250,14 @@ fn millis(timeout: Option<Duration>) -> i32 {
     timeout.map_or(0, |timeout| i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX))
 }
 
-/// What a connection has from its beginning. Linux changes these later, too.
+/// Options that are fixed when a connection is made. Linux can change these later, too.
 const AT_THE_BEGINNING: &[(i32, i32)] = &[(IPPROTO_TCP, TCP_MAXSEG), (IPPROTO_TCP, TCP_CONGESTION)];
 /// TCP_MAXSEG before the connection exists (RFC 9293, section 3.7.1).
 const DEFAULT_SEGMENT_BYTES: i32 = 536;
-/// Smaller values are refused, like Linux.
+/// Smallest accepted segment size, as in Linux.
 const LEAST_SEGMENT: u16 = 88;
-/// Smaller values are raised to this, like Linux.
+/// Smallest send buffer; smaller values are raised to it, as in Linux.
 const LEAST_SEND_LIMIT: u32 = 4608;
 const LEAST_RECEIVE_LIMIT: u32 = 2304;
-/// Like Linux.
+/// Longest accepted time of an option, as in Linux.
 const MOST_SECONDS: i32 = 32_767;

@@ -1,4 +1,4 @@
-//! poll(2), by what a read would return and how much room a write would find.
+//! Implements poll(2): readable if a read would return, writable if enough buffer is free.
 
 use rxo_frame::Instant;
 use rxo_tcp::State;
@@ -8,7 +8,8 @@ use super::{Answer, Fd, Machine, Outcome};
 use crate::abi::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDHUP};
 
 impl Machine {
-    /// poll(2): descriptors with their events, and when it ends without any; `None` for never.
+    /// Implements poll(2) for descriptors with their events. It ends without events at `deadline`; `None` for
+    /// never.
     pub fn poll(&mut self, descriptors: &[(Fd, i16)], deadline: Option<Instant>) -> Outcome {
         let always = POLLERR | POLLHUP | POLLNVAL;
         let ready: Vec<i16> = descriptors
@@ -35,7 +36,7 @@ impl Machine {
             matches!(view.state, CloseWait | Closing | LastAck | TimeWait)
         });
         let may_not_read = stream.is_read_shut || is_peer_done || is_closed;
-        // A third of the buffer is free, as Linux has it.
+        // As in Linux, a socket is writable if a third of its buffer is free.
         let has_room = view.is_some_and(|view| {
             let seen = view.statistics;
             let queued = seen.unsent + (seen.snd_nxt - seen.snd_una).max(0) as u32;

@@ -1,4 +1,4 @@
-//! A host, its link, and what came out of it.
+//! A host with its link and its sent packets.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ use super::{Packet, Settings};
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) host: Host<MemorySource, MemorySink>,
-    /// What it was made for.
+    /// Settings with which the host was made.
     pub(super) settings: Settings,
     to_host: MemoryLink,
     /// The link that the host sends to. Its other end cuts GSO frames and completes checksums, as a device does.
@@ -38,11 +38,11 @@ impl Running {
         self.host.poll_at()
     }
 
-    /// Runs turns until one does nothing.
+    /// Runs the host's turns until one is idle.
     pub(super) fn turn(&mut self, now: Instant) {
         self.from_host.set_now(now);
         for _ in 0..MOST_TURNS {
-            // A link in memory does not fail.
+            // A link in memory cannot fail.
             if self.host.turn(now).is_ok_and(|turn| turn.is_idle()) {
                 return;
             }
@@ -61,14 +61,14 @@ impl Running {
         Some(Packet { at: frame.arrived_at, bytes: frame.bytes().to_vec() })
     }
 
-    /// What the host says of the connection of `stream`; `None` if it is over.
+    /// Returns the host's view of the connection of `stream`; `None` if it is over.
     pub(super) fn view(&self, stream: &TcpStream) -> Option<ConnectionView> {
         let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
         let views = self.host.connections(0, usize::MAX).look();
         views.into_iter().find(|view| (view.local, view.peer) == (local, peer))
     }
 
-    /// Returns true if nobody would miss the host.
+    /// Returns `true` if the host has no connections, not even in TIME-WAIT.
     pub(super) fn is_unused(&mut self) -> bool {
         let counters = self.host.counters();
         counters.connections == 0 && counters.time_waits == 0
@@ -90,13 +90,14 @@ fn config(settings: &Settings) -> Result<HostConfig, HostError> {
     })
 }
 
-/// Far more than anything at one time takes.
+/// Most turns at one instant, far more than any work needs.
 const MOST_TURNS: u32 = 10_000;
-/// So much that it never limits a buffer; only what is used is allocated.
+/// Memory limit of the host, so high that it never limits a buffer; only used memory is allocated.
 const MEMORY_BYTES: u64 = 1 << 40;
-/// More than a script has. Memory for them is allocated with the host, and scripts make many hosts.
+/// Most connections in TIME-WAIT, more than a script has. Their memory is allocated with the host, and
+/// scripts make many hosts.
 const TIME_WAITS: usize = 64;
-/// The same in every run, so that a script has one outcome.
+/// Secret of the host, constant so that a script has one outcome.
 const SECRET: [u64; 2] = [0x7061_636b_6574, 0x0064_7269_6c6c];
 const GATEWAY_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 2);
 const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 2);

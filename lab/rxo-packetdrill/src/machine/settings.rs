@@ -12,11 +12,11 @@ pub struct Settings {
     pub config: Config,
     /// MTU of the link, in bytes.
     pub mtu: u16,
-    /// True if a full listener answers by cookies.
+    /// `true` if a full listener answers with SYN cookies.
     pub syn_cookies: bool,
     /// Keep-alive of sockets that set only SO_KEEPALIVE.
     pub keep_alive: KeepAlive,
-    /// True if ECN is accepted from a peer that requests it, even if we do not request it.
+    /// `true` if ECN is accepted from a peer that requests it, even if it is not requested here.
     pub accepts_ecn: bool,
     /// The IPv4 address of a socket that connects without one.
     pub local_v4: Ipv4Addr,
@@ -25,8 +25,8 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Ethernet, and what the public packetdrill scripts expect of an unconfigured host: buffers
-    /// that give a window scale of 8, ECN for peers that request it, and immediate acknowledgement
+    /// Returns settings for Ethernet that match the public packetdrill scripts' expectations of an
+    /// unconfigured host: buffers with a window scale of 8, ECN for peers that request it, and immediate ACKs
     /// of the first segments.
     fn default() -> Self {
         let receive_bytes = 15 << 20;
@@ -51,7 +51,7 @@ impl Default for Settings {
     }
 }
 
-/// An invalid flag.
+/// An invalid flag, with the accepted values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("flag {flag:?} is invalid; {accepted}")]
 pub struct FlagError {
@@ -110,7 +110,7 @@ impl Settings {
     }
 }
 
-/// Finds the congestion control `name`.
+/// Returns the congestion control `name`; `None` if it is unknown.
 pub(super) fn algorithm(name: &str) -> Option<Algorithm> {
     match name {
         "cubic" => Some(Algorithm::Cubic),
@@ -147,7 +147,7 @@ fn millis(value: &str) -> Option<Duration> {
     value.parse().ok().map(Duration::from_millis)
 }
 
-/// Room for headers and a segment of 64 bytes.
+/// Smallest MTU, for headers and a segment of 64 bytes.
 const LEAST_MTU: u16 = 128;
 const ACCEPTED: &str = "known are ecn (on, off, accept), sack, timestamps, wscale, nagle (on, off), \
      congestion (cubic, reno, bbr), initial_window (rfc6928, segments), acks (each, one), mtu, \

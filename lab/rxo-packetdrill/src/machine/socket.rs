@@ -15,7 +15,7 @@ use crate::abi::Errno;
 /// One descriptor.
 #[derive(Debug)]
 pub(super) struct Socket {
-    /// True if its family is IPv6.
+    /// `true` if the family is IPv6.
     pub(super) is_v6: bool,
     pub(super) kind: Kind,
     pub(super) options: Options,
@@ -24,14 +24,14 @@ pub(super) struct Socket {
 /// The state of a socket.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Created, perhaps bound.
+    /// The socket was created, and perhaps bound.
     Fresh {
         /// The bound address.
         local: Option<SocketAddr>,
     },
-    /// Listening.
+    /// The socket listens.
     Listener(Listener),
-    /// Has, or had, a connection.
+    /// The socket has, or had, a connection.
     Stream(Stream),
 }
 
@@ -40,17 +40,17 @@ pub(super) enum Kind {
 pub(super) struct Listener {
     pub(super) tcp: TcpListener,
     pub(super) backlog: i32,
-    /// Connections that poll(2) has found.
+    /// Accepted connections that poll(2) has taken out of the queue.
     pub(super) found: VecDeque<TcpStream>,
 }
 
 impl Listener {
-    /// The connection that waits longest.
+    /// Takes the connection that has waited longest; `None` if none waits.
     pub(super) fn next(&mut self) -> Option<TcpStream> {
         self.found.pop_front().or_else(|| self.tcp.accept().ok().map(|(stream, _)| stream))
     }
 
-    /// Returns true if a connection waits.
+    /// Returns `true` if a connection waits.
     pub(super) fn is_ready(&mut self) -> bool {
         let next = self.next();
         self.found.extend(next);
@@ -58,21 +58,21 @@ impl Listener {
     }
 }
 
-/// A connection, and what its application was told.
+/// A connection, and the state that its application has seen.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) tcp: TcpStream,
-    /// True if it has ever been open.
+    /// `true` if the connection has ever been open.
     was_open: Cell<bool>,
-    /// True if the application knows why it failed. Linux says that once.
+    /// `true` if the error was reported to the application, which Linux does once.
     is_error_told: bool,
-    /// Which directions the application has shut down.
+    /// `true` if the application has shut down reading; the next field is for writing.
     pub(super) is_read_shut: bool,
     pub(super) is_write_shut: bool,
 }
 
 impl Stream {
-    /// A connection that never waits by itself.
+    /// Makes a connection whose calls never block by themselves.
     pub(super) fn new(tcp: TcpStream) -> io::Result<Self> {
         tcp.set_nonblocking(true)?;
         Ok(Self {
@@ -84,32 +84,32 @@ impl Stream {
         })
     }
 
-    /// Returns true if it is, or was, open.
+    /// Returns `true` if the connection is, or was, open.
     pub(super) fn was_open(&self) -> bool {
         let is_open = || self.tcp.is_connected().is_ok_and(|is_open| is_open);
         self.was_open.set(self.was_open.get() || is_open());
         self.was_open.get()
     }
 
-    /// Returns the reason why it has ended; `None` if it has not.
+    /// Returns the reason why the connection has ended; `None` if it has not.
     pub(super) fn end(&self) -> Option<Errno> {
         self.tcp.is_connected().err().map(|error| errno(&error))
     }
 
-    /// Returns the reason why it has failed, once.
+    /// Returns the error of a failed connection, once; otherwise `None`.
     pub(super) fn take_error(&mut self) -> Option<Errno> {
         let failure = self.end().filter(|error| *error != Errno::ENOTCONN && !self.is_error_told);
         self.is_error_told |= failure.is_some();
         failure
     }
 
-    /// Returns true if it has failed, and the application does not know.
+    /// Returns `true` if the connection has failed and the error was not reported yet.
     pub(super) fn has_error(&self) -> bool {
         !self.is_error_told && self.end().is_some_and(|error| error != Errno::ENOTCONN)
     }
 }
 
-/// The options that were set. An accepted connection inherits those of its listener.
+/// Socket options that were set. An accepted connection inherits those of its listener.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) is_nonblocking: bool,
@@ -118,16 +118,16 @@ pub(super) struct Options {
     pub(super) send_limit: Option<u32>,
     /// TCP_INQ: each read reports the number of unread bytes.
     pub(super) says_rest: bool,
-    /// SO_RCVBUF as Linux returns it. Half of it is the window.
+    /// SO_RCVBUF as Linux returns it, of which half is the window; `None` before it is set.
     pub(super) receive_limit: Option<u32>,
-    /// TCP_MAXSEG.
+    /// TCP_MAXSEG; `None` before it is set.
     pub(super) segment_bytes: Option<u16>,
     pub(super) is_nagle_off: bool,
     pub(super) user_timeout: Option<Duration>,
     pub(super) is_kept_alive: bool,
     pub(super) keep_alive: KeepAlive,
     pub(super) congestion: Option<Algorithm>,
-    /// SO_LINGER of zero: closing resets the connection.
+    /// SO_LINGER with zero seconds: closing resets the connection.
     pub(super) resets_on_close: bool,
 }
 
@@ -149,8 +149,8 @@ impl Options {
         }
     }
 
-    /// The settings of a host for this socket. `asks_for_ecn` says whether its connections ask for ECN, or take it
-    /// from peers that ask.
+    /// Returns the settings of a host for this socket. With `asks_for_ecn` its connections request ECN if
+    /// configured; otherwise they only accept it.
     pub(super) fn settings(&self, settings: &Settings, asks_for_ecn: bool) -> Settings {
         let mut settings = settings.clone();
         let config: &mut Config = &mut settings.config;

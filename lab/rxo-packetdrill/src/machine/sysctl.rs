@@ -1,9 +1,9 @@
 //! Linux's names for the settings of a host: `net.ipv4.tcp_sack=1`.
 //!
-//! Scripts configure the machine with sysctl(8). There are three kinds of names: those that set
-//! something of ours; those that must have the value that describes what we do anyway; and those
-//! that affect no segment here, so that any value is accepted. Every other name or value is refused
-//! by name: a script that needs something that we lack must not run as if we had it.
+//! Scripts configure the machine with sysctl(8). There are three kinds of names: some change a setting; some
+//! must have the value that describes the fixed behaviour here; and some affect no segment here, so that any
+//! value is accepted. Every other name or value is refused: a script that needs a missing feature must not
+//! run as if it existed.
 
 use rxo_frame::Duration;
 use rxo_tcp::{Buffers, KeepAlive};
@@ -11,7 +11,7 @@ use rxo_tcp::{Buffers, KeepAlive};
 use super::Settings;
 use super::settings::algorithm;
 
-/// A name, its value, and why it is refused.
+/// A refused name and value, with the accepted values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sysctl {name}={value} cannot be set; {accepted}")]
 pub struct SysctlError {
@@ -20,34 +20,33 @@ pub struct SysctlError {
     accepted: String,
 }
 
-/// The meaning of a name.
+/// A sysctl with its initial value and its meaning.
 struct Sysctl {
     name: &'static str,
-    /// The initial contents of a file with that name.
+    /// Initial content of the sysctl's file.
     default: &'static str,
     meaning: Meaning,
 }
 
 #[derive(Clone, Copy)]
 enum Meaning {
-    /// Sets something. The text says which values are accepted.
+    /// Changes a setting. The text describes the accepted values.
     Sets(fn(&mut Settings, &str) -> Option<()>, &'static str),
     /// Switches a feature on (1) or off (0).
     Switches(fn(&mut Settings) -> &mut bool),
     /// Sets a time in seconds.
     Lasts(fn(&mut Settings) -> &mut Duration),
-    /// Must have one of these values.
+    /// Must have one of these values, which describe the fixed behaviour.
     Is(&'static [&'static str]),
-    /// Affects no segment.
+    /// Affects no segment, so any value is accepted.
     Nothing,
 }
 
 impl Settings {
-    /// Sets `name`, with or without `net.ipv4.`, like sysctl(8). White space separates the parts of
-    /// `value`.
+    /// Sets `name`, with or without `net.ipv4.`, like sysctl(8). White space separates the parts of `value`.
     ///
     /// # Errors
-    /// If the name is unknown, or the value describes something that we do not do.
+    /// If the name is unknown, or the value describes unsupported behaviour.
     pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
         let (full, value) = (name.replace('/', "."), value.trim());
         let short = full.strip_prefix("net.ipv4.").unwrap_or(&full);
@@ -73,7 +72,7 @@ impl Settings {
         self.config.check().map_err(|error| refused(error.to_string()))
     }
 
-    /// All known names, without `net.ipv4.`, and their initial values.
+    /// Returns all known names, without `net.ipv4.`, with their initial values.
     pub fn sysctls() -> impl Iterator<Item = (&'static str, &'static str)> {
         SYSCTLS.iter().map(|sysctl| (sysctl.name, sysctl.default))
     }
@@ -88,7 +87,7 @@ const fn sets(
     Sysctl { name, default, meaning: Meaning::Sets(set, accepted) }
 }
 
-/// A switch that is on at first.
+/// Makes a sysctl for a switch that is initially on.
 const fn switches(name: &'static str, setting: fn(&mut Settings) -> &mut bool) -> Sysctl {
     Sysctl { name, default: "1", meaning: Meaning::Switches(setting) }
 }
@@ -140,13 +139,13 @@ const SYSCTLS: &[Sysctl] = &[
     is("tcp_comp_sack_nr", &["0"]),
     is("tcp_shrink_window", &["0"]),
     is("tcp_retrans_collapse", &["0"]),
-    // These affect how packets are built before a device segments them.
+    // These affect how Linux builds packets before a device segments them.
     nothing("tcp_tso_win_divisor", "3"),
     nothing("tcp_min_tso_segs", "2"),
-    // Pacing, which we do not do.
+    // Pacing, which is not implemented.
     nothing("tcp_pacing_ss_ratio", "200"),
     nothing("tcp_pacing_ca_ratio", "120"),
-    // Fast open, which we do not do. A script that uses it fails at its own call.
+    // TCP Fast Open, which is not implemented. A script that uses it fails at its own call.
     nothing("tcp_fastopen", "0"),
     nothing("tcp_fastopen_key", ""),
     nothing("tcp_fastopen_blackhole_timeout_sec", "0"),
@@ -182,15 +181,14 @@ fn congestion(all: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads the default and the maximum from minimum, default and maximum; limits them to the largest
-/// window.
+/// Parses default and maximum from a triple of minimum, default and maximum, limited to the largest window.
 fn memory(value: &str) -> Option<(u32, u32)> {
     let mut parts = value.split_whitespace().map(|part| part.parse::<u32>().ok());
     let (_, default, most) = (parts.next()??, parts.next()??, parts.next()??);
     parts.next().is_none().then_some((default.min(MOST_BYTES), most.min(MOST_BYTES)))
 }
 
-/// Sets the receive buffer. The largest window determines the window scale.
+/// Sets the receive buffer. Its maximum determines the window scale.
 fn receive_memory(all: &mut Settings, value: &str) -> Option<()> {
     let receive_bytes = memory(value)?.1;
     all.config.receive_buffer_bytes = receive_bytes;
@@ -207,7 +205,7 @@ fn send_memory(all: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Sets the handshake timeout: the first wait is a second, and each further wait is twice as long.
+/// Sets the handshake timeout: the first wait is one second, and each further wait is twice as long.
 fn syn_retries(all: &mut Settings, value: &str) -> Option<()> {
     let retries: u32 = value.parse().ok().filter(|retries| (1..=16).contains(retries))?;
     all.config.handshake_timeout = Duration::from_secs((2 << retries) - 1);
@@ -230,7 +228,7 @@ fn keep_alive_probes(all: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-/// The largest window with scaling (RFC 7323, section 2.3).
+/// Largest window with scaling (RFC 7323, section 2.3).
 const MOST_BYTES: u32 = (1 << 30) - 1;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reading and writing data.
+//! Implements reading and writing of data.
 
 use std::io::{self, Read, Write};
 
@@ -7,7 +7,7 @@ use super::{Answer, Fd, Machine, Outcome, errno};
 use crate::abi::{Errno, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, MSG_WAITALL};
 
 impl Machine {
-    /// read(2) and other receiving calls.
+    /// Implements read(2) and the other receiving calls.
     pub fn read(&mut self, fd: Fd, bytes: usize, flags: i32) -> Outcome {
         if flags & !(MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL | MSG_NOSIGNAL) != 0 {
             return Some(Err(Errno::EOPNOTSUPP));
@@ -36,8 +36,8 @@ impl Machine {
         }
     }
 
-    /// write(2) and other sending calls. `written` is what earlier attempts of this call have written. The host
-    /// sends while the application writes, as its worker would on another core.
+    /// Implements write(2) and the other sending calls. `written` counts the bytes of earlier attempts of
+    /// this call. The host sends between partial writes, as its worker would on another core.
     pub fn write(&mut self, fd: Fd, data: &[u8], flags: i32, written: &mut usize) -> Outcome {
         if flags & !(MSG_DONTWAIT | MSG_NOSIGNAL) != 0 {
             return Some(Err(Errno::EOPNOTSUPP));
@@ -80,7 +80,7 @@ impl Stream {
         self.once(written, Err(Errno::EPIPE))
     }
 
-    /// Linux tells a failure once; after that a call gives `then`.
+    /// Reports a failure once, as Linux does; later calls return `then`.
     fn once(
         &mut self,
         result: io::Result<usize>,
@@ -93,23 +93,23 @@ impl Stream {
         }
     }
 
-    /// Returns true if `bytes` bytes can be read, or no more will come.
+    /// Returns `true` if `bytes` bytes can be read, or no more data will arrive.
     fn has_all(&self, bytes: usize) -> bool {
         self.unread(bytes) >= bytes || self.has_ended()
     }
 
-    /// Number of bytes that can be read, up to `most`.
+    /// Returns the number of bytes that can be read, up to `most`.
     pub(super) fn unread(&self, most: usize) -> usize {
         self.tcp.peek(&mut vec![0; most]).unwrap_or(0)
     }
 
-    /// Returns true if no more text comes: the peer is done, or the connection is over.
+    /// Returns `true` if no more data arrives: the peer has closed its direction, or the connection is over.
     pub(super) fn has_ended(&self) -> bool {
         let is_over = self.end().is_some();
         is_over || self.is_read_shut || self.is_peer_done()
     }
 
-    /// TCP_CM_INQ: the number of unread bytes; 1 if only the end of the stream is left.
+    /// Returns the value for TCP_CM_INQ: the number of unread bytes; 1 if only the end of the stream is left.
     fn rest(&self) -> i32 {
         match self.unread(MOST_UNREAD_BYTES) {
             0 => self.is_peer_done().into(),
@@ -117,11 +117,11 @@ impl Stream {
         }
     }
 
-    /// Returns true if the peer has closed its direction and everything is read.
+    /// Returns `true` if the peer has closed its direction and everything has been read.
     fn is_peer_done(&self) -> bool {
         matches!(self.tcp.peek(&mut [0]), Ok(0))
     }
 }
 
-/// No receive buffer is larger.
+/// Largest receive buffer, in bytes.
 pub(super) const MOST_UNREAD_BYTES: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! Compares the results of calls other than numbers (options, events, control messages) with what the script says.
+//! Compares results of calls other than numbers (options, events, control messages) with the script.
 
 use super::Wrong;
 use crate::machine::{Answer, OptionValue};
@@ -24,7 +24,7 @@ pub(super) fn check_option(expected: Option<&Value>, answer: &Answer) -> Result<
     Err(Wrong::new(format!("{single:?}"), format!("{:?}", answer.option)))
 }
 
-/// Number of bytes in `{msg_iov(2)=[{..., 40}, {..., 20}], …}`.
+/// Returns the number of bytes in `{msg_iov(2)=[{..., 40}, {..., 20}], …}`.
 pub(super) fn scattered(message: Option<&Value>) -> Result<usize, Wrong> {
     let pieces = match message {
         Some(Value::Fields(fields)) => fields.iter().find(|(name, _)| name == "msg_iov"),
@@ -45,7 +45,7 @@ pub(super) fn scattered(message: Option<&Value>) -> Result<usize, Wrong> {
     sum.ok_or_else(|| Wrong::new("msg_iov with at most 16 MiB", format!("{message:?}")))
 }
 
-/// Compares the result of TCP_INQ with `msg_control`, if the script has it.
+/// Compares the result of TCP_INQ with `msg_control`, if the script gives it.
 pub(super) fn check_rest(message: Option<&Value>, answer: &Answer) -> Result<(), Wrong> {
     let Some(Value::Fields(fields)) = message else { return Ok(()) };
     let expected = match fields.iter().find(|(name, _)| name == "msg_control") {
@@ -72,7 +72,7 @@ pub(super) fn check_ready(call: &Call, answer: &Answer) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The number in the field `name` of `value`.
+/// Returns the number in the field `name` of `value`.
 pub(super) fn field(value: &Value, name: &str) -> Result<i64, Wrong> {
     if let Value::Fields(fields) = value
         && let Some((_, Value::Number(number))) = fields.iter().find(|(known, _)| known == name)

@@ -1,8 +1,8 @@
 //! Code of a script: `%{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd }%`.
 //!
-//! packetdrill gives code to Python, with the fields of TCP_INFO as variables. This runner supports
-//! assertions that compare fields with numbers, one-sided or between two bounds, which is nearly
-//! all code in scripts. The text after a comma is ignored; anything else is refused.
+//! packetdrill passes code to Python, with the fields of TCP_INFO as variables. This runner supports
+//! assertions that compare fields with numbers, one-sided or between two bounds, which is nearly all code in
+//! scripts. The text after a comma is ignored; anything else is refused.
 
 use std::str::FromStr;
 
@@ -28,7 +28,7 @@ impl Runner {
     }
 }
 
-/// Returns true if `statement` is empty, a comment, or gives a name the number that it has anyway.
+/// Returns `true` if `statement` is empty, a comment, or assigns a name the number that it has anyway.
 fn says_nothing(statement: &str) -> bool {
     let is_known = |(name, value): (&str, &str)| {
         let number = constant(name.trim()).map(Operand::Number);
@@ -39,7 +39,7 @@ fn says_nothing(statement: &str) -> bool {
         || statement.split_once(" = ").is_some_and(is_known)
 }
 
-/// `5000 <= tcpi_rtt <= 20000`: each operand is compared with the next.
+/// A chain of comparisons such as `5000 <= tcpi_rtt <= 20000`: each operand is compared with the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Assertion {
     first: Operand,
@@ -155,7 +155,7 @@ fn operand(word: &str) -> Option<Operand> {
     is_name.then(|| Operand::Field(word.to_owned()))
 }
 
-/// Named numbers that packetdrill knows besides the fields.
+/// Returns the value of a named constant of packetdrill; `None` if the name is unknown.
 fn constant(name: &str) -> Option<u64> {
     let at = CONSTANTS.iter().find(|(known, _)| *known == name);
     at.map(|(_, value)| *value)

@@ -9,14 +9,14 @@ use crate::abi::{self, Errno, MSG_PEEK};
 use crate::machine::{Answer, Fd, OptionValue, Outcome};
 use crate::script::{Call, Value};
 
-/// How far a call is that waits.
+/// Progress of a blocking call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// True if it was made before.
+    /// `true` if the call was attempted before.
     has_begun: bool,
-    /// Bytes that a write has written.
+    /// Bytes written so far by a write.
     written: usize,
-    /// When it ends without success; `None` for never.
+    /// Time at which the call ends without success; `None` for never.
     pub(super) deadline: Option<Instant>,
 }
 
@@ -31,7 +31,7 @@ impl Progress {
 }
 
 impl Runner {
-    /// Makes `call`. `until` is when it must return, if it blocks.
+    /// Makes `call`. If it blocks, it must return at `until`.
     pub(super) fn call(
         &mut self,
         line: usize,
@@ -42,7 +42,7 @@ impl Runner {
         let outcome = self.attempt(call, &mut progress)?;
         let opens = !matches!(&outcome, Some(Err(error)) if *error != Errno::EINPROGRESS);
         if opens && matches!(call.name.as_str(), "listen" | "connect") {
-            // What follows belongs to a connection that does not exist yet.
+            // Later segments belong to a connection that does not exist yet.
             self.flow = None;
         }
         match (outcome, until) {
@@ -63,7 +63,7 @@ impl Runner {
         }
     }
 
-    /// Makes a call, for the first time or once more because it waits.
+    /// Attempts a call, for the first time or again after it blocked.
     pub(super) fn attempt(&mut self, call: &Call, so_far: &mut Progress) -> Result<Outcome, Wrong> {
         let arguments = &mut Arguments { call, at: 0 };
         match call.name.as_str() {
@@ -129,18 +129,19 @@ impl Runner {
         Ok(self.machine.poll(&descriptors, so_far.deadline))
     }
 
-    /// The machine's descriptor. One that was never created does not exist there either.
+    /// Returns the machine's descriptor. A descriptor that was never created has none there either.
     fn descriptor(&self, script_fd: i64) -> Fd {
         self.descriptors.get(&script_fd).copied().unwrap_or(NO_DESCRIPTOR)
     }
 
-    /// The next bytes to write to `script_fd`.
+    /// Returns the next bytes to write to `script_fd`.
     fn pattern(&self, script_fd: i64, bytes: usize) -> Vec<u8> {
         let begins = self.written.get(&script_fd).copied().unwrap_or(0);
         (0..bytes as u32).map(|at| pattern_byte(begins.wrapping_add(at))).collect()
     }
 
-    /// Compares the outcome of a call with the script, and keeps what later calls need.
+    /// Compares the outcome of a call with the script, and records descriptors and byte counts for later
+    /// calls.
     pub(super) fn check(
         &mut self,
         call: &Call,
@@ -234,7 +235,7 @@ impl<'a> Arguments<'a> {
         i32::try_from(number).map_err(|_| self.wrong("a number of 32 bits"))
     }
 
-    /// The next argument, or `default` if the script has `...` or nothing.
+    /// Returns the next argument, or `default` if the script has `...` or nothing.
     fn number_or(&mut self, default: i32) -> Result<i32, Wrong> {
         match self.call.arguments.get(self.at) {
             None | Some(Value::Any) => {
@@ -245,7 +246,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// How much a call reads or writes, and its flags.
+    /// Returns the number of bytes that a call reads or writes, and its flags.
     fn amount(&mut self) -> Result<(usize, i32), Wrong> {
         let bytes = if self.call.name.ends_with("msg") {
             scattered(self.next())?
@@ -262,7 +263,7 @@ impl<'a> Arguments<'a> {
         size.ok_or_else(|| self.wrong("a size of at most 16 MiB"))
     }
 
-    /// Reads an option's value: `[1]`, `"reno"`, `{onoff=1, linger=0}`.
+    /// Parses an option's value: `[1]`, `"reno"`, `{onoff=1, linger=0}`.
     fn option(&mut self) -> Result<OptionValue, Wrong> {
         let value = self.next();
         let value = match value {
@@ -286,7 +287,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// A call that does not wait and returns only a number.
+/// Makes the outcome of a call that never blocks and returns only a number.
 fn plain(result: Result<i64, Errno>) -> Outcome {
     Some(result.map(Answer::of))
 }

@@ -1,7 +1,7 @@
 //! Shell commands of a script: `sysctl -q net.ipv4.tcp_sack=0`, `../common/defaults.sh`.
 //!
-//! There is no shell. Known are sysctl(8), Google's `set_sysctls.py`, and files of such lines beside the
-//! script. Commands about what a fresh host on virtual time does not have do nothing.
+//! There is no shell. Supported are sysctl(8), Google's `set_sysctls.py`, and files of such lines beside the
+//! script. Commands about state that a fresh host on virtual time lacks do nothing.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ impl Runner {
     }
 }
 
-/// Splits into words; quotes and `$((…))` protect white space. Leaves out comments and where the output goes.
+/// Splits a line into words; quotes and `$((…))` protect white space. Drops comments and output redirections.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), String::new());
     let mut is_quoted = false;
@@ -67,7 +67,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Replaces `$((15*1024))` by the product.
+/// Replaces `$((15*1024))` with the product.
 fn evaluated(value: &str) -> String {
     let mut done = String::new();
     let mut rest = value;
@@ -83,10 +83,10 @@ fn evaluated(value: &str) -> String {
     done + rest
 }
 
-/// A file that is named by a script names no others.
+/// Depth of files that name further files: a file named by a script may name none.
 pub(super) const DEEPEST: u8 = 1;
-/// Metrics of earlier connections, queues that drop nothing, what the device segments, Linux's default for HyStart,
-/// and restoring what other scripts have set: each script has a new host.
+/// Commands without effect, because each script has a new host: cached metrics, queueing disciplines, device
+/// offloads, Linux's default for HyStart, and restoring settings.
 const DO_NOTHING: &[&str] = &[
     "#",
     "ip tcp_metrics flush",

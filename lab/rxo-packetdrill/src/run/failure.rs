@@ -7,7 +7,7 @@ use rxo_frame::Duration;
 use super::{Wrong, seconds};
 use crate::script::ScriptError;
 
-/// A failed script: the place, what it says there, and what happened.
+/// A failed script: the position, its text there, and the actual behaviour.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Failure {
     script: String,
@@ -24,7 +24,7 @@ impl Failure {
         Self::refused(script, error.line, &error.what)
     }
 
-    /// The failure of a script that cannot be run at all.
+    /// Makes the failure of a script that cannot be run.
     pub(super) fn refused(script: &str, line: usize, what: &str) -> Self {
         Self {
             script: script.to_owned(),
@@ -54,7 +54,7 @@ impl Failure {
         }
     }
 
-    /// The line number from 1; 0 for the script's end.
+    /// Returns the line number from 1; 0 for the script's end.
     #[must_use]
     pub const fn line(&self) -> usize {
         self.line

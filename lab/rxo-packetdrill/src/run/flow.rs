@@ -1,7 +1,7 @@
 //! Translates between the sequence numbers of a script and the real ones of a connection.
 //!
-//! A script counts from 0 on either side. The numbers of the script's side are used as they are;
-//! our numbers and timestamps are learnt from our first segment.
+//! A script counts from 0 on either side. Numbers of the peer, which the script plays, are used unchanged;
+//! the host's numbers and timestamps are learned from its first segment.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use rxo_wire::{FlowKey, TcpFlags};
 
 use crate::script::{Segment, SegmentOption};
 
-/// The connection that a script is about.
+/// The connection of a script's segments.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    /// The direction of the segments that we send.
+    /// Direction of the segments that the host sends.
     pub(super) pair: FlowKey,
-    /// Offset from a script's numbers to our numbers; known once our SYN has left.
+    /// Offset from the script's numbers to the host's numbers; known once the host's SYN has left.
     local: Option<u32>,
-    /// The number of the script's SYN, once it has arrived. It and those that follow are used as they are.
+    /// Sequence number of the script's SYN, once it has arrived. The peer's numbers are used unchanged.
     remote: Option<u32>,
-    /// Our timestamps by those of the script.
+    /// Host timestamps by the script's timestamps.
     timestamps: BTreeMap<u32, u32>,
-    /// The first pair of timestamps: the script's, and ours.
+    /// The first pair of timestamps: the script's and the host's.
     first_timestamp: Option<(u32, u32)>,
 }
 
@@ -29,7 +29,7 @@ impl Flow {
         Self { pair, local: None, remote: None, timestamps: BTreeMap::new(), first_timestamp: None }
     }
 
-    /// Translates `segment` of the script into one that the host can receive.
+    /// Translates the script's `segment` into one that the host can receive.
     pub(super) fn live(&mut self, segment: &Segment) -> Segment {
         let is_syn = segment.flags.contains(TcpFlags::SYN);
         let local = self.local.unwrap_or(0);
@@ -54,27 +54,28 @@ impl Flow {
         live
     }
 
-    /// Where the payload of the script's `segment` begins in the stream.
+    /// Returns the offset of the payload of the script's `segment` in the stream.
     pub(super) fn offset_of(&self, segment: &Segment) -> u32 {
         let first = self.remote.unwrap_or(0).wrapping_add(1);
         let syn = u32::from(segment.flags.contains(TcpFlags::SYN));
         segment.seq.wrapping_add(syn).wrapping_sub(first)
     }
 
-    /// The sequence number that a message about our segment `seq` must quote.
+    /// Returns the sequence number that a message about the host's segment `seq` must quote.
     pub(super) fn live_seq(&self, seq: u32) -> u32 {
         seq.wrapping_add(self.local.unwrap_or(0))
     }
 
-    /// Our timestamp that the script calls `value`: a known one, or as far from the first one.
+    /// Returns the host's timestamp for the script's `value`: a known one, or the first one plus the same
+    /// difference.
     fn live_timestamp(&self, value: u32) -> u32 {
         let (script, live) = self.first_timestamp.unwrap_or((0, 0));
         let near = value.wrapping_sub(script).wrapping_add(live);
         self.timestamps.get(&value).copied().unwrap_or(near)
     }
 
-    /// Translates `live`, which we have sent, into the script's numbers. The first numbers are
-    /// learnt from `expected`, the segment in the script.
+    /// Translates `live`, which the host has sent, into the script's numbers. The initial numbers are learned
+    /// from `expected`, the segment in the script.
     pub(super) fn scripted(&mut self, live: &Segment, expected: &Segment) -> Segment {
         if live.flags.contains(TcpFlags::SYN) && self.local.is_none() {
             self.local = Some(live.seq.wrapping_sub(expected.seq));
@@ -100,7 +101,7 @@ impl Flow {
     }
 }
 
-/// TSval and TSecr of `segment`.
+/// Returns TSval and TSecr of `segment`; `None` without a timestamp.
 pub(super) fn timestamp(segment: &Segment) -> Option<(u32, u32)> {
     segment.options.iter().flatten().find_map(|option| match option {
         SegmentOption::Timestamp { value, echo } => Some((*value, *echo)),

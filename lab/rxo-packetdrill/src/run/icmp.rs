@@ -1,4 +1,4 @@
-//! ICMP messages about a segment of ours (RFC 792, RFC 4443).
+//! ICMP messages about a segment of the host (RFC 792, RFC 4443).
 
 use std::net::IpAddr;
 
@@ -73,7 +73,7 @@ fn numbers(icmp: &Icmp, is_v4: bool) -> Option<(u8, u8)> {
     })
 }
 
-/// The quoted packet: our IP header and the first 8 bytes after it.
+/// Returns the quoted packet: the host's IP header and the first 8 bytes after it.
 fn quoted(pair: &FlowKey, seq: u32) -> Vec<u8> {
     let payload_bytes = 20 + 1000;
     let mut bytes = Vec::new();

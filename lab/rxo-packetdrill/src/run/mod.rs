@@ -1,17 +1,15 @@
 //! Runs a script against a machine in memory.
 //!
-//! Separate from both: the machine knows nothing of scripts, and the script nothing of machines. What
-//! packetdrill does with a kernel is done here in one thread on virtual time, so
-//! a script has one outcome and takes no time. `packets.rs` gives segments to the host and expects
-//! them from it, `flow.rs` translates their numbers, `calls.rs` makes calls, `answers.rs` checks
-//! their results, and `wire.rs` builds and parses packets.
+//! Separate from both, which do not depend on each other. In place of packetdrill's real kernel, everything
+//! runs in one thread on virtual time, so a script has one outcome and takes no time. `packets.rs` gives
+//! segments to the host and expects them from it, `flow.rs` translates their numbers, `calls.rs` makes calls,
+//! `answers.rs` checks their results, and `wire.rs` builds and parses packets.
 //!
-//! It differs from packetdrill in these points. A packet that leaves unexpectedly before the end is
-//! a failure. Payload is a known pattern and is compared. ICMP messages can arrive but not leave.
-//! The only shell command is `sysctl` (`command.rs`) and the only code is assertions
-//! (`assertion.rs`), because there is no system here to change or query. The tolerance for times is
-//! 1 ms unless `--tolerance_usecs` sets it, because virtual time is exact and scripts are written
-//! in milliseconds.
+//! It differs from packetdrill in these points. An unexpected packet before the end is a failure. Payload is
+//! a known pattern and is compared. ICMP messages can arrive but not leave. The only shell command is
+//! `sysctl` (`command.rs`) and the only code is assertions (`assertion.rs`), because there is no system here
+//! to change or query. The tolerance for times is 1 ms unless `--tolerance_usecs` sets it, because virtual
+//! time is exact and scripts are written in milliseconds.
 
 mod answers;
 mod assertion;
@@ -34,19 +32,19 @@ use self::flow::Flow;
 use crate::machine::{Fd, Machine, Settings};
 use crate::script::{Action, Call, Event, Script, Time};
 
-/// Runs the script `source`. A failure refers to it as `name`, which is also where files are looked for that the
-/// script runs.
+/// Runs the script `source`. A failure refers to it as `name`; files that the script runs are searched in the
+/// folder of that path.
 ///
 /// # Errors
-/// The first deviation from the script, or why it cannot be parsed.
+/// The first deviation from the script, or the reason why it cannot be parsed.
 pub fn run(name: &str, source: &str) -> Result<(), Failure> {
     run_until(name, source, Runner::finish)
 }
 
-/// [`run`] for scripts that were written for packetdrill, which does not look at what leaves after the last event.
+/// Runs a script as [`run`] does, but ignores packets that leave after the last event, as packetdrill does.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub fn run_foreign(name: &str, source: &str) -> Result<(), Failure> {
     run_until(name, source, Runner::finish_calls)
 }
@@ -93,13 +91,13 @@ struct Runner {
     is_v6: bool,
     /// Maps the script's descriptors to the machine's.
     descriptors: BTreeMap<i64, Fd>,
-    /// The descriptor that assertions are about: the one connected or accepted last.
+    /// Descriptor that assertions are about: the one connected or accepted last; `None` before that.
     under_test: Option<Fd>,
     /// The connection of the script's segments, once it has begun.
     flow: Option<Flow>,
     /// Blocked calls, in order.
     pending: Vec<Pending>,
-    /// Bytes written to, and read from, each of the script's descriptors.
+    /// Bytes written to each of the script's descriptors; the next field counts bytes read.
     written: BTreeMap<i64, u32>,
     read: BTreeMap<i64, u32>,
 }
@@ -110,7 +108,7 @@ struct Pending {
     call: Call,
     until: Instant,
     progress: Progress,
-    /// What was wrong with its result.
+    /// The deviation of the call's result, if any.
     wrong: Option<Wrong>,
     is_over: bool,
 }
@@ -171,7 +169,7 @@ impl Runner {
         self.resume_pending()
     }
 
-    /// The earliest and latest instant that `time` allows, without tolerance.
+    /// Returns the earliest and latest instant that `time` permits, without tolerance.
     fn when(&self, time: Time) -> (Instant, Instant) {
         let now = self.machine.now();
         match time {
@@ -183,7 +181,8 @@ impl Runner {
         }
     }
 
-    /// When a blocking call must return, relative to the same origin as its start.
+    /// Returns the time at which a blocking call must return, relative to the same origin as its start;
+    /// `None` if it must not block.
     fn return_time(&self, time: Time, call: &Call) -> Option<Instant> {
         let base = match time {
             // `advance` has already moved the clock by this much.
@@ -195,14 +194,13 @@ impl Runner {
         call.until.map(|until| base + until)
     }
 
-    /// Advances time to `to` and handles everything on the way.
+    /// Advances time to `to` and handles all events up to then.
     fn advance(&mut self, to: Instant) -> Result<(), Wrong> {
         while self.step(to)? {}
         Ok(())
     }
 
-    /// Handles the next event before `limit`. Returns false if there is none and the time is now
-    /// `limit`.
+    /// Handles the next event before `limit`. Returns `false` if there is none; the time is then `limit`.
     fn step(&mut self, limit: Instant) -> Result<bool, Wrong> {
         let waits = self.pending.iter().filter(|pending| !pending.is_over);
         let deadline = waits.filter_map(|pending| pending.progress.deadline).min();
@@ -245,7 +243,7 @@ impl Runner {
         Err(Wrong::new(shown(until), shown(now)))
     }
 
-    /// Checks that nothing is left over at the end of the script.
+    /// Checks that no packet and no blocked call is left at the end of the script.
     fn finish(&mut self) -> Result<(), (usize, Wrong)> {
         self.finish_calls()?;
         match self.machine.take_packet() {
@@ -273,7 +271,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Longer than any connection lives without traffic.
+/// A time span longer than any connection lives without traffic.
 const FAR: Duration = Duration::from_secs(24 * 3600);
 const KNOWN_OPTIONS: &str = "known are so_flags, tolerance_usecs, tcp_ts_tick_usecs, ip_version";
 

@@ -1,4 +1,4 @@
-//! Gives segments to the host, and checks those that leave.
+//! Delivers segments to the host, and checks those that leave.
 
 use std::net::SocketAddr;
 
@@ -34,8 +34,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for `expected` to leave, as one packet or several that are joined like packetdrill
-    /// does. `window` is the allowed time; `None` for any.
+    /// Waits for `expected` to leave, as one packet or as several that are joined like in packetdrill.
+    /// `window` is the permitted time; `None` for any.
     pub(super) fn expect(
         &mut self,
         expected: &Segment,
@@ -56,7 +56,10 @@ impl Runner {
         window.map_or(Ok(()), |window| self.check_time(at, window))
     }
 
-    /// The next packet that leaves, by `latest`.
+    /// Returns the next packet that leaves by `latest`.
+    ///
+    /// # Errors
+    /// If none leaves.
     fn next_packet(&mut self, expected: &Segment, latest: Instant) -> Result<Packet, Wrong> {
         loop {
             if let Some(packet) = self.machine.take_packet() {
@@ -133,7 +136,7 @@ impl Runner {
         if agrees {
             return Ok(());
         }
-        // Leaves out the fields that the script leaves open.
+        // Hides the fields that the script leaves open.
         let mut shown = got.clone();
         shown.window = shown.window.filter(|_| expected.window.is_some());
         shown.ecn = shown.ecn.filter(|_| expected.ecn.is_some());
@@ -165,7 +168,7 @@ impl Runner {
     }
 }
 
-/// Joins two packets that follow each other. `expected` is for the report if they do not.
+/// Joins two consecutive packets. `expected` is for the report if they are not consecutive.
 fn join(first: &Segment, next: &Segment, expected: &Segment) -> Result<Segment, Wrong> {
     let follows = next.seq == first.seq.wrapping_add(first.text_bytes)
         && next.ack == first.ack
@@ -192,6 +195,6 @@ const LOCAL_V4: [u8; 4] = [192, 168, 0, 1];
 const REMOTE_V4: [u8; 4] = [192, 0, 2, 1];
 const LOCAL_V6: [u16; 8] = [0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1];
 const REMOTE_V6: [u16; 8] = [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1];
-/// The port on which a script's servers listen, as in packetdrill.
+/// Port on which a script's servers listen, as in packetdrill.
 const LOCAL_PORT: u16 = 8080;
 const REMOTE_PORT: u16 = 40_000;

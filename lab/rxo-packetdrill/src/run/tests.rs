@@ -1,4 +1,4 @@
-//! Reports about wrong scripts, and robustness of the runner.
+//! Tests of reports about wrong scripts, and of the runner's robustness.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn failure(script: &str) -> String {
     run("test.pkt", script).expect_err("the script is wrong").to_string()
 }
 
-/// A listener, and an open connection as descriptor 4.
+/// Beginning of a script with a listener, and an open connection as descriptor 4.
 const OPEN: &str = "
  0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 bind(3, ..., ...) = 0
@@ -56,7 +56,7 @@ fn what_is_left_over_is_a_failure() {
     assert!(said.contains("read blocks"), "{said}");
 }
 
-/// packetdrill does not see what its scripts leave out at their end.
+/// packetdrill ignores packets that leave after a script's end.
 #[test]
 fn what_leaves_after_a_foreign_script_is_not_looked_at() {
     let script = format!("{OPEN}+0 write(4, ..., 10) = 10");
@@ -66,7 +66,7 @@ fn what_leaves_after_a_foreign_script_is_not_looked_at() {
     assert!(run_foreign("foreign", &blocks).is_err());
 }
 
-/// Numbers of the script's side count from wherever its SYN is.
+/// Numbers of the script's side count from its SYN.
 #[test]
 fn numbers_of_the_scripts_side_are_used_as_they_are() {
     let script = "
@@ -99,7 +99,7 @@ fn options_of_a_listener_count_for_what_it_accepts_from_then_on() {
     run("options", script).unwrap();
 }
 
-/// Another connection needs another host, which cannot be had while the first is in use.
+/// Another connection with other settings needs another host, which is impossible while the first is in use.
 #[test]
 fn a_connection_keeps_the_settings_that_it_began_with() {
     let said = failure(&format!(
@@ -167,8 +167,8 @@ fn call() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Nothing panics, whatever arrives and is called in whatever order. Every event ends a script
-    /// of its own, so that a wrong one does not hide those after it.
+    /// Nothing panics, whatever arrives and is called in any order. Every prefix of the events runs as a
+    /// script, so that a wrong event does not hide later ones.
     #[test]
     fn nothing_panics(events in prop::collection::vec(prop_oneof![inbound(), call()], 1..12)) {
         let mut script = format!("{OPEN}+0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n");
@@ -179,7 +179,7 @@ proptest! {
         }
     }
 
-    /// Any bytes as a packet, for the machine alone.
+    /// The machine must not panic on any bytes as a packet.
     #[test]
     fn no_bytes_make_the_machine_panic(packet in prop::collection::vec(any::<u8>(), 0..120)) {
         let settings = crate::machine::Settings::default();

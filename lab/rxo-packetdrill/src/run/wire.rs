@@ -8,7 +8,7 @@ use rxo_wire::{FlowKey, SeqNumber, Transport, parse_ip};
 
 use crate::script::{Mark, Segment, SegmentOption};
 
-/// Builds a packet from `segment`, whose numbers are real ones, with payload from `pattern`.
+/// Builds a packet from `segment` with real numbers, with payload from `pattern`.
 pub(super) fn build(
     pair: &FlowKey,
     segment: &Segment,
@@ -94,7 +94,7 @@ pub(super) fn read(packet: &[u8]) -> Option<Seen<'_>> {
     Some(Seen { key: parsed.key, segment, text })
 }
 
-/// The byte at offset `at` of every stream.
+/// Returns the byte at offset `at` of every stream.
 pub(super) const fn pattern_byte(at: u32) -> u8 {
     (at ^ at >> 8 ^ at >> 16) as u8
 }
@@ -148,7 +148,7 @@ fn option_bytes(options: &[SegmentOption]) -> Vec<u8> {
     bytes
 }
 
-/// Parses options, including padding, because scripts name it.
+/// Parses options with their padding, because scripts name it.
 fn options(mut bytes: &[u8]) -> Vec<SegmentOption> {
     let mut options = Vec::new();
     while let [kind, rest @ ..] = bytes {

@@ -11,23 +11,23 @@ pub(super) struct Token {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// `12`, `-1`, `0x1f`.
+    /// An integer such as `12`, `-1` or `0x1f`.
     Integer(i64),
-    /// `.5`, `1.25`: in millionths.
+    /// A decimal number such as `.5` or `1.25`, in millionths.
     Millionths(i64),
-    /// Letters, digits, underscores.
+    /// A word of letters, digits and underscores.
     Word(String),
-    /// `"…"`.
+    /// A text in double quotes.
     Text(String),
-    /// `` `…` ``.
+    /// A shell command in backticks.
     Command(String),
-    /// `%{ … }%`.
+    /// Code between `%{` and `}%`.
     Code(String),
-    /// `--name`.
+    /// An option such as `--name`.
     Option(String),
-    /// `...`.
+    /// The sign `...`.
     Ellipsis,
-    /// Anything else.
+    /// Any other character.
     Sign(char),
 }
 
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         Kind::Option(self.take_while(is_word).to_owned())
     }
 
-    /// The text between `open` and `close`. Takes both.
+    /// Consumes the text from `open` to `close`, and returns the part between.
     fn until(
         &mut self,
         open: &str,
@@ -110,7 +110,8 @@ impl<'a> Lexer<'a> {
         Ok(inside)
     }
 
-    /// The text between two `quote` characters. A backslash protects the next character, or continues the line.
+    /// Consumes and returns the text between two `quote` characters. A backslash protects the next character,
+    /// or continues the line.
     fn quoted(&mut self, quote: char) -> Result<String, ScriptError> {
         let line = self.line;
         self.take(quote.len_utf8());
@@ -132,7 +133,7 @@ impl<'a> Lexer<'a> {
         Err(ScriptError::new(line, "quotes without their end"))
     }
 
-    /// Takes a number; `None` if there is none, or it is the beginning of a word.
+    /// Consumes a number; `None` if there is none, or the digits begin a word.
     fn number(&mut self) -> Result<Option<Kind>, ScriptError> {
         let unsigned = self.rest.strip_prefix('-').unwrap_or(self.rest);
         let sign_bytes = self.rest.len() - unsigned.len();
@@ -164,7 +165,7 @@ impl<'a> Lexer<'a> {
         i64::from_str_radix(&word[2..], 16).map(Kind::Integer).map_err(|_| error)
     }
 
-    /// Converts to millionths. More than six digits of a fraction are ignored.
+    /// Converts to millionths. Digits of a fraction after the sixth are ignored.
     fn millionths(&self, digits: &str, fraction: &str) -> Result<i64, ScriptError> {
         let whole: i64 =
             if digits.is_empty() { 0 } else { digits.parse().map_err(|_| self.too_large())? };

@@ -1,10 +1,9 @@
 //! The language of packetdrill, as far as TCP scripts need it.
 //!
-//! Separate from running, so that a script can be parsed, and its mistakes reported, before
-//! anything happens. `lexer.rs` makes tokens, `parse/` makes events of them, and the types here
-//! represent a script. The grammar is packetdrill's: comments, options (`--name=value`), times,
-//! segments in (`<`) and out (`>`), ICMP, calls, shell commands and code. Commands and code are
-//! kept as text for the runner.
+//! Separate from the runner, so that a script's mistakes are reported before it runs. `lexer.rs` makes
+//! tokens, `parse/` makes events of them, and the types here represent a script. The grammar is
+//! packetdrill's: comments, options (`--name=value`), times, segments in (`<`) and out (`>`), ICMP, calls,
+//! shell commands and code. Commands and code are kept as text for the runner.
 //!
 //! Contract: no text makes it panic. Every error names its line.
 
@@ -20,7 +19,7 @@ pub use self::parse::ScriptError;
 /// A script.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
-    /// `--name=value`, in order. The value is empty if there is none.
+    /// Options of the form `--name=value`, in order. A missing value is empty.
     pub options: Vec<(String, String)>,
     /// The events, in order.
     pub events: Vec<Event>,
@@ -36,18 +35,18 @@ impl Script {
     }
 }
 
-/// One thing that happens.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Line number, from 1.
     pub line: usize,
-    /// When it happens.
+    /// Time of the event.
     pub time: Time,
-    /// The action.
+    /// Action of the event.
     pub action: Action,
 }
 
-/// When something happens.
+/// Time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
     /// `*`: at any time.
@@ -58,69 +57,69 @@ pub enum Time {
     After(Duration),
     /// `1~2`: between two times after the beginning.
     Between(Duration, Duration),
-    /// `+1~+2`: between two times after the event before.
+    /// `+1~+2`: between two times after the previous event.
     AfterBetween(Duration, Duration),
 }
 
 /// The kinds of actions in a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A segment comes in.
+    /// A segment arrives.
     In(Segment),
     /// A segment leaves.
     Out(Segment),
-    /// An ICMP message comes in.
+    /// An ICMP message arrives.
     Icmp(Icmp),
-    /// The application calls.
+    /// The application makes a call.
     Call(Call),
     /// A shell command.
     Command(String),
-    /// A piece of code about the connection's state.
+    /// Code about the connection's state.
     Code(String),
 }
 
-/// A TCP segment, with numbers relative to the first of each side.
+/// A TCP segment, with sequence numbers relative to each side's first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// The ECN field, where it is named.
+    /// ECN field of the IP header; `None` if the script does not name it.
     pub ecn: Option<Mark>,
     /// Control bits.
     pub flags: TcpFlags,
     /// SEG.SEQ.
     pub seq: u32,
-    /// Payload, in bytes.
+    /// Payload length, in bytes.
     pub text_bytes: u32,
     /// SEG.ACK; `None` if there is neither a number nor the ACK flag.
     pub ack: Option<u32>,
-    /// SEG.WND as it stands in the header; `None` is any.
+    /// SEG.WND, unscaled; `None` permits any.
     pub window: Option<u16>,
     /// The urgent pointer.
     pub urgent: u16,
-    /// Options in order; `None` is any.
+    /// Options in order; `None` permits any.
     pub options: Option<Vec<SegmentOption>>,
 }
 
 /// The ECN field of an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// `noecn`.
+    /// `noecn`: not ECN-capable.
     NotCapable,
-    /// `ect0`.
+    /// `ect0`: ECN-capable, codepoint ECT(0).
     Capable0,
-    /// `ect1`.
+    /// `ect1`: ECN-capable, codepoint ECT(1).
     Capable1,
-    /// `ect01`: either.
+    /// `ect01`: ECT(0) or ECT(1).
     Capable,
-    /// `ce`.
+    /// `ce`: congestion experienced.
     Congestion,
 }
 
 /// A TCP option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentOption {
-    /// `nop`.
+    /// `nop`: no-operation.
     Nop,
-    /// `eol`.
+    /// `eol`: end of the option list.
     End,
     /// `mss 1460`.
     MaximumSegmentSize(u16),
@@ -137,51 +136,51 @@ pub enum SegmentOption {
         /// TSecr.
         echo: u32,
     },
-    /// Another one, by its kind; only seen in segments that leave.
+    /// Another option, by its kind; only in segments that leave.
     Other(u8),
 }
 
-/// `icmp unreachable frag_needed mtu 1200 [1:1001(1000)]`: about a segment that was sent.
+/// An ICMP message about a sent segment, such as `icmp unreachable frag_needed mtu 1200 [1:1001(1000)]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icmp {
-    /// Its type.
+    /// Name of the message's type.
     pub kind: String,
-    /// Its code, where it has one.
+    /// Name of the message's code; `None` if the type has none.
     pub code: Option<String>,
-    /// The next hop's MTU.
+    /// MTU of the next hop; `None` if the message gives none.
     pub mtu: Option<u32>,
-    /// SEG.SEQ of the segment in question.
+    /// SEG.SEQ of the quoted segment; `None` if the script does not name it.
     pub seq: Option<u32>,
 }
 
-/// A call and what it is to give.
+/// A call with its expected result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// `...0.2`: it blocks, and returns at that time, counted as the event's own; `None` when it is
-    /// not to block.
+    /// `...0.2`: the time at which a blocking call returns, in the same form as the event's time; `None` if
+    /// it must not block.
     pub until: Option<Duration>,
-    /// Its name.
+    /// Name of the call.
     pub name: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: Vec<Value>,
-    /// The result that the script expects.
+    /// Expected return value.
     pub result: Value,
-    /// The error's name.
+    /// Name of the expected error; `None` for success.
     pub error: Option<String>,
 }
 
 /// An argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// `...`: left to the runner.
+    /// `...`: chosen by the runner.
     Any,
     /// A number, or names of numbers joined by `|`.
     Number(i64),
-    /// `"text"`.
+    /// A text in double quotes.
     Text(String),
-    /// `[1, 2]`.
+    /// A list such as `[1, 2]`.
     List(Vec<Value>),
-    /// `{fd=3, events=POLLIN}`.
+    /// Named fields such as `{fd=3, events=POLLIN}`.
     Fields(Vec<(String, Value)>),
 }
 

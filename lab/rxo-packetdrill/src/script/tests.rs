@@ -1,4 +1,4 @@
-//! What is parsed, and how mistakes are reported.
+//! Tests of the parser, and of its error reports.
 
 use proptest::prelude::*;
 
@@ -99,7 +99,7 @@ fn mistakes_name_line_and_remedy() {
     assert_eq!(error("\"x"), "line 1: quotes without their end");
 }
 
-/// Pieces of the language, because random text alone is rejected too early.
+/// Fragments of the language, because random text alone is rejected too early.
 const PIECES: &[&str] = &[
     "+0",
     "0",
@@ -148,7 +148,7 @@ const PIECES: &[&str] = &[
 ];
 
 proptest! {
-    /// No text makes it panic.
+    /// The parser must not panic on any text.
     #[test]
     fn nothing_panics(text in ".{0,200}") {
         let _ = Script::read(&text);

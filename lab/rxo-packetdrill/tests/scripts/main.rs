@@ -1,4 +1,4 @@
-//! Runs every script of `scripts/` with the project's own runner. Each is a test named by its path.
+//! Runs every script of `scripts/` with the project's own runner. Each script is a test named by its path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,5 +39,5 @@ fn run(name: &str, path: &Path) -> Result<(), Failed> {
     rxo_packetdrill::run::run(name, &source).map_err(|failure| failure.to_string().into())
 }
 
-/// Fails if the folder was not found.
+/// Fewest scripts; fewer mean that the folder was not found.
 const LEAST_SCRIPTS: usize = 60;

@@ -1,4 +1,4 @@
-//! `write(4, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)`.
+//! Parses calls: `write(4, ..., 1000) = -1 EAGAIN (Resource temporarily unavailable)`.
 
 use super::super::lexer::Kind;
 use super::super::{Call, Value};
@@ -28,7 +28,7 @@ impl Parser {
         Ok(Call { until, name, arguments, result, error })
     }
 
-    /// Takes a note for the reader: `(what the error means)`.
+    /// Skips a note in brackets, such as the meaning of an error.
     fn note(&mut self) -> Result<(), ScriptError> {
         if self.takes('(') {
             while !self.takes(')') {
@@ -38,7 +38,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Takes values up to and including `close`.
+    /// Parses values up to and including `close`.
     fn values(&mut self, close: char) -> Result<Vec<Value>, ScriptError> {
         self.values_at(close, 0)
     }
@@ -75,7 +75,7 @@ impl Parser {
         }
     }
 
-    /// `O_RDWR|O_NONBLOCK`.
+    /// Parses numbers or names joined by `|`, such as `O_RDWR|O_NONBLOCK`.
     fn sum(&mut self) -> Result<i64, ScriptError> {
         let mut sum = 0;
         loop {
@@ -92,7 +92,7 @@ impl Parser {
         }
     }
 
-    /// `fd=3, events=POLLIN}`.
+    /// Parses fields up to `}`, such as `fd=3, events=POLLIN}`.
     fn fields(&mut self, depth: u8) -> Result<Vec<(String, Value)>, ScriptError> {
         let mut fields = Vec::new();
         while !self.takes('}') {

@@ -1,7 +1,7 @@
 //! Turns tokens into events.
 //!
-//! `time.rs`, `packet.rs` and `call.rs` each parse one part of an event. This file has what they
-//! share, and the structure of a script.
+//! `time.rs`, `packet.rs` and `call.rs` each parse one part of an event. This file has the shared parser and
+//! the structure of a script.
 
 mod call;
 mod packet;
@@ -16,7 +16,7 @@ use super::{Action, Event, Script};
 pub struct ScriptError {
     /// Line number, from 1.
     pub line: usize,
-    /// What was found, and what was expected.
+    /// Description of the found and the expected text.
     pub what: String,
 }
 
@@ -26,7 +26,7 @@ impl ScriptError {
     }
 }
 
-/// Parses a script: options, perhaps a command, then events.
+/// Parses a script: options, an optional command, then events.
 pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0 };
     let mut script = Script::default();
@@ -45,7 +45,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// `--name`, `--name=value`.
+    /// Parses an option, `--name` or `--name=value`; `None` if none comes next.
     fn option(&mut self) -> Result<Option<(String, String)>, ScriptError> {
         let Some(Kind::Option(name)) = self.peek().cloned() else { return Ok(None) };
         self.at += 1;
@@ -99,13 +99,13 @@ impl Parser {
         kind
     }
 
-    /// The line of the next token, or of the last one.
+    /// Returns the line of the next token, or of the last one.
     fn line(&self) -> usize {
         let token = self.tokens.get(self.at).or(self.tokens.last());
         token.map_or(1, |token| token.line)
     }
 
-    /// Takes `sign` if it comes next.
+    /// Consumes `sign` if it comes next. Returns `true` if it did.
     fn takes(&mut self, sign: char) -> bool {
         let is_next = self.peek() == Some(&Kind::Sign(sign));
         self.at += usize::from(is_next);
@@ -116,7 +116,7 @@ impl Parser {
         if self.takes(sign) { Ok(()) } else { Err(self.expected(&sign.to_string())) }
     }
 
-    /// Takes `word` if it comes next.
+    /// Consumes `word` if it comes next. Returns `true` if it did.
     fn takes_word(&mut self, word: &str) -> bool {
         let is_next = matches!(self.peek(), Some(Kind::Word(next)) if next == word);
         self.at += usize::from(is_next);
@@ -133,7 +133,7 @@ impl Parser {
         }
     }
 
-    /// Takes a number that fits `T`.
+    /// Consumes a number that fits `T`.
     fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, ScriptError> {
         let Some(Kind::Integer(number)) = self.peek().cloned() else {
             return Err(self.expected(what));
@@ -148,7 +148,7 @@ impl Parser {
         ScriptError::new(self.line(), format!("expected {what}, found {found}"))
     }
 
-    /// The error for the token that was taken last.
+    /// Returns the error for the token that was consumed last.
     fn expected_before(&mut self, what: &str) -> ScriptError {
         self.at = self.at.saturating_sub(1);
         self.expected(what)

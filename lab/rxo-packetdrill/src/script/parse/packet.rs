@@ -1,4 +1,4 @@
-//! `< [ect0] P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val 1 ecr 2>`, and ICMP.
+//! Parses segments such as `< [ect0] P. 1:1001(1000) ack 1 win 257 <nop,nop,TS val 1 ecr 2>`, and ICMP.
 
 use rxo_wire::TcpFlags;
 
@@ -23,7 +23,7 @@ impl Parser {
         Ok(if is_inbound { Action::In(segment) } else { Action::Out(segment) })
     }
 
-    /// `[ect0]`, `(ce)`.
+    /// Parses an ECN mark such as `[ect0]` or `(ce)`; `None` if none comes next.
     fn mark(&mut self) -> Result<Option<Mark>, ScriptError> {
         let close = match self.peek() {
             Some(Kind::Sign('[')) => ']',
@@ -47,7 +47,7 @@ impl Parser {
     fn segment(&mut self) -> Result<Segment, ScriptError> {
         let flags = self.flags()?;
         let (seq, text_bytes) = self.range()?;
-        // As in packetdrill, the number may stand without the flag, and the flag without a number.
+        // As in packetdrill, the number may occur without the flag, and the flag without a number.
         let ack = match self.takes_word("ack") {
             true => Some(self.number("a number")?),
             false => flags.contains(TcpFlags::ACK).then_some(0),
@@ -58,7 +58,7 @@ impl Parser {
         Ok(Segment { ecn: None, flags, seq, text_bytes, ack, window, urgent, options })
     }
 
-    /// `S`, `SEW`, `F.`, `.`, `-`.
+    /// Parses flags such as `S`, `SEW`, `F.`, `.`, `-`.
     fn flags(&mut self) -> Result<TcpFlags, ScriptError> {
         if self.takes('-') {
             return Ok(TcpFlags::default());
@@ -75,7 +75,7 @@ impl Parser {
         Ok(TcpFlags::ACK)
     }
 
-    /// `1:1001(1000)`. SYN and FIN do not count.
+    /// Parses a sequence range such as `1:1001(1000)`. SYN and FIN do not count.
     fn range(&mut self) -> Result<(u32, u32), ScriptError> {
         let start: u32 = self.number("a sequence number")?;
         self.sign(':')?;
@@ -91,9 +91,9 @@ impl Parser {
         Ok((start, bytes.into()))
     }
 
-    /// `<mss 1460,nop>` or `<...>`. Without brackets there are no options.
+    /// Parses options such as `<mss 1460,nop>` or `<...>`. Without brackets there are no options.
     fn options(&mut self) -> Result<Option<Vec<SegmentOption>>, ScriptError> {
-        // A `<` here cannot begin the next event, because that begins with its time.
+        // A `<` here cannot begin the next event, because an event begins with its time.
         if !self.takes('<') {
             return Ok(Some(Vec::new()));
         }
@@ -176,5 +176,5 @@ fn flag(letter: char) -> Option<TcpFlags> {
 }
 
 const OPTIONS: &str = "nop, eol, mss, wscale, sackOK, sack or TS";
-/// The most that fit into a header.
+/// Most SACK blocks that fit into a header.
 const MOST_BLOCKS: usize = 4;

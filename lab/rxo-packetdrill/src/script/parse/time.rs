@@ -1,4 +1,4 @@
-//! `*`, `1.5`, `+1.5`, `1~2`, `+1~+2`.
+//! Parses times: `*`, `1.5`, `+1.5`, `1~2`, `+1~+2`.
 
 use rxo_frame::Duration;
 
@@ -40,5 +40,5 @@ impl Parser {
     }
 }
 
-/// A year. Sums of such times cannot overflow the clock.
+/// Longest time, a year, so that sums of times cannot overflow the clock.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
