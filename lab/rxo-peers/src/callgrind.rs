@@ -1,13 +1,13 @@
-//! Counting instructions with callgrind.
+//! Counts instructions with callgrind.
 
 use std::path::Path;
 use std::process::Command;
 
-/// A command that counts the instructions inside functions whose names contain `counted`, and leaves the
-/// profile in the file `profile`. The caller appends further options of callgrind, then the program.
+/// Returns a command that counts the instructions inside functions whose names contain `counted`, and writes
+/// the profile to the file `profile`. The caller appends further options of callgrind, then the program.
 ///
-/// Counts do not depend on the processor: by default, glibc copies more than a few KiB by `rep movsb` on some
-/// processors, and callgrind counts an instruction for each byte of it.
+/// A glibc setting makes counts independent of the processor: by default glibc copies more than a few KiB
+/// with `rep movsb` on some processors, which callgrind counts as an instruction per byte.
 #[must_use]
 pub fn callgrind(counted: &str, profile: &Path) -> Command {
     let mut command = Command::new("valgrind");

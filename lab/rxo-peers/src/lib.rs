@@ -1,10 +1,10 @@
-//! Programs of others that rxo is tried with, in networks of `rxo-testbed`.
+//! Runs foreign programs that rxo is tested with, in networks of `rxo-testbed`.
 //!
-//! Separate from the testbed, which the demo needs and which starts no program. From the bottom up:
+//! Separate from the testbed, which the demo uses and which starts no program. From the bottom up:
 //!
-//! * [`Guest`] is another kernel: a small Linux in a virtual machine, behind a virtio card. Missing programs are
-//!   installed as root, after one line that says so.
-//! * [`Tunnel`] is two networks with a WireGuard tunnel between them, by whatever programs.
+//! * [`Guest`] is another kernel: a small Linux in a virtual machine, with a virtio card. As root, missing
+//!   programs are installed after a one-line notice.
+//! * [`Tunnel`] is two networks with a WireGuard tunnel between them, run by any two programs.
 //! * [`callgrind()`] counts instructions.
 
 mod callgrind;

@@ -1,12 +1,12 @@
-//! An archive as Linux unpacks it into its first file system: cpio, the format called "newc"
-//! (Linux, `Documentation/driver-api/early-userspace/buffer-format.rst`).
+//! Writes the archive of a guest's first file system: cpio in the format "newc" (Linux,
+//! `Documentation/driver-api/early-userspace/buffer-format.rst`).
 
 const FILE: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
-/// The name that ends an archive.
+/// Name of the last entry of an archive.
 const END: &str = "TRAILER!!!";
 
-/// An archive in the making.
+/// An archive that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Archive {
     bytes: Vec<u8>,
@@ -14,12 +14,12 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Adds an empty directory. Its parent must be there.
+    /// Adds an empty directory. Its parent must exist.
     pub(super) fn directory(&mut self, name: &str) {
         self.entry(name, DIRECTORY | 0o755, &[]);
     }
 
-    /// Adds a file that may be executed.
+    /// Adds an executable file.
     pub(super) fn program(&mut self, name: &str, content: &[u8]) {
         self.entry(name, FILE | 0o755, content);
     }
@@ -29,7 +29,7 @@ impl Archive {
         self.entry(name, FILE | 0o644, content);
     }
 
-    /// Ends the archive.
+    /// Ends the archive, and returns its bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.entry(END, 0, &[]);
         self.bytes
@@ -55,7 +55,7 @@ impl Archive {
         self.pad();
     }
 
-    /// Names and contents end at a multiple of four bytes.
+    /// Pads the archive to a multiple of four bytes, as after every name and content.
     fn pad(&mut self) {
         let padded = self.bytes.len().next_multiple_of(4);
         self.bytes.resize(padded, 0);
@@ -66,7 +66,7 @@ impl Archive {
 mod tests {
     use super::*;
 
-    /// Reads an archive back: names, modes, contents.
+    /// Parses an archive: names, modes, contents.
     fn read(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         let whole = bytes.len();

@@ -1,5 +1,5 @@
-//! The serial port of a guest: commands go in as lines, and each ends with a line of its own. Between them
-//! a line says now and then that this process is still there.
+//! The serial port of a guest: commands are sent as lines, and the end of each is reported by a line. Between
+//! commands a periodic line shows the guest that this process still runs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin};
@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 
 use rxo_testbed::error::{Context, Result, failed};
 
-/// What `init.sh` prints when it has started.
+/// Line that `init.sh` prints when it has started.
 const READY: &str = "rxo-ready";
-/// What it prints after each command, with its status.
+/// Beginning of the line that `init.sh` prints after each command; the status follows.
 const DONE: &str = "rxo-done ";
 
 /// A line that is no command and gets no answer.
 const STILL_HERE: &[u8] = b":\n";
-/// Between two such lines. `init.sh` switches the guest off when it has heard nothing for 120 s.
+/// Interval of these lines. `init.sh` switches the guest off after 120 s without a line.
 const BETWEEN: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub(super) struct Console {
     input: Arc<Mutex<ChildStdin>>,
-    /// Lines as they come; closed when the machine ends.
+    /// Received lines; closed when the machine ends.
     lines: Receiver<String>,
-    /// The thread that says that this process is still there ends when this is dropped.
+    /// Dropping this ends the thread that sends the periodic lines.
     _presence: Sender<()>,
 }
 
 impl Console {
-    /// The console of a machine whose standard input and output are pipes.
+    /// Makes the console of a machine whose standard input and output are pipes.
     pub(super) fn new(machine: &mut Child) -> Result<Self> {
         Self::speaking_every(BETWEEN, machine)
     }
@@ -69,16 +69,16 @@ impl Console {
         self.lines_until(|line| line.contains(READY), timeout, "start").map(|_| ())
     }
 
-    /// What a command printed, and its status.
+    /// Waits until a command ends. Returns its output and its status.
     pub(super) fn wait_for_end(&self, timeout: Duration) -> Result<(String, String)> {
         let is_end = |line: &str| line.starts_with(DONE);
         let (lines, end) = self.lines_until(is_end, timeout, "end its command")?;
-        // The shell begins a line before it says that it is done.
+        // The shell begins a new line before it reports the end.
         let text = lines.join("\n");
         Ok((text, end.trim_start_matches(DONE).trim().to_owned()))
     }
 
-    /// The lines before the one for which `is_last` is true, and that one.
+    /// Reads lines until `is_last` is true. Returns the lines before that one, and that one.
     fn lines_until(
         &self,
         is_last: impl Fn(&str) -> bool,
@@ -119,7 +119,7 @@ fn write(input: &Mutex<ChildStdin>, line: &[u8]) -> io::Result<()> {
     input.flush()
 }
 
-/// Ends the machine and returns what QEMU wrote to its standard error, in one line.
+/// Ends the machine, and returns QEMU's standard error in one line.
 pub(super) fn complaint(machine: &mut Child) -> String {
     let mut text = String::new();
     let _ = machine.kill();
@@ -136,7 +136,8 @@ mod tests {
 
     use super::*;
 
-    /// A machine that repeats what it hears: an experiment may leave its guest alone for longer than two minutes.
+    /// A machine that echoes its input must receive periodic lines, because an experiment may leave its guest
+    /// alone for more than two minutes.
     #[test]
     fn a_guest_without_commands_hears_that_somebody_is_there() {
         let mut command = Command::new("cat");
@@ -145,11 +146,11 @@ mod tests {
         let next = |console: &Console| console.lines.recv_timeout(Duration::from_secs(30)).unwrap();
         assert_eq!([next(&console), next(&console)], [":", ":"]);
         console.write("echo yes").unwrap();
-        // What it said before may be in the way.
+        // Earlier output may come first.
         let heard = (0..30_000).find(|_| next(&console) == "echo yes");
         assert!(heard.is_some(), "the command is lost");
         drop(console);
-        // With its input closed it ends by itself.
+        // With its input closed the machine ends by itself.
         assert!(machine.wait().unwrap().success());
     }
 }

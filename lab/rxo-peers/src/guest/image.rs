@@ -10,15 +10,15 @@ use super::archive::Archive;
 use super::programs::{self, BUSYBOX, COMPILER, QEMU, bytes, output};
 use rxo_testbed::error::{Context, LabError, Result, failed};
 
-/// Debian's package that names the newest kernel for clouds.
+/// Debian package that depends on the newest kernel for clouds.
 const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 const FLAVOUR: &str = "-cloud-amd64";
 const INIT: &[u8] = include_bytes!("init.sh");
 
-/// How the name of a module ends that busybox must unpack.
+/// Extension of compressed modules, which busybox must unpack.
 const COMPRESSED_ENDING: &str = "ko.xz";
 
-/// The drivers of the card.
+/// Modules of the card's driver.
 const MODULES: [&str; 8] = [
     "drivers/virtio/virtio_ring",
     "drivers/virtio/virtio",
@@ -30,7 +30,7 @@ const MODULES: [&str; 8] = [
     "drivers/net/virtio_net",
 ];
 
-/// The programs and files that guests are made of.
+/// The programs and files from which guests are made.
 #[derive(Clone, Debug)]
 pub struct GuestImage {
     qemu: PathBuf,
@@ -46,7 +46,7 @@ struct Kernel {
 }
 
 impl Kernel {
-    /// The file of a module. Debian 13 compresses them.
+    /// Returns the file of a module; `None` if there is none. Debian 13 compresses modules.
     fn module(&self, name: &str) -> Option<PathBuf> {
         let files = ["ko", COMPRESSED_ENDING].map(|ending| format!("{name}.{ending}"));
         files.iter().map(|file| self.modules.join(file)).find(|file| file.is_file())
@@ -58,9 +58,10 @@ impl Kernel {
 }
 
 impl GuestImage {
-    /// Installs QEMU and busybox with apt-get if they are missing and this process is root, and gives `say` one
-    /// line first. Does nothing otherwise; then [`GuestImage::find`] names what is missing. Call it before
-    /// [`become_root_in_user_namespace`](rxo_testbed::become_root_in_user_namespace): such a root cannot install.
+    /// Installs QEMU and busybox with apt-get if they are missing and this process is root, after passing one
+    /// line to `say`. Otherwise does nothing; [`GuestImage::find`] then names the missing program. Call it
+    /// before [`become_root_in_user_namespace`](rxo_testbed::become_root_in_user_namespace): that root cannot
+    /// install packages.
     ///
     /// # Errors
     /// If apt-get fails. The message is one line and names the packages.
@@ -91,10 +92,10 @@ impl GuestImage {
         &self.busybox
     }
 
-    /// Finds the system's C compiler, without which no guest's instructions are counted.
+    /// Finds the system's C compiler, which is needed to count a guest's instructions.
     ///
     /// # Errors
-    /// If it is missing. The message is one line and names the package.
+    /// If the compiler is missing. The message is one line and names the package.
     pub fn compiler() -> Result<PathBuf> {
         COMPILER.find()
     }
@@ -103,7 +104,7 @@ impl GuestImage {
         &self.kernel.file
     }
 
-    /// The first file system of a guest, with further programs.
+    /// Returns the first file system of a guest, with additional `programs`.
     pub(super) fn archive(&self, programs: &[(&str, Vec<u8>)]) -> Result<Vec<u8>> {
         let read = |path: &Path| {
             fs::read(path).context(|| format!("cannot read {} for a guest", path.display()))
@@ -130,14 +131,14 @@ impl GuestImage {
         Ok(archive.finish())
     }
 
-    /// The content of a compressed module. The guest's `insmod` would not take it as it is.
+    /// Returns the content of a compressed module, because the guest's `insmod` accepts no compressed ones.
     fn unpacked(&self, path: &Path) -> Result<Vec<u8>> {
         let unpacked = bytes(Command::new(&self.busybox).args(["unxz", "-c"]).arg(path));
         unpacked.map_err(|why| failed(format!("cannot unpack {}: {why}", path.display())))
     }
 }
 
-/// The newest kernel for clouds below `root` that has its modules.
+/// Returns the newest kernel for clouds below `root` that has its modules; `None` if there is none.
 fn installed(root: &Path) -> Option<Kernel> {
     let entries = fs::read_dir(root.join("boot")).ok()?;
     let mut found: Vec<_> = entries
@@ -150,13 +151,13 @@ fn installed(root: &Path) -> Option<Kernel> {
 
 fn kernel_in(root: &Path, name: &OsStr) -> Option<Kernel> {
     let version = name.to_str()?.strip_prefix("vmlinuz-")?;
-    // Debian 13's package has them below `usr`, without the link that an installed system has.
+    // Debian 13's package has the modules below `usr`, without the symbolic link of an installed system.
     let places = ["lib/modules", "usr/lib/modules"].map(|place| root.join(place).join(version));
     let modules = places.into_iter().find(|place| place.is_dir())?.join("kernel");
     version.ends_with(FLAVOUR).then(|| Kernel { file: root.join("boot").join(name), modules })
 }
 
-/// The kernel of an earlier download, or of one now.
+/// Returns the kernel of an earlier download, or downloads it now.
 fn cached() -> Result<Kernel> {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -165,7 +166,7 @@ fn cached() -> Result<Kernel> {
     if root.is_dir() {
         return installed(&root).ok_or_else(|| unusable(&root));
     }
-    // Another process may be downloading too: whoever is first puts its directory there.
+    // Another process may be downloading too: the first to finish puts its directory in place.
     let partial = cache.join(format!("guest-kernel.{}", std::process::id()));
     fs::create_dir_all(&partial).context(|| format!("cannot make {}", partial.display()))?;
     let downloaded = download(&partial);
@@ -177,7 +178,7 @@ fn cached() -> Result<Kernel> {
     installed(&root).ok_or_else(|| unusable(&root))
 }
 
-/// Returns the reason why there is no kernel in what was downloaded to `root`.
+/// Returns the error for a download in `root` without a usable kernel.
 fn unusable(root: &Path) -> LabError {
     let root = root.display();
     LabError::Unsupported(format!(
@@ -220,7 +221,7 @@ fn missing(why: &str) -> LabError {
 mod tests {
     use super::*;
 
-    /// A kernel below `root` whose modules are in `place` and have this ending.
+    /// Makes a kernel below `root` whose modules are in `place`, with this extension.
     fn put_kernel(root: &Path, (place, version): (&str, &str), ending: &str) {
         let modules = root.join(place).join(version).join("kernel");
         let files = MODULES.map(|name| modules.join(format!("{name}.{ending}")));
@@ -247,8 +248,8 @@ mod tests {
         fs::remove_dir_all(root).unwrap();
     }
 
-    /// As Debian 13's package has them. In the place of busybox, which not every machine has, stands a program that
-    /// says how it was called.
+    /// The layout is that of Debian 13's package. Instead of busybox, which may be missing, a program prints
+    /// its arguments.
     #[test]
     fn compressed_modules_are_unpacked_for_the_guest() {
         let root = root("compressed");

@@ -1,14 +1,14 @@
-//! A small Linux in a virtual machine, whose network is one virtio card.
+//! A small Linux guest in a virtual machine with one virtio network card.
 //!
-//! It is separate from the namespaces because it is another kernel: what reaches its TCP has crossed a
-//! virtio ring. QEMU emulates the processor, so no `/dev/kvm` is needed; the guest is then some tens of
-//! times slower than the machine. Its file system is one archive, written here, with busybox and the
-//! card's drivers. A shell on the serial port runs commands and says how they ended.
+//! It is separate from the namespaces because it is another kernel: data reaches its TCP through a virtio
+//! ring. QEMU can emulate the processor, so no `/dev/kvm` is needed; the guest is then some tens of times
+//! slower than the machine. Its file system is one archive, written here, with busybox and the card's
+//! drivers. A shell on the serial port runs commands and reports their status.
 //!
 //! # Contract
-//! Every wait is bounded. The machine is killed when the [`Guest`] is dropped, also by a panic. Should
-//! this process be killed itself, the guest switches itself off when it has heard nothing for two minutes.
-//! No file is left behind but the kernel that [`GuestImage::find`] downloaded.
+//! Every wait is bounded. The machine is killed when the [`Guest`] is dropped, also by a panic. If this
+//! process is killed, the guest switches itself off after two minutes without input. The only file left
+//! behind is the kernel that [`GuestImage::find`] downloaded.
 
 mod archive;
 mod console;
@@ -35,44 +35,44 @@ use console::Console;
 use count::Counter;
 use rxo_testbed::error::{Context, Result, failed};
 
-/// The time that a guest may take to start. It takes two seconds on a machine with nothing else to do.
+/// Timeout of a guest's start, which takes two seconds on an idle machine.
 const BOOT: Duration = Duration::from_secs(180);
-/// The time that a command of the lab itself may take.
+/// Timeout of the lab's own commands in a guest.
 const BRIEF: Duration = Duration::from_secs(120);
-/// The name of the card in the guest.
+/// Name of the card in the guest.
 const CARD: &str = "eth0";
 
-/// A guest's machine.
+/// Options of a guest's virtual machine.
 #[derive(Clone, Debug)]
 pub struct GuestOptions {
-    /// Where its card leads.
+    /// Other end of the guest's card.
     pub net: GuestNet,
-    /// Its address, and the bits of the network's prefix.
+    /// Address of the guest, and the prefix length of its network.
     pub address: (Ipv4Addr, u8),
-    /// The last byte of its card's address, 52:54:00:00:00:xx.
+    /// Last byte of the card's MAC address, 52:54:00:00:00:xx.
     pub number: u8,
     /// The guest's processor.
     pub processor: Processor,
 }
 
-/// Where the card of a guest leads.
+/// The other end of a guest's card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuestNet {
-    /// To a TAP with this name, which QEMU makes in the network of the calling thread.
+    /// A TAP with this name, which QEMU makes in the network of the calling thread.
     Tap(String),
-    /// To the vhost-user server on this socket.
+    /// The vhost-user server on this socket.
     Vhost(PathBuf),
-    /// To where this line of a shell leads it: QEMU with the options of the card and of the memory. `…` in it
-    /// stands for the others. The card has the address that the line gives it.
+    /// A shell line that starts QEMU with the options of the card and of the memory; `…` in it stands for the
+    /// other options. The card has the MAC address that the line gives.
     Line(String),
 }
 
-/// What a machine does when its guest reboots.
+/// The action of a machine when its guest reboots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtReboot {
-    /// It ends.
+    /// The machine ends.
     End,
-    /// It starts again.
+    /// The machine starts again.
     Start,
 }
 
@@ -83,17 +83,17 @@ pub struct Guest {
     console: Console,
     address: Ipv4Addr,
     prefix_bits: u8,
-    /// `None` if its instructions are not counted.
+    /// Counter of instructions; `None` if they are not counted.
     counter: Option<Counter>,
 }
 
-/// Kills QEMU when dropped.
+/// The process of QEMU. Dropping this kills it.
 #[derive(Debug)]
 struct Machine(Child);
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody left to tell.
+        // The process may have ended by itself, so errors are ignored.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -103,16 +103,16 @@ impl Guest {
     /// Starts a guest in the network of the calling thread, and waits until its card has its address.
     ///
     /// # Errors
-    /// If QEMU cannot be started, or the guest does not come up; the message has the last that it said.
+    /// If QEMU cannot be started, or the guest does not come up; the message contains its last output.
     pub fn boot(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
         Self::boot_until(image, options, AtReboot::End)
     }
 
-    /// Starts a guest as [`Guest::boot`] does, which may [reboot](Guest::reboot). A kernel that fails also starts
-    /// again.
+    /// Starts a guest as [`Guest::boot`] does, which may [reboot](Guest::reboot). After a kernel panic the
+    /// guest also starts again.
     ///
     /// # Errors
-    /// As [`Guest::boot`].
+    /// Those of [`Guest::boot`].
     pub fn boot_for_reboots(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
         Self::boot_until(image, options, AtReboot::Start)
     }
@@ -133,17 +133,17 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Reboots at once, as after a crash: nothing ends in order, in the same machine. Waits until the card has its
-    /// address again.
+    /// Reboots the guest at once, as after a crash, in the same machine. Waits until the card has its address
+    /// again.
     ///
     /// # Errors
-    /// If the guest does not come up again: only one of [`Guest::boot_for_reboots`] does.
+    /// If the guest does not start again; only a guest of [`Guest::boot_for_reboots`] does.
     pub fn reboot(&mut self) -> Result<()> {
         self.start("reboot -f")?;
         self.await_start()
     }
 
-    /// Waits until its shell hears, and gives its card the address.
+    /// Waits until the guest's shell is ready, and assigns the card's address.
     fn await_start(&mut self) -> Result<()> {
         self.console.wait_for_start(BOOT).map_err(|error| self.explained(error))?;
         let (address, bits) = (self.address, self.prefix_bits);
@@ -151,16 +151,16 @@ impl Guest {
         self.run(&command, BRIEF).map(|_| ())
     }
 
-    /// Runs a command of its shell and returns what it printed.
+    /// Runs a shell command in the guest, and returns its output.
     ///
     /// # Errors
-    /// If it fails, or takes longer than `timeout`.
+    /// If the command fails, or takes longer than `timeout`.
     pub fn run(&mut self, command: &str, timeout: Duration) -> Result<String> {
         self.start(command)?;
         self.finish(timeout)
     }
 
-    /// Starts a command; [`Guest::finish`] waits for it. There may be one at a time.
+    /// Starts a command; [`Guest::finish`] waits for its end. Only one command can run at a time.
     ///
     /// # Errors
     /// If the guest has ended.
@@ -168,10 +168,10 @@ impl Guest {
         self.console.write(command)
     }
 
-    /// Waits for the command that was started and returns what it printed.
+    /// Waits until the started command ends, and returns its output.
     ///
     /// # Errors
-    /// If it fails, or takes longer than `timeout`.
+    /// If the command fails, or takes longer than `timeout`.
     pub fn finish(&mut self, timeout: Duration) -> Result<String> {
         let (text, status) =
             self.console.wait_for_end(timeout).map_err(|error| self.explained(error))?;
@@ -181,7 +181,8 @@ impl Guest {
         Err(failed(format!("a command of the guest ended with {status}: {}", text.trim())))
     }
 
-    /// Packets that its card gave to its kernel: aggregates and single frames.
+    /// Returns the number of packets that the card has delivered to the guest's kernel: aggregates and single
+    /// frames.
     ///
     /// # Errors
     /// If the guest does not answer.
@@ -189,7 +190,7 @@ impl Guest {
         self.statistic("rx_packets")
     }
 
-    /// Bytes of those packets, with their Ethernet headers.
+    /// Returns the bytes of these packets, with their Ethernet headers.
     ///
     /// # Errors
     /// If the guest does not answer.
@@ -202,13 +203,13 @@ impl Guest {
         text.trim().parse().map_err(|_| failed(format!("the guest says {text:?} for {name}")))
     }
 
-    /// The process of the machine, to measure its cost.
+    /// Returns the process id of the machine, to measure its cost.
     #[must_use]
     pub fn process_id(&self) -> u32 {
         self.machine.0.id()
     }
 
-    /// Adds what QEMU complained of.
+    /// Adds QEMU's standard error to `error`.
     fn explained(&mut self, error: rxo_testbed::LabError) -> rxo_testbed::LabError {
         let complaint = console::complaint(&mut self.machine.0);
         match complaint.is_empty() {
@@ -218,13 +219,13 @@ impl Guest {
     }
 }
 
-/// The guest's file system, as a file that has no name any more.
+/// Returns the guest's file system as an open file without a name.
 fn file_system(image: &GuestImage, count: bool) -> Result<File> {
     let programs = if count { vec![("gro", count::gro_program()?)] } else { Vec::new() };
     nameless("cpio", &image.archive(&programs)?)
 }
 
-/// A file with that content that has no name any more.
+/// Makes an open file with this content that has no name.
 fn nameless(kind: &str, content: &[u8]) -> Result<File> {
     let path = temporary_path(kind);
     let make = || {
@@ -236,7 +237,8 @@ fn nameless(kind: &str, content: &[u8]) -> Result<File> {
     make().context(|| format!("cannot write {}", path.display()))
 }
 
-/// Runs a program whose input and output are pipes. One that does not want all of its input says why itself.
+/// Runs a program with piped input and output. A program that does not read all of its input reports the
+/// reason itself.
 fn run_with_input(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     let mut child = command.spawn()?;
     let written = child.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(input));
@@ -247,7 +249,7 @@ fn run_with_input(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     }
 }
 
-/// A path that no other guest uses.
+/// Returns a path that no other guest uses.
 fn temporary_path(kind: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -9,44 +9,44 @@ use std::time::{Duration, Instant};
 use super::{GuestImage, Machine};
 
 const KVM: &str = "/dev/kvm";
-/// The time that a kernel may take until it finds no file system and gives up: a second where KVM works.
+/// Timeout for a kernel to start and to fail because it has no file system; it takes a second if KVM works.
 const PROBE: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// The processor of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Processor {
-    /// QEMU emulates it, which works everywhere and takes some tens of times as long.
+    /// QEMU's emulation, which works everywhere but is some tens of times slower.
     #[default]
     Emulated,
-    /// Emulated, and [`Guest::instructions`](super::Guest::instructions) counts. This needs a C compiler, and the
-    /// guest is slower. The processor then copies memory as one without fast string moves does, so that what
-    /// it copies is counted too.
+    /// Emulation with counted instructions, for [`Guest::instructions`](super::Guest::instructions). It needs
+    /// a C compiler, and slows the guest down. The processor lacks fast string moves, so that copies are
+    /// counted by their length.
     Counted,
-    /// The machine's own processor, by KVM.
+    /// The machine's own processor, through KVM.
     Kvm,
 }
 
 impl Processor {
-    /// KVM if a kernel boots with it on this machine, else emulation. Where there is `/dev/kvm` this takes
-    /// a second, and five if no kernel boots: nested machines may have a device that runs no kernel, so
-    /// only an attempt can tell.
+    /// Chooses KVM if a kernel boots with it on this machine, otherwise emulation. With `/dev/kvm` the probe
+    /// takes one second, or five if no kernel boots: on nested machines a device may exist that runs no
+    /// kernel, so only an attempt can tell.
     pub fn find(image: &GuestImage) -> Self {
         if Path::new(KVM).exists() && boots(image) { Self::Kvm } else { Self::Emulated }
     }
 
-    /// QEMU's options for it.
+    /// Returns QEMU's options for the processor.
     pub(super) fn arguments(self) -> [&'static str; 4] {
         match self {
             Self::Emulated => ["-accel", "tcg", "-cpu", "max"],
-            // Moves of strings would count as one instruction however long they are.
+            // A string move would count as one instruction, whatever its length.
             Self::Counted => ["-accel", "tcg", "-cpu", "max,-erms,-fsrm"],
             Self::Kvm => ["-accel", "kvm", "-cpu", "host"],
         }
     }
 }
 
-/// Returns true if a kernel comes as far as to miss its file system, which ends the machine.
+/// Returns `true` if a kernel starts far enough to miss its file system, which ends the machine.
 fn boots(image: &GuestImage) -> bool {
     let child = Command::new(image.qemu())
         .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio", "-m", "128M"])
@@ -70,7 +70,8 @@ fn boots(image: &GuestImage) -> bool {
     false
 }
 
-/// Returns true if the kernel said that it gives up. A processor that shuts down ends the machine as well, in silence.
+/// Returns `true` if the kernel reported a panic. A processor that shuts down also ends the machine, but
+/// silently.
 fn says_panic(machine: &mut Machine) -> bool {
     let mut said = Vec::new();
     let read = machine.0.stdout.take().map(|mut stdout| stdout.read_to_end(&mut said));

@@ -1,7 +1,7 @@
-//! The programs that guests need: where they are, and how they come there.
+//! Finds and installs the programs that guests need.
 //!
-//! Separate from the image because finding changes nothing, while installing changes the system. Only Debian's
-//! packages are known.
+//! Separate from the image because finding changes nothing, while installing changes the system. Only
+//! Debian's packages are known.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,13 @@ use std::process::Command;
 use rxo_testbed::error::{LabError, Result};
 
 pub(super) const QEMU: Program = Program { name: "qemu-system-x86_64", package: "qemu-system-x86" };
-/// The package `busybox` has this program too, but linked to libraries that a guest does not have.
+/// The statically linked busybox. The package `busybox` has this program too, but linked to libraries that a
+/// guest lacks.
 pub(super) const BUSYBOX: Program = Program { name: "busybox", package: "busybox-static" };
-/// Compiles what counts instructions.
+/// The C compiler for the counting plugin.
 pub(super) const COMPILER: Program = Program { name: "cc", package: "gcc" };
 
-/// A program, and Debian's package of it.
+/// A program with its Debian package.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {
     name: &'static str,
@@ -23,10 +24,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Finds it in the directories where programs are.
+    /// Finds the program in the usual directories.
     ///
     /// # Errors
-    /// If it is missing. The message is one line and names the package.
+    /// If the program is missing. The message is one line and names the package.
     pub(super) fn find(self) -> Result<PathBuf> {
         let Self { name, package } = self;
         place(name).ok_or_else(|| {
@@ -37,8 +38,8 @@ impl Program {
     }
 }
 
-/// Installs QEMU and busybox if they are missing, this process is root, and there is apt-get. Gives `say` one line
-/// first. Does nothing otherwise.
+/// Installs QEMU and busybox if they are missing, this process is root, and there is apt-get. Passes one line
+/// to `say` first. Otherwise does nothing.
 ///
 /// # Errors
 /// If apt-get fails. The message is one line and names the packages.
@@ -75,7 +76,7 @@ fn install(apt_get: impl Fn() -> Command, packages: &[&str]) -> Result<()> {
 /// Returns the output of a program, as text.
 ///
 /// # Errors
-/// As [`bytes`].
+/// Those of [`bytes`].
 pub(super) fn output(command: &mut Command) -> std::result::Result<String, String> {
     bytes(command).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -83,7 +84,7 @@ pub(super) fn output(command: &mut Command) -> std::result::Result<String, Strin
 /// Returns the output of a program.
 ///
 /// # Errors
-/// If it cannot be run or fails: its name, and the last line of its errors.
+/// If the program cannot be run or fails: its name, and the last line of its standard error.
 pub(super) fn bytes(command: &mut Command) -> std::result::Result<Vec<u8>, String> {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
@@ -106,7 +107,7 @@ fn place(name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A shell in the place of apt-get that does what `script` says.
+    /// Returns a function that makes a shell in place of apt-get, which runs `script`.
     fn shell(script: &str) -> impl Fn() -> Command {
         move || {
             let mut command = Command::new("/bin/sh");

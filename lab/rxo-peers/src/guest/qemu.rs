@@ -8,13 +8,14 @@ use super::count::Counter;
 use super::{AtReboot, GuestImage, GuestNet, GuestOptions};
 
 const MEMORY: &str = "128M";
-/// `panic=-1` with `-no-reboot` ends a machine whose kernel fails. One that may reboot starts again.
+/// Kernel arguments. `panic=-1` with `-no-reboot` ends a machine whose kernel fails; without `-no-reboot` it
+/// starts again.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 mitigations=off";
-/// Debian's kernel fills memory with zeros when it is allocated; that is not the cost of receiving.
+/// Kernel arguments for counting. Debian's kernel zeroes memory at allocation, which is no cost of receiving.
 const COUNTED_ARGUMENTS: &str = "init_on_alloc=0 nokaslr";
 
-/// QEMU with the guest's `system` as its first file system. `system` must stay open until the guest has
-/// started.
+/// Returns QEMU's command with `system` as the guest's first file system, which must stay open until the
+/// guest has started.
 pub(super) fn command(
     image: &GuestImage,
     options: &GuestOptions,
@@ -25,15 +26,15 @@ pub(super) fn command(
     let mut rest = rest(image, options, system, counter);
     rest.extend((at_reboot == AtReboot::End).then(|| "-no-reboot".to_owned()));
     let (netdev, chardev) = match &options.net {
-        // The line itself has what its card needs.
+        // The line itself has the options of its card.
         GuestNet::Line(line) => return of_line(line, &rest),
         GuestNet::Tap(name) => {
             (format!("tap,id=net,ifname={name},script=no,downscript=no,vhost=off"), None)
         }
         GuestNet::Vhost(path) => {
-            // A comma in a path is written twice.
+            // A comma in a path must be doubled.
             let path = path.display().to_string().replace(',', ",,");
-            // If the server ends, QEMU looks for the next one every second.
+            // After the server ends, QEMU tries to reconnect every second.
             let chardev = format!("socket,id=card,path={path},reconnect=1");
             ("vhost-user,id=net,chardev=card".to_owned(), Some(chardev))
         }
@@ -48,14 +49,14 @@ pub(super) fn command(
     if let Some(chardev) = chardev {
         command.args(["-chardev", &chardev]);
     }
-    // QEMU 7.2 crashes with vhost-user and MSI-X under emulation: no vectors.
+    // QEMU 7.2 crashes with vhost-user and MSI-X under emulation, so there are no vectors.
     let device =
         format!("virtio-net-pci,netdev=net,mac=52:54:00:00:00:{:02x},vectors=0", options.number);
     command.args(["-netdev", &netdev, "-device", &device]);
     command
 }
 
-/// The options that are neither of the card nor of the memory.
+/// Returns the options that concern neither the card nor the memory.
 fn rest(
     image: &GuestImage,
     options: &GuestOptions,
@@ -69,7 +70,7 @@ fn rest(
     let system = format!("/proc/{}/fd/{}", std::process::id(), system.as_raw_fd());
     let kernel = image.kernel().display().to_string();
     let fixed = [
-        // Threads have names, so that the processor's can be told from the others.
+        // Threads get names, so that the processor's thread can be identified.
         "-name guest,debug-threads=on",
         "-nodefaults -display none -serial stdio -machine q35",
         // A machine that can never have a second processor gets no memory barriers from the emulator;
@@ -85,7 +86,8 @@ fn rest(
     rest
 }
 
-/// QEMU as a shell starts it, by a line in which `…` stands for `rest`. It takes the place of the shell.
+/// Returns a shell command that starts QEMU by a line in which `…` stands for `rest`. QEMU replaces the
+/// shell.
 fn of_line(line: &str, rest: &[String]) -> Command {
     let line = format!("exec {}", line.replace('…', "\"$@\""));
     let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Files into a guest and back, over its card.
+//! Transfers files into a guest and back, over its card.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,19 +10,19 @@ use super::{Guest, GuestImage};
 use rxo_testbed::Namespace;
 use rxo_testbed::error::{Context, LabError, Result, failed};
 
-/// The port of both directions.
+/// Port for both directions.
 const PORT: u16 = 5_000;
-/// The file in which the guest keeps the received data.
+/// File in which the guest stores received data.
 const FILE: &str = "/tmp/received";
-/// Between two attempts to connect.
+/// Pause between two attempts to connect.
 const AGAIN: Duration = Duration::from_millis(50);
 
 impl Guest {
-    /// Sends `content` to the guest by TCP from `network`. Returns the SHA-256 that the guest computed of
-    /// what arrived.
+    /// Sends `content` to the guest by TCP from `network`. Returns the SHA-256 that the guest computed of the
+    /// received data.
     ///
     /// # Errors
-    /// If it takes longer than `timeout`, or a connection breaks.
+    /// If the transfer takes longer than `timeout`, or a connection breaks.
     pub fn send(
         &mut self,
         network: &Namespace,
@@ -41,10 +41,10 @@ impl Guest {
         self.finish(timeout).map(|text| first_word(&text))
     }
 
-    /// Returns what the guest received last. It sends it to `host`, an address of `network`.
+    /// Fetches the data that the guest received last. The guest sends it to `host`, an address of `network`.
     ///
     /// # Errors
-    /// If it takes longer than `timeout`, or a connection breaks.
+    /// If the transfer takes longer than `timeout`, or a connection breaks.
     pub fn fetch(
         &mut self,
         network: &Namespace,
@@ -70,7 +70,7 @@ impl Guest {
 }
 
 impl GuestImage {
-    /// The SHA-256 of `content`, by the same program as the guest's.
+    /// Returns the SHA-256 of `content`, computed by the same program as the guest's.
     ///
     /// # Errors
     /// If the program fails.
@@ -91,7 +91,7 @@ fn no_hash(text: &str) -> LabError {
     failed(format!("busybox sha256sum printed {text:?}"))
 }
 
-/// Connects as soon as the guest listens.
+/// Connects to the guest, and retries until it listens or the deadline has passed.
 fn connect(address: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,8 +1,9 @@
-//! A WireGuard tunnel between two private networks: whose program is at either end, keys and addresses, the end.
+//! A WireGuard tunnel between two private networks: starts a program at each end with keys and addresses, and
+//! stops both.
 //!
-//! The programs are those of others, and rxo's example by the path of its file. Contract: a program lives until its
-//! [`Tunnel`] is dropped, or this process is gone. Nothing is left behind, except the empty directory in which foreign
-//! programs have their sockets.
+//! The programs are foreign ones, or rxo's example, given by its path. Contract: a program runs until its
+//! [`Tunnel`] is dropped or this process ends. Nothing is left behind, except the empty directory of foreign
+//! programs' sockets.
 
 mod process;
 mod program;
@@ -22,7 +23,7 @@ use rxo_testbed::error::{Context, Result};
 use rxo_testbed::{Namespace, until};
 
 /// Two networks on a wire, and a tunnel between them. Traffic to the addresses of [`Tunnel::NEAR`] and
-/// [`Tunnel::FAR`] goes through it.
+/// [`Tunnel::FAR`] goes through the tunnel.
 #[derive(Debug)]
 pub struct Tunnel {
     processes: [Process; 2],
@@ -32,7 +33,7 @@ pub struct Tunnel {
     _folder: Folder,
 }
 
-/// One end, and what it must know of the other.
+/// One end of the tunnel, with the parameters of the other end.
 struct End<'t> {
     program: &'t TunnelProgram,
     namespace: &'t Namespace,
@@ -44,7 +45,7 @@ struct End<'t> {
     folder: &'t Path,
 }
 
-/// A pair of keys of this laboratory, as text and as the bytes in hexadecimal.
+/// A fixed pair of keys, as base64 text and as hexadecimal.
 struct Keys {
     private: &'static str,
     private_hex: &'static str,
@@ -66,10 +67,10 @@ const FAR_KEYS: Keys = Keys {
 };
 const OUTSIDE: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
 const PORT: u16 = 51_820;
-/// What both sides route into the tunnel.
+/// Networks that both sides route into the tunnel.
 const INSIDE: [(IpAddr, u8); 2] =
     [(IpAddr::V4(Ipv4Addr::new(10, 99, 0, 0)), 24), (IpAddr::V6(inside(0)), 64)];
-/// WireGuard's own on a wire with an MTU of 1,500.
+/// MTU of WireGuard's interface on a wire with an MTU of 1,500.
 const MTU: u32 = 1_420;
 
 const fn inside(host: u16) -> Ipv6Addr {
@@ -77,16 +78,16 @@ const fn inside(host: u16) -> Ipv6Addr {
 }
 
 impl Tunnel {
-    /// The addresses of the near end in the tunnel.
+    /// Addresses of the near end inside the tunnel.
     pub const NEAR: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1)), IpAddr::V6(inside(1))];
-    /// The addresses of the far end in the tunnel.
+    /// Addresses of the far end inside the tunnel.
     pub const FAR: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 99, 0, 2)), IpAddr::V6(inside(2))];
 
-    /// Makes two networks on a wire with an MTU of 1,500, starts a program in each, and waits until both have their
-    /// interfaces. The handshake begins with the first packet of either.
+    /// Makes two networks on a wire with an MTU of 1,500, starts a program in each, and waits until both have
+    /// their interfaces. The handshake begins with the first packet of either.
     ///
     /// # Errors
-    /// If the networks cannot be made, or a program ends at once; the message has what it said.
+    /// If the networks cannot be made, or a program ends at once; the message contains its output.
     pub fn start(near: &TunnelProgram, far: &TunnelProgram) -> Result<Self> {
         let folder = Folder::new()?;
         let namespaces = [Namespace::new("near")?, Namespace::new("far")?];
@@ -112,26 +113,26 @@ impl Tunnel {
         Ok(Self { processes, near: near_network, far: far_network, interfaces, _folder: folder })
     }
 
-    /// The network of the near end.
+    /// Returns the network of the near end.
     #[must_use]
     pub const fn near(&self) -> &Namespace {
         &self.near
     }
 
-    /// The network of the far end.
+    /// Returns the network of the far end.
     #[must_use]
     pub const fn far(&self) -> &Namespace {
         &self.far
     }
 
-    /// The ids of the programs' processes, near and far.
+    /// Returns the process ids of the programs, near and far.
     #[must_use]
     pub fn processes(&self) -> [u32; 2] {
         [self.processes[0].id(), self.processes[1].id()]
     }
 
-    /// Ends both programs by SIGTERM and waits for them. Returns for each the code with which it ended (128 and the
-    /// signal's number if that killed it) and what it has printed.
+    /// Ends both programs by SIGTERM and waits for them. Returns the exit code (128 plus the signal's number
+    /// if a signal killed it) and the output of each.
     ///
     /// # Errors
     /// If a program does not end within a minute.
@@ -142,14 +143,15 @@ impl Tunnel {
 }
 
 impl Drop for Tunnel {
-    /// Some programs leave their sockets behind.
+    /// Stops the programs, and removes sockets that some of them leave behind.
     fn drop(&mut self) {
         let _nobody_hears = self.stop();
         self.interfaces.iter().for_each(|interface| uapi::remove(interface));
     }
 }
 
-/// Interfaces of one process need different names, because foreign sockets are named after them.
+/// Number of tunnels started. Interfaces of one process need different names, because foreign sockets are
+/// named after them.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 impl End<'_> {
@@ -166,7 +168,7 @@ impl End<'_> {
         let mut process = Process::start(self.namespace, &command, &output)?;
         let interface = self.namespace.interface(&self.interface);
         let is_ours = self.program.kind() == TunnelKind::Rxo;
-        // Ours gives it addresses and routes before it says so.
+        // rxo's example reports "is up" after it has set addresses and routes.
         let is_up = || {
             if is_ours { process.said().contains("is up") } else { interface.counters().is_ok() }
         };
@@ -186,7 +188,7 @@ impl End<'_> {
     }
 }
 
-/// A directory for keys and what programs print, removed at the end.
+/// A directory for keys and the programs' output. Dropping this removes it.
 #[derive(Debug)]
 struct Folder(PathBuf);
 

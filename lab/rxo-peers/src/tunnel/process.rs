@@ -1,4 +1,4 @@
-//! A program in a private network, which ends with this process.
+//! A program in a private network, which ends together with this process.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use rxo_testbed::error::{Context, Result, failed};
 use rxo_testbed::{Namespace, until};
 
-/// A shell between us and the program. It ends the program when its input ends: when we say so, or are gone. It tells
-/// the program's id first, and ends as the program did.
+/// Script of a shell between this process and the program. It ends the program when its own input closes,
+/// prints the program's id first, and returns its exit code.
 const KEEPER: &str =
     r#""$@" > "$0" 2>&1 & pid=$!; echo $pid; read -r _; kill -TERM $pid 2>/dev/null; wait $pid"#;
 
@@ -17,7 +17,7 @@ const KEEPER: &str =
 #[derive(Debug)]
 pub(super) struct Process {
     keeper: Child,
-    /// The keeper's input. Closing it ends the program.
+    /// Input of the keeper shell. Closing it ends the program.
     leash: Option<ChildStdin>,
     id: u32,
     name: String,
@@ -25,7 +25,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts `command` in `namespace`; what it prints goes into the file `output`.
+    /// Starts `command` in `namespace`; its output goes to the file `output`.
     pub(super) fn start(namespace: &Namespace, command: &[String], output: &Path) -> Result<Self> {
         let name = command[0].clone();
         let start = || {
@@ -47,12 +47,12 @@ impl Process {
         self.id
     }
 
-    /// Returns the output so far.
+    /// Returns the program's output so far.
     pub(super) fn said(&self) -> String {
         fs::read_to_string(&self.output).unwrap_or_default()
     }
 
-    /// Returns true if it has not ended.
+    /// Returns `true` if the program has not ended.
     pub(super) fn is_alive(&self) -> bool {
         let mut stat = String::new();
         let read = File::open(format!("/proc/{}/stat", self.id))
@@ -60,7 +60,7 @@ impl Process {
         read.is_ok() && !stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z"))
     }
 
-    /// An error with what it said if it has ended.
+    /// Fails if the program has ended; the error contains its output.
     pub(super) fn check(&mut self) -> Result<()> {
         if self.is_alive() {
             return Ok(());
@@ -69,7 +69,7 @@ impl Process {
         Err(failed(format!("{} ended with {code}: {}", self.name, said.trim())))
     }
 
-    /// Ends it; its code, and what it has printed.
+    /// Ends the program. Returns its exit code and its output.
     pub(super) fn stop(&mut self) -> Result<(i32, String)> {
         self.leash = None;
         let name = self.name.clone();

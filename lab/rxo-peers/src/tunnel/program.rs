@@ -1,15 +1,15 @@
-//! The programs, and how each is started.
+//! The programs of a tunnel, and their command lines.
 
 use std::path::{Path, PathBuf};
 
 use super::{End, INSIDE, MTU, PORT};
 
-/// Whose tunnel it is.
+/// The implementation of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TunnelKind {
     /// rxo's example.
     Rxo,
-    /// WireGuard's own, in Go.
+    /// WireGuard's own implementation in Go.
     WireguardGo,
     /// The command of boringtun.
     BoringtunCli,
@@ -26,10 +26,10 @@ pub struct TunnelProgram {
 }
 
 impl TunnelKind {
-    /// Those of others.
+    /// The foreign implementations.
     pub const FOREIGN: [Self; 3] = [Self::WireguardGo, Self::BoringtunCli, Self::Gotatun];
 
-    /// The name in tables.
+    /// Returns the implementation's name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,11 +40,11 @@ impl TunnelKind {
         }
     }
 
-    /// The name of its file.
+    /// Returns the name of the program's file.
     const fn file_name(self) -> &'static str {
         match self {
             Self::Rxo => "rxo-tunnel",
-            // As `go install` names it.
+            // Name that `go install` gives the program.
             Self::WireguardGo => "wireguard",
             Self::BoringtunCli => "boringtun-cli",
             Self::Gotatun => "gotatun",
@@ -53,26 +53,26 @@ impl TunnelKind {
 }
 
 impl TunnelProgram {
-    /// rxo's example in `file`, with `arguments` beside keys and addresses.
+    /// Makes the program of rxo's example in `file`, with `arguments` besides keys and addresses.
     #[must_use]
     pub fn rxo(file: &Path, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
         Self { kind: TunnelKind::Rxo, file: file.to_owned(), arguments }
     }
 
-    /// A program of others, in the folder into which `cargo xtask` installs them.
+    /// Makes a foreign program, in the folder into which `cargo xtask` installs it.
     #[must_use]
     pub fn foreign(kind: TunnelKind, folder: &Path) -> Self {
         Self { kind, file: folder.join(kind.file_name()), arguments: Vec::new() }
     }
 
-    /// Whose it is.
+    /// Returns the program's implementation.
     #[must_use]
     pub const fn kind(&self) -> TunnelKind {
         self.kind
     }
 
-    /// The words of the command.
+    /// Returns the words of the command line.
     pub(super) fn command(&self, end: &End<'_>, key: &Path) -> Vec<String> {
         let list = |all: &[(std::net::IpAddr, u8)]| {
             all.iter().map(|(ip, bits)| format!("{ip}/{bits}")).collect::<Vec<_>>().join(",")

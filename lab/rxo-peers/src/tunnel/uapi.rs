@@ -1,4 +1,4 @@
-//! Configures a program of others by the socket that all implementations of WireGuard have.
+//! Configures a foreign program through the control socket that all implementations of WireGuard have.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,13 +8,13 @@ use super::{End, INSIDE, PORT};
 use rxo_testbed::error::{Context, Result, failed};
 use rxo_testbed::until;
 
-/// The folder of the sockets, by the protocol.
+/// Folder of the sockets, as the protocol specifies.
 const FOLDER: &str = "/var/run/wireguard";
 
-/// Longer than any answer takes.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Gives the program of `end` its keys, its port and its peer.
+/// Sets keys, port and peer of the program of `end`.
 pub(super) fn configure(end: &End<'_>) -> Result<()> {
     let path = path(&end.interface);
     until(|| Ok(UnixStream::connect(&path).is_ok()))?
@@ -26,7 +26,7 @@ pub(super) fn configure(end: &End<'_>) -> Result<()> {
     }
 }
 
-/// Removes the socket of the program that had this interface, if it is still there.
+/// Removes the socket of the program for this interface, if it still exists.
 pub(super) fn remove(interface: &str) {
     let _gone_already = std::fs::remove_file(path(interface));
 }
@@ -45,7 +45,7 @@ fn request(end: &End<'_>) -> String {
     )
 }
 
-/// An answer ends with an empty line; the connection may stay open.
+/// Sends a request, and returns the answer. It ends with an empty line, because the connection may stay open.
 fn ask(path: &str, request: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;

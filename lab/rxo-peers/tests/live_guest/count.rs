@@ -1,4 +1,4 @@
-//! Instructions of a guest are counted: its own, and no others.
+//! Tests that exactly a guest's own instructions are counted.
 
 use rxo_peers::{Guest, Processor};
 
@@ -11,11 +11,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_guest_that_is_not_counted_says_so", a_guest_that_is_not_counted_says_so),
 ];
 
-/// Rounds of the loop, and instructions of a round.
+/// Number of rounds of the loop; the next constant is the instructions per round.
 const ROUNDS: u32 = 20_000_000;
 const ROUND: u64 = 2;
 
-/// A program for Linux on x86-64 that counts `rounds` down to zero, and ends.
+/// Returns an x86-64 Linux program that counts `rounds` down to zero and exits.
 fn countdown(rounds: u32) -> Vec<u8> {
     const BASE: u64 = 0x40_0000;
     const HEADERS: u64 = 64 + 56;
@@ -34,7 +34,7 @@ fn countdown(rounds: u32) -> Vec<u8> {
     program
 }
 
-/// Instructions outside the kernel while the guest runs a countdown, with those of its shell.
+/// Returns the instructions outside the kernel while the guest runs a countdown, including its shell's.
 fn counted(guest: &mut Guest, rounds: u32) -> u64 {
     let bytes = countdown(rounds);
     let digits: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
@@ -62,7 +62,7 @@ fn a_transfer_is_counted_by_function() {
     assert!(guest.received_bytes().unwrap() - bytes_before > content.len() as u64);
     let (after, total) =
         (guest.profile().unwrap().since(&before), guest.instructions().unwrap() - total);
-    // The hash is computed outside the kernel, and takes some instructions a byte.
+    // The hash is computed outside the kernel, at some instructions per byte.
     assert!(after.user() > 5 * content.len() as u64, "{} outside the kernel", after.user());
     assert!(after.kernel() > content.len() as u64 / 8, "{} in the kernel", after.kernel());
     assert!(after.user() + after.kernel() <= total);

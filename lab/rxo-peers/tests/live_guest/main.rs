@@ -1,7 +1,7 @@
-//! Guests: a real Linux behind a virtio card, in an emulated machine.
+//! Tests with guests: Linux with a virtio card, in an emulated machine.
 //!
-//! They need QEMU, busybox and a kernel. `cargo xtask test --guests` runs them too; what is missing is an
-//! error that names it.
+//! They need QEMU, busybox and a kernel. `cargo xtask test --guests` runs them too; a missing requirement is
+//! an error that names it.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod count;

@@ -1,4 +1,4 @@
-//! A guest on a TAP of a private network: what the lab's guest can do, without any part of rxo.
+//! Tests of the lab's guest on a TAP of a private network, without rxo.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -23,15 +23,15 @@ const TAP: &str = "guest0";
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const GUEST: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 2);
 const BYTES: usize = 8 << 20;
-/// Long enough for a slow machine with other work.
+/// Timeout, long enough for a slow, busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A network with a guest on a TAP.
+/// Makes a network with a guest on a TAP.
 fn network() -> (Namespace, Guest) {
     network_with(Processor::Emulated)
 }
 
-/// A network with a guest on a TAP, of a certain processor.
+/// Makes a network with a guest on a TAP, with this processor.
 pub(crate) fn network_with(processor: Processor) -> (Namespace, Guest) {
     let network = Namespace::new("guest").unwrap();
     let image = GuestImage::find().unwrap();
@@ -59,7 +59,7 @@ fn a_hashed_file_goes_into_a_guest_and_back() {
     assert!(back == content, "{} bytes came back, and not those that went in", back.len());
 }
 
-/// Whether a process runs.
+/// Returns `true` if the process exists.
 fn runs(process: u32) -> bool {
     Path::new(&format!("/proc/{process}")).exists()
 }

@@ -1,5 +1,5 @@
-//! The file in which the plugin counts, as `plugin.c` defines it: 64-bit words in the machine's order of
-//! bytes. The first is the sum, the second is unused; then come slots of an address and a count.
+//! Layout of the file in which the plugin counts, as `plugin.c` defines it: 64-bit words in native byte
+//! order. The first is the sum, the second is unused; then follow slots of an address and a count.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,31 +7,31 @@ use std::os::unix::fs::FileExt;
 
 use rxo_testbed::error::{Context, Result};
 
-/// Slots of the file. A guest that boots and transfers uses a tenth of them.
+/// Number of slots of the file. A guest that boots and runs transfers uses a tenth of them.
 pub(super) const SLOTS: usize = 1 << 18;
 const WORD: usize = size_of::<u64>();
 const HEAD: usize = 2 * WORD;
 const SLOT: usize = 2 * WORD;
 pub(super) const FILE_BYTES: u64 = (HEAD + SLOTS * SLOT) as u64;
-/// The slot of user mode. The next one is of kernel code for which there was no slot; its address is zero.
+/// Slot of user mode. The next slot, with address zero, is for kernel code beyond the table's capacity.
 const USER: usize = 0;
 
-/// Instructions of blocks of code, by the address at which a block begins.
+/// Instructions of code blocks, by the address of the block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     pub(super) user: u64,
-    /// Zero stands for code without a slot.
+    /// Instructions of kernel blocks; address zero stands for code without a slot.
     pub(super) kernel: HashMap<u64, u64>,
 }
 
-/// All instructions so far.
+/// Reads the number of all instructions so far.
 pub(super) fn read_total(file: &File) -> Result<u64> {
     let mut bytes = [0; WORD];
     file.read_exact_at(&mut bytes, 0).context(unreadable)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Instructions so far, by block.
+/// Reads the instructions so far, by block.
 pub(super) fn read_blocks(file: &File) -> Result<Blocks> {
     let mut bytes = vec![0; SLOTS * SLOT];
     file.read_exact_at(&mut bytes, HEAD as u64).context(unreadable)?;

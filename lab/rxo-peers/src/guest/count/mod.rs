@@ -1,9 +1,9 @@
-//! Instructions of a guest: those of its kernel and of its programs, and nothing of the emulator.
+//! Counts a guest's instructions: those of its kernel and programs, without the emulator's.
 //!
 //! QEMU translates the guest's code in blocks. A plugin (`plugin.c`), compiled when the guest starts, counts
-//! each block that is executed. It counts in a file that is mapped into QEMU and read here, so the guest does
-//! nothing for it, and an idle guest executes nothing but its timers. A block that an exception leaves early
-//! counts whole; this is less than a percent.
+//! each block that is executed. The counts are in a file that is mapped into QEMU and read here, so counting
+//! executes nothing in the guest. A block that an exception leaves early counts completely; this error is
+//! below one percent.
 
 mod layout;
 mod symbols;
@@ -42,19 +42,19 @@ impl Counter {
         Ok(Self { plugin: compile_plugin(image)?, counts })
     }
 
-    /// What QEMU's `-plugin` takes. Both files must stay open until the guest has started.
+    /// Returns the argument of QEMU's `-plugin`. Both files must stay open until the guest has started.
     pub(super) fn argument(&self) -> String {
         let path = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         format!("{},counts={}", path(&self.plugin), path(&self.counts))
     }
 }
 
-/// What a guest has executed since it started, by place.
+/// Instructions that a guest has executed since its start, by code address.
 #[derive(Clone, Debug, Default)]
 pub struct Profile(Blocks);
 
 impl Profile {
-    /// Returns the instructions executed between `before` and this.
+    /// Returns the instructions executed between `before` and this profile.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let earlier = |address| before.0.kernel.get(address).copied().unwrap_or(0);
@@ -64,19 +64,19 @@ impl Profile {
         Self(Blocks { user: self.0.user - before.0.user, kernel })
     }
 
-    /// Instructions outside the kernel.
+    /// Returns the instructions outside the kernel.
     #[must_use]
     pub fn user(&self) -> u64 {
         self.0.user
     }
 
-    /// Instructions of the kernel.
+    /// Returns the instructions of the kernel.
     #[must_use]
     pub fn kernel(&self) -> u64 {
         self.0.kernel.values().sum()
     }
 
-    /// Instructions of each function of the kernel, most first. Code without a name is `?`.
+    /// Returns the instructions of each kernel function, in descending order. Code without a name is `?`.
     #[must_use]
     pub fn functions<'s>(&self, symbols: &'s Symbols) -> Vec<(&'s str, u64)> {
         let mut sums: HashMap<&str, u64> = HashMap::new();
@@ -90,8 +90,8 @@ impl Profile {
 }
 
 impl Guest {
-    /// Instructions that the guest has executed since it started, in its kernel and outside. Costs the guest
-    /// nothing.
+    /// Returns the instructions that the guest has executed since its start, in and outside its kernel.
+    /// Reading costs the guest nothing.
     ///
     /// # Errors
     /// If the guest was not started with [`Processor::Counted`](super::Processor::Counted).
@@ -99,7 +99,7 @@ impl Guest {
         layout::read_total(&self.counter()?.counts)
     }
 
-    /// The same instructions by place. Costs the guest nothing.
+    /// Returns these instructions by code address. Reading costs the guest nothing.
     ///
     /// # Errors
     /// If the guest was not started with [`Processor::Counted`](super::Processor::Counted).
@@ -107,7 +107,8 @@ impl Guest {
         layout::read_blocks(&self.counter()?.counts).map(Profile)
     }
 
-    /// The functions of its kernel. It prints some megabytes on its serial port for this, which takes seconds.
+    /// Returns the functions of the guest's kernel. The guest prints some megabytes on its serial port for
+    /// this, which takes seconds.
     ///
     /// # Errors
     /// If the guest does not answer, or hides its addresses.
@@ -120,7 +121,7 @@ impl Guest {
         }
     }
 
-    /// Switches the coalescing (GRO) of its kernel, which is on at first.
+    /// Switches the GRO of the guest's kernel, which is initially on.
     ///
     /// # Errors
     /// If the guest was not started with [`Processor::Counted`](super::Processor::Counted).
@@ -161,8 +162,8 @@ fn compile<'f>(source: &str, flags: impl Iterator<Item = &'f str>) -> Result<Fil
     File::open(&path).context(|| format!("cannot open {}", path.display()))
 }
 
-/// A folder that only this user may enter, so that nobody else decides what is in it. It is removed at the
-/// end.
+/// A directory that only this user may enter, so that nobody else can change its content. Dropping this
+/// removes it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -171,7 +172,7 @@ impl Folder {
             let path = super::temporary_path("compiled");
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
-                // Left by a killed process that had this number. Each path is tried once.
+                // A leftover of a killed process with the same id. Each path is tried once.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => made.context(|| format!("cannot make {}", path.display()))?,
             }
@@ -181,12 +182,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody is left to tell.
+        // A failure to remove the directory cannot be reported here.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The program that switches the kernel's own coalescing of a card.
+/// Compiles the program that switches the GRO of a card.
 pub(super) fn gro_program() -> Result<Vec<u8>> {
     let mut file = compile(GRO, ["-static"].into_iter())?;
     let mut program = Vec::new();
@@ -201,7 +202,8 @@ fn version(image: &GuestImage) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The version of the plugin's interface for that version of QEMU: since 9.0 it refuses those before 2.
+/// Returns the version of the plugin interface for this version of QEMU: since 9.0 QEMU refuses versions
+/// before 2.
 fn api(version: &str) -> u32 {
     let digits = version.split_once("version ").map_or("", |(_, rest)| rest);
     let major = digits.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);

@@ -1,14 +1,14 @@
-//! Names of kernel code: `/proc/kallsyms` of a guest.
+//! Names of kernel code, from a guest's `/proc/kallsyms`.
 
 /// The functions of a guest's kernel and of its modules.
 #[derive(Clone, Debug)]
 pub struct Symbols {
-    /// Address and name, by address.
+    /// Addresses with names, sorted by address.
     functions: Vec<(u64, String)>,
 }
 
 impl Symbols {
-    /// Reads lines of an address, a type and a name, in any order. Other lines are left out.
+    /// Parses lines of an address, a type and a name, in any order. Other lines are ignored.
     pub(super) fn parse(text: &str) -> Self {
         let function = |line: &str| {
             let mut words = line.split_whitespace();
@@ -22,7 +22,8 @@ impl Symbols {
         Self { functions }
     }
 
-    /// The function that `address` is in: the one that begins last before it.
+    /// Returns the function that contains `address`: the last one that begins at or before it. `None` if
+    /// there is none.
     pub(super) fn name(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|&(start, _)| start <= address);
         after.checked_sub(1).map(|index| self.functions[index].1.as_str())
