@@ -1,8 +1,8 @@
 //! The public interface of every library crate, one line an item, kept in `docs/api/`.
 //!
 //! A change of the interface is thus a diff that its reviewer sees. The lines come from rustdoc's JSON, which
-//! the pinned compiler writes if it is told to (`RUSTC_BOOTSTRAP`); `public-api` is pinned to its format.
-//! All features are on, because what a feature adds is for programs as well; impls that the compiler derives are left out.
+//! the pinned stable compiler writes only with `RUSTC_BOOTSTRAP`; `public-api` is pinned to that JSON format.
+//! All features are on, because programs can use the items that a feature adds; derived impls are left out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use public_api::Builder;
 use crate::sh::{CHECKED, Program};
 use crate::workspace::{Package, Workspace};
 
-/// `cargo xtask api`: writes the listings anew.
+/// `cargo xtask api`: rewrites the listings.
 ///
 /// # Errors
 /// A crate has no documentation, or a file cannot be written.
@@ -30,10 +30,10 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// Compares the interface of every library crate with the kept one.
+/// Compares the interface of every library crate with its listing in `docs/api/`.
 ///
 /// # Errors
-/// One differs: the error is the difference.
+/// A listing differs; the error message contains the difference.
 pub(crate) fn check() -> Result<()> {
     let workspace = Workspace::load()?;
     let mut changes = String::new();
@@ -55,13 +55,13 @@ fn kept_in(workspace: &Workspace, package: &Package) -> PathBuf {
     folder(workspace).join(format!("{}.txt", package.name))
 }
 
-/// The interface of `package`, sorted as rustdoc's reader sorts it.
+/// Returns the public items of `package`, one a line, sorted as `public-api` sorts them.
 fn listing(workspace: &Workspace, package: &Package) -> Result<String> {
     read(&document(&workspace.root, &workspace.target, &package.name, "")?)
 }
 
-/// Documents the library `name` of the workspace in `root` as JSON, with all its features and further `flags` of rustdoc; the
-/// file, below `target`.
+/// Documents the library `name` of the workspace in `root` as JSON, with all its features and further `flags`
+/// of rustdoc. Returns the path of the JSON file, below `target`.
 ///
 /// # Errors
 /// The library does not build.
@@ -86,7 +86,8 @@ fn read(json: &Path) -> Result<String> {
     Ok(api.items().map(|item| format!("{item}\n")).collect())
 }
 
-/// The lines that one listing has and the other lacks.
+/// Returns the lines that are in only one of the two listings, with `-` or `+` in front; empty if they are
+/// equal.
 fn diff(name: &str, kept: &str, now: &str) -> String {
     let lacks = |lines: &str, line: &str| !lines.lines().any(|other| other == line);
     let gone = kept.lines().filter(|line| lacks(now, line)).map(|line| format!("- {line}\n"));

@@ -1,7 +1,7 @@
-//! System packages: what a step needs, whether it is there, and how it comes there.
+//! System packages that a step needs: checks for them and installs missing ones.
 //!
-//! As root a missing package is installed, and said to be; otherwise the command to run is the
-//! error. Only Debian's package names are known, because that is what the README promises.
+//! As root this module installs a missing package and prints that it does; otherwise the error names the
+//! command to run. Only Debian's package names are listed, because the README promises no other system.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::sh::{self, Program};
 
-/// A system package and how to see that it is there.
+/// A system package, and a probe that shows if it is installed.
 #[derive(Clone, Copy)]
 pub(crate) struct Package {
     name: &'static str,
@@ -21,19 +21,19 @@ pub(crate) struct Package {
 
 #[derive(Clone, Copy)]
 enum Probe {
-    /// A program of that name is in `PATH`.
+    /// A program of that name in `PATH`.
     Program(&'static str),
-    /// `pkg-config --exists` knows that library.
+    /// A library that `pkg-config --exists` finds.
     Library(&'static str),
-    /// That file or folder is there.
+    /// A file or folder at that path.
     File(&'static str),
 }
 
-/// Compiles programs in C and C++ with librxo, and libFuzzer, which is C++.
+/// Compiles C and C++ programs that use librxo, and libFuzzer, which is C++.
 pub(crate) const CXX: Package =
     Package::program("g++", "g++", "compiles programs with librxo, and libFuzzer");
 
-/// Counts instructions, and watches programs in C.
+/// Counts instructions, and checks the memory accesses of C programs.
 pub(crate) const VALGRIND: Package =
     Package::program("valgrind", "valgrind", "counts instructions, and watches programs in C");
 
@@ -45,49 +45,49 @@ pub(crate) const PKG_CONFIG: Package =
 pub(crate) const PYTHON: Package =
     Package::program("python3-venv", "python3", "tests the Python package");
 
-/// The rival in the engine's benchmark, and what mbufs come from.
+/// DPDK: the rival in the engine's benchmark, and the source of mbufs in its tests.
 pub(crate) const DPDK: Package = Package {
     name: "libdpdk-dev",
     probe: Probe::Library("libdpdk"),
     why: "the rival beside which the engine is measured, and mbufs for librxo",
 };
 
-/// Shows the HTML report as a reader's browser would.
+/// Renders the HTML report in a browser.
 pub(crate) const CHROMIUM: Package =
     Package::program("chromium", "chromium", "looks at the HTML report");
 
-/// The second opinion on capture files.
+/// Reads capture files independently of our reader.
 pub(crate) const TSHARK: Package =
     Package::program("tshark", "tshark", "reads captures beside us, and those that we write");
 
-/// Reads the metrics that we write, and the rules for them.
+/// Checks the metrics that we write, and the alert rules for them.
 pub(crate) const PROMTOOL: Package =
     Package::program("prometheus", "promtool", "reads our metrics, and the rules for them");
 
-/// Asks the file server as others do.
+/// Requests files from the example file server with a common client.
 pub(crate) const CURL: Package = Package::program("curl", "curl", "asks the file server for files");
 
-/// The file server beside which ours is measured.
+/// The file server to which ours is compared.
 pub(crate) const NGINX: Package = Package {
     name: "nginx-light",
     probe: Probe::Program("nginx"),
     why: "is the file server beside which ours is measured",
 };
 
-/// The client of both.
+/// The HTTP load generator that measures both file servers.
 pub(crate) const WRK: Package = Package::program("wrk", "wrk", "asks both file servers");
 
-/// Packs for Debian, and installs in a folder.
+/// Packs for Debian, and installs into a folder.
 pub(crate) const DPKG: Package = Package::program("dpkg", "dpkg-deb", "packs for Debian");
 
-/// Judges packages of Debian.
+/// Checks Debian packages against Debian's policy.
 pub(crate) const LINTIAN: Package =
     Package::program("lintian", "lintian", "judges packages of Debian");
 
 /// Shows manual pages.
 pub(crate) const MAN: Package = Package::program("man-db", "man", "shows manual pages");
 
-/// Shells whose completions are made.
+/// The shells that read our completions.
 pub(crate) const ZSH: Package = Package::program("zsh", "zsh", "reads its completions");
 pub(crate) const FISH: Package = Package::program("fish", "fish", "reads its completions");
 
@@ -95,51 +95,51 @@ pub(crate) const FISH: Package = Package::program("fish", "fish", "reads its com
 pub(crate) const IPROUTE: Package =
     Package::program("iproute2", "ip", "runs the README's commands");
 
-/// Filters what a test's host sends.
+/// Filters packets that a test's host sends.
 pub(crate) const NFT: Package =
     Package::program("nftables", "nft", "filters what a test's host sends");
 
-/// Leases addresses.
+/// Serves DHCP leases in the tests.
 pub(crate) const DNSMASQ: Package =
     Package::program("dnsmasq-base", "dnsmasq", "leases addresses to a test's host");
 
-/// Asks for one, as many systems do.
+/// The DHCP client of many distributions.
 pub(crate) const DHCPCD: Package =
     Package::program("dhcpcd-base", "dhcpcd", "asks for an address beside rxo");
 
-/// Asks for one, as small systems do.
+/// The DHCP client of small systems, part of busybox.
 pub(crate) const UDHCPC: Package =
     Package::program("busybox", "busybox", "asks for an address beside rxo");
 
-/// Runs the unit of `packaging/`.
+/// Starts the service unit of `packaging/`.
 pub(crate) const SYSTEMD: Package =
     Package::file("systemd", "/lib/systemd/systemd", "runs the unit of packaging/");
 
-/// Sees whether a packet is answered once.
+/// Detects duplicate replies to a packet.
 pub(crate) const PING: Package =
     Package::program("iputils-ping", "ping", "sees whether each packet is answered once");
 
-/// The other device side of a virtio ring.
+/// A second implementation of the device side of a virtio ring.
 pub(crate) const TESTPMD: Package = Package {
     name: "dpdk-dev",
     probe: Probe::Program("dpdk-testpmd"),
     why: "is the device on the other side of a ring",
 };
 
-/// Emulates the guests' machine.
+/// Emulates the machine on which guests run.
 pub(crate) const QEMU: Package =
     Package::program("qemu-system-x86", "qemu-system-x86_64", "emulates the machine of guests");
 
-/// All programs of a guest, in one that needs no library. The package `busybox` has a program of that name too, which
-/// needs the C library: with it a guest does not start.
+/// All programs of a guest, in one static binary. The package `busybox` has a binary of the same name that
+/// needs the C library; a guest does not start with it.
 pub(crate) const BUSYBOX: Package =
     Package::file("busybox-static", "/usr/share/doc/busybox-static", "is the programs of guests");
 
-/// Runs the tests of foreign processors.
+/// Runs tests that are compiled for other processors.
 pub(crate) const QEMU_USER: Package =
     Package::program("qemu-user", "qemu-s390x", "runs the tests of foreign processors");
 
-/// Links them, with the C library that each needs.
+/// The linkers for those processors, each with the C library of its target.
 pub(crate) const FOREIGN_LINKERS: [Package; 4] = [
     Package::program("gcc-s390x-linux-gnu", "s390x-linux-gnu-gcc", "links tests for s390x"),
     Package::file(
@@ -156,17 +156,17 @@ pub(crate) const FOREIGN_LINKERS: [Package; 4] = [
 ];
 
 impl Package {
-    /// A package that is there if the file or folder `path` is.
+    /// Returns a package whose probe is the file or folder `path`.
     const fn file(name: &'static str, path: &'static str, why: &'static str) -> Self {
         Self { name, probe: Probe::File(path), why }
     }
 
-    /// A package that is there if the program `program` is.
+    /// Returns a package whose probe is the program `program`.
     const fn program(name: &'static str, program: &'static str, why: &'static str) -> Self {
         Self { name, probe: Probe::Program(program), why }
     }
 
-    /// True when it need not be installed.
+    /// Returns `true` if the package is installed.
     pub(crate) fn is_there(&self) -> bool {
         match self.probe {
             Probe::Program(program) => sh::has_program(program),
@@ -178,10 +178,10 @@ impl Package {
     }
 }
 
-/// Makes sure that every package of `wanted` is there.
+/// Installs every package of `wanted` that is missing.
 ///
 /// # Errors
-/// A package is missing and cannot be installed by this process; the error says what to run.
+/// A package is missing and cannot be installed by this process; the error names the command to run.
 pub(crate) fn ensure(wanted: &[Package]) -> Result<()> {
     let missing: Vec<&Package> = wanted.iter().filter(|package| !package.is_there()).collect();
     if missing.is_empty() {
@@ -198,18 +198,18 @@ pub(crate) fn ensure(wanted: &[Package]) -> Result<()> {
     apt_get(&[&["install", "-y", "-qq", "--no-install-recommends"], names.as_slice()].concat())
 }
 
-/// Unpacks `package` into `folder` and returns where its programs are then: for a package whose installation would start a
-/// service. Needs no privilege. Does nothing if it is there.
+/// Unpacks `package` into `folder` and returns the folder of its programs. For packages whose installation
+/// would start a service. Needs no privilege, and does nothing if `folder` already has the programs.
 ///
 /// # Errors
-/// There is no apt, or it cannot get the package; the error says what to run.
+/// apt is missing, or cannot download the package; the error names the command to run.
 pub(crate) fn unpack(package: &Package, folder: &Path) -> Result<PathBuf> {
     let (parts, programs) = (folder.join("parts"), folder.join("usr/bin"));
     if programs.exists() {
         return Ok(programs);
     }
     eprintln!("unpacking the system package {} ({})", package.name, package.why);
-    // What an interrupted run left.
+    // Remains of an interrupted run.
     _ = fs::remove_dir_all(folder);
     fs::create_dir_all(&parts)?;
     let got = Program::new(&parts, "apt-get", ["download", "-qq", package.name]).run_aside();
@@ -222,17 +222,17 @@ pub(crate) fn unpack(package: &Package, folder: &Path) -> Result<PathBuf> {
         let arguments = [OsStr::new("-x"), part.as_os_str(), unpacked.as_os_str()];
         Program::new(folder, "dpkg-deb", arguments).run_aside()?;
     }
-    // Whole or not there.
+    // The rename comes last, so that `folder` is complete or absent.
     fs::rename(unpacked.join("usr"), folder.join("usr"))?;
     fs::remove_dir_all(parts)?;
     fs::remove_dir_all(unpacked)?;
     Ok(programs)
 }
 
-/// Lets apt read anew which packages there are.
+/// Makes apt update its list of packages.
 ///
 /// # Errors
-/// This process is not root, there is no apt, or it fails.
+/// This process is not root, or apt is missing or fails.
 pub(crate) fn update() -> Result<()> {
     if !sh::is_root() || !sh::has_program("apt-get") {
         bail!("the list of packages may be old: run `sudo apt-get update`");

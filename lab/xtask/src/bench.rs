@@ -1,7 +1,7 @@
-//! `cargo xtask bench …`: the benchmarks, with the rivals they are measured beside.
+//! `cargo xtask bench …`: runs the benchmarks, and installs the rival programs that they compare rxo to.
 //!
-//! The benchmarks themselves are the package `rxo-bench`; here they get the system packages their
-//! rivals need, because a benchmark without its rival says little.
+//! The benchmarks themselves are the package `rxo-bench`; this module installs the system packages of their
+//! rivals, because a figure without a comparison means little.
 
 mod analyze;
 mod bindings;
@@ -20,11 +20,11 @@ use crate::workspace::Workspace;
 const ALL: &str =
     "acks, analyze, bindings, engine, guests, instructions, live-tcp, serve, tcp, tunnel";
 
-/// Runs `rxo-lab bench` in release with `arguments` as they are, and gives back its exit code. Standard
-/// output is the benchmark's alone.
+/// Runs `rxo-lab bench` in release with `arguments` unchanged, and returns its exit code. Only the benchmark
+/// writes to standard output.
 ///
 /// # Errors
-/// No benchmark of that name, or a system package is missing.
+/// There is no benchmark of that name, or a system package is missing.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     match arguments.first().map(String::as_str) {
         Some("analyze") => return analyze::run(&arguments[1..]),
@@ -50,32 +50,33 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     lab::run(dpdk_feature(), "bench", arguments)
 }
 
-/// The arguments that make cargo build DPDK in, if it is installed.
+/// Returns cargo's arguments that build DPDK in; empty if DPDK is not installed.
 fn dpdk_feature() -> &'static str {
     if apt::DPDK.is_there() { "--features dpdk" } else { "" }
 }
 
-/// Builds the command that is measured, and installs what guests need.
+/// Builds the measured command, and installs the packages that guests need.
 fn prepare_guests() -> Result<()> {
     apt::ensure(&[apt::QEMU, apt::BUSYBOX])?;
     fetch_rival(&[apt::TESTPMD])?;
     build_rxo()
 }
 
-/// Builds the example that is measured, and installs those of others.
+/// Builds the example that is measured, and installs the tunnel programs that it is compared to.
 fn prepare_tunnels() -> Result<()> {
     let workspace = Workspace::load()?;
     tunnels::ensure(&workspace)?;
     Program::cargo(&workspace.root, "build --quiet --release -p rxo-tunnel").run_aside()
 }
 
-/// Builds the command that is measured.
+/// Builds the measured command, `rxo`.
 fn build_rxo() -> Result<()> {
     let build = Program::cargo(&Workspace::load()?.root, "build --quiet --release -p rxo-cli");
     build.run_aside()
 }
 
-/// Installs the packages of a rival as root; any other user is told how, and measures without it.
+/// Installs the packages of a rival if this process is root. Otherwise prints the command that installs them,
+/// and the benchmark runs without the rival.
 fn fetch_rival(packages: &[apt::Package]) -> Result<()> {
     let present = apt::ensure(packages);
     if sh::is_root() {

@@ -1,5 +1,5 @@
-//! `cargo xtask capi`: builds librxo and installs it as C programs expect it: header, both libraries, and
-//! what `pkg-config` reads.
+//! `cargo xtask capi`: builds librxo and installs it as C programs expect it: header, both libraries, and the
+//! file for `pkg-config`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,10 +13,10 @@ use crate::workspace::Workspace;
 
 const NAME: &str = "librxo.so.0";
 
-/// Installs below `--prefix DIR`, as released.
+/// Builds in release and installs below `--prefix DIR`.
 ///
 /// # Errors
-/// Something else was typed, the library does not build, or the folder cannot be written.
+/// There are other arguments, the library does not build, or the folder cannot be written.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let [flag, prefix] = arguments else {
         bail!(UsageError("capi: give --prefix DIR, such as --prefix /usr/local".to_owned()));
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Runs `build`, and installs what then stands in `folder` of the target.
+/// Runs `build`, and installs the libraries that it puts into `folder` of the target directory.
 ///
 /// # Errors
 /// The library does not build, or `prefix` cannot be written.
@@ -63,7 +63,8 @@ pub(crate) fn install(
         .with_context(|| format!("{}", path.display()))
 }
 
-/// A program that is running may have the old library open, so the file is replaced, not written over.
+/// Copies by a rename: a running program may have the old library open, so the file must not be overwritten
+/// in place.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(folder_of(to)?)?;
     let new = PathBuf::from(format!("{}.new", to.display()));

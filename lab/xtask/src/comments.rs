@@ -1,7 +1,7 @@
-//! `cargo xtask comments`: doc comments of the product, drawn at random, for somebody who rates them.
+//! `cargo xtask comments`: prints doc comments of the product, drawn at random, for a reader who rates them.
 //!
-//! The seed decides which are drawn, so that two readers judge the same ones, and a writer cannot choose. [`read`] and
-//! [`draw`] are pure; [`run`] reads the files and prints.
+//! The seed decides the sample, so that two readers judge the same comments, and a writer cannot choose them.
+//! [`read`] and [`draw`] are pure; [`run`] reads the files and prints.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,17 +18,18 @@ const USAGE: &str =
 /// First words of a doc comment that does not begin with its subject or a verb.
 const OPENINGS: [&str; 7] = ["What", "How", "Whether", "Where", "Who", "Why", "Of"];
 
-/// One doc comment.
+/// A doc comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Comment {
-    /// Its first line in the file, from 1.
+    /// Number of its first line in the file, from 1.
     line: usize,
-    /// The line of code that it documents; for the head of a file: `module`.
+    /// The line of code that it documents; `module` for the comment at the head of a file.
     item: String,
     text: String,
 }
 
-/// Prints `--count` comments, or with `--openings` the number of each crate's comments that begin badly.
+/// Prints `--count` comments, or with `--openings` for each crate the number of comments with one of
+/// [`OPENINGS`].
 ///
 /// # Errors
 /// If an argument is invalid, or a file cannot be read.
@@ -54,13 +55,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The arguments.
+/// The parsed arguments.
 #[derive(Debug)]
 struct Wanted {
-    /// `None`: the openings are counted.
+    /// Seed of the sample; `None` to count the openings instead.
     seed: Option<u64>,
     count: usize,
-    /// Empty: all crates.
+    /// Names of the crates to sample; empty for all.
     names: Vec<String>,
 }
 
@@ -98,7 +99,8 @@ fn usage(wrong: &str) -> anyhow::Error {
     UsageError(format!("{wrong}\n{USAGE}")).into()
 }
 
-/// All doc comments in the sources of the crate in `folder`, each with the path below `root`. Tests are left out.
+/// Returns all doc comments in the sources of the crate in `folder`, each with its path below `root`. Tests
+/// are left out.
 fn of_crate(root: &Path, folder: &Path) -> Result<Vec<(String, Comment)>> {
     let mut comments = Vec::new();
     for path in files::below(&folder.join("src"), "rs")? {
@@ -112,7 +114,7 @@ fn of_crate(root: &Path, folder: &Path) -> Result<Vec<(String, Comment)>> {
     Ok(comments)
 }
 
-/// The doc comments of `source`, in order, up to its inline tests.
+/// Returns the doc comments of `source`, in order, up to its inline tests.
 fn read(source: &str) -> Vec<Comment> {
     let mut comments = Vec::new();
     let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
@@ -143,21 +145,22 @@ fn read(source: &str) -> Vec<Comment> {
     comments
 }
 
-/// The mark of a line of documentation, and its text. Four slashes are an ordinary comment.
+/// Returns the marker of a doc line (`///` or `//!`) and its text. Four slashes are an ordinary comment.
 fn doc_line(line: &str) -> Option<(&'static str, &str)> {
     let mark = ["//!", "///"].into_iter().find(|mark| line.starts_with(mark))?;
     let text = &line[mark.len()..];
     (!text.starts_with('/')).then(|| (mark, text.trim()))
 }
 
-/// `count` different indices below `length`, in the order in which they were drawn; all, if there are fewer.
+/// Returns `count` different indices below `length`, in the order of the draw; all indices if there are
+/// fewer.
 fn draw(length: usize, count: usize, seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut indices: Vec<usize> = (0..length).collect();
     let count = count.min(length);
     for place in 0..count {
         let left = (length - place) as u64;
-        // The remainder favours low indices by one in 2^50: nothing that a reader would notice.
+        // The remainder favours low indices by one part in 2^50, too little to matter here.
         let offset = usize::try_from(split_mix(&mut state) % left).unwrap_or(0);
         indices.swap(place, place + offset);
     }
@@ -165,7 +168,8 @@ fn draw(length: usize, count: usize, seed: u64) -> Vec<usize> {
     indices
 }
 
-/// `SplitMix64`: one line of state, and neighbouring seeds have nothing in common.
+/// Returns the next number of the `SplitMix64` generator, which is short and gives unrelated sequences for
+/// neighbouring seeds.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

@@ -1,25 +1,25 @@
-//! `cargo xtask deny`: licences, duplicates, sources and advisories of the dependencies.
+//! `cargo xtask deny`: checks licences, duplicates, sources and advisories of the dependencies.
 //!
-//! Part of `test` only where cargo-deny is installed. Advisories come from a database in the
-//! network: without it they cannot be checked, which is said and is no fault of the code.
+//! `cargo xtask test` runs this only where cargo-deny is installed. Advisories come from a database on the
+//! network; if it cannot be reached, a note reports that they were not checked, and the check still passes.
 
 use anyhow::{Result, bail};
 
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
-/// The message of cargo-deny when it cannot get its database.
+/// The message that cargo-deny prints if it cannot get its database.
 const NO_DATABASE: &str = "failed to fetch advisory database";
 
-/// The part that could not be checked, if any.
+/// The checks that could not run, if any.
 pub(crate) type Unchecked = Option<String>;
 
-/// True when cargo-deny can be run.
+/// Returns `true` if cargo-deny is installed.
 pub(crate) fn is_installed() -> bool {
     sh::has_program("cargo-deny")
 }
 
-/// The command: fails also when something could not be checked, because it was asked for.
+/// Runs `cargo xtask deny`. Unlike [`check`], it also fails if something could not be checked.
 ///
 /// # Errors
 /// cargo-deny is not installed, finds something, or cannot get the advisories.
@@ -33,7 +33,7 @@ pub(crate) fn run() -> Result<()> {
 /// Runs cargo-deny with the configuration in `deny.toml`.
 ///
 /// # Errors
-/// It finds something.
+/// cargo-deny finds a violation.
 pub(crate) fn check() -> Result<Unchecked> {
     let root = Workspace::load()?.root;
     Program::cargo(&root, "deny --workspace check licenses bans sources").run()?;

@@ -1,8 +1,9 @@
-//! `cargo xtask door`: what a newcomer waits for.
+//! `cargo xtask door`: measures how long a newcomer waits for a first build and run.
 //!
-//! Clones the repository at its last commit, builds it with nothing that was built or downloaded before, and runs the
-//! demo: the first of README's two commands. Then touches the engine, and runs the demo again. Prints the seconds
-//! of each, the compiler's by unit, and the size of the binary. Needs the registry, and some minutes.
+//! Clones the repository at its last commit, builds it without earlier downloads and build results, and runs
+//! the demo: the first of README's two commands. Then touches a file of the engine, and runs the demo again.
+//! Prints the seconds of both runs, the compile time of each unit, and the size of the binary. Needs the
+//! network and some minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +16,12 @@ use crate::UsageError;
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
-/// Units that are listed; the others are a sum.
+/// Number of compilation units in the table; the remaining ones are summed up.
 const LISTED: usize = 24;
-/// A file whose change rebuilds the engine.
+/// A source file whose change makes cargo rebuild the engine.
 const ENGINE: &str = "crates/rxo-coalesce/src/lib.rs";
 
-/// The seconds of a first run, and of the next one after a change.
+/// Seconds of the first run, and of the next run after a change.
 struct Seconds {
     clone: f64,
     build: f64,
@@ -28,7 +29,7 @@ struct Seconds {
     rebuild: f64,
 }
 
-/// A crate as the compiler built it.
+/// A compilation unit in cargo's report.
 #[derive(Debug, PartialEq)]
 struct Unit {
     name: String,
@@ -38,7 +39,7 @@ struct Unit {
 /// Measures, and prints a table, or with `--json` a document.
 ///
 /// # Errors
-/// If something else was typed, the registry cannot be reached, or a command fails.
+/// If there are other arguments, the registry cannot be reached, or a command fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let is_json = match arguments {
         [] => false,
@@ -64,7 +65,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A clone, and a folder for what cargo downloads and builds. Both go when this is dropped.
+/// A clone, and a folder for cargo's downloads and build results. Both are deleted on drop.
 struct Place(PathBuf);
 
 impl Place {
@@ -79,7 +80,8 @@ impl Place {
         self.0.join("rxo")
     }
 
-    /// Cargo in the clone. Its registry is empty at first; only its settings are those of this machine.
+    /// Returns cargo in the clone. Its registry is empty at first; only cargo's settings are copied from this
+    /// machine.
     fn cargo(&self, arguments: &str) -> Result<Program> {
         let home = self.0.join("cargo");
         let mine = cargo_home().join("config.toml");
@@ -97,7 +99,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Below the system's folder for temporary files.
+        // Only a folder below the system's folder for temporary files is deleted.
         _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -127,7 +129,7 @@ fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// The size of the binary without its symbols; of the whole one where there is no `strip`.
+/// Returns the size of the binary without its symbols, in bytes; with symbols if `strip` is missing.
 fn stripped_bytes(place: &Place) -> Result<u64> {
     let (binary, stripped) =
         (place.clone_of().join("target/release/rxo"), place.0.join("stripped"));
@@ -139,7 +141,7 @@ fn stripped_bytes(place: &Place) -> Result<u64> {
     Ok(fs::metadata(stripped)?.len())
 }
 
-/// The units in cargo's report, the longest first.
+/// Returns the compilation units in cargo's timing report, the longest first.
 fn units(report: &Path) -> Result<Vec<Unit>> {
     let text = fs::read_to_string(report).with_context(|| format!("{}", report.display()))?;
     parse(&text).with_context(|| format!("{} has no units", report.display()))

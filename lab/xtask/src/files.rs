@@ -1,12 +1,12 @@
-//! The files below a folder.
+//! Finds the files below a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// All files below `folder` whose name ends in `extension`, what cargo builds left out; sorted, so
-/// that what is made of them is the same on every machine.
+/// Returns all files below `folder` with the extension `extension`, except in `target` folders. Sorted, so
+/// that results are the same on every machine.
 pub(crate) fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

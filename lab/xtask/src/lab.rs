@@ -1,4 +1,4 @@
-//! `rxo-lab` in release, for the commands that are one of its own.
+//! Runs `rxo-lab` in release, for `xtask` commands that only pass their arguments to it.
 
 use std::process::{Command, ExitCode};
 
@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
 
-/// Runs `rxo-lab` with `arguments`, built with cargo's options `features`, and gives back its exit code. Standard output is
-/// its own alone.
+/// Runs `rxo-lab` with `arguments`, built with cargo's options `features`, and returns its exit code. Only
+/// `rxo-lab` writes to standard output.
 ///
 /// # Errors
 /// If cargo cannot be run.

@@ -1,8 +1,7 @@
-//! `cargo xtask <command>`: what the project does to itself.
+//! `cargo xtask <command>`: the project's own build, test and release commands.
 //!
-//! A binary of the workspace instead of shell scripts, so that the commands are typed, tested and
-//! the same on every machine with Rust. Nothing imports it and it imports no crate of the
-//! workspace: it must still build when they do not.
+//! A binary instead of shell scripts, so that the commands are typed, tested and the same on every machine
+//! with Rust. It imports no crate of the workspace, so that it still builds if they do not.
 
 mod api;
 mod apt;
@@ -93,7 +92,7 @@ fn dispatch(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An error of the arguments. The exit code is 2, as of every command of the project.
+/// An error in the arguments. Its exit code is 2, as for every command of the project.
 #[derive(Debug)]
 struct UsageError(String);
 

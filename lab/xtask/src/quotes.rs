@@ -1,8 +1,8 @@
-//! Code that README.md and documents show, kept equal to the file it comes from.
+//! Keeps the code in README.md and other documents equal to the source file it comes from.
 //!
-//! Between `<!-- quote PATH -->` and `<!-- /quote -->` stands the file at `PATH`, or what it has
-//! between `// quote:begin` and `// quote:end`. Code in a document that nobody compiles is wrong
-//! after a month; this code is compiled where it lives.
+//! The text between `<!-- quote PATH -->` and `<!-- /quote -->` is the file at `PATH`, or only its part
+//! between `// quote:begin` and `// quote:end`. Code in a document is never compiled and soon becomes wrong;
+//! the quoted file is compiled.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/host.md"];
 
-/// `cargo xtask quotes`: writes the quoted code anew.
+/// `cargo xtask quotes`: rewrites the quoted code in all documents.
 pub(crate) fn write() -> Result<()> {
     let workspace = Workspace::load()?;
     for document in DOCUMENTS {
@@ -25,7 +25,7 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// Fails when the quoted code is not what the files say.
+/// Fails if the quoted code differs from its source file.
 pub(crate) fn check() -> Result<()> {
     let workspace = Workspace::load()?;
     for document in DOCUMENTS {
@@ -39,7 +39,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The document as it is and as it should be.
+/// Returns the document as it is, and with up-to-date quotations.
 fn both(workspace: &Workspace, document: &str) -> Result<(String, String)> {
     let read = |path: &str| {
         let full = workspace.root.join(path);
@@ -50,7 +50,7 @@ fn both(workspace: &Workspace, document: &str) -> Result<(String, String)> {
     Ok((now, wanted))
 }
 
-/// `document` with every quotation replaced by what `read` says of its path.
+/// Returns `document` with every quotation replaced by the text that `read` returns for its path.
 fn quoted(document: &str, read: impl Fn(&str) -> Result<String>) -> Result<String> {
     let mut text = String::new();
     let mut lines = document.split_inclusive('\n');
@@ -65,7 +65,7 @@ fn quoted(document: &str, read: impl Fn(&str) -> Result<String>) -> Result<Strin
     Ok(text)
 }
 
-/// Returns the part of a file that is quoted: between its marks, or all of it.
+/// Returns the quoted part of a file: between its marks, or all of it without marks.
 fn part(source: &str) -> &str {
     let after = source.split_once("// quote:begin\n").map_or(source, |(_, after)| after);
     after.split_once("// quote:end").map_or(after, |(part, _)| part).trim_end()

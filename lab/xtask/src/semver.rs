@@ -1,8 +1,9 @@
-//! `cargo xtask semver --since REV`: what in the public interfaces breaks programs written for an earlier revision.
+//! `cargo xtask semver --since REV`: reports changes of the public interfaces that break programs written for
+//! the revision REV.
 //!
-//! `cargo xtask api` shows every change; this says which of them are breaking, by the rules of Cargo's book. Not part
-//! of `test`: every library is documented twice, which takes minutes. cargo-semver-checks would do that by itself, but
-//! builds all dependencies anew for each library.
+//! `cargo xtask api` shows every change; this command selects the breaking ones by the rules of Cargo's book.
+//! Not part of `test`, because every library is documented twice, which takes minutes. cargo-semver-checks
+//! could build the documentation itself, but would rebuild all dependencies for each library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,11 @@ use crate::api;
 use crate::sh::{self, Program};
 use crate::workspace::{Package, Workspace};
 
-/// The command: prints what breaks, library by library.
+/// Runs the command: prints the breaking changes of each library.
 ///
 /// # Errors
-/// Something else was typed, cargo-semver-checks is not installed, there is no such revision, or something breaks.
+/// There are other arguments, cargo-semver-checks is not installed, the revision does not exist, or a change
+/// is breaking.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let revision = read(arguments)?;
     if !sh::has_program("cargo-semver-checks") {
@@ -36,7 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let earlier = check_out(&workspace.root, &commit, &place)?;
     let mut broken = Vec::new();
     for Package { name, .. } in known {
-        // Each revision has a folder of its own, because both have files of the same names.
+        // Each revision has its own folder, because the file names are equal.
         let before = api::document(&earlier, &place.join("before"), name, HIDDEN)?;
         let now = api::document(&workspace.root, &place.join("now"), name, HIDDEN)?;
         match compare(&workspace.root, &before, &now)? {
@@ -53,7 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     bail!("programs written for {revision} may not build with {}", broken.join(", "))
 }
 
-/// Puts the sources of `commit` into a folder of `place`, instead of those of an earlier call.
+/// Puts the sources of `commit` into a folder of `place`, and deletes those of an earlier call.
 fn check_out(root: &Path, commit: &str, place: &Path) -> Result<PathBuf> {
     let (sources, archive) = (place.join("sources"), place.join("sources.tar"));
     if sources.exists() {
@@ -62,21 +64,21 @@ fn check_out(root: &Path, commit: &str, place: &Path) -> Result<PathBuf> {
     fs::create_dir_all(&sources)?;
     let archive = archive.to_string_lossy();
     Program::new(root, "git", ["archive", "--output", &archive, commit]).output()?;
-    // Files as old as the commit would look to cargo as if they had been built.
+    // `-m`: with the times of the commit, cargo would regard the files as already built.
     Program::new(&sources, "tar", ["-xmf", &archive]).output()?;
     Ok(sources)
 }
 
-/// Compares two versions. Returns an error for a break, and the output of cargo-semver-checks.
+/// Compares two versions. Returns an error if a change is breaking, and the output of cargo-semver-checks.
 fn compare(root: &Path, before: &Path, now: &Path) -> Result<(Result<()>, String)> {
     let [before, now] = [before, now].map(Path::to_string_lossy);
-    // With the release type of additions only what breaks is reported, whatever the versions are.
+    // With the release type `minor` only breaking changes are reported, whatever the version numbers are.
     let check = ["semver-checks", "--release-type", "minor"];
     let files = ["--baseline-rustdoc", &before, "--current-rustdoc", &now];
     Program::new(root, "cargo", check.iter().chain(&files)).output_of_both()
 }
 
-/// The revision that was typed.
+/// Returns the revision in the arguments.
 fn read(arguments: &[String]) -> Result<&str> {
     match arguments {
         [flag, revision] if flag == "--since" && !revision.starts_with('-') => Ok(revision),
@@ -84,7 +86,7 @@ fn read(arguments: &[String]) -> Result<&str> {
     }
 }
 
-/// The commit that `revision` names.
+/// Returns the hash of the commit that `revision` names.
 fn commit(root: &Path, revision: &str) -> Result<String> {
     let asked = format!("{revision}^{{commit}}");
     let output = Program::new(root, "git", ["rev-parse", "--verify", "--quiet", &asked]).output();
@@ -94,14 +96,14 @@ fn commit(root: &Path, revision: &str) -> Result<String> {
     }
 }
 
-/// Returns true if the library was there at `commit`.
+/// Returns `true` if the library existed at `commit`.
 fn was_there(workspace: &Workspace, library: &Package, commit: &str) -> bool {
     let folder = library.folder.strip_prefix(&workspace.root).unwrap_or(&library.folder);
     let manifest = format!("{commit}:{}", folder.join("Cargo.toml").display());
     Program::new(&workspace.root, "git", ["cat-file", "-e", &manifest]).output().is_ok()
 }
 
-/// Flags that show cargo-semver-checks the items that are public only by name.
+/// Rustdoc flags that document private and hidden items too, which cargo-semver-checks expects in its input.
 const HIDDEN: &str = "--document-private-items --document-hidden-items";
 
 #[cfg(test)]

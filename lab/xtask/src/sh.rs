@@ -1,8 +1,8 @@
-//! Running other programs: one place that decides about standard input, time limits and words.
+//! Runs other programs, with the same standard input, time limit and output for all.
 //!
-//! Nothing here ever waits for an answer: standard input is closed. Under `CI=true` each program
-//! has a time limit, so that a hang is a failure with a name and not a lost machine; on a terminal
-//! it has none, because the limit's process group would keep Ctrl-C away from the program.
+//! Standard input is closed, so that no program waits for an answer. Under `CI=true` each program has a time
+//! limit, so that a hang becomes a failure of that program. On a terminal there is no limit, because
+//! `timeout` uses a process group that does not receive Ctrl-C.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -12,43 +12,43 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
-/// Seconds a single program may run under `CI=true`.
+/// Time limit of a single program under `CI=true`, in seconds.
 const CI_LIMIT_S: u32 = 1_500;
 
-/// The profile of lints, documentation and tests; Cargo.toml says what it is. Cargo is always asked for
-/// the whole workspace: for a part of it the dependencies would have other features, and be built again.
+/// The profile of lints, documentation and tests; Cargo.toml describes it. Cargo always builds the whole
+/// workspace: for a part, the dependencies would have other features and be built again.
 pub(crate) const CHECKED: &str = "--profile ci";
 
-/// The seed of everything random under `CI=true`, so that no change is refused for a fault that another
-/// brought. On a terminal seeds are random: new cases are found there, and by the long runs of CONTRIBUTING.md.
+/// The seed of all random tests under `CI=true`, so that no change is rejected for an older fault. Elsewhere
+/// seeds are random, to find new cases, as do the long runs of CONTRIBUTING.md.
 pub(crate) const CI_SEED: u32 = 1;
 
-/// True when a machine watches and not a person: what could not run is then a failure.
+/// Returns `true` under `CI=true` or `CI=1`: nobody reads notes there, so a step that cannot run fails.
 pub(crate) fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
 }
 
-/// True when this process may install packages.
+/// Returns `true` if this process is root, and so may install packages.
 pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// True when `program` can be started by name.
+/// Returns `true` if a file named `program` is in `PATH`.
 pub(crate) fn has_program(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// A program about to run, in `folder`, with no standard input.
+/// A program to run in `folder`, with no standard input.
 pub(crate) struct Program {
     command: Command,
-    /// The command as one would type it.
+    /// The command as a user would type it.
     shown: String,
 }
 
 impl Program {
-    /// `program` with `arguments`, run in `folder`.
+    /// Returns `program` with `arguments`, to run in `folder`.
     pub(crate) fn new<A: AsRef<OsStr>>(
         folder: &Path,
         program: &str,
@@ -72,20 +72,20 @@ impl Program {
         Self { command, shown }
     }
 
-    /// Cargo of the pinned toolchain with `arguments` separated by white space.
+    /// Returns cargo of the pinned toolchain; `arguments` are separated by white space.
     pub(crate) fn cargo(folder: &Path, arguments: &str) -> Self {
         Self::new(folder, "cargo", arguments.split_whitespace())
     }
 
-    /// Sets an environment variable; it is shown before the command, as one would type it.
+    /// Sets an environment variable, which is also shown in front of the command.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self.shown = format!("{name}={} {}", quoted(value), self.shown);
         self
     }
 
-    /// Makes cargo compile the workspace's crates with clippy's driver, which is the compiler with its lints. Each lint is
-    /// an error. The tests run what this builds, so that no crate is compiled once for its lints and once for its tests.
+    /// Makes cargo compile the workspace's crates with clippy's driver, which is the compiler with extra
+    /// lints. Each lint is an error. The tests run the same build, so that no crate is compiled twice.
     pub(crate) fn linted(mut self) -> Self {
         self.command
             .env("RUSTC_WORKSPACE_WRAPPER", clippy_driver())
@@ -93,15 +93,15 @@ impl Program {
         self
     }
 
-    /// Runs it with its output on ours.
+    /// Runs the program; its output appears on our standard output and standard error.
     pub(crate) fn run(mut self) -> Result<()> {
         println!("$ {}", self.shown);
         let status = self.command.status().with_context(|| format!("cannot run {}", self.shown))?;
         self.judge(status)
     }
 
-    /// Runs it with all that it prints on standard error: standard output is left to the result,
-    /// which a program may read.
+    /// Runs the program with all its output on standard error. Standard output is reserved for the result,
+    /// which another program may read.
     pub(crate) fn run_aside(mut self) -> Result<()> {
         eprintln!("$ {}", self.shown);
         let status = self
@@ -112,7 +112,7 @@ impl Program {
         self.judge(status)
     }
 
-    /// Runs it with its standard output on ours and `each_line` reading along.
+    /// Runs the program, prints its standard output, and passes each line to `each_line`.
     pub(crate) fn run_reading(mut self, mut each_line: impl FnMut(&str)) -> Result<()> {
         println!("$ {}", self.shown);
         let mut child = self
@@ -131,7 +131,7 @@ impl Program {
         self.judge(status)
     }
 
-    /// Runs it silently and gives back its standard output.
+    /// Runs the program and returns its standard output, without printing it.
     pub(crate) fn output(mut self) -> Result<String> {
         let output = self.command.output().with_context(|| format!("cannot run {}", self.shown))?;
         if !output.status.success() {
@@ -141,7 +141,8 @@ impl Program {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs it silently; whether it succeeded, or why not, and both outputs.
+    /// Runs the program without printing. Returns its success or failure, and standard output followed by
+    /// standard error.
     pub(crate) fn output_of_both(mut self) -> Result<(Result<()>, String)> {
         let output = self.command.output().with_context(|| format!("cannot run {}", self.shown))?;
         let text = [output.stdout, output.stderr].concat();
@@ -159,16 +160,16 @@ impl Program {
     }
 }
 
-/// The arguments of `cargo clippy -- -D warnings`, as it hands them to its driver.
+/// The lint arguments in the form in which `cargo clippy -- -D warnings` passes them to its driver.
 const DENY_WARNINGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
-/// The driver of the pinned toolchain, which stands beside its compiler.
+/// Returns the path of the pinned toolchain's clippy driver, which is in the compiler's folder.
 fn clippy_driver() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let sysroot = Program::new(here, "rustc", ["--print", "sysroot"]).output();
-        // Without an answer it may still be on the PATH.
+        // If rustc does not answer, the driver may still be in `PATH`.
         sysroot.map_or_else(
             |_| "clippy-driver".to_owned(),
             |path| format!("{}/bin/clippy-driver", path.trim()),
@@ -176,7 +177,7 @@ fn clippy_driver() -> &'static str {
     })
 }
 
-/// The argument as a shell would need it.
+/// Returns the argument quoted for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
@@ -211,7 +212,7 @@ mod tests {
         assert!(ended.unwrap_err().to_string().contains("exit status: 3"));
     }
 
-    /// The way in which arguments reach the driver is between it and cargo, and may change.
+    /// A lint makes the driver fail. The form of its arguments is private to cargo and may change.
     #[test]
     fn a_lint_is_an_error_of_the_driver() {
         let folder = std::env::temp_dir().join(format!("rxo-lint-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Targets of the compiler: whether one is installed, and how it comes there.
+//! Compilation targets: checks that a target is installed, and installs it.
 
 use std::path::Path;
 
@@ -6,16 +6,17 @@ use anyhow::Result;
 
 use crate::sh::{self, Program};
 
-/// True when the compiler can build for `triple`. Asks rustup for what it lacks; without a network that cannot be had.
+/// Returns `true` if the compiler can build for `triple`. Tries to install a missing target with rustup,
+/// which needs the network.
 ///
 /// # Errors
-/// If the compiler does not say where it is.
+/// If the compiler does not print its sysroot.
 pub(crate) fn is_there(root: &Path, triple: &str) -> Result<bool> {
     let sysroot = Program::new(root, "rustc", ["--print", "sysroot"]).output()?;
     let library = Path::new(sysroot.trim()).join(format!("lib/rustlib/{triple}/lib"));
     if !library.is_dir() && sh::has_program("rustup") {
         let add = Program::new(root, "rustup", ["target", "add", triple]);
-        // The caller says what follows from that.
+        // A failure is only printed: the caller decides from the result.
         if let Err(error) = add.run_aside() {
             eprintln!("{error:#}");
         }

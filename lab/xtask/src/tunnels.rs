@@ -1,7 +1,7 @@
-//! The WireGuard programs of others, beside which the example is tested and measured.
+//! Installs other WireGuard programs, with which the example is tested and compared.
 //!
-//! They come from their registries by the ordinary clients, in fixed versions, are built once, and lie below the target
-//! directory. Building all takes some minutes.
+//! The ordinary clients download fixed versions from their registries. The programs are built once, below the
+//! target directory, which takes some minutes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::sh::{self, Program};
 use crate::workspace::Workspace;
 
-/// The package, its version, and the client that installs it.
+/// Each program's package, its version, and the client that installs it.
 const PROGRAMS: [(&str, &str, Client); 3] = [
     ("golang.zx2c4.com/wireguard", "v0.0.0-20260522210424-ecfc5a8d5446", Client::Go),
     ("boringtun-cli", "0.7.1", Client::Cargo),
@@ -24,10 +24,10 @@ enum Client {
     Cargo,
 }
 
-/// Makes sure that all are installed. Returns the folder of their files.
+/// Installs the programs that are missing. Returns the folder of their files.
 ///
 /// # Errors
-/// A client is missing, or a program cannot be fetched or built.
+/// A client is missing, or a program cannot be downloaded or built.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf> {
     let root = workspace.target.join("tunnels");
     for (package, version, client) in PROGRAMS {

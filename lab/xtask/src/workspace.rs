@@ -1,7 +1,7 @@
-//! The workspace as `cargo metadata` tells it: packages, their dependencies and test targets.
+//! The workspace as `cargo metadata` describes it: packages, their dependencies and test targets.
 //!
-//! The only reader of that JSON. What it yields are plain values, so that the rules of `layers`
-//! can be tried on made-up graphs.
+//! No other module reads that JSON. The result is plain values, so that tests can check the rules of `layers`
+//! on made-up graphs.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +10,21 @@ use serde_json::Value;
 
 use crate::sh::Program;
 
-/// Which table of the manifest a dependency stands in.
+/// The table of the manifest that contains a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// `[dependencies]` and `[build-dependencies]`: what the crate needs to exist.
+    /// `[dependencies]` and `[build-dependencies]`: needed to build the crate.
     Normal,
-    /// `[dev-dependencies]`: what its tests, examples and benches need.
+    /// `[dev-dependencies]`: needed by its tests, examples and benches.
     Dev,
 }
 
-/// One line of a manifest's dependency tables.
+/// An entry in a manifest's dependency tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// It is a crate of this workspace.
+    /// `true` if it is a crate of this workspace.
     pub(crate) is_member: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Dependency {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// It is a library that others may depend on: its manifest permits publishing.
+    /// `true` if its manifest permits publishing: a library on which others may depend.
     pub(crate) is_published: bool,
     pub(crate) folder: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
@@ -41,16 +41,16 @@ pub(crate) struct Package {
     pub(crate) tests: Vec<String>,
 }
 
-/// Everything the commands ask about the workspace.
+/// The facts about the workspace that the commands need.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
-    /// The folder in which cargo builds.
+    /// Cargo's target directory.
     pub(crate) target: PathBuf,
     pub(crate) packages: Vec<Package>,
 }
 
 impl Workspace {
-    /// Asks cargo. Reads manifests only: no network, nothing compiled.
+    /// Runs `cargo metadata`, which reads only manifests: no network, no compilation.
     pub(crate) fn load() -> Result<Self> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let arguments = "metadata --no-deps --format-version 1";
@@ -58,7 +58,7 @@ impl Workspace {
         Self::parse(&text).context("cannot read what `cargo metadata` says")
     }
 
-    /// The crates that others may depend on.
+    /// Returns the crates on which others may depend.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_published)
     }
@@ -80,7 +80,7 @@ fn package(json: &Value) -> Result<Package> {
     Ok(Package {
         name: text(&json["name"])?,
         version: text(&json["version"])?,
-        // An empty list is `publish = false`; no list permits every registry.
+        // An empty list means `publish = false`; no list permits every registry.
         is_published: json["publish"].is_null(),
         folder: manifest.parent().context("a manifest is in a folder")?.to_owned(),
         dependencies: array(&json["dependencies"]).map(dependency).collect::<Result<_>>()?,

@@ -1,5 +1,5 @@
-//! `cargo xtask bench … --json` on a machine that has to be given packages first: programs read
-//! standard output, so nothing but the JSON may stand there.
+//! `cargo xtask bench … --json` prints only the JSON on standard output, because programs read it, even if
+//! xtask has to install packages first.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs under the names of those that xtask calls. `apt-get` prints as the real one does, and
-/// makes the library appear that `pkg-config` did not know before.
+/// Writes replacements for the programs that xtask calls. `apt-get` prints as the real one does, and creates
+/// the file that makes `pkg-config` succeed.
 fn programs(folder: &Path) {
     let cargo = env!("CARGO");
     let scripts = [
@@ -26,7 +26,7 @@ fn programs(folder: &Path) {
     }
 }
 
-/// A folder that goes away with the test.
+/// A folder that is deleted with the test.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -40,7 +40,7 @@ fn what_installing_prints_is_not_mixed_with_the_json() {
     let folder = Folder(std::env::temp_dir().join(format!("xtask-json-{}", std::process::id())));
     fs::create_dir_all(&folder.0).unwrap();
     programs(&folder.0);
-    // Root of a user namespace is root enough: nothing here installs anything.
+    // Root of a user namespace is enough, because nothing is really installed.
     let output = Command::new("unshare")
         .args(["--map-root-user", env!("CARGO_BIN_EXE_xtask"), "bench", "engine", "--json"])
         .env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", folder.0.display()))

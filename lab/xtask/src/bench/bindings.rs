@@ -1,8 +1,9 @@
-//! `cargo xtask bench bindings`: how many packets a second librxo and the Python package take, beside the same in
-//! Rust.
+//! `cargo xtask bench bindings`: measures the packets a second of librxo and of the Python package, and of
+//! the same work in Rust.
 //!
-//! The loop around an engine: `capi/examples/speed.rs`, `speed.c` and `py/examples/speed.py`. A capture of 1 GB:
-//! `rxo analyze` and `rxo coalesce`, and `rxo.analyze` and `rxo.coalesce`. All run in turn; the table has medians.
+//! `capi/examples/speed.rs`, `speed.c` and `py/examples/speed.py` run the engine in a loop. On a capture of 1
+//! GB, `rxo analyze` and `rxo coalesce` are compared with `rxo.analyze` and `rxo.coalesce`. The programs take
+//! turns; the table has medians.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,14 +21,14 @@ const BYTES: u64 = 1_000_000_000;
 const ROUNDS: usize = 5;
 const LANGUAGES: [&str; 3] = ["Rust", "C", "Python"];
 
-/// Packets a second, by what is done and language.
+/// Packets a second, by task and language.
 #[derive(Default)]
 struct Rates(BTreeMap<String, [Vec<f64>; LANGUAGES.len()]>);
 
-/// Builds everything as released, measures, and prints the table.
+/// Builds everything in release, measures, and prints the table.
 ///
 /// # Errors
-/// Something was typed behind the name, a package is missing, or a program fails.
+/// There is an argument, a package is missing, or a program fails.
 pub(super) fn run(arguments: &[String]) -> Result<ExitCode> {
     if let [other, ..] = arguments {
         return Err(UsageError(format!("bench bindings takes no {other:?}")).into());
@@ -58,7 +59,7 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the command, both examples, and the package where Python finds it.
+/// Builds the command and both examples, and puts the Python package into `folder`.
 fn prepare(workspace: &Workspace, folder: &Path) -> Result<()> {
     let builds = ["-p rxo-cli -p rxo-py", "-p rxo-capi --example speed"];
     for what in builds {
@@ -87,7 +88,7 @@ fn prepare(workspace: &Workspace, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the output of a program; Python finds the package in `folder`.
+/// Runs `program`, with `folder` in Python's path, and returns its output.
 fn output(program: &Path, arguments: &[String], folder: &Path) -> Result<String> {
     let folder_name = folder.display().to_string();
     Program::new(folder, &program.to_string_lossy(), arguments)
@@ -101,7 +102,7 @@ impl Rates {
         self.0.entry(name.to_owned()).or_default()[language].push(rate);
     }
 
-    /// Reads lines of a name and a rate.
+    /// Reads lines of a name, a tab and a rate, and adds the rates to `language`.
     fn read(&mut self, language: usize, text: &str) {
         for (name, rate) in text.lines().filter_map(|line| line.split_once('\t')) {
             if let Ok(rate) = rate.parse() {
@@ -124,7 +125,7 @@ impl Rates {
     }
 }
 
-/// The median in millions; a dash if nothing was measured.
+/// Returns the median in millions a second, or a dash if `rates` is empty.
 fn median(rates: &mut [f64]) -> String {
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).map_or_else(|| "-".to_owned(), |rate| format!("{:.2}", rate / 1e6))

@@ -1,4 +1,4 @@
-//! The archive for systems without dpkg.
+//! Packs the archive for systems without dpkg.
 
 use std::fs;
 
@@ -20,13 +20,13 @@ pub(super) fn pack(place: &Place, stem: &str, files: &[File]) -> Result<()> {
     let output = place.folder.join(format!("{stem}.tar.gz"));
     let (output, time) = (output.to_string_lossy(), format!("--mtime=@{}", place.epoch_s));
     let arguments = [
-        // One form of every header, without the times of access that others keep.
+        // A fixed header format, without access times, which would differ between runs.
         "--format=ustar",
         "--sort=name",
         &time,
         "--owner=root:0",
         "--group=root:0",
-        // Without a name and a time.
+        // No file name and no time in the gzip header.
         "--use-compress-program=gzip -9n",
         "-cf",
         &output,

@@ -1,4 +1,4 @@
-//! The program and its pages, built so that nothing of this machine is in them.
+//! Builds the program and its pages so that the result contains nothing of this machine.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use super::{Architecture, Place};
 use crate::sh::Program;
 use crate::target;
 
-/// The results of a build for an architecture.
+/// The files that a build makes for one architecture.
 pub(super) struct Built {
-    /// The program.
+    /// Path of the program.
     pub(super) program: PathBuf,
-    /// The folder of the completions and of the manual pages.
+    /// Folder of the shell completions and of the manual pages.
     pub(super) pages: PathBuf,
 }
 
 impl Built {
-    /// Builds the program, and the pages by a program for this machine.
+    /// Builds the program, and generates the pages with a program that runs on this machine.
     pub(super) fn build(place: &Place, architecture: &'static Architecture) -> Result<Self> {
         let here = Architecture::here()?;
-        // One build where it can be: the pages need nearly all that the program does.
+        // One build if possible: the pages need nearly everything that the program does.
         let (with_pages, alone) = ("-p rxo-cli -p rxo-pages", "-p rxo-cli");
         compile(place, architecture, if architecture == here { with_pages } else { alone })?;
         if architecture != here {
@@ -37,14 +37,14 @@ impl Built {
         Ok(this)
     }
 
-    /// The paths of the results, built or not.
+    /// Returns the paths of the results, even if they are not built yet.
     pub(super) fn of(place: &Place, architecture: &Architecture) -> Self {
         let pages = place.target.join("dist-pages");
         Self { program: built(place, architecture, "rxo"), pages }
     }
 }
 
-/// The profile of Cargo.toml, and the folder of what is built with it.
+/// The profile of Cargo.toml for packed programs, which is also the name of its build folder.
 const PROFILE: &str = "packed";
 
 fn built(place: &Place, architecture: &Architecture, name: &str) -> PathBuf {
@@ -65,13 +65,14 @@ fn compile(place: &Place, architecture: &Architecture, what: &str) -> Result<()>
         .run_aside()
 }
 
-/// Replaces the paths of this machine, and links with what comes with the compiler, whatever the machine has. Symbols are
-/// left out here, because cargo forgets `strip` of the profile for a package with settings of its own.
+/// Returns the compiler flags that replace the paths of this machine and use the linker that comes with the
+/// compiler, not the machine's. Symbols are stripped by a flag, because cargo forgets `strip` of the profile
+/// for a package with settings of its own.
 fn flags(place: &Place) -> Result<Vec<String>> {
     let mut flags: Vec<String> = ["-Clinker=rust-lld", "-Clinker-flavor=ld.lld", "-Cstrip=symbols"]
         .map(str::to_owned)
         .into();
-    // Of several that fit, the last counts.
+    // If several prefixes match, the last applies.
     let mut replace = |from: PathBuf, to: &str| {
         flags.push(format!("--remap-path-prefix={}={to}", from.display()));
     };
@@ -85,7 +86,7 @@ fn flags(place: &Place) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// The folder in which cargo keeps what it downloads.
+/// Returns the folder in which cargo keeps downloads.
 pub(crate) fn cargo_home() -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
     std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)

@@ -1,4 +1,4 @@
-//! The Debian package: what it says of itself, and packing it with dpkg-deb.
+//! The Debian package: its description and scripts, and packing it with dpkg-deb.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,29 +9,29 @@ use super::Place;
 use super::files::{File, write};
 use crate::sh::Program;
 
-/// The file of settings, which dpkg keeps if it was changed.
+/// The settings file, which dpkg preserves if the user has changed it.
 pub(crate) const SETTINGS: &str = "etc/default/rxo";
 
-/// A placeholder, as the repository of Cargo.toml is: who answers for the package.
+/// The maintainer of the package: a placeholder, like the repository in Cargo.toml.
 const MAINTAINER: &str = "The rxo maintainers <maintainers@example.com>";
 
-/// A package to be packed.
+/// A Debian package before it is packed.
 #[derive(Clone)]
 pub(crate) struct Package {
     pub(crate) files: Vec<File>,
-    /// The version of the sources, and behind a hyphen that of the packing.
+    /// Version of the sources, a hyphen, and the revision of the package.
     pub(crate) version: String,
-    /// Debian's name of the processor.
+    /// Debian's name for the processor.
     pub(crate) architecture: &'static str,
     pub(crate) scripts: Scripts,
 }
 
-/// Scripts that dpkg runs around its own work, by name.
+/// Scripts that dpkg runs before and after it installs or removes, by name.
 #[derive(Clone)]
 pub(crate) struct Scripts(Vec<File>);
 
 impl Scripts {
-    /// Those of the sources.
+    /// Reads the scripts from `packaging/debian`.
     pub(super) fn read(place: &Place) -> Result<Self> {
         let read = |name: &str| {
             let path = place.root.join("packaging/debian").join(name);
@@ -70,18 +70,18 @@ impl Package {
         let arguments = ["--root-owner-group", "-Zxz", "--build", &from, &to];
         place
             .program(&place.root, "dpkg-deb", arguments)
-            // With several threads xz makes other bytes.
+            // With several threads xz writes different bytes.
             .env("DPKG_DEB_THREADS_MAX", "1")
             .run_aside()?;
         Ok(output)
     }
 
-    /// The name of the package's file.
+    /// Returns the file name of the package.
     pub(crate) fn file_name(&self) -> String {
         format!("rxo_{}_{}.deb", self.version, self.architecture)
     }
 
-    /// The fields by which dpkg knows the package. It depends on nothing: the program is static.
+    /// Returns the control file. The package has no dependencies, because the program is static.
     fn control(&self) -> String {
         format!(
             "Package: rxo\nVersion: {}\nArchitecture: {}\nMaintainer: {MAINTAINER}\nInstalled-Size: {}\n\
@@ -105,7 +105,8 @@ Description: TCP receive coalescing in user space
  virtual machines, and serves files over a TCP/IP stack of its own.
 ";
 
-/// The size on a disk with blocks of 1 KiB, as Debian's policy counts it: files rounded up, and one for each folder.
+/// Returns the size in KiB on a disk with blocks of 1 KiB, as Debian's policy defines it: each file rounded
+/// up, and 1 for each folder.
 fn installed_kib(files: &[File]) -> u64 {
     let mut folders: Vec<&Path> =
         files.iter().flat_map(|file| Path::new(&file.path).ancestors().skip(1)).collect();
@@ -115,7 +116,8 @@ fn installed_kib(files: &[File]) -> u64 {
     files.iter().map(kib).sum::<u64>() + folders.len() as u64
 }
 
-/// The sums by which `dpkg --verify` finds changed files; files of settings may change.
+/// Returns the checksums by which `dpkg --verify` detects changed files. The settings file is left out,
+/// because users may change it.
 fn md5sums(files: &[File], stage: &Path) -> Result<String> {
     let paths = files.iter().map(|file| file.path.as_str()).filter(|path| *path != SETTINGS);
     let mut paths: Vec<&str> = paths.collect();
@@ -123,7 +125,7 @@ fn md5sums(files: &[File], stage: &Path) -> Result<String> {
     Program::new(stage, "md5sum", paths).output()
 }
 
-/// The changelog of the packing; that of the sources is beside it.
+/// Returns the changelog of the package; the changelog of the sources is a separate file beside it.
 pub(super) fn changelog(place: &Place) -> Result<Vec<u8>> {
     let (version, date) = (&place.version, place.date("-R")?);
     let text = format!(
@@ -133,7 +135,8 @@ pub(super) fn changelog(place: &Place) -> Result<Vec<u8>> {
     Ok(text.into_bytes())
 }
 
-/// The owner of the sources, and the licences at the user's choice, in Debian's form.
+/// Returns the copyright file in Debian's form: the owner, and the two licences of which the user may choose
+/// one.
 pub(super) fn copyright(place: &Place) -> Result<Vec<u8>> {
     let path = place.root.join("LICENSE-MIT");
     let mit = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;

@@ -1,4 +1,4 @@
-//! The files that are packed: their content, place and mode.
+//! The files to pack: content, path and mode.
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::debian;
 /// A file to be packed.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
-    /// Its place, from the root of the system or of the archive.
+    /// Its path, from the root of the system or of the archive.
     pub(crate) path: String,
     pub(crate) is_program: bool,
     pub(crate) content: Vec<u8>,
@@ -27,10 +27,10 @@ impl File {
     }
 }
 
-/// Writes `files` below `folder`, with modes that do not depend on who builds.
+/// Writes `files` below `folder`, with modes that do not depend on the user's umask.
 ///
 /// # Errors
-/// If the system refuses.
+/// If a file or folder cannot be written.
 pub(crate) fn write(files: &[File], folder: &Path) -> Result<()> {
     let readable = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
@@ -49,10 +49,10 @@ pub(crate) fn write(files: &[File], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of the Debian package, where Debian has them.
+/// Returns the files of the Debian package, at the paths that Debian prescribes.
 ///
 /// # Errors
-/// If one cannot be read.
+/// If a file cannot be read.
 pub(super) fn of_package(place: &Place, built: &Built, notices: &str) -> Result<Vec<File>> {
     let read = |path: &str| read(&place.root.join(path));
     let doc = "usr/share/doc/rxo";
@@ -76,10 +76,10 @@ pub(super) fn of_package(place: &Place, built: &Built, notices: &str) -> Result<
     Ok(files)
 }
 
-/// The files of the archive.
+/// Returns the files of the archive.
 ///
 /// # Errors
-/// If one cannot be read.
+/// If a file cannot be read.
 pub(super) fn of_archive(place: &Place, built: &Built, notices: &str) -> Result<Vec<File>> {
     let mut files = vec![program(built, "rxo")?, File::new("THIRD-PARTY", notices.into())];
     for path in [UNIT, "README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
@@ -97,7 +97,7 @@ pub(super) fn of_archive(place: &Place, built: &Built, notices: &str) -> Result<
 
 const UNIT: &str = "packaging/rxo@.service";
 
-/// Completions, and where the shells of a distribution look for those of packages.
+/// Completion files, and the path at which each shell searches for those of packages.
 const SHELLS: &[(&str, &str)] = &[
     ("rxo.bash", "usr/share/bash-completion/completions/rxo"),
     ("_rxo", "usr/share/zsh/vendor-completions/_rxo"),
@@ -112,7 +112,7 @@ fn completions(built: &Built, name: &str) -> Result<Vec<u8>> {
     read(&built.pages.join("completions").join(name))
 }
 
-/// The manual pages by name, in order.
+/// Returns the manual pages, sorted by name.
 fn pages(built: &Built) -> Result<Vec<(String, Vec<u8>)>> {
     let folder = built.pages.join("man");
     let mut pages = Vec::new();
@@ -129,7 +129,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Compresses without a name and a time.
+/// Compresses `bytes` with no file name and no time in the header.
 fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut gzip = Command::new("gzip")
         .arg("-9n")
@@ -139,7 +139,7 @@ fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
         .context("cannot run gzip")?;
     let mut input = gzip.stdin.take().context("a piped input is there")?;
     let bytes = bytes.to_vec();
-    // It may write before it has read everything.
+    // A thread writes the input, because gzip may produce output before it has read everything.
     let writer = std::thread::spawn(move || input.write_all(&bytes));
     let output = gzip.wait_with_output()?;
     let written = writer.join().map_err(|_| anyhow::anyhow!("writing to gzip failed"))?;

@@ -1,12 +1,15 @@
-//! `cargo xtask dist`: what is given to users: a static program, a Debian package, an archive, a list of its parts.
+//! `cargo xtask dist`: makes the files of a release: a static program, a Debian package, an archive, and a
+//! list of the crates inside.
 //!
-//! Equal sources give equal bytes, in whatever folder and on whatever day they are built: paths are replaced, times
-//! are those of the last commit, lists are sorted. Everything is made below `target/dist`. From the first step on:
+//! Builds are reproducible, whatever the folder and the day: paths are replaced, times are those of the last
+//! commit, lists are sorted. All files are written below `target/dist`. The modules, in the order of the
+//! steps:
 //!
-//! * `build`: the program for an architecture, and its completions and manual pages, which `rxo-pages` makes of the flags.
-//! * `parts`: the crates in the program, as cargo tells them; `sbom` and `notices` are made of them.
+//! * `build`: the program for an architecture, and its completions and manual pages, which `rxo-pages`
+//!   generates from the flags.
+//! * `parts`: the crates in the program, as cargo lists them; `sbom` and `notices` are made from this list.
 //! * `files`: the files of the package and of the archive, with their places.
-//! * `debian` and `archive`: packing them.
+//! * `debian` and `archive`: pack these files.
 
 mod archive;
 mod build;
@@ -29,42 +32,42 @@ use crate::sh::Program;
 use crate::workspace::Workspace;
 use crate::{UsageError, apt};
 
-/// A processor that programs are built for.
+/// A processor for which programs are built.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Architecture {
-    /// Its name in the names of files, and in Rust.
+    /// Its name in file names and in Rust.
     pub(crate) name: &'static str,
     /// Its name in Debian.
     pub(crate) debian: &'static str,
 }
 
-/// Every architecture that can be chosen.
+/// All supported architectures.
 pub(crate) const ARCHITECTURES: &[Architecture] = &[
     Architecture { name: "x86_64", debian: "amd64" },
     Architecture { name: "aarch64", debian: "arm64" },
 ];
 
-/// The size that the program must stay below.
+/// Upper limit of the program's size, in bytes.
 const MOST_BYTES: u64 = 12_000_000;
 
-/// The folders, the time and the version of everything that is made.
+/// Folders, time and version that all results share.
 #[derive(Clone)]
 pub(crate) struct Place {
-    /// The sources.
+    /// Folder of the sources.
     pub(crate) root: PathBuf,
     /// The folder in which cargo builds.
     pub(crate) target: PathBuf,
     /// The folder of the results.
     pub(crate) folder: PathBuf,
-    /// The folder in which cargo keeps what it downloads.
+    /// The folder in which cargo keeps downloads.
     pub(crate) cargo_home: PathBuf,
-    /// The time of everything, in seconds since 1970.
+    /// The timestamp of all files, in seconds since 1970.
     pub(crate) epoch_s: u64,
     pub(crate) version: String,
 }
 
 impl Architecture {
-    /// That of this machine.
+    /// Returns the architecture of this machine.
     pub(crate) fn here() -> Result<&'static Self> {
         Self::named(std::env::consts::ARCH)
     }
@@ -77,17 +80,18 @@ impl Architecture {
         })
     }
 
-    /// The compiler's name of it, with a C library that is linked into the program.
+    /// Returns the compiler's target triple, whose C library (musl) is linked statically.
     pub(crate) fn triple(&self) -> String {
         format!("{}-unknown-linux-musl", self.name)
     }
 }
 
 impl Place {
-    /// The workspace. The time is that of `SOURCE_DATE_EPOCH`, or of the last commit.
+    /// Takes the folders of the workspace, and the time from `SOURCE_DATE_EPOCH` or else from the last
+    /// commit.
     ///
     /// # Errors
-    /// If there is neither.
+    /// If neither gives a time.
     pub(crate) fn of(workspace: &Workspace) -> Result<Self> {
         let Workspace { root, target, .. } = workspace;
         let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
@@ -103,14 +107,14 @@ impl Place {
         Ok(Self { root, target, folder, cargo_home, epoch_s, version })
     }
 
-    /// The time in a form of the program `date`.
+    /// Returns the timestamp formatted by `date` with the argument `form`.
     fn date(&self, form: &str) -> Result<String> {
         let at = format!("@{}", self.epoch_s);
         let date = Program::new(&self.root, "date", ["-u", "-d", &at, form]).env("LC_ALL", "C");
         Ok(date.output()?.trim().to_owned())
     }
 
-    /// A program whose results have the time of this place.
+    /// Returns a command that runs with this timestamp as `SOURCE_DATE_EPOCH`.
     fn program<'a>(
         &self,
         folder: &Path,
@@ -123,10 +127,10 @@ impl Place {
     }
 }
 
-/// Makes everything for the chosen architectures, and prints the table of the results.
+/// Makes all files for the chosen architectures, and prints the table of the results.
 ///
 /// # Errors
-/// Something else was typed, a package or target is missing, or a build fails.
+/// There are other arguments, a package or target is missing, or a build fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let chosen = chosen(arguments)?;
     let place = Place::of(&Workspace::load()?)?;
@@ -153,7 +157,7 @@ fn chosen(arguments: &[String]) -> Result<Vec<&'static Architecture>> {
     Ok(chosen)
 }
 
-/// A file that was made.
+/// A file that [`make`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     pub(crate) name: String,
@@ -161,7 +165,7 @@ pub(crate) struct Made {
     pub(crate) sha256: String,
 }
 
-/// Makes everything anew, and returns the files in the folder of `place`.
+/// Makes all files from scratch, and returns the files in the folder of `place`.
 ///
 /// # Errors
 /// A package or target is missing, a build fails, or a program is too large.
@@ -208,27 +212,27 @@ fn package_of(
     })
 }
 
-/// The Debian package that [`make`] packed for `architecture`.
+/// Returns the Debian package that [`make`] packed for `architecture`.
 ///
 /// # Errors
-/// If one of its files cannot be read.
+/// If a file of the package cannot be read.
 pub(crate) fn package(place: &Place, architecture: &'static Architecture) -> Result<Package> {
     let notices = notices::text(&parts::list(place, architecture)?)?;
     package_of(place, architecture, &Built::of(place, architecture), &notices)
 }
 
-/// The program that [`make`] packed for `architecture`.
+/// Returns the path of the program that [`make`] packed for `architecture`.
 pub(crate) fn program(place: &Place, architecture: &'static Architecture) -> PathBuf {
     Built::of(place, architecture).program
 }
 
-/// The SHA-256 of a file, as hexadecimal digits.
+/// Returns the SHA-256 of a file, in hexadecimal digits.
 fn sha256(root: &Path, file: &Path) -> Result<String> {
     let said = Program::new(root, "sha256sum", [file]).output()?;
     Ok(said.split_whitespace().next().context("sha256sum says nothing")?.to_owned())
 }
 
-/// Writes SHA256SUMS of the files in `folder`. Returns them.
+/// Writes SHA256SUMS for the files in `folder`, and returns the files with their sums.
 fn sums(folder: &Path) -> Result<Vec<Made>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,5 @@
-//! The licences of others whose code is in the program. Most of them ask that their text goes with it.
+//! The licences of third-party crates in the program. Most licences require that their text is distributed
+//! with it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,16 +9,17 @@ use anyhow::{Context, Result};
 
 use super::parts::Part;
 
-/// Beginnings of the names of files with a licence or what it asks for.
+/// Prefixes of the names of files that contain a licence, or a notice that a licence requires.
 const NAMES: &[&str] = &["license", "licence", "copying", "copyright", "notice", "unlicense"];
 
-/// A list of the crates of others with their licences, then each text once, with the crates that it belongs to.
+/// Returns a list of the third-party crates with their licences, then each licence text once, with its
+/// crates.
 ///
 /// # Errors
 /// If a crate's folder or file cannot be read.
 pub(super) fn text(parts: &[Part]) -> Result<String> {
     let mut list = String::new();
-    // The crates of each text.
+    // The crates to which each text belongs.
     let mut texts: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for part in parts.iter().filter(|part| part.sha256.is_some()) {
         let (name, version) = &part.id;

@@ -1,7 +1,8 @@
-//! The crates that are linked into the program, as cargo tells them.
+//! The crates that are linked into the program, as cargo lists them.
 //!
-//! `cargo tree` knows which they are, with the features of this program alone; `cargo metadata` knows what they say of
-//! themselves, and the lock file has the sums of their packages. Macros and build scripts are not in the program.
+//! `cargo tree` lists them with only the features of this program; `cargo metadata` has their descriptions
+//! and licences, and the lock file has the checksums of their packages. Macros and build scripts are not in
+//! the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use super::{Architecture, Place};
 use crate::sh::Program;
 
-/// Name and version.
+/// Name and version of a crate.
 pub(super) type Id = (String, String);
 
 /// A crate in the program.
@@ -22,20 +23,20 @@ pub(super) struct Part {
     pub(super) id: Id,
     pub(super) license: String,
     pub(super) description: String,
-    /// The address of its sources. Empty if it names none.
+    /// URL of its sources; empty if its manifest has none.
     pub(super) repository: String,
-    /// The SHA-256 of its package in the registry. `None` if it is ours.
+    /// SHA-256 of its package in the registry; `None` for a crate of this workspace.
     pub(super) sha256: Option<String>,
     /// Its folder on this machine.
     pub(super) folder: PathBuf,
-    /// The crates that it needs.
+    /// Its direct dependencies.
     pub(super) needs: Vec<Id>,
 }
 
-/// All crates in the program, in order.
+/// Returns all crates in the program, sorted by name and version.
 ///
 /// # Errors
-/// Cargo fails, or says something unknown.
+/// Cargo fails, or its output has an unknown form.
 pub(super) fn list(place: &Place, architecture: &Architecture) -> Result<Vec<Part>> {
     let triple = architecture.triple();
     let tree = format!(
@@ -55,7 +56,7 @@ pub(super) fn list(place: &Place, architecture: &Architecture) -> Result<Vec<Par
         Ok(Part {
             sha256: sums.get(&id).cloned(),
             id,
-            // Old manifests have a slash.
+            // Old manifests separate licences with a slash.
             license: text("license").replace('/', " OR "),
             description: text("description").split_whitespace().collect::<Vec<_>>().join(" "),
             repository: text("repository"),
@@ -71,7 +72,8 @@ fn id_of(package: &Value) -> Id {
     (text("name"), text("version"))
 }
 
-/// The crates that each crate needs. A line has its depth, a name and a version; one that has come before comes without what is below.
+/// Returns the dependencies of each crate. A line has a depth, a name and a version; a crate that has
+/// appeared before is listed without its dependencies.
 fn edges(tree: &str) -> Result<BTreeMap<Id, BTreeSet<Id>>> {
     let mut edges: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
     let mut path: Vec<Id> = Vec::new();
@@ -94,7 +96,7 @@ fn edges(tree: &str) -> Result<BTreeMap<Id, BTreeSet<Id>>> {
     Ok(edges)
 }
 
-/// The sums of packages in a lock file.
+/// Returns the checksums of the packages in a lock file.
 fn sums(lock: &str) -> BTreeMap<Id, String> {
     let package = |text: &str| {
         let value = |key: &str| {

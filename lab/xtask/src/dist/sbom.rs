@@ -1,6 +1,6 @@
 //! The list of parts in the form of CycloneDX 1.5: JSON that scanners read.
 //!
-//! It has no serial number, which would be random: the same program has the same list.
+//! The document has no serial number, which would be random, so that equal programs have equal lists.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use super::Place;
 use super::parts::{Id, Part};
 use crate::sh::Program;
 
-/// The document for a program with this SHA-256.
+/// Returns the document for a program with this SHA-256.
 ///
 /// # Errors
-/// If the compiler does not say its version.
+/// If the compiler does not print its version.
 pub(super) fn document(place: &Place, parts: &[Part], sha256: &str) -> Result<String> {
     let said = Program::new(&place.root, "rustc", ["--version"]).output()?;
     let compiler = said.split(' ').nth(1).context("rustc says no version")?;
@@ -58,7 +58,7 @@ fn describe(parts: &[Part], sha256: &str, time: &str, compiler: &str) -> Result<
 const PROGRAM: &str = "rxo-cli";
 const STANDARD: &str = "rust-std";
 
-/// The address of a package, by which parts name each other.
+/// Returns the package URL by which the parts refer to each other.
 fn reference((name, version): &Id) -> String {
     format!("pkg:cargo/{name}@{version}")
 }
@@ -74,7 +74,7 @@ fn component(part: &Part, kind: &str) -> Value {
         "description": part.description,
         "licenses": [{"expression": part.license}],
     });
-    // Only packages of a registry have an address there.
+    // Only packages from a registry have a package URL.
     if let Some(sha256) = &part.sha256 {
         component["purl"] = json!(address);
         component["hashes"] = hashes(sha256);

@@ -1,21 +1,21 @@
-//! Circles inside a crate: top-level modules that import each other, directly or by way of others.
+//! Finds circles inside a crate: top-level modules that import each other, directly or through other modules.
 //!
-//! A crate that cannot be read from top to bottom has one. Those that exist are known by name, so that no new one comes
-//! and none grows. [`imports`] reads source text, [`circles`] judges a graph, [`violations`] compares with the table; all
-//! are pure.
+//! A crate with a circle cannot be read from top to bottom. The table lists the existing circles, so that
+//! none is added and none grows. [`imports`] reads source text, [`circles`] searches a graph, [`violations`]
+//! compares with the table; all are pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::lexer;
 
-/// The imports of a crate: a module, and the modules that it names.
+/// The imports of a crate: each module with the modules that it imports.
 pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// A known circle: crate, its modules in alphabetical order, separated by blanks.
+/// A circle that the table permits: the crate, and its modules in alphabetical order, separated by blanks.
 pub(crate) type Known = (&'static str, &'static str);
 
-/// The graph of a crate, from its files: paths below `src`, and their text. Tests are left out.
+/// Returns the import graph of a crate from its files: paths below `src`, and their text. Tests are left out.
 pub(crate) fn imports<'f>(files: &[(&'f Path, &'f str)]) -> Graph {
     let modules: BTreeSet<&str> = files.iter().filter_map(|(path, _)| top(path)).collect();
     let roots = files.iter().filter(|(path, _)| top(path).is_none());
@@ -29,7 +29,7 @@ pub(crate) fn imports<'f>(files: &[(&'f Path, &'f str)]) -> Graph {
         }
         let own = graph.entry(module.to_owned()).or_default();
         for name in names_of_root(&code(source), depth(path)) {
-            // A name of the root is a module, or what the root exports of one.
+            // A name at the crate's root is a module, or an item that the root exports from one.
             let target = modules.get(name).or_else(|| exported.get(name));
             own.extend(
                 target.filter(|target| **target != module).map(|target| (*target).to_owned()),
@@ -39,7 +39,7 @@ pub(crate) fn imports<'f>(files: &[(&'f Path, &'f str)]) -> Graph {
     graph
 }
 
-/// The top-level module that a file belongs to. The root of a crate, and a program, belong to none.
+/// Returns the top-level module of a file; `None` for the root of a crate and for a program.
 fn top(path: &Path) -> Option<&str> {
     let first = path.components().next()?.as_os_str().to_str()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
@@ -50,12 +50,12 @@ fn is_test(path: &Path) -> bool {
     path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")))
 }
 
-/// The number of modules from the root to that of the file at `path`.
+/// Returns the number of modules from the root to the module of the file at `path`.
 fn depth(path: &Path) -> usize {
     path.components().count() - usize::from(path.ends_with("mod.rs"))
 }
 
-/// The words and signs of `source` without its inline tests.
+/// Returns the tokens of `source` without its inline tests.
 fn code(source: &str) -> Vec<&str> {
     const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let tokens = lexer::tokens(source);
@@ -72,7 +72,7 @@ fn code(source: &str) -> Vec<&str> {
     kept
 }
 
-/// Passes over an item: to its semicolon, or to the brace that closes it.
+/// Skips an item: up to its semicolon, or to the brace that closes it.
 fn behind_item<'t, 's>(tokens: &'t [&'s str]) -> &'t [&'s str] {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
@@ -89,11 +89,12 @@ fn behind_item<'t, 's>(tokens: &'t [&'s str]) -> &'t [&'s str] {
     &[]
 }
 
-/// Returns the names of the crate's root in `tokens`, behind `crate::` or as many `super::` as the module is deep.
+/// Returns the root's names in `tokens`: those after `crate::`, or after as many `super::` as the module is
+/// deep.
 fn names_of_root<'s>(tokens: &[&'s str], depth: usize) -> Vec<&'s str> {
     let mut names = Vec::new();
     for at in 0..tokens.len() {
-        // `pub(in crate::x)` limits a name, and imports nothing.
+        // `pub(in crate::x)` limits the visibility, and imports nothing.
         let before = at.checked_sub(1).map(|before| tokens[before]);
         if tokens[at] == "crate" && before != Some("in") {
             names.extend(first_names(&tokens[at + 1..]));
@@ -108,7 +109,7 @@ fn names_of_root<'s>(tokens: &[&'s str], depth: usize) -> Vec<&'s str> {
     names
 }
 
-/// The first word of each path of the tree that begins with `::`.
+/// Returns the first name of each path in the import tree that begins with `::`.
 fn first_names<'s>(tokens: &[&'s str]) -> Vec<&'s str> {
     let Some(tree) = tokens.strip_prefix(&[":", ":"]) else { return Vec::new() };
     match tree.first() {
@@ -120,7 +121,7 @@ fn first_names<'s>(tokens: &[&'s str]) -> Vec<&'s str> {
     }
 }
 
-/// The branches of a tree of imports, to the brace that closes it.
+/// Returns the branches of an import tree, up to its closing brace.
 fn branches<'t, 's>(tokens: &'t [&'s str]) -> Vec<&'t [&'s str]> {
     let (mut depth, mut begin, mut found) = (0_usize, 0, Vec::new());
     for (at, token) in tokens.iter().enumerate() {
@@ -141,7 +142,8 @@ fn branches<'t, 's>(tokens: &'t [&'s str]) -> Vec<&'t [&'s str]> {
     found
 }
 
-/// The names that a root exports from its modules, each with its module. Globs are not followed.
+/// Returns the names that a root re-exports from its modules, each with its module. Glob imports are not
+/// followed.
 fn re_exports<'s>(source: &'s str, modules: &BTreeSet<&'s str>) -> Vec<(&'s str, &'s str)> {
     let tokens = code(source);
     let mut found = Vec::new();
@@ -162,7 +164,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|first: char| first.is_alphabetic())
 }
 
-/// Each set of modules that reach each other, as its names in order.
+/// Returns each set of modules that reach each other, as their sorted names separated by blanks.
 fn circles(graph: &Graph) -> Vec<String> {
     let mut found: BTreeSet<String> = BTreeSet::new();
     for module in graph.keys() {
@@ -179,7 +181,8 @@ fn circles(graph: &Graph) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// The modules to which imports lead from `module`; itself only if they lead back.
+/// Returns the modules that `module` reaches through imports; includes `module` itself only if it is in a
+/// circle.
 fn reach<'g>(graph: &'g Graph, module: &str) -> BTreeSet<&'g str> {
     let targets = |module: &str| graph.get(module).into_iter().flatten().map(String::as_str);
     let mut reached = BTreeSet::new();
@@ -192,7 +195,8 @@ fn reach<'g>(graph: &'g Graph, module: &str) -> BTreeSet<&'g str> {
     reached
 }
 
-/// Circles of the crate `name` that are not known, and known ones that have gone. A known one may become smaller.
+/// Returns complaints about circles of the crate `name` that are not known, and known circles that no longer
+/// exist. A known circle may shrink.
 pub(crate) fn violations(name: &str, graph: &Graph, known: &[Known]) -> Vec<String> {
     let circles = circles(graph);
     let known: Vec<&str> =
@@ -213,7 +217,8 @@ pub(crate) fn violations(name: &str, graph: &Graph, known: &[Known]) -> Vec<Stri
     new.chain(gone).collect()
 }
 
-/// The imports inside `circle`, as a reader needs them who wants to break it.
+/// Returns the imports inside `circle`, for each module as `module -> imports`: a starting point to remove
+/// the circle.
 fn edges(graph: &Graph, circle: &str) -> String {
     let modules: Vec<&str> = circle.split(' ').collect();
     let edges = modules.iter().map(|module| {

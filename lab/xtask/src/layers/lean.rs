@@ -1,7 +1,7 @@
 //! Checks the dependencies of a crate without its default features.
 //!
-//! An optional dependency can come back by way of another crate, which no single manifest shows.
-//! Therefore this asks cargo for the whole tree. [`violations`] is pure; [`check`] runs cargo.
+//! An optional dependency can return through another crate, which no single manifest shows. Therefore this
+//! module reads cargo's whole dependency tree. [`violations`] is pure; [`check`] runs cargo.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::sh::Program;
 
-/// Judges every crate that `table` names.
+/// Checks every crate in `table`, and returns the violations.
 ///
 /// # Errors
 /// If cargo cannot resolve the dependencies.
@@ -25,8 +25,8 @@ pub(super) fn check(root: &Path, table: &[(&str, &str, &str)]) -> Result<Vec<Str
     Ok(found)
 }
 
-/// The rows of `table` that the tree of the crate `name` breaks. A line of the tree begins with a
-/// package's name.
+/// Returns a complaint for each row of `table` that the dependency tree of the crate `name` violates. Each
+/// line of the tree begins with a package name.
 fn violations(name: &str, tree: &str, table: &[(&str, &str, &str)]) -> Vec<String> {
     let brought: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
     let rows = table.iter().filter(|(of, what, _)| *of == name && brought.contains(what));

@@ -1,9 +1,9 @@
-//! Words of Rust source that are code: comments, strings and characters are passed over.
+//! Splits Rust source into words and signs, without comments, strings and characters.
 //!
-//! Only as much of Rust's lexical structure as that needs. It never fails: text that is no Rust
-//! yields some words, and the compiler has its own say about it.
+//! It implements only the part of Rust's lexical structure that this needs. It never fails: text that is no
+//! Rust yields some words, and the compiler rejects it anyway.
 
-/// The numbers, from 1, of the lines where `word` stands in code, once for each time it does.
+/// Returns the numbers, from 1, of the lines with `word` in code, once for each occurrence.
 pub(crate) fn lines_with_word(source: &str, word: &str) -> Vec<usize> {
     let mut scanner = Scanner { rest: source, line: 1 };
     let mut lines = Vec::new();
@@ -15,7 +15,7 @@ pub(crate) fn lines_with_word(source: &str, word: &str) -> Vec<usize> {
     lines
 }
 
-/// The words of the code, and its signs one by one.
+/// Returns the words of the code, and each sign as a token of its own.
 pub(crate) fn tokens(source: &str) -> Vec<&str> {
     let mut scanner = Scanner { rest: source, line: 1 };
     std::iter::from_fn(|| scanner.next_token()).map(|(token, _)| token).collect()
@@ -27,12 +27,12 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// The next word in code and its line.
+    /// Returns the next word in code and its line; `None` at the end.
     fn next_word(&mut self) -> Option<(&'a str, usize)> {
         std::iter::from_fn(|| self.next_token()).find(|(token, _)| token.starts_with(is_word))
     }
 
-    /// The next word or sign in code and its line.
+    /// Returns the next word or sign in code and its line; `None` at the end.
     fn next_token(&mut self) -> Option<(&'a str, usize)> {
         while let Some(first) = self.rest.chars().next() {
             if is_word(first) {
@@ -67,7 +67,7 @@ impl<'a> Scanner<'a> {
         word
     }
 
-    /// Passes over the raw string that the prefix `word` begins, if it begins one.
+    /// Skips the raw string that begins with the prefix `word`. Returns `false` if there is none.
     fn pass_raw_string(&mut self, word: &str) -> bool {
         if !matches!(word, "r" | "br" | "cr") {
             return false;
@@ -123,7 +123,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over `length` bytes, counting the lines that end there.
+    /// Skips `length` bytes, and counts their line ends.
     fn pass(&mut self, length: usize) {
         let (passed, rest) = self.rest.split_at(length);
         self.line += passed.matches('\n').count();

@@ -1,8 +1,8 @@
-//! `cargo xtask layers`: the workspace's graph and its `unsafe`, against the table.
+//! `cargo xtask layers`: checks the workspace's dependencies and its uses of `unsafe` against the table.
 //!
-//! `table` is the law as data, `rules` judges a graph (pure, so that made-up graphs can be tried),
-//! `lean` judges what a crate brings without features, `unsafety` judges source text, `tracked` what git keeps,
-//! `circles` the modules of a crate. This file only gathers what they need and prints what they say.
+//! `table` has the permissions as data; `rules` checks a graph (pure, so that tests can use made-up graphs).
+//! `lean` checks the dependencies without default features, `unsafety` the source text, `tracked` the files
+//! in git, `circles` the modules of a crate. This file only collects their inputs and prints their results.
 
 mod circles;
 mod lean;
@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
     bail!("{} violations; lab/xtask/src/layers/table.rs has who may import whom", violations.len())
 }
 
-/// Judges the circles between the top-level modules of `package`.
+/// Checks `package` for circles between its top-level modules.
 fn circles_of(package: &Package) -> Result<Vec<String>> {
     let folder = package.folder.join("src");
     // A fuzz target or an example may have no `src`.

@@ -1,12 +1,13 @@
-//! Applies the table: pure functions from a graph to the lines that complain about it.
+//! Pure functions that apply the table to a graph and return the violations as lines.
 
 use super::table::{FOR_TESTS, IMPORTED_BY_NOBODY, LABORATORY, Layer, NEVER};
 use crate::workspace::{Dependency, Kind, Package};
 
-/// The file with the remedy of most violations.
+/// The file to edit to resolve most violations.
 const TABLE: &str = "lab/xtask/src/layers/table.rs";
 
-/// Returns the flaws of the table itself: an edge that does not point down, or leads to no row.
+/// Returns the flaws of the table itself: an edge that does not point down, has no reason, or leads to no
+/// row.
 pub(crate) fn flaws(layers: &[Layer]) -> Vec<String> {
     let mut flaws = Vec::new();
     for layer in layers {
@@ -32,7 +33,7 @@ pub(crate) fn flaws(layers: &[Layer]) -> Vec<String> {
     flaws
 }
 
-/// Every line of every manifest that the table does not allow, and every row that has no use.
+/// Returns a complaint for every dependency that the table does not allow, and for every row without a use.
 pub(crate) fn violations(
     packages: &[Package],
     layers: &[Layer],
@@ -74,7 +75,8 @@ fn is_in_laboratory(package: &Package) -> bool {
     package.folder.parent().is_some_and(|folder| folder.ends_with(LABORATORY))
 }
 
-/// A crate that does not take the workspace's lints can do what it likes.
+/// Returns a complaint if the manifest does not inherit the workspace's lints, without which no rule on the
+/// code applies.
 pub(crate) fn lints_violation(name: &str, manifest: &str) -> Option<String> {
     let mut lines = manifest.lines().map(str::trim).skip_while(|line| *line != "[lints]");
     let inherits = lines.nth(1).is_some_and(|line| line == "workspace = true");
@@ -99,7 +101,8 @@ fn import(layer: &Layer, dependency: &Dependency, layers: &[Layer]) -> Option<St
     })
 }
 
-/// Tests may use what the crate itself may, what is made for tests, and anything below.
+/// Returns a complaint if the tests of `layer` may not use `dependency`. They may use the imports of the
+/// crate itself, crates made for tests, and every lower crate.
 fn import_for_tests(layer: &Layer, dependency: &Dependency, layers: &[Layer]) -> Option<String> {
     if FOR_TESTS.iter().any(|(name, _)| *name == dependency.name) {
         return None;
@@ -108,7 +111,7 @@ fn import_for_tests(layer: &Layer, dependency: &Dependency, layers: &[Layer]) ->
     judge(layer, dependency, layers, &edge)
 }
 
-/// The direction of an edge, whatever table of the manifest it stands in.
+/// Checks the direction of an edge; normal and dev dependencies alike.
 fn judge(layer: &Layer, dependency: &Dependency, layers: &[Layer], edge: &str) -> Option<String> {
     if IMPORTED_BY_NOBODY.contains(&dependency.name.as_str()) {
         return Some(format!("{edge}, which nobody imports"));
@@ -129,7 +132,8 @@ fn judge(layer: &Layer, dependency: &Dependency, layers: &[Layer], edge: &str) -
     }
 }
 
-/// A pure crate's dependency from outside stands in one line of ARCHITECTURE.md, with its user.
+/// Returns a complaint if a pure crate has an external dependency that no line of ARCHITECTURE.md names
+/// together with the crate.
 fn outside(layer: &Layer, dependency: &Dependency, architecture: &str) -> Option<String> {
     let (user, used) = (format!("`{}`", layer.name), format!("`{}`", dependency.name));
     let is_named = architecture.lines().any(|line| line.contains(&user) && line.contains(&used));
@@ -142,7 +146,8 @@ fn outside(layer: &Layer, dependency: &Dependency, architecture: &str) -> Option
     })
 }
 
-/// A permission nobody uses would be used one day without a thought.
+/// Returns complaints about permissions that no crate uses. They would allow an import later without a
+/// review.
 fn unused(layer: &Layer, package: &Package) -> Vec<String> {
     let is_used =
         |name: &str| package.dependencies.iter().any(|d| d.name == name && d.kind == Kind::Normal);

@@ -1,20 +1,21 @@
-//! The table of permitted imports and of the places that may have `unsafe`. Data only; `rules` applies it.
+//! The table of permitted imports, and of the files that may have `unsafe`. Data only; `rules` applies it.
 //!
-//! An edge is in the table because of the reason beside it. To add one, add its line; `layers`
-//! then says whether it points down.
+//! Each edge has its reason beside it. To add one, add its line; `cargo xtask layers` then checks that it
+//! points down.
 
-/// One crate's place.
+/// The row of a crate.
 pub(crate) struct Layer {
     pub(crate) name: &'static str,
-    /// Imports go to a lower level only.
+    /// Level of the crate; it may import only crates of lower levels.
     pub(crate) level: u8,
-    /// Every dependency from outside needs its line in ARCHITECTURE.md.
+    /// Set if the crate does no input or output; each external dependency then needs a line in
+    /// ARCHITECTURE.md.
     pub(crate) is_pure: bool,
-    /// Crates of the workspace it may import, each with the reason.
+    /// Workspace crates that it may import, each with the reason.
     pub(crate) imports: &'static [(&'static str, &'static str)],
 }
 
-/// A shorter way to write a row.
+/// Returns a row; shorter to write than a struct literal.
 const fn layer(
     name: &'static str,
     level: u8,
@@ -299,17 +300,17 @@ pub(crate) const LAYERS: &[Layer] = &[
     layer("xtask", 6, MAY_DO_IO, &[]),
 ];
 
-/// The folder of the laboratory. A crate elsewhere may not import one from here, tests aside.
+/// Folder of the laboratory. Crates outside may not import crates from it, except in tests.
 pub(crate) const LABORATORY: &str = "lab";
 
-/// Crates that tests of any crate may use beside what the crate itself may import.
+/// Crates that tests of every crate may use, besides the imports of the crate itself.
 pub(crate) const FOR_TESTS: &[(&str, &str)] = &[
     ("rxo-testkit", "packets, traffic and the oracle"),
     ("rxo-peers", "Linux guests, tunnels of others"),
     ("rxo-testbed", "private networks with real Linux peers"),
 ];
 
-/// Crates that no other crate imports, whatever a row says.
+/// Crates that no crate may import, whatever the rows permit.
 pub(crate) const IMPORTED_BY_NOBODY: &[&str] = &[
     "rxo-capi",
     "rxo-py",
@@ -321,7 +322,7 @@ pub(crate) const IMPORTED_BY_NOBODY: &[&str] = &[
     "xtask",
 ];
 
-/// Imports that are wrong whatever their levels, in every table of the manifest.
+/// Imports that are forbidden at all levels and in all tables of the manifest.
 pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("rxo-tcp", "rxo-coalesce", "an aggregate reaches it as a segment with a payload chain"),
     ("rxo-coalesce", "rxo-tcp", "the engine knows segments, not connections"),
@@ -329,8 +330,8 @@ pub(crate) const NEVER: &[(&str, &str, &str)] = &[
     ("rxo-host", "libc", "the operating system belongs to rxo-driver"),
 ];
 
-/// Packages that a crate must not depend on without its default features, directly or not: crate, package from outside,
-/// reason.
+/// Packages that a crate must not depend on, directly or not, without its default features: crate, external
+/// package, reason.
 pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo", "flate2", "gzip comes with the feature `capture`"),
     ("rxo", "ruzstd", "zstd comes with the feature `capture`"),
@@ -346,7 +347,7 @@ pub(crate) const LEAN: &[(&str, &str, &str)] = &[
     ("rxo-device", "ruzstd", "implementing a sink needs no decompressor"),
 ];
 
-/// The places that may have `unsafe`: crate, path prefix inside it, reason.
+/// Files that may have `unsafe`: crate, path prefix inside it, reason.
 pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-wire", "src/arch/", "SIMD and prefetch instructions"),
     ("rxo-frame", "src/pool", "buffers that come back from any thread"),
@@ -364,7 +365,7 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
     ("rxo-bench", "src/arch.rs", "flushes cache lines, so that packets are cold"),
 ];
 
-/// Circles between the top-level modules of a crate that are still there: crate, modules. None is added.
+/// Circles between top-level modules that still exist: crate, modules. No circle may be added.
 pub(crate) const CIRCLES: &[(&str, &str)] = &[
     ("rxo-frame", "frame gather"),
     ("rxo-wire", "arch checksum ethernet flow ipv4 ipv6 offsets parse tcp tunnel udp"),

@@ -1,7 +1,7 @@
 //! Checks the files in git: sources and documents, no binaries, no large files, nothing twice.
 //!
-//! A built file in git goes stale, and a copy of a generated file is not generated with it. [`violations`] is
-//! pure; [`check`] asks git and reads the files.
+//! A built file in git becomes outdated, and a copy of a generated file is not regenerated with it.
+//! [`violations`] is pure; [`check`] lists and reads the files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,14 +11,15 @@ use anyhow::Result;
 
 use crate::sh::Program;
 
-/// Larger files belong elsewhere.
+/// Largest size of a file in git.
 const MOST_BYTES: usize = 1_000_000;
-/// Shorter files may be equal by chance.
+/// Smallest size for which equal files count as copies; shorter ones may be equal by chance.
 const COPY_BYTES: usize = 256;
-/// Inputs of the fuzz targets, which are bytes of any kind.
+/// Folder of the fuzz targets' inputs, which are arbitrary bytes.
 const INPUTS: &str = "lab/fuzz/corpus/";
 
-/// Judges every file that git tracks below `root`. A copy without git has nothing to judge.
+/// Checks every file that git tracks below `root`. Without a `.git` folder it prints a note and returns
+/// nothing.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -27,7 +28,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
         println!("layers: this copy is not in git, so that what git keeps was not judged");
         return Ok(Vec::new());
     }
-    // The clone of another user, as in a container, is as good.
+    // `safe.directory` lets git read a clone that belongs to another user, as in a container.
     let names = Program::new(root, "git", ["-c", "safe.directory=*", "ls-files", "-z"]).output()?;
     let is_plain = |name: &&str| fs::symlink_metadata(root.join(name)).is_ok_and(|is| is.is_file());
     let names = names.split('\0').filter(|name| !name.is_empty()).filter(is_plain);
@@ -36,7 +37,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(violations(files.iter().map(|(name, bytes)| (*name, bytes.as_slice()))))
 }
 
-/// A line for each file that does not belong into git.
+/// Returns a line for each file that does not belong in git.
 fn violations<'f>(files: impl Iterator<Item = (&'f str, &'f [u8])>) -> Vec<String> {
     let mut found = Vec::new();
     let mut contents: HashMap<&[u8], &str> = HashMap::new();

@@ -1,16 +1,17 @@
-//! Compares the places of the word `unsafe` in source text with those that may have it.
+//! Compares the files that contain the word `unsafe` with those that may.
 //!
-//! The compiler's `unsafe_code` lint can be switched off by any file for itself; this list is what
-//! says which files may.
+//! The compiler's `unsafe_code` lint can be switched off in any file; this list has the only files that may
+//! do so.
 
 use std::path::Path;
 
 use super::lexer;
 
-/// A place that may hold `unsafe`: crate, path prefix inside it, reason.
+/// A file or folder that may contain `unsafe`: crate, path prefix inside it, reason.
 type Place = (&'static str, &'static str, &'static str);
 
-/// One line per `unsafe` of `source` (the file `inside` the crate `name`) that no place allows.
+/// Returns one line for each `unsafe` in `source`, the file `inside` of the crate `name`, unless `places` has
+/// that file.
 pub(crate) fn violations(name: &str, inside: &Path, source: &str, places: &[Place]) -> Vec<String> {
     let inside = inside.to_string_lossy();
     let is_allowed = |(owner, prefix, _): &Place| *owner == name && inside.starts_with(prefix);

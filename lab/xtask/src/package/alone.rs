@@ -1,8 +1,8 @@
-//! Packages unpacked side by side, away from the workspace that they come from.
+//! Unpacks packages side by side, outside the workspace that they come from.
 //!
-//! They are members of a workspace of their own, whose `[patch]` lets each find the others; so what a package
-//! lacks cannot come from the sources. The lock file is ours: the same versions are built, and nothing is asked
-//! of the network.
+//! They are members of a workspace of their own, whose `[patch]` table resolves their dependencies on each
+//! other; so a file that is missing in a package cannot come from the sources. The lock file is a copy of
+//! ours, so that the same versions are built without the network.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,13 +13,13 @@ use anyhow::{Context, Result};
 use crate::sh::Program;
 use crate::workspace::{Package, Workspace};
 
-/// The folder of unpacked packages.
+/// A workspace of unpacked packages.
 pub(super) struct Alone {
-    /// The folder of the workspace.
+    /// Folder of the workspace.
     pub(super) folder: PathBuf,
-    /// The folder of the packed packages.
+    /// Folder of the packed packages.
     pub(super) packages: PathBuf,
-    /// The names and versions.
+    /// Name and version of each package.
     versions: Vec<(String, String)>,
 }
 
@@ -48,7 +48,8 @@ impl Alone {
         Ok(alone)
     }
 
-    /// The table by which cargo finds each package in its folder, `above` from the manifest.
+    /// Returns the `[patch]` table by which cargo finds each package in its folder, with `above` as the path
+    /// from the manifest to it.
     pub(super) fn patches(&self, above: &str) -> String {
         let line = |(name, version): &(String, String)| {
             format!("{name} = {{ path = \"{above}{name}-{version}\" }}\n")
@@ -56,13 +57,13 @@ impl Alone {
         format!("[patch.crates-io]\n{}", self.versions.iter().map(line).collect::<String>())
     }
 
-    /// The version of the package `name`.
+    /// Returns the version of the package `name`.
     pub(super) fn version_of(&self, name: &str) -> Result<&str> {
         let found = self.versions.iter().find(|(of, _)| of == name);
         found.map(|(_, version)| version.as_str()).with_context(|| format!("no package {name}"))
     }
 
-    /// The manifest of the folder.
+    /// Returns the manifest of the workspace.
     fn manifest(&self) -> String {
         let member = |(name, version): &(String, String)| format!("    \"{name}-{version}\",\n");
         let members: String = self.versions.iter().map(member).collect();
@@ -79,7 +80,8 @@ impl Alone {
         Program::cargo(&self.folder, &format!("test --offline --quiet --doc{chosen}")).run()
     }
 
-    /// Checks the library of `package` with no feature, and no feature of others that it does not ask for.
+    /// Checks that the library of `package` compiles without features, and with only those dependency
+    /// features that it requests.
     pub(super) fn check_bare(&self, package: &Package) -> Result<()> {
         let command = format!("check --offline --quiet --no-default-features -p {}", package.name);
         Program::cargo(&self.folder, &command).run()

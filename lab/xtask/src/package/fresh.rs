@@ -1,4 +1,4 @@
-//! A new project that adds a package, as its first user would.
+//! Makes a new project that adds packages, as a first user would.
 
 use std::fs;
 
@@ -7,10 +7,11 @@ use anyhow::{Result, ensure};
 use super::alone::Alone;
 use crate::sh::Program;
 
-/// The source of a program that uses the package.
+/// Source of a program that uses the packages.
 const MAIN: &str = include_str!("fresh_main.rs");
 
-/// The manifest that `cargo new` writes, marked as no part of the workspace around it.
+/// The manifest that `cargo new` writes, with an empty `[workspace]` so that it is separate from the
+/// workspace around it.
 const NEW: &str = "[package]\nname = \"fresh\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
                    [dependencies]\n\n[workspace]\n\n";
 

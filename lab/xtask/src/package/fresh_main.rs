@@ -1,11 +1,12 @@
-//! Four segments of one connection, coalesced: what a new project does first.
+//! Coalesces four segments of one connection, as a new project would do first.
 
 use std::hash::{BuildHasher, RandomState};
 
 use rxo_coalesce::{Config, Delivery, Engine, Policy};
 use rxo_frame::{Frame, Instant, LinkKind};
 
-/// A TCP segment over IPv4 with 100 bytes of payload, whose checksums the "device" has verified.
+/// Returns a TCP segment over IPv4 with 100 bytes of payload, as a device delivers it that has verified the
+/// checksums.
 fn segment(number: u32) -> Vec<u8> {
     let mut packet = vec![0; 140];
     packet[0] = 0x45;

@@ -1,4 +1,5 @@
-//! Checks the fields that a registry asks of a manifest. Cargo would only warn, or refuse when it is too late.
+//! Checks the fields that a registry requires of a manifest. Cargo would only warn, or refuse during the
+//! publication.
 
 use std::fs;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use crate::sh::Program;
 use crate::workspace::{Package, Workspace};
 
-/// Fields that must have a value.
+/// Fields that must not be empty.
 const FIELDS: &[&str] =
     &["description", "repository", "license", "readme", "rust_version", "keywords", "categories"];
 const LICENCES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
@@ -35,7 +36,7 @@ pub(super) fn check(workspace: &Workspace, libraries: &[&Package]) -> Result<()>
     bail!("manifests lack what a registry asks for:\n{}", missing.join("\n"))
 }
 
-/// Returns the fields that a manifest lacks.
+/// Returns the required fields that a manifest does not have.
 fn lacks(manifest: &Value) -> Vec<String> {
     let name = manifest["name"].as_str().unwrap_or_default();
     let is_empty = |field: &&&str| match &manifest[**field] {

@@ -1,10 +1,10 @@
-//! `cargo xtask package`: the crates as their users get them.
+//! `cargo xtask package`: checks the crates as their users download them.
 //!
-//! Packs every library crate, unpacks it elsewhere, and builds it there from what the package has alone:
-//! dependencies inside the workspace are the other packages. Then runs the examples of its documentation, and adds
-//! packages to a new project, as `cargo add` does. Nothing leaves this machine.
+//! Packs every library crate, unpacks it elsewhere, and builds it there from the packed files alone;
+//! dependencies inside the workspace are the other packages. Then runs the examples of its documentation, and
+//! adds packages to a new project, like `cargo add`. Nothing is published.
 //!
-//! * `metadata`: what the registry asks for.
+//! * `metadata`: the fields that the registry requires.
 //! * `alone`: the folder of unpacked packages.
 //! * `fresh`: the new project.
 
@@ -17,13 +17,13 @@ use anyhow::Result;
 use self::alone::Alone;
 use crate::workspace::{Package, Workspace};
 
-/// The packages that a short run builds: those without the standard library, on which the others stand.
+/// The packages that a short run builds: those without the standard library, the base of all others.
 const PURE: &[&str] = &["rxo-wire", "rxo-frame", "rxo-coalesce", "rxo-ack", "rxo-vnet"];
 
-/// Checks the packages: all of them with `all`, else that all can be packed, and the [`PURE`] ones.
+/// Checks that all packages can be packed, then builds and tests all of them (`all`) or only [`PURE`].
 ///
 /// # Errors
-/// A manifest lacks what the registry asks for, or a package does not build, or an example fails.
+/// A manifest lacks a field that the registry requires, a package does not build, or an example fails.
 pub(crate) fn run(all: bool) -> Result<()> {
     let workspace = Workspace::load()?;
     let libraries: Vec<&Package> = workspace.libraries().collect();

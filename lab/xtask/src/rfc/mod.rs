@@ -1,9 +1,10 @@
-//! `cargo xtask rfc`: each requirement of the RFCs that the endpoint follows, and the tests that name it.
+//! `cargo xtask rfc`: lists each requirement of the RFCs that the endpoint follows, with the tests that name
+//! it.
 //!
-//! `requirements/` is the list as data, a file an RFC, in our own words; `requirement.rs` reads it.
-//! `sources.rs` finds the tests and `reference.rs` what their documentation names; `verdict.rs` holds
-//! one against the other, pure, so that made-up lists can be tried; `report.rs` prints. A list that
-//! nobody compares with the tests says after a month what was once meant.
+//! `requirements/` has the requirements as data in our own words, one file for each RFC; `requirement.rs`
+//! reads them. `sources.rs` finds the tests and `reference.rs` the requirements in their documentation;
+//! `verdict.rs` compares both (pure, so that tests can use made-up lists); `report.rs` prints. Without this
+//! comparison the list would soon be outdated.
 
 mod reference;
 mod report;
@@ -17,10 +18,10 @@ use self::verdict::Verdict;
 use crate::UsageError;
 use crate::workspace::Workspace;
 
-/// Prints which tests hold which requirement, and what is not done.
+/// Prints the tests of each requirement, and the requirements that are not implemented.
 ///
 /// # Errors
-/// An unknown argument, or what [`check`] refuses.
+/// An argument is unknown, or [`check`] fails.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let print = match arguments {
         [] => report::table,
@@ -33,11 +34,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     check(print)
 }
 
-/// The same in one line, for `cargo xtask test`.
+/// Checks the requirements and prints one line, for `cargo xtask test`.
 ///
 /// # Errors
-/// A requirement that is said to be done and has no test, or a test that names what does not exist;
-/// each has been printed as one line.
+/// A requirement is marked as done but has no test, or a test names an unknown requirement; each case is
+/// printed as one line.
 pub(crate) fn check_all() -> Result<()> {
     check(report::summary)
 }

@@ -1,16 +1,16 @@
-//! The requirements that a test's documentation names: `RFC 9293, section 3.8.6.3 (MUST-40, SHLD-18)`.
+//! Parses the requirements that a test's documentation names: `RFC 9293, section 3.8.6.3 (MUST-40, SHLD-18)`.
 
-/// One place that is named.
+/// A reference to one RFC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reference {
     pub(super) rfc: u16,
-    /// All sections that are named beside it.
+    /// All sections that the reference names.
     pub(super) sections: Vec<String>,
-    /// The RFC's own numbers, or letters of ours with the section before them.
+    /// The requirements that it names: by the RFC's own numbers, or by a section and our letter.
     pub(super) ids: Vec<Id>,
 }
 
-/// A requirement by its name.
+/// The name of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Id {
     /// `MUST-40`: unique in its RFC.
@@ -19,7 +19,7 @@ pub(super) enum Id {
     Letter { section: String, letter: String },
 }
 
-/// All that `text` names, one for each `RFC NUMBER` in it.
+/// Returns all references in `text`, one for each `RFC NUMBER`.
 pub(super) fn references(text: &str) -> Vec<Reference> {
     let parts = text.split("RFC ").skip(1);
     parts.filter_map(reference).collect()
@@ -41,12 +41,12 @@ struct Reader {
     mode: Mode,
 }
 
-/// The meaning of the next number.
+/// The kind of name that the parser expects next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Mode {
     Prose,
     Section,
-    /// A requirement with this prefix; a range when `to` was read.
+    /// Numbers with this prefix; after the word `to` the next number ends a range.
     Number {
         prefix: &'static str,
         last: Option<u16>,
@@ -70,7 +70,8 @@ impl Reader {
         }
     }
 
-    /// Returns true if `word` belongs to what was begun: another number, a letter, or what joins them.
+    /// Returns `true` if `word` continues the current reference: another number, a letter, or a word that
+    /// joins them.
     fn goes_on(&mut self, word: &str, bare: &str) -> bool {
         match self.mode.clone() {
             Mode::Prose => false,

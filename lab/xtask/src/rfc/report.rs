@@ -1,4 +1,4 @@
-//! The output of `cargo xtask rfc`.
+//! Formats the output of `cargo xtask rfc`.
 
 use std::fmt::Write;
 
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::requirement::{Requirement, Standing};
 use super::verdict::Verdict;
 
-/// Section, requirement, tests; then what is not done, what does not apply, and the counts.
+/// Returns a table of sections, requirements and tests; then the requirements not done, those that do not
+/// apply, and the counts.
 pub(super) fn table(verdict: &Verdict) -> String {
     let mut text = String::new();
     let mut rfc = 0;
@@ -52,7 +53,7 @@ fn never(standing: &Standing) -> Option<&str> {
     if let Standing::Never(why) = standing { Some(why) } else { None }
 }
 
-/// One line.
+/// Returns the counts as one line.
 pub(super) fn summary(verdict: &Verdict) -> String {
     let count = |which: fn(&Standing) -> bool| verdict.count(which);
     let done = count(|standing| *standing == Standing::Done);
@@ -69,7 +70,7 @@ pub(super) fn summary(verdict: &Verdict) -> String {
     )
 }
 
-/// The rows as an array of objects.
+/// Returns the rows as a JSON array of objects.
 pub(super) fn json(verdict: &Verdict) -> String {
     let row = |(requirement, tests): &(Requirement, Vec<String>)| {
         let (standing, why) = match &requirement.standing {

@@ -1,22 +1,22 @@
-//! The list of requirements, read from its files.
+//! Reads the list of requirements from its files.
 //!
-//! A file begins with `RFC NUMBER TITLE`; then a line a requirement: `SECTION ID | what it asks`, where
-//! `ID` is the RFC's own number (`MUST-7`), or a letter of ours where a section asks several things and
-//! does not number them, or nothing. `| later: why` says that it applies and is not done,
-//! `| never: why` that it does not apply. `#` begins a remark.
+//! A file begins with `RFC NUMBER TITLE`; then each line is a requirement: `SECTION ID | what it asks`. `ID`
+//! is the RFC's own number (`MUST-7`), or our letter if the section has several requirements without numbers,
+//! or absent. A final `| later: why` marks a requirement that applies and is not implemented, `| never: why`
+//! one that does not apply. `#` begins a comment.
 
 use std::fmt;
 
 use anyhow::{Context, Result, bail};
 
-/// One thing that an RFC asks.
+/// A requirement of an RFC.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Requirement {
     pub(super) rfc: u16,
     pub(super) section: String,
-    /// `None` when the section asks nothing else.
+    /// The number or letter; `None` if it is the only requirement of its section.
     pub(super) id: Option<String>,
-    /// In our own words.
+    /// The requirement in our own words.
     pub(super) asks: String,
     pub(super) standing: Standing,
 }
@@ -24,11 +24,11 @@ pub(super) struct Requirement {
 /// The state of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
-    /// It is, and has a test.
+    /// Implemented and tested.
     Done,
-    /// It applies and is not done; why.
+    /// Applies and is not implemented, with the reason.
     Later(String),
-    /// It does not apply; why.
+    /// Does not apply, with the reason.
     Never(String),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// All of them, by RFC and in the order of the files.
+/// Returns all requirements, by RFC and in the order of the files.
 pub(super) fn all() -> Result<Vec<Requirement>> {
     let mut all = Vec::new();
     for (name, text) in FILES {

@@ -1,7 +1,7 @@
-//! The tests of the workspace, with what is written over them.
+//! Finds the tests of the workspace and their documentation.
 //!
-//! A test is a function under `#[test]`; what counts is its documentation. A packetdrill script is
-//! one, too, with the comment it begins with.
+//! A test is a function with `#[test]`, described by its doc comment, or a packetdrill script, described by
+//! the comment at its beginning.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use anyhow::{Context, Result};
 use crate::files;
 use crate::workspace::Workspace;
 
-/// One test.
+/// A test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Test {
-    /// The test's place: `crate file::function`.
+    /// Its name: `crate file::function`.
     pub(super) name: String,
     /// Its documentation, as one line.
     pub(super) said: String,
 }
 
-/// All tests that say something.
+/// Returns all tests with documentation.
 pub(super) fn tests(workspace: &Workspace) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for package in &workspace.packages {
@@ -41,7 +41,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The last names that tell a reader where a file is.
+/// Returns the last names of the path, which are enough to identify the file.
 fn module(path: &Path) -> String {
     let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned());
     let own = name(path).unwrap_or_default();
@@ -62,7 +62,7 @@ fn in_rust(module: &str, source: &str) -> Vec<Test> {
         } else if line.starts_with("#[ignore") {
             is_ignored = true;
         } else if !line.starts_with("#[") {
-            // One that nobody runs holds nothing.
+            // An ignored test does not run, so it verifies nothing.
             let holds = is_test && !is_ignored && !said.is_empty();
             if let (true, Some(name)) = (holds, function(line)) {
                 tests.push(Test { name: format!("{module}::{name}"), said: said.clone() });

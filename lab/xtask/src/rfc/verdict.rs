@@ -1,15 +1,15 @@
-//! Requirements against tests.
+//! Compares the requirements with the tests.
 
 use super::reference::{Id, Reference, references};
 use super::requirement::{Requirement, Standing};
 use super::sources::Test;
 
-/// The findings.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     /// Each requirement with the names of its tests.
     pub(super) rows: Vec<(Requirement, Vec<String>)>,
-    /// The violations, a line each.
+    /// The violations, one line each.
     pub(super) violations: Vec<String>,
 }
 
@@ -31,7 +31,8 @@ impl Verdict {
         self.rows.iter().filter(|(requirement, _)| counts(&requirement.standing)).count()
     }
 
-    /// An RFC that is not listed asks nothing of the endpoint.
+    /// Adds the test to the requirements in `reference`. An RFC that is not listed is skipped, because the
+    /// endpoint need not follow it.
     fn take(&mut self, test: &Test, reference: &Reference) {
         if !self.rows.iter().any(|(requirement, _)| requirement.rfc == reference.rfc) {
             return;
@@ -66,7 +67,8 @@ impl Verdict {
         }
     }
 
-    /// Notes `test` for the requirement that `is_meant`; says in which section that stands.
+    /// Adds `test` to the requirement for which `is_meant` is true. Returns that requirement's section;
+    /// `None` if there is no such requirement.
     fn credit(&mut self, test: &Test, is_meant: impl Fn(&Requirement) -> bool) -> Option<String> {
         let (requirement, tests) = self.rows.iter_mut().find(|(one, _)| is_meant(one))?;
         if !tests.contains(&test.name) {

@@ -1,5 +1,5 @@
-//! librxo as a program in C sees it: installed, compiled with every warning an error, run by itself, under
-//! valgrind, and with the sanitizers of the compiler.
+//! Tests librxo from C programs: installed, compiled with every warning as an error, run alone, under
+//! valgrind, and with the compiler's sanitizers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use super::steps::Scene;
 use crate::sh::Program;
 use crate::{apt, capi};
 
-/// Programs that are compiled and run, below `capi/`.
+/// Programs to compile and run, below `capi/`.
 const PROGRAMS: &[&str] = &["examples/tunnel.c", "tests/misuse.c"];
 
 const WARNINGS: &[&str] = &["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"];
 const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 const MEMCHECK: &[&str] = &["--quiet", "--error-exitcode=9", "--leak-check=full"];
 
-/// Builds, installs, and runs everything.
+/// Builds and installs librxo, and runs all programs.
 ///
 /// # Errors
-/// A package is missing, a program fails, or the ABI is not what `abi.txt` keeps.
+/// A package is missing, a program fails, or the ABI differs from `abi.txt`.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::CXX, apt::VALGRIND, apt::PKG_CONFIG])?;
     let kit = Kit::install(scene)?;
@@ -40,7 +40,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The library as it was installed for this step.
+/// The installation of librxo that this step tests.
 pub(super) struct Kit {
     root: PathBuf,
     prefix: PathBuf,
@@ -67,7 +67,7 @@ impl Kit {
         self.program(program, arguments).run()
     }
 
-    /// Returns the flags of these libraries, by `pkg-config`.
+    /// Returns the compiler flags of these libraries from `pkg-config`.
     pub(super) fn flags(&self, libraries: &[&str]) -> Result<Vec<String>> {
         let path = self.prefix.join("lib/pkgconfig");
         let arguments = ["--cflags", "--libs"].iter().chain(libraries);
@@ -77,18 +77,19 @@ impl Kit {
         Ok(said.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// Returns the flags for static linking, with the archive in place of the library, as docs/c.md has it.
+    /// Returns the flags for static linking, with the archive instead of the shared library, as docs/c.md
+    /// shows.
     fn r#static(&self) -> Result<Vec<String>> {
         let flags = self.flags(&["--static", "rxo"])?;
         Ok(flags.into_iter().map(|flag| flag.replace("-lrxo", "-l:librxo.a")).collect())
     }
 
-    /// A file below the prefix.
+    /// Returns the path of a file below the prefix.
     pub(super) fn path(&self, file: &str) -> String {
         self.prefix.join(file).to_string_lossy().into_owned()
     }
 
-    /// Compiles one source; the path of the program.
+    /// Compiles one source file, and returns the path of the program.
     pub(super) fn compile(
         &self,
         source: &str,
@@ -103,7 +104,8 @@ impl Kit {
         Ok(output)
     }
 
-    /// Compares symbols and layouts with `abi.txt`, so that a change of the ABI is seen as a change of a file.
+    /// Compares symbols and struct layouts with `abi.txt`, so that a change of the ABI appears as a change of
+    /// a file.
     fn compare_abi(&self) -> Result<()> {
         let library = self.path("lib/librxo.so.0");
         let symbols =

@@ -1,6 +1,7 @@
-//! The Python package on Ray, Dask and Spark, with local workers.
+//! Tests the Python package on Ray, Dask and Spark, with local workers.
 //!
-//! All of them come from PyPI into a virtual environment below the target folder, which later runs find as it is.
+//! The three are installed from PyPI into a virtual environment below the target folder, which later runs
+//! reuse.
 
 use anyhow::{Context, Result, bail};
 
@@ -8,7 +9,7 @@ use super::report::Report;
 use super::steps::Scene;
 use crate::sh::{self, Program};
 
-/// Packages that are installed, with their dependencies.
+/// Packages to install, each with its dependencies.
 const PACKAGES: &[&str] = &[
     "maturin==1.16.0",
     "pytest==9.2.0",
@@ -54,7 +55,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The number in the last line of pytest.
+/// Returns the number of passed tests in the last line of pytest.
 fn number(line: &str) -> Option<u64> {
     line.split_once(" passed")?.0.rsplit(' ').next()?.parse().ok()
 }

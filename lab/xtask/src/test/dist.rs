@@ -1,8 +1,9 @@
-//! Packages as users get them: installed, run, upgraded and removed in a clean root, and made twice with the same bytes.
+//! Tests the release packages: installs, runs, upgrades and removes them in a clean root, and checks that a
+//! second build has the same bytes.
 //!
-//! * `twice`: the same from other folders, with another home of cargo.
-//! * `root`: a folder that is a system of its own, with a shell and dpkg's lists.
-//! * `look`: what shells, man, lintian and a schema say of the files.
+//! * `twice`: the second build, in other folders and with another `CARGO_HOME`.
+//! * `root`: a folder that serves as the root of a system, with a shell and dpkg's database.
+//! * `look`: checks of the files by shells, man, lintian and a schema.
 
 mod look;
 mod root;
@@ -21,10 +22,10 @@ use crate::dist::{self, Architecture, Made, Package, Place, SETTINGS};
 use crate::sh::{self, Program};
 use crate::{apt, target};
 
-/// Makes everything twice, compares, and uses the package of this machine's architecture.
+/// Makes all packages twice, compares them, and tests the package for this machine's architecture.
 ///
 /// # Errors
-/// Something cannot be made, differs, or does not do what it should.
+/// A package cannot be made, differs between the builds, or fails its test.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::DPKG, apt::BUSYBOX])?;
     let place = Place::of(&scene.workspace)?;
@@ -43,7 +44,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     foreign(&place, here, report)
 }
 
-/// Install, run, upgrade, remove, purge. Whatever the package brought must be gone, and nothing else.
+/// Installs, runs, upgrades, removes and purges the package. Afterwards the root must be as before.
 fn in_a_clean_root(place: &Place, package: &Package, first: &std::path::Path) -> Result<()> {
     let root = Root::make(place)?;
     let before = root.tree()?;
@@ -84,11 +85,11 @@ fn in_a_clean_root(place: &Place, package: &Package, first: &std::path::Path) ->
     root.remove()
 }
 
-/// A file that the newer package has no more, and one that it has besides.
+/// A file that only the older package has; [`ADDED`] is only in the newer one.
 const DROPPED: &str = "usr/share/doc/rxo/README.md.gz";
 const ADDED: &str = "usr/share/doc/rxo/NEWS.gz";
 
-/// A package with a higher version, other default settings, and other files.
+/// Returns a package with a higher version, other default settings, and other files.
 fn newer(package: &Package) -> Package {
     let mut next = package.clone();
     next.version += ".1";
@@ -103,7 +104,8 @@ fn newer(package: &Package) -> Package {
     next
 }
 
-/// The program runs in `root`, where there is no library: it tells its version, coalesces a capture and restores it.
+/// Runs the program in `root`, where there is no library: it prints its version, coalesces a capture and
+/// restores it.
 fn runs(root: &Root, version: &str) -> Result<()> {
     let said = root.rxo(&["--version"])?;
     ensure!(said.starts_with(&format!("rxo {version}")), "rxo --version says {said:?}");
@@ -120,7 +122,8 @@ fn runs(root: &Root, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// The program carries the traffic of the demo in a private network, through packet sockets and a TAP, each byte checked.
+/// Runs the demo in a private network: the program carries traffic through packet sockets and a TAP, and
+/// every byte is checked.
 fn carries(place: &Place, here: &'static Architecture) -> Result<()> {
     let program = dist::program(place, here).to_string_lossy().into_owned();
     let demo = ["demo", "--rounds", "1", "--seconds", "200ms", "--json"];
@@ -131,7 +134,7 @@ fn carries(place: &Place, here: &'static Architecture) -> Result<()> {
     Ok(())
 }
 
-/// A capture of twenty segments of one TCP stream over raw IPv4, with their checksums.
+/// Returns a capture of twenty segments of one TCP stream over raw IPv4, with valid checksums.
 fn capture() -> Vec<u8> {
     let words =
         |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
@@ -170,14 +173,14 @@ fn checksum_words(bytes: &[u8]) -> u32 {
     bytes.chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum()
 }
 
-/// RFC 1071.
+/// Returns the internet checksum of `bytes` (RFC 1071), added to the partial sum `from`.
 fn checksum(bytes: &[u8], from: u32) -> u16 {
     let sum = checksum_words(bytes) + from;
     let folded = (sum & 0xffff) + (sum >> 16);
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// The program of another architecture, emulated.
+/// Makes the packages for the other architectures, and runs their programs under emulation.
 fn foreign(place: &Place, here: &Architecture, report: &mut Report) -> Result<()> {
     for other in dist::ARCHITECTURES.iter().filter(|one| *one != here) {
         if !target::is_there(&place.root, &other.triple())? {
@@ -185,7 +188,7 @@ fn foreign(place: &Place, here: &Architecture, report: &mut Report) -> Result<()
             continue;
         }
         apt::ensure(&[apt::QEMU_USER])?;
-        // It does not replace what was made for this machine.
+        // A separate folder, so that the results for this machine are kept.
         let apart = Place { folder: place.target.join("dist-foreign"), ..place.clone() };
         dist::make(&apart, &[other])?;
         let program = dist::program(&apart, other);
@@ -198,7 +201,7 @@ fn foreign(place: &Place, here: &Architecture, report: &mut Report) -> Result<()
     Ok(())
 }
 
-/// The names of files that are not equal in both lists.
+/// Returns the names of files that differ between the lists, or are in only one of them.
 fn differences(one: &[Made], other: &[Made]) -> Vec<String> {
     let differs = |made: &&Made| !other.contains(made);
     let lacks = other.iter().filter(|made| !one.iter().any(|seen| seen.name == made.name));

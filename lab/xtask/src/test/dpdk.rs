@@ -1,4 +1,5 @@
-//! `capi/examples/forward.c` in DPDK: mbufs come from a capture, leave as chains, and say the same.
+//! Tests `capi/examples/forward.c` in DPDK: its mbufs come from a capture, leave as chains, and must have the
+//! same content.
 
 use anyhow::Result;
 
@@ -9,13 +10,13 @@ use crate::apt;
 use crate::sh::Program;
 use crate::workspace::Workspace;
 
-/// Without huge pages, devices or files outside the target.
+/// DPDK's options for a run without huge pages, devices, and files outside the target folder.
 const EAL: &str = "--no-huge --no-pci -m 64 --no-shconf --no-telemetry --log-level 4";
 
-/// The policy of the pcap port.
+/// The coalescing policy of the pcap port.
 const POLICY: &str = "linux-gro max_bytes=9000";
 
-/// Runs it between two capture files and compares them.
+/// Runs the example from one capture file to another and compares them.
 ///
 /// # Errors
 /// DPDK is missing, the program fails, or the captures differ.

@@ -1,12 +1,13 @@
-//! The fuzz targets, each for some seconds from the kept corpus, two at a time.
+//! Runs each fuzz target for some seconds, starting from the kept corpus, two at a time.
 //!
-//! This step looks for new inputs. With `--ci` each target runs for 5 s, with `--all` for 20.
-//! The step `test` replays the kept corpus in every run.
+//! This step searches for new inputs. With `--ci` each target runs for 5 s, with `--all` for 20. The step
+//! `test` replays the kept corpus in every run.
 //!
-//! All targets are one binary. A variable names the target to run, because the arguments are libFuzzer's.
+//! All targets are one binary. An environment variable selects the target, because the arguments belong to
+//! libFuzzer.
 //!
-//! Built on the pinned stable toolchain: the coverage instrumentation is asked of LLVM by flags, so
-//! neither nightly nor cargo-fuzz is needed. What a run finds new stays below `target/`.
+//! Built on the pinned stable toolchain: flags enable LLVM's coverage instrumentation, so neither nightly nor
+//! cargo-fuzz is needed. New inputs are kept below `target/`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,31 +21,33 @@ use crate::apt;
 use crate::sh::{self, CHECKED, CI_SEED, Program};
 use crate::workspace::Workspace;
 
-/// Seconds for which each target runs; below, with `--all`.
+/// Seconds for which each target runs; the next constant applies with `--all`.
 const SECONDS: u32 = 5;
 const SECONDS_OF_ALL: u32 = 20;
 const AT_ONCE: usize = 2;
-/// The binary, and the variable that names the target.
+/// The binary; the next constant is the variable that selects the target.
 const BINARY: &str = "rxo-fuzz";
 const VARIABLE: &str = "RXO_FUZZ_TARGET";
-/// The kept corpus, a folder for each target.
+/// The kept corpus, with a folder for each target.
 const CORPUS: &str = "lab/fuzz/corpus";
-/// Last lines of a target's output that are shown when it found something: the panic and the input.
+/// Number of last output lines shown after a finding: they contain the panic and the input's path.
 const LINES_SHOWN: usize = 20;
 
-/// Optimised, unlike most of the profile: what is built here is run for longer than it takes to build.
+/// Optimised, unlike most of the profile, because the binary runs longer than its build takes.
 const OPTIMISED: &str = "--config profile.ci.opt-level=1";
 
-/// The compiler flags of `cargo fuzz`: counters and comparisons for libFuzzer. The profile has the checks.
+/// The compiler flags of `cargo fuzz`: counters and comparisons for libFuzzer. The profile enables debug
+/// assertions.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// Builds the binary and runs every target. A target is a folder of the kept corpus: the tests of `rxo-fuzz` fail if
-/// one is without the other.
+/// Builds the binary and runs every target. The targets are the folders of the kept corpus; the tests of
+/// `rxo-fuzz` check that both lists are equal.
 ///
 /// # Errors
-/// libFuzzer cannot be compiled, or a target found something: the input and how to run it again.
+/// libFuzzer cannot be compiled, or a target found a failure; the error has the input and the command to
+/// repeat it.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::CXX])?;
     let fuzzer = Fuzzer::build(scene)?;
@@ -73,7 +76,7 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     bail!("{}", findings.join("\n"))
 }
 
-/// The names of the targets, in order.
+/// Returns the names of the targets, sorted.
 fn targets(scene: &Scene) -> Result<Vec<String>> {
     let folder = scene.workspace.root.join(CORPUS);
     let mut names = Vec::new();
@@ -84,7 +87,7 @@ fn targets(scene: &Scene) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The built binary, and the folders that it reads and writes.
+/// The built binary, and its input and output folders.
 struct Fuzzer {
     root: PathBuf,
     binary: String,
@@ -93,8 +96,8 @@ struct Fuzzer {
 }
 
 impl Fuzzer {
-    /// For a target given by name, so that the flags reach neither the other builds, which stand in
-    /// another folder, nor build scripts and procedural macros, which are there already.
+    /// Builds the binary. With an explicit `--target`, the flags reach neither build scripts nor procedural
+    /// macros, and the other builds, in another folder, stay valid.
     fn build(scene: &Scene) -> Result<Self> {
         let Workspace { root, target, .. } = &scene.workspace;
         let host = host(scene)?;
@@ -112,7 +115,7 @@ impl Fuzzer {
         })
     }
 
-    /// Runs one target; its last word, or what it found.
+    /// Runs one target. Returns its last line of output; the error describes a finding.
     fn run(&self, target: &str) -> Result<String> {
         let finds = self.finds.join(target);
         fs::create_dir_all(&finds).with_context(|| format!("{}", finds.display()))?;
@@ -139,7 +142,7 @@ impl Fuzzer {
     }
 }
 
-/// The command that shows the same finding again.
+/// Returns the command that reproduces a finding.
 fn again(target: &str, binary: &str, output: &str) -> String {
     let written = "Test unit written to ";
     let input = output.lines().find_map(|line| line.split_once(written)).map(|(_, path)| path);

@@ -1,7 +1,7 @@
-//! The live tests: real packets in namespaces of their own, so they need what not every machine has.
+//! Runs the live tests: they send real packets in network namespaces, which not every machine permits.
 //!
-//! They are the integration tests named `live` or `live_*`. They never skip themselves; whether they can run
-//! is decided here, once, so that what did not run is a list that somebody sees.
+//! They are the integration tests named `live` or `live_*`. They never skip themselves; this module decides
+//! once which can run, and lists those that did not.
 
 mod queue;
 
@@ -20,7 +20,7 @@ use crate::apt::{self, Package};
 use crate::sh::{self, CHECKED, Program};
 use crate::tunnels;
 
-/// Live tests beside a program that is no part of Rust, by target.
+/// Packages that the live tests of a target need, by target.
 const PACKAGES: &[(&str, &[Package])] = &[
     ("live_command", &[apt::IPROUTE, apt::PING, apt::NFT]),
     ("live_curl", &[apt::CURL]),
@@ -32,31 +32,31 @@ const PACKAGES: &[(&str, &[Package])] = &[
     ("live_worker", &[apt::NFT]),
 ];
 
-/// Packages that the long tests of a target need beside those.
+/// Additional packages for the long tests of a target.
 const LONG_PACKAGES: &[(&str, &[Package])] = &[
     ("live_command", &[apt::DNSMASQ, apt::DHCPCD, apt::UDHCPC, apt::SYSTEMD]),
     ("live_lab", &[apt::VALGRIND]),
 ];
 
-/// Boots one guest in emulation. The test itself downloads a kernel for it, once.
+/// A test that boots one guest in emulation, and downloads a kernel for it once.
 const LINUX: &str = "live_linux";
 
-/// They boot many guests in emulation, or install all of DPDK: only `--guests` runs them.
+/// Tests that boot many guests in emulation, or install all of DPDK: only `--guests` runs them.
 const GUESTS: &[&str] = &["live_guest", "live_guest_vhost", "live_lab_guest", "live_testpmd"];
 
-/// Beside the programs of others, which are built for it: only `--all` runs it.
+/// A test that runs with other tunnel programs, which are built for it: only `--all` runs it.
 const TUNNELS: &str = "live_tunnels";
 
-/// True when the test target of that name holds live tests.
+/// Returns `true` if the test target of that name has live tests.
 pub(super) fn is_live(target: &str) -> bool {
     target == "live" || target.starts_with("live_")
 }
 
-/// Runs them in one queue, several at a time. With `--all` they run as released, and the long ones too;
-/// otherwise as the other tests, which spares a build.
+/// Runs the live tests in one queue, several at a time. With `--all` they are built in release and the long
+/// ones run too; otherwise they share the build of the other tests.
 ///
 /// # Errors
-/// A test fails; or they cannot run here and nobody would read that they did not.
+/// A test fails; or, under `CI=true`, the tests cannot run.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let is_chosen = |target: &&str| match *target {
         LINUX => false,
@@ -69,12 +69,12 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
 /// Runs the test that boots one guest.
 ///
 /// # Errors
-/// As [`run`].
+/// See [`run`].
 pub(super) fn run_guest(scene: &Scene, report: &mut Report) -> Result<()> {
     run_targets(scene, vec![LINUX], report)
 }
 
-/// True when every `cargo xtask test` runs the live tests of this target.
+/// Returns `true` if every `cargo xtask test` runs the live tests of this target.
 pub(super) fn is_short(target: &str) -> bool {
     target != LINUX && target != TUNNELS && !GUESTS.contains(&target)
 }
@@ -99,18 +99,18 @@ fn run_targets(scene: &Scene, targets: Vec<&str>, report: &mut Report) -> Result
     run_queue(scene, &Target::all(&messages)?, &targets, report)
 }
 
-/// Notes the name of every test in `targets`. None of them can run here.
+/// Adds a note with the name of every test in `targets`, none of which can run here.
 fn note_names(scene: &Scene, profile: &str, targets: &[&str], report: &mut Report) {
     for target in targets {
         let listing = self::target(scene, profile, target, "--list");
-        // Some need what is missing even to say their names.
+        // Some test programs cannot even list their tests on such a machine.
         let names =
             listing.output().map_or_else(|_| vec!["all".to_owned()], |text| queue::listed(&text));
         report.note(format!("did not run: {target}: {}", names.join(", ")));
     }
 }
 
-/// Builds `targets`, and the programs that they run beside. Returns those that can run; the others are noted.
+/// Builds `targets` and the programs that they need. Returns the targets that can run, and notes the others.
 fn build<'t>(
     scene: &Scene,
     profile: &str,
@@ -129,7 +129,7 @@ fn build<'t>(
     with_kernel(scene, profile, targets, report)
 }
 
-/// Those whose packages are there; the others are noted.
+/// Returns the targets whose packages are installed, and notes the others.
 fn with_packages<'t>(
     scene: &Scene,
     targets: Vec<&'t str>,
@@ -149,7 +149,8 @@ fn with_packages<'t>(
     Ok(present)
 }
 
-/// Leaves out the guest if its kernel cannot be had, and notes it. As root it lets apt look for it anew.
+/// Removes the guest's target if its kernel is not available, and notes it. As root it updates apt's list of
+/// packages and tries again.
 fn with_kernel<'t>(
     scene: &Scene,
     profile: &str,
@@ -159,7 +160,7 @@ fn with_kernel<'t>(
     if !targets.contains(&LINUX) {
         return Ok(targets);
     }
-    // Before it looks for a test of this name, which it has not, it makes ready.
+    // The test program prepares its kernel before it searches for a test of this name, which does not exist.
     let ready = || target(scene, profile, LINUX, "--exact none").output();
     let is_ready = ready().or_else(|error| apt::update().map_err(|_| error).and_then(|()| ready()));
     let Err(error) = is_ready else { return Ok(targets) };
@@ -172,7 +173,7 @@ fn with_kernel<'t>(
     Ok(targets)
 }
 
-/// The line in which a live test says why it cannot run; all of `text` if there is none.
+/// Returns the line in which a live test gives its reason not to run; all of `text` if there is none.
 fn reason(text: &str) -> String {
     let line = text.lines().find(|line| line.contains("live tests cannot run: "));
     line.unwrap_or(text).trim().to_owned()
@@ -182,7 +183,7 @@ fn target(scene: &Scene, profile: &str, name: &str, arguments: &str) -> Program 
     cargo_test(scene, profile, "", &format!("--workspace --test {name} -- {arguments}"))
 }
 
-/// `cargo test` in `profile`, with what that profile is built with.
+/// Returns `cargo test` in `profile`, with the settings of that profile's builds.
 fn cargo_test(scene: &Scene, profile: &str, flags: &str, what: &str) -> Program {
     match profile {
         CHECKED => scene.checked(&format!("test {flags}"), what),
@@ -190,8 +191,8 @@ fn cargo_test(scene: &Scene, profile: &str, flags: &str, what: &str) -> Program 
     }
 }
 
-/// Runs the tests of the `built` targets that are `wanted`. Those that take long, and those that boot many guests,
-/// run at the end and one at a time: they keep all cores busy by themselves, and some of them measure.
+/// Runs the tests of the `built` targets that are `wanted`. Long tests and those that boot many guests run
+/// last and one at a time, because each uses all cores, and some measure.
 fn run_queue(scene: &Scene, built: &[Target], wanted: &[&str], report: &mut Report) -> Result<()> {
     if let Some(lost) = wanted.iter().find(|name| built.iter().all(|target| target.name != **name))
     {
@@ -229,14 +230,14 @@ fn at_once() -> usize {
     AT_ONCE_ON_A_CORE * cores
 }
 
-/// They wait most of their time, so that this many are needed to keep a core at work.
+/// Live tests that run at a time for each core. They mostly wait, so that one would leave the core idle.
 const AT_ONCE_ON_A_CORE: usize = 3;
 
 fn chosen(targets: &[&str]) -> String {
     targets.iter().map(|target| format!(" --test {target}")).collect()
 }
 
-/// Checks that this machine permits the networks of live tests.
+/// Checks that this machine permits the namespaces and devices of live tests.
 fn possible() -> Result<()> {
     let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = tun {

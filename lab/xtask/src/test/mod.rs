@@ -1,9 +1,9 @@
-//! `cargo xtask test`: everything that must hold, as steps in order, cheap ones first.
+//! `cargo xtask test`: runs all checks of the project as steps, cheap ones first.
 //!
-//! Without options it runs lints and what holds each promise, in some ten minutes on two cores. `.ci/run` does that,
-//! then runs `--ci`, which has the other steps that fit into half an hour. `--all` has every step. The first step that
-//! fails ends the run. A step that cannot run is reported as not run; one that can check only a part says so at the end
-//! of the run. Where nobody reads that (`CI=true`), a step that is required fails instead.
+//! Without options it runs lints and the tests of each documented promise, in some ten minutes on two cores.
+//! `.ci/run` does that, then runs `--ci`, which adds the steps that fit into half an hour. `--all` has every
+//! step. The first failure ends the run. A step that cannot run is reported as not run; a step that can check
+//! only a part is noted at the end. Under `CI=true`, where nobody reads notes, a required step fails instead.
 
 mod c;
 mod clusters;
@@ -30,10 +30,10 @@ use self::report::Report;
 use self::steps::{STEPS, Scene, When};
 use self::times::Times;
 
-/// Runs the steps that `arguments` choose. A failed step has been reported; its code is 1.
+/// Runs the steps that `arguments` select. The exit code is 1 if a step failed, which has then been printed.
 ///
 /// # Errors
-/// An unknown option or step, a workspace that cargo cannot read, or times that cannot be written.
+/// An option or step is unknown, cargo cannot read the workspace, or the times cannot be written.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let options = Options::parse(arguments)?;
     let scene = Scene::set(&options)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         if report.has_failed() {
             break;
         }
-        // The seconds of a step that did not run would be none, and hide those of the run before.
+        // A step that did not run has no duration, which would overwrite that of an earlier run.
         let Some(took) = took else { continue };
         if let Err(error) = times.record(step.name, took) {
             report.note(format!("the seconds of {} were not kept: {error:#}", step.name));
@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The steps, the seconds that each took last time, and the sum of those that `options` choose.
+/// Returns the list of steps, the seconds that each took last time, and the sum for those that `options`
+/// select.
 fn list(options: &Options, times: &Times) -> String {
     let mut text = format!("{:<14}{:>8}\n", "step", "seconds");
     let mut total = 0.0;

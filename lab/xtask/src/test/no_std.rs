@@ -1,9 +1,9 @@
-//! The pure crates on processors and systems that are not ours.
+//! Checks the pure crates for other processors and operating systems.
 //!
-//! Checked for a target if its core library can be had: `rustup` installs it where there is a network. Where it
-//! cannot be had, what is left is to read that the crates say `no_std`: weaker, because a dependency could still
-//! need the standard library, and said to be. A change is checked for a bare machine of 64 bits and for one of 32,
-//! which has no 64-bit atomics; `--all` adds the others, and the facade on systems without drivers.
+//! The check for a target needs its core library, which `rustup` installs over the network. Without it, the
+//! step only checks that the crates declare `no_std`, and notes that; this is weaker, because a dependency
+//! could still need the standard library. Every change is checked for a bare machine of 64 bits and for one
+//! of 32, which has no 64-bit atomics; `--all` adds the others, and the facade on systems without drivers.
 
 use std::fs;
 
@@ -14,9 +14,9 @@ use super::steps::Scene;
 use crate::sh::CHECKED;
 use crate::{apt, target};
 
-/// Targets for every change.
+/// Targets that every change is checked for.
 const BARE: &[&str] = &["x86_64-unknown-none", "thumbv7em-none-eabi"];
-/// Targets for `--all`.
+/// Targets that only `--all` adds.
 const OTHERS: &[&str] = &[
     "aarch64-apple-darwin",
     "aarch64-linux-android",
@@ -28,14 +28,14 @@ const OTHERS: &[&str] = &[
     "s390x-unknown-linux-gnu",
     "wasm32-unknown-unknown",
 ];
-/// Systems for which there are no drivers.
+/// Systems for which the project has no drivers.
 const WITHOUT_DRIVERS: &[&str] = &["aarch64-apple-darwin", "x86_64-pc-windows-msvc"];
-/// The target of packed programs. Some types of its C library are others.
+/// Target of the packed programs. Some types of its C library differ from those of glibc.
 const OTHER_LIBRARY: &str = "x86_64-unknown-linux-musl";
 const CRATES: &[&str] =
     &["rxo-wire", "rxo-frame", "rxo-coalesce", "rxo-ack", "rxo-tcp", "rxo-vnet"];
 
-/// A foreign processor whose tests run under QEMU: its target, linker, and emulator.
+/// A foreign processor whose tests run under QEMU: target, linker, and emulator.
 const FOREIGN: &[(&str, &str, &str)] = &[
     // Big-endian.
     ("s390x-unknown-linux-gnu", "s390x-linux-gnu-gcc", "qemu-s390x -L /usr/s390x-linux-gnu"),
@@ -46,21 +46,22 @@ const FOREIGN: &[(&str, &str, &str)] = &[
         "qemu-arm -L /usr/arm-linux-gnueabihf",
     ),
 ];
-/// The tests that run there. Those of `rxo-tcp` that are left out take 100 of 120 s, and simulate long transfers with
-/// the code that the others test.
+/// Arguments that select the tests for foreign processors. The skipped stories of `rxo-tcp` take 100 of 120 s
+/// and cover no other code.
 const TESTED: &[&str] = &[
     "-p rxo-wire -p rxo-frame -p rxo-vnet -p rxo-ack -p rxo-coalesce --lib --tests",
     "-p rxo-tcp --lib --test multicast --test no_allocation",
     "-p rxo-tcp --test stories -- \
      --skip robustness:: --skip quiet:: --skip bbr:: --skip network:: --skip buffers::",
 ];
-/// Cases of each property: an emulated processor is thirty times slower.
+/// Number of cases for each property test; small, because an emulated processor is thirty times slower.
 const CASES: &str = "16";
 
-/// Checks the pure crates for every target, the facade for systems without drivers, and the command with musl.
+/// Checks the pure crates for every target, the facade for systems without drivers, and the command with
+/// musl.
 ///
 /// # Errors
-/// A crate does not build, or does not say `no_std`.
+/// A crate does not build, or does not declare `no_std`.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let others = if scene.all { OTHERS } else { &[] };
     for target in BARE.iter().chain(others) {

@@ -5,17 +5,17 @@ use anyhow::{Result, bail};
 use super::steps::{STEPS, Step, When};
 use crate::UsageError;
 
-/// Which steps to run, or only to name.
+/// The selected steps, and the way to run them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) list: bool,
-    /// True with `--ci`: only the steps that CI adds to those of every change.
+    /// Set by `--ci`: only the steps that CI adds to those of every change.
     pub(super) ci: bool,
-    /// Every step, also what takes too long for CI.
+    /// Set by `--all`: every step, including those too long for CI.
     pub(super) all: bool,
-    /// Also all tests that boot guests in emulation, not only the one of CI.
+    /// Set by `--guests`: also all tests that boot guests in emulation, not only the one of CI.
     pub(super) guests: bool,
-    /// `None` means every step.
+    /// The steps that `--only` names; `None` without it.
     only: Option<Vec<String>>,
 }
 
@@ -23,7 +23,7 @@ impl Options {
     /// Reads the arguments.
     ///
     /// # Errors
-    /// An option or step that does not exist; the error names what does.
+    /// An option or step does not exist; the error lists those that do.
     pub(super) fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self::default();
         let mut arguments = arguments.iter().map(String::as_str);
@@ -46,7 +46,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Adds the steps of a list separated by commas.
+    /// Adds the steps of a comma-separated list.
     fn add(&mut self, names: &str) -> Result<()> {
         let only = self.only.get_or_insert_default();
         for name in names.split(',') {
@@ -55,7 +55,7 @@ impl Options {
         Ok(())
     }
 
-    /// True when `step` is to run.
+    /// Returns `true` if these options select `step`.
     pub(super) fn wants(&self, step: &Step) -> bool {
         match &self.only {
             Some(only) => only.iter().any(|name| name == step.name),

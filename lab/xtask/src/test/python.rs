@@ -1,4 +1,5 @@
-//! The Python package as its users get it: a wheel, installed into a fresh virtual environment, and its tests.
+//! Tests the Python package as a user would install it: builds a wheel, installs it into a fresh virtual
+//! environment, and runs its tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use super::tally::Tally;
 use crate::apt;
 use crate::sh::Program;
 
-/// Builds the wheel, imports it where nothing else is installed, and runs pytest.
+/// Builds the wheel, imports it in an environment with no other package, and runs pytest.
 ///
 /// # Errors
-/// There is no Python, the wheel does not build or install, or a test fails.
+/// Python is missing, the wheel does not build or install, or a test fails.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     apt::ensure(&[apt::PYTHON])?;
     let place = Place {
@@ -45,7 +46,7 @@ struct Place {
 }
 
 impl Place {
-    /// Makes a virtual environment. Without `--clear` it keeps what is installed there.
+    /// Makes a virtual environment. Without `--clear` an existing one keeps its packages.
     fn environment(&self, name: &str, flags: &[&str]) -> Result<()> {
         let folder = self.folder.join(name).to_string_lossy().into_owned();
         let arguments = ["-m", "venv"].iter().chain(flags).copied().chain([folder.as_str()]);
@@ -63,7 +64,8 @@ impl Place {
         self.python(environment, &[&install, what].concat()).run()
     }
 
-    /// Builds the wheel with the profile of the other steps, so that little is compiled anew. Its path.
+    /// Builds the wheel and returns its path. It uses the profile of the other steps, so that little has to
+    /// be compiled again.
     fn wheel(&self) -> Result<String> {
         let wheels = self.folder.join("wheels");
         if wheels.is_dir() {

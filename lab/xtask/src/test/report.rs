@@ -1,4 +1,4 @@
-//! The output of a run: headlines while it goes, a table and two totals at its end.
+//! Formats the output of a run: headlines during the run, a table and two totals at its end.
 
 use std::time::{Duration, Instant};
 
@@ -24,13 +24,13 @@ struct Line {
 /// The result of a step, with the reason if it did not pass.
 enum Outcome {
     Passed,
-    /// Nothing of it can run on this machine, which is no failure.
+    /// The step could not run on this machine, which is no failure.
     NotRun(String),
     Failed(String),
 }
 
 impl Report {
-    /// A step begins.
+    /// Starts a step and prints its headline.
     pub(super) fn begin(&mut self, name: &'static str, about: &str) {
         println!("\n=== {name}: {about}");
         self.lines.push(Line {
@@ -43,15 +43,15 @@ impl Report {
         });
     }
 
-    /// Tests of the current step.
+    /// Adds test counts to the current step.
     pub(super) fn count(&mut self, tally: Tally) {
         if let Some(line) = self.lines.last_mut() {
             line.tally += tally;
         }
     }
 
-    /// Something about the current step that must not be overlooked, such as a part of it that cannot run here; it is
-    /// repeated at the end.
+    /// Prints a note on the current step, and repeats it at the end of the run; for example, that a part of
+    /// the step cannot run here.
     pub(super) fn note(&mut self, note: String) {
         println!("note: {note}");
         if let Some(line) = self.lines.last_mut() {
@@ -59,34 +59,34 @@ impl Report {
         }
     }
 
-    /// Nothing of the current step can run here, because of `obstacle`: it is reported as not run instead of passed. If
-    /// the step then returns an error, it has failed all the same.
+    /// Marks the current step as not run because of `obstacle`. If the step then returns an error, it counts
+    /// as failed.
     pub(super) fn not_run(&mut self, obstacle: String) {
         if let Some(line) = self.lines.last_mut() {
             line.outcome = Outcome::NotRun(obstacle);
         }
     }
 
-    /// Ends the current step; how long it took, or `None` if it failed or did not run.
+    /// Ends the current step. Returns its duration; `None` if it failed or did not run.
     pub(super) fn end(&mut self, result: Result<()>) -> Option<Duration> {
         let line = self.lines.last_mut()?;
         line.took = line.began.elapsed();
         if let Err(error) = result {
             line.outcome = Outcome::Failed(format!("{error:#}"));
-            // A step that fails without a failed test is still one failure: the last line of the run
-            // must not say "0 failed".
+            // A step that fails without a failed test counts as one failure, because the last line of the run
+            // must not show "0 failed".
             line.tally.failed = line.tally.failed.max(1);
         }
         println!("=== {}: {}", line.name, line.ending());
         matches!(line.outcome, Outcome::Passed).then_some(line.took)
     }
 
-    /// True when a step failed and ended the run.
+    /// Returns `true` if a step failed.
     pub(super) fn has_failed(&self) -> bool {
         self.lines.iter().any(|line| matches!(line.outcome, Outcome::Failed(_)))
     }
 
-    /// Prints the table, what must not be overlooked, and the totals as the last line.
+    /// Prints the table, the notes, and the totals as the last line.
     pub(super) fn print(&self) {
         print!("{}", self.summary());
     }
@@ -114,7 +114,7 @@ impl Report {
 }
 
 impl Line {
-    /// The words behind its name when it ends.
+    /// Returns the result of the step for its closing line.
     fn ending(&self) -> String {
         let seconds = self.took.as_secs_f64();
         match &self.outcome {
@@ -124,7 +124,7 @@ impl Line {
         }
     }
 
-    /// Its row of the table.
+    /// Returns the step's row of the table.
     fn row(&self) -> String {
         let Tally { passed, failed, .. } = self.tally;
         if let Outcome::NotRun(_) = self.outcome {
@@ -134,7 +134,7 @@ impl Line {
         format!("{:<14}{seconds:>9.1}{passed:>9}{failed:>9}\n", self.name)
     }
 
-    /// Its lines below the table; none if it passed.
+    /// Returns the lines about the step below the table; empty if it passed.
     fn remark(&self) -> String {
         let name = self.name;
         match &self.outcome {

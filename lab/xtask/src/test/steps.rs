@@ -1,4 +1,4 @@
-//! The steps as a table, and what each of them runs.
+//! The steps as a table, and the function of each.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::sh::{self, CHECKED, Program};
 use crate::workspace::Workspace;
 use crate::{api, apt, deny, layers, package, quotes, rfc};
 
-/// One thing that must hold.
+/// A step of `cargo xtask test`.
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
@@ -22,14 +22,15 @@ pub(super) struct Step {
     pub(super) when: When,
 }
 
-/// Which command runs a step. `--all` runs every step.
+/// The runs that include a step. `--all` includes every step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// Every `cargo xtask test`: lints, and each promise.
+    /// Every `cargo xtask test`: lints, and the tests of each documented promise.
     Always,
-    /// Steps that CI adds (`--ci`): documentation, bindings and packages, and steps that need programs of others.
+    /// Steps that CI adds (`--ci`): documentation, bindings and packages, and steps that need third-party
+    /// programs.
     Ci,
-    /// Only `--all`: the same again as released, on other processors, for longer.
+    /// Only `--all`: the tests again in release, on other processors, or for longer.
     All,
 }
 
@@ -111,30 +112,31 @@ pub(super) const STEPS: &[Step] = &[
     step(When::All, "clusters", "the Python package on Ray, Dask and Spark", clusters::run),
 ];
 
-/// The package whose tests are the benchmarks.
+/// The package whose tests include the benchmarks.
 const BENCH: &str = "rxo-bench";
 
-/// The state that the steps share.
+/// State that all steps share.
 pub(super) struct Scene {
     pub(super) workspace: Workspace,
-    /// True with `--all`: steps do all that they can. Otherwise they do as much as a change needs.
+    /// `true` with `--all`: steps do everything that they can. Otherwise they do what is enough to check a
+    /// change.
     pub(super) all: bool,
-    /// True with `--guests`: guests are booted too.
+    /// `true` with `--guests` or `--all`: tests that boot guests run too.
     pub(super) guests: bool,
 }
 
-/// The profile of what users run, with the lines of source by which experiments sort instructions.
+/// The release profile with line tables, by which experiments attribute instructions to source lines.
 pub(super) const RELEASED: &str = "--profile lines";
 
 impl Scene {
-    /// Looks at the workspace.
+    /// Reads the workspace and the options.
     pub(super) fn set(options: &Options) -> Result<Self> {
         let Options { all, guests, .. } = *options;
         Ok(Self { workspace: Workspace::load()?, all, guests: guests || all })
     }
 
-    /// Cargo in the workspace's root. A machine that builds once gains nothing from what an
-    /// incremental build would keep.
+    /// Returns cargo in the workspace's root. Under CI it is not incremental, because a machine that builds
+    /// once gains nothing from that.
     pub(super) fn cargo(&self, arguments: &str) -> Program {
         let program = Program::cargo(&self.workspace.root, arguments);
         if !sh::is_ci() {
@@ -143,13 +145,13 @@ impl Scene {
         program.env("CARGO_INCREMENTAL", "0").env("PROPTEST_RNG_SEED", &sh::CI_SEED.to_string())
     }
 
-    /// Cargo with the command `command` for `what`, in the profile of the tests and with lints. Every step that uses this
-    /// profile asks for it here: with other settings, all would be built again.
+    /// Returns cargo with `command` for the targets `what`, in the test profile and with lints. Every step
+    /// with this profile uses this function: other settings would cause a complete rebuild.
     pub(super) fn checked(&self, command: &str, what: &str) -> Program {
         self.cargo(&format!("{command} {CHECKED} {what}")).linted()
     }
 
-    /// Runs `program`, counting the tests it reports.
+    /// Runs `program`, and adds the tests that it reports to `report`.
     pub(super) fn test(&self, program: Program, report: &mut Report) -> Result<()> {
         let mut tally = Tally::default();
         let result = program.run_reading(|line| tally.read(line));
@@ -157,25 +159,26 @@ impl Scene {
         result
     }
 
-    /// The integration tests that need namespaces and TUN.
+    /// Returns the names of the integration tests that need namespaces and TUN.
     pub(super) fn live_targets(&self) -> Vec<&str> {
         let all = self.workspace.packages.iter().flat_map(|package| &package.tests);
         let live: BTreeSet<&str> = all.map(String::as_str).filter(|name| is_live(name)).collect();
         live.into_iter().collect()
     }
 
-    /// Cargo's arguments for the unit tests and for all integration tests except live tests and those
-    /// that need a program: cargo can choose test targets by name, not leave some out.
+    /// Returns cargo's arguments for the unit tests and all integration tests except live tests and those
+    /// that need a program. They list names, because cargo cannot exclude test targets.
     fn chosen_targets(&self) -> String {
         self.targets(is_chosen)
     }
 
-    /// Cargo's arguments for the unit tests and for the integration tests whose name `is_chosen`.
+    /// Returns cargo's arguments for the unit tests and for the integration tests whose name satisfies
+    /// `is_chosen`.
     fn targets(&self, is_chosen: impl Fn(&str) -> bool) -> String {
         format!("--workspace --lib --bins{}", self.integration(is_chosen))
     }
 
-    /// Cargo's arguments for the integration tests whose name `is_chosen`.
+    /// Returns cargo's arguments for the integration tests whose name satisfies `is_chosen`.
     fn integration(&self, is_chosen: impl Fn(&str) -> bool) -> String {
         let names = self.workspace.packages.iter().flat_map(|package| &package.tests);
         let chosen: BTreeSet<&str> =
@@ -184,7 +187,7 @@ impl Scene {
     }
 }
 
-/// Neither a live test nor one that needs a program.
+/// Returns `true` for a test target that is no live test and needs no program.
 fn is_chosen(test: &str) -> bool {
     !is_live(test) && !needs_tool(test)
 }
@@ -205,19 +208,20 @@ fn quoted(_: &Scene, _: &mut Report) -> Result<()> {
     quotes::check()
 }
 
-/// Checked only: the examples of a crate need not be linked to be judged.
+/// Runs the lints with `check`, not `build`: lints need no linked examples.
 fn lints(scene: &Scene, _: &mut Report) -> Result<()> {
     let parquet = "--features rxo-cli/parquet";
     scene.checked("check --quiet", &format!("--workspace --all-targets {parquet}")).run()
 }
 
-/// The only feature that changes what the command does.
+/// Tests the command with `parquet`, the only feature that changes its behaviour.
 fn parquet(scene: &Scene, report: &mut Report) -> Result<()> {
     let what = "--workspace --test report --features rxo-cli/parquet";
     scene.test(scene.checked("test", what), report)
 }
 
-/// Binaries first: one has the facade's name, and the facade's documentation stays.
+/// Builds the documentation, binaries first: one has the facade's name, and the facade's pages must overwrite
+/// its own.
 fn docs(scene: &Scene, _: &mut Report) -> Result<()> {
     for what in ["-p rxo-lab -p xtask --bins", "--workspace --lib"] {
         scene
@@ -236,8 +240,8 @@ fn package(scene: &Scene, _: &mut Report) -> Result<()> {
     package::run(scene.all)
 }
 
-/// One build keeps all cores busy to its end; with one for each step they would wait for the last
-/// crate of each. With `--all` the live tests run as released and are built there.
+/// Builds all tests at once: separate builds for each step would leave cores idle at the end of each. With
+/// `--all` the live tests are built later, in release.
 fn build(scene: &Scene, _: &mut Report) -> Result<()> {
     let is_built = |name: &str| {
         if is_live(name) { !scene.all && live::is_short(name) } else { !needs_tool(name) }
@@ -245,16 +249,16 @@ fn build(scene: &Scene, _: &mut Report) -> Result<()> {
     scene.checked("test --no-run", &scene.targets(is_built)).run()
 }
 
-/// With the assertions and overflow checks of a debug build, so that they see what goes wrong inside. The kept corpus
-/// of the fuzz targets is replayed here.
+/// Runs the tests with debug assertions and overflow checks, to detect internal errors. They also replay the
+/// kept corpus of the fuzz targets.
 fn test(scene: &Scene, report: &mut Report) -> Result<()> {
     let targets = scene.chosen_targets();
     scene.test(scene.checked("test --no-fail-fast", &targets), report)?;
     scene.test(scene.checked("test --no-fail-fast", "--workspace --doc"), report)
 }
 
-/// With the examples, which have no tests but are linked as they are released. Without unit tests: each crate would
-/// be optimised once more for them, which takes longer than all that runs.
+/// Runs the integration tests in release and links the examples. Unit tests are left out: optimising each
+/// crate again for them would take longer than running everything.
 fn test_release(scene: &Scene, report: &mut Report) -> Result<()> {
     let tests = scene.integration(is_chosen);
     let features = "--features rxo-cli/parquet";

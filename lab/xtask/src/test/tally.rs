@@ -1,6 +1,6 @@
-//! Counting tests in what `cargo test` prints, so that the last line of a run means something.
+//! Counts tests in the output of `cargo test`, for the totals of a run.
 
-/// Tests by how they ended.
+/// Numbers of tests, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u64,
@@ -9,7 +9,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Adds what `line` says, if it is the result line of a test binary.
+    /// Adds the counts in `line`, if it is the result line of a test binary.
     pub(super) fn read(&mut self, line: &str) {
         let Some((_, counts)) =
             line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
@@ -29,7 +29,7 @@ impl Tally {
     }
 }
 
-/// The sum of what these lines say.
+/// Adds up the counts in these lines.
 impl<'l> FromIterator<&'l str> for Tally {
     fn from_iter<I: IntoIterator<Item = &'l str>>(lines: I) -> Self {
         let mut tally = Self::default();

@@ -1,5 +1,5 @@
-//! The seconds that each step took when it last passed, kept in `target/`, so that `--list` can predict a run; likewise
-//! for each live test, so that the longest can begin first.
+//! The duration of each step when it last passed, kept in `target/`, so that `--list` can predict a run; also
+//! of each live test, so that the longest can start first.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,35 +9,35 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-/// Seconds by name, and the file that holds them.
+/// Seconds by name, and the path of the file that stores them.
 pub(super) struct Times {
     file: PathBuf,
     seconds: BTreeMap<String, f64>,
 }
 
 impl Times {
-    /// Reads the times of the steps that earlier runs left in `target`.
+    /// Reads the times of the steps from `target`, where earlier runs wrote them.
     pub(super) fn read(target: &Path) -> Self {
         Self::of_file(target.join("xtask-test-seconds.json"))
     }
 
-    /// Reads the times of the live tests.
+    /// Reads the times of the live tests from `target`.
     pub(super) fn of_live_tests(target: &Path) -> Self {
         Self::of_file(target.join("xtask-live-seconds.json"))
     }
 
-    /// A file that is missing or damaged counts as empty.
+    /// Reads the times in `file`. A missing or damaged file counts as empty.
     fn of_file(file: PathBuf) -> Self {
         let seconds = fs::read_to_string(&file).map(|text| parse(&text)).unwrap_or_default();
         Self { file, seconds }
     }
 
-    /// Seconds that the step or test took; `None` if it has not passed yet.
+    /// Returns the last duration of the step or test in seconds; `None` if it has never passed.
     pub(super) fn of(&self, name: &str) -> Option<f64> {
         self.seconds.get(name).copied()
     }
 
-    /// Records that the step passed in `took`, and writes the file.
+    /// Records the duration `took` of a step that passed, and writes the file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -46,9 +46,9 @@ impl Times {
         self.write()
     }
 
-    /// Records that the step or test passed in `took`.
+    /// Records the duration `took` of a step or test that passed, without writing the file.
     pub(super) fn note(&mut self, name: &str, took: Duration) {
-        // Tenths: the file is for people.
+        // Rounded to tenths, because people read the file.
         let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
         self.seconds.insert(name.to_owned(), seconds);
     }

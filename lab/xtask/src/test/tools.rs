@@ -1,7 +1,7 @@
-//! Tests beside a program that is no part of Rust: each stands in a test target of its own, and its
-//! program is a system package.
+//! Runs the tests that need a third-party program: each is a test target of its own, and its program is a
+//! system package.
 //!
-//! Whether it can come here is decided once, so that what did not run is a list that somebody sees.
+//! The programs are installed here and not by the tests, so that tests which cannot run appear in one list.
 
 use anyhow::Result;
 
@@ -10,11 +10,11 @@ use super::steps::Scene;
 use crate::apt::{self, Package};
 use crate::sh;
 
-/// A test target that needs the program of a package.
+/// A test target, and the package of the program that it needs.
 struct Tool {
     target: &'static str,
     package: Package,
-    /// True if it is only unpacked, because its installation would start a service.
+    /// Set if the package is only unpacked, because its installation would start a service.
     is_unpacked: bool,
 }
 
@@ -25,7 +25,8 @@ const TOOLS: [Tool; 3] = [
 ];
 
 impl Tool {
-    /// Gets the package, unless it is there. Returns the `PATH` that has its program; `None` if every one has.
+    /// Gets the package if it is missing. Returns the `PATH` that finds its program; `None` if the current
+    /// `PATH` does.
     fn get(&self, scene: &Scene) -> Result<Option<String>> {
         if self.package.is_there() || !self.is_unpacked {
             return apt::ensure(&[self.package]).map(|()| None);
@@ -37,15 +38,15 @@ impl Tool {
     }
 }
 
-/// True when the test target of that name needs a package.
+/// Returns `true` if the test target of that name needs a package.
 pub(super) fn needs_tool(target: &str) -> bool {
     TOOLS.iter().any(|tool| tool.target == target)
 }
 
-/// Runs each of them beside its program.
+/// Runs the tests of each target whose program is available, and notes the others.
 ///
 /// # Errors
-/// A test fails; or a package cannot come here and nobody would read that.
+/// A test fails; or, under `CI=true`, a package cannot be installed.
 pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     let mut ran = 0;
     for tool in &TOOLS {

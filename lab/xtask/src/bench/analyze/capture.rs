@@ -1,6 +1,6 @@
-//! Captures for the benchmark, written to order: plain pcap, the same bytes every time.
+//! Writes synthetic captures for the benchmark: plain pcap, with the same bytes every time.
 //!
-//! Made here and not by the project's writer, so that what is measured does not depend on it. All
+//! They do not come from the project's own writer, so that the measured input does not depend on it. All
 //! checksums are right.
 
 use std::fs::File;
@@ -11,23 +11,24 @@ use anyhow::{Context, Result};
 
 const LINK_BYTES: usize = 14;
 const IP_BYTES: usize = 20;
-/// With the timestamp.
+/// Bytes of a TCP header with the timestamp option.
 const TCP_BYTES: usize = 32;
 const HEADER_BYTES: usize = LINK_BYTES + IP_BYTES + TCP_BYTES;
 const RECORD_BYTES: usize = 16;
 
-/// Flows of the capture of full-size segments.
+/// Number of flows in the capture of full-size segments.
 const FULL_FLOWS: u32 = 16;
 const FULL_PAYLOAD: usize = 1_448;
-/// Segments that a sender gives its card at once; the last has PSH.
+/// Segments that a sender passes to its network card at once; the last has the PSH flag.
 const RUN: u32 = 45;
 
-/// About `bytes` of full-size segments: 16 flows that take turns, 45 segments at once.
+/// Writes about `bytes` of full-size segments, in which 16 flows take turns with 45 segments each. Returns
+/// the number of packets.
 pub(in super::super) fn full_size(path: &Path, bytes: u64) -> Result<u64> {
     bulk(path, bytes, FULL_PAYLOAD)
 }
 
-/// About `bytes` of packets of 100 bytes, link header included, otherwise as [`full_size`].
+/// Writes about `bytes` of packets of 100 bytes (with the link header), otherwise like [`full_size`].
 pub(super) fn small(path: &Path, bytes: u64) -> Result<u64> {
     bulk(path, bytes, 100 - HEADER_BYTES)
 }
@@ -42,7 +43,7 @@ fn bulk(path: &Path, bytes: u64, payload_bytes: usize) -> Result<u64> {
         let flow = run % FULL_FLOWS;
         let is_last = (index as u32 + 1).is_multiple_of(RUN);
         let number = &mut sent[flow as usize];
-        // 10 Gb/s: about 1.2 us a packet.
+        // 10 Gb/s: about 1.2 us for each packet.
         writer.packet(flow, *number, is_last, index * 1_200)?;
         *number += 1;
     }
@@ -50,7 +51,7 @@ fn bulk(path: &Path, bytes: u64, payload_bytes: usize) -> Result<u64> {
     Ok(packets)
 }
 
-/// Two packets of each of `flows` flows, one round after the other.
+/// Writes two packets of each of `flows` flows: one of every flow, then the second of every flow.
 pub(super) fn many_flows(path: &Path, flows: u32) -> Result<u64> {
     const PAYLOAD: usize = 64;
     let mut writer = Writer::create(path, PAYLOAD)?;
@@ -65,7 +66,7 @@ pub(super) fn many_flows(path: &Path, flows: u32) -> Result<u64> {
 struct Writer {
     file: BufWriter<File>,
     record: Vec<u8>,
-    /// The sum of the TCP segment with its variable fields 0, pseudo-header included.
+    /// Checksum sum of the TCP segment with its variable fields 0, pseudo-header included.
     fixed_sum: u64,
     payload_bytes: usize,
 }
@@ -75,7 +76,7 @@ impl Writer {
         let file =
             File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
-        // Nanoseconds, version 2.4, no snap length to speak of, Ethernet.
+        // pcap's file header: nanoseconds, version 2.4, snap length 262,144, Ethernet.
         for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1] {
             file.write_all(&word.to_le_bytes())?;
         }
@@ -84,7 +85,7 @@ impl Writer {
         Ok(Self { file, record, fixed_sum, payload_bytes })
     }
 
-    /// Segment `number` of `flow`, `at_ns` after the beginning.
+    /// Writes segment `number` of `flow` with the time `at_ns` after the beginning.
     fn packet(&mut self, flow: u32, number: u32, is_pushed: bool, at_ns: u64) -> Result<()> {
         let seconds = 1_700_000_000 + (at_ns / 1_000_000_000) as u32;
         let nanos = (at_ns % 1_000_000_000) as u32;
@@ -122,7 +123,7 @@ fn put(frame: &mut [u8], at: usize, bytes: &[u8]) {
     frame[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// A record with all that is the same in every packet; the rest is 0.
+/// Returns a record with the bytes that are equal in every packet; the others are 0.
 fn template(payload_bytes: usize) -> Vec<u8> {
     let frame_bytes = HEADER_BYTES + payload_bytes;
     let mut record = vec![0; RECORD_BYTES + frame_bytes];
@@ -135,7 +136,7 @@ fn template(payload_bytes: usize) -> Vec<u8> {
     put(frame, 20, &[0x40, 0, 64, 6]);
     put(frame, 30, &[192, 0, 2, 1]);
     put(frame, 34, &[0x13, 0x89, 0x01, 0xbb]);
-    // ACK 1, eight words of header, window 512; the timestamp in its usual place.
+    // ACK 1, eight words of header, window 512; then NOP, NOP and the timestamp option.
     put(frame, 42, &[0, 0, 0, 1, 0x80, 0, 2, 0]);
     put(frame, 54, &[1, 1, 8, 10]);
     let mut state = 1_u32;
@@ -149,11 +150,12 @@ fn template(payload_bytes: usize) -> Vec<u8> {
 fn fixed_sum(record: &[u8]) -> u64 {
     let frame = &record[RECORD_BYTES..];
     let segment = &frame[LINK_BYTES + IP_BYTES..];
-    // The destination, the protocol and the length are the pseudo-header's.
+    // The pseudo-header: destination, protocol and length. The source address varies and is added for each
+    // packet.
     sum(segment) + sum(&frame[30..34]) + 6 + segment.len() as u64
 }
 
-/// The sum of 16-bit words; an odd last byte counts as a word's first.
+/// Returns the sum of the 16-bit words; an odd last byte is the high byte of a word.
 fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(2).map(|word| match word {
         [high, low] => u64::from(u16::from_be_bytes([*high, *low])),

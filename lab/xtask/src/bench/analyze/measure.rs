@@ -1,4 +1,4 @@
-//! One program, run and watched: how long it took, on how much processor, in how much memory.
+//! Runs one program and measures its wall time, processor time and peak memory.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,17 +10,18 @@ use anyhow::{Context, Result, bail};
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Run {
     pub(in super::super) seconds: f64,
-    /// The most memory it had, in bytes, as last seen before its end.
+    /// Peak memory in bytes, from the last sample before the program's end.
     pub(super) peak_bytes: u64,
 }
 
-/// Time between two readings of the memory. The mark that is read never falls, so only its last rise can be missed.
+/// Time between two samples of the peak memory. The peak never falls, so only a rise after the last sample
+/// can be missed.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// Runs `program` and waits for it.
 ///
 /// # Errors
-/// When it cannot be run, or fails.
+/// The program cannot be run, or fails.
 pub(in super::super) fn run(program: &Path, arguments: &[String]) -> Result<Run> {
     let started = Instant::now();
     let mut child = Command::new(program)

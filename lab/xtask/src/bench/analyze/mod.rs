@@ -1,9 +1,10 @@
-//! `cargo xtask bench analyze`: how fast captures are read, coalesced, given back and compared, beside
-//! `tshark`.
+//! `cargo xtask bench analyze`: measures how fast `rxo` reads, coalesces, restores and compares captures, and
+//! how fast `tshark` reads them.
 //!
 //! Three captures are made in the target directory and deleted afterwards: 1 GB of full-size segments,
-//! packets of 100 bytes, and a million flows. What is coalesced and given back goes to `/dev/null`, so
-//! that the disk is not what is measured. All programs run in turn, so that what else the machine does hits all alike.
+//! packets of 100 bytes, and a million flows. Coalesced and restored captures go to `/dev/null`, so that the
+//! speed of the disk does not count. The programs take turns, so that other load on the machine affects all
+//! alike.
 
 pub(super) mod capture;
 pub(super) mod measure;
@@ -27,7 +28,7 @@ const SMALL_BYTES: u64 = 250_000_000;
 const FLOWS: u32 = 1_000_000;
 const ROUNDS: usize = 5;
 
-/// A program that is measured: its name in the table, the program, and its arguments.
+/// A program to measure: its name in the table, its path, and its arguments.
 struct Contender {
     name: &'static str,
     program: PathBuf,
@@ -38,7 +39,7 @@ struct Contender {
 /// Makes the captures, measures, prints the table, deletes the captures.
 ///
 /// # Errors
-/// A flag that is not known, a missing package, or a program that fails.
+/// A flag is unknown, a package is missing, or a program fails.
 pub(super) fn run(arguments: &[String]) -> Result<ExitCode> {
     let is_json = match arguments {
         [] => false,
@@ -71,7 +72,7 @@ fn rows_json(rows: &[Row]) -> Vec<serde_json::Value> {
     rows.iter().map(Row::json).collect()
 }
 
-/// A folder for the captures that goes away with this value.
+/// A folder for the captures, deleted when this value is dropped.
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
@@ -153,7 +154,7 @@ fn measure(rxo: &Path, folder: &Path) -> Result<Vec<Row>> {
     Ok(contenders.iter().map(|each| Row::new(each.name, packets(each.name), &each.runs)).collect())
 }
 
-/// Judges the targets.
+/// Compares the measurements with the targets.
 fn targets(rows: &[Row]) -> Vec<Target> {
     let row = |name: &str| rows.iter().find(|row| row.name == name);
     let seconds = |name| row(name).map_or(f64::NAN, |row| row.median_s);

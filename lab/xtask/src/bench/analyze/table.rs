@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::measure::Run;
 
-/// One contender's figures.
+/// The measurements of one program.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
@@ -48,7 +48,7 @@ impl Row {
     }
 }
 
-/// A number, and the most or the least it may be.
+/// A measured number, and its upper or lower limit.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     name: &'static str,
@@ -87,7 +87,7 @@ impl Target {
     }
 }
 
-/// All of it for people.
+/// Formats the measurements and the targets as a table.
 pub(super) fn text(rows: &[Row], targets: &[Target]) -> String {
     let mut lines = vec![format!(
         "{:<28} {:>8}  {:<15} {:>9} {:>8}",

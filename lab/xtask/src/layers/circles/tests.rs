@@ -1,6 +1,6 @@
 use super::*;
 
-/// The circles of a crate made of `files`.
+/// Returns the circles of a crate made of `files`.
 fn found(files: &[(&str, &str)]) -> Vec<String> {
     let files: Vec<_> = files.iter().map(|(path, source)| (Path::new(*path), *source)).collect();
     circles(&imports(&files))

@@ -1,4 +1,4 @@
-//! Made-up graphs, each of which must be refused for its own reason.
+//! Made-up graphs, each of which violates one rule.
 
 use super::super::table::LAYERS;
 use super::*;
@@ -29,7 +29,7 @@ fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
     Package { name: name.to_owned(), folder: "/".into(), dependencies, ..Package::default() }
 }
 
-/// The violations of one crate with one more dependency than its row demands.
+/// Returns the violations of a crate whose manifest has `extra` beside the dependencies of its row.
 fn complaints(name: &str, extra: Dependency) -> Vec<String> {
     let layer = row(MADE_UP, name).unwrap();
     let mut dependencies: Vec<_> =

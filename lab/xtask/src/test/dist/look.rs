@@ -1,5 +1,5 @@
-//! Programs of others judge the files: shells the completions, man the pages, lintian the package, and the schema of
-//! CycloneDX the list of parts.
+//! Checks the packed files with other programs: completions with shells, manual pages with man, the package
+//! with lintian, and the list of parts with the CycloneDX schema.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::apt::{self, Package};
 use crate::dist::{Made, Place};
 use crate::sh::{self, Program};
 
-/// Looks at everything that was made. What cannot be looked at, because its program is missing, is a note.
+/// Checks all packed files. A check whose program is missing is skipped with a note.
 ///
 /// # Errors
-/// Something is wrong; or a program cannot come here and nobody would read that.
+/// A check fails; or, under `CI=true`, a program cannot be installed.
 pub(super) fn at_files(place: &Place, made: &[Made], report: &mut Report) -> Result<()> {
     let path = |end: &str| {
         let found = made.iter().find(|one| one.name.ends_with(end));
@@ -43,7 +43,8 @@ pub(super) fn at_files(place: &Place, made: &[Made], report: &mut Report) -> Res
     fs::remove_dir_all(&stage).with_context(|| format!("{}", stage.display()))
 }
 
-/// Runs `look` if `package` is there or can be installed.
+/// Runs the check `look` if `package` is there or can be installed; otherwise notes it, or fails under
+/// `CI=true`.
 fn with(package: Package, report: &mut Report, look: impl FnOnce() -> Result<()>) -> Result<()> {
     match apt::ensure(&[package]) {
         Ok(()) => look(),
@@ -55,7 +56,7 @@ fn with(package: Package, report: &mut Report, look: impl FnOnce() -> Result<()>
     }
 }
 
-/// Bash completes a command and a flag.
+/// Checks that Bash completes a command and a flag.
 fn completes(stage: &Path) -> Result<()> {
     let script = "source usr/share/bash-completion/completions/rxo
         try() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
@@ -66,7 +67,7 @@ fn completes(stage: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Every page becomes text without a complaint, with its name on it.
+/// Checks that man formats every page without a warning, and that the text contains the page's name.
 fn renders(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -81,7 +82,7 @@ fn renders(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The list of parts conforms to the schema, which comes with a library for Python.
+/// Checks the list of parts against the schema, which comes with a Python library.
 fn conforms(place: &Place, parts: &Path) -> Result<()> {
     let environment = place.target.join("dist-schema");
     let folder = environment.to_string_lossy();

@@ -1,5 +1,5 @@
-//! A folder that is a system of its own for dpkg: lists of packages, a shell, and a systemd that only writes down what
-//! it is asked. There is no library, and no network for what runs in it.
+//! A folder that serves as the root of a system for dpkg: it has dpkg's database, a shell, and a fake systemd
+//! that only records its arguments. There are no libraries, and programs in it have no network.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, ensure};
 use crate::dist::{Package, Place};
 use crate::sh::Program;
 
-/// The root. It stays when a test fails, so that one can look at it.
+/// The root folder. It is kept if a test fails, so that a developer can inspect it.
 pub(super) struct Root(PathBuf);
 
-/// Programs of systemd, which write their arguments into [`ASKED`].
+/// systemd's programs, replaced by scripts that write their arguments into [`ASKED`].
 const FAKES: [&str; 2] = ["systemctl", "deb-systemd-invoke"];
 const ASKED: &str = "run/asked";
-/// Programs of busybox.
+/// The busybox programs that the root has.
 const APPLETS: [&str; 2] = ["sh", "true"];
 
 impl Root {
-    /// Makes it in a folder below `target`.
+    /// Makes the root in a folder below `target`.
     pub(super) fn make(place: &Place) -> Result<Self> {
         let root = Self(place.target.join("dist-root/system"));
         if root.0.exists() {
@@ -33,7 +33,7 @@ impl Root {
             fs::create_dir_all(root.path(folder))?;
         }
         fs::write(root.path("var/lib/dpkg/status"), "")?;
-        // dpkg removes folders that are empty, and this one never is.
+        // dpkg removes folders that become empty; this file keeps `etc` from becoming so.
         fs::write(root.path("etc/hostname"), "clean\n")?;
         fs::copy("/bin/busybox", root.path("bin/busybox")).context("busybox")?;
         for applet in APPLETS {
@@ -57,19 +57,20 @@ impl Root {
         let root = format!("--root={}", self.0.display());
         let (log, database) = ("--log=/dev/null", "--force-unsafe-io");
         let arguments = [&[root.as_str(), log, database], arguments].concat();
-        // It looks for programs that it needs there, whatever the user's path.
+        // dpkg searches for its helper programs in this path, whatever the user's `PATH` is.
         let dpkg = Program::new(&self.0, "dpkg", arguments).env("LC_ALL", "C");
         dpkg.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").run()
     }
 
-    /// Runs the installed program inside, with no network and no process of others, and returns what it prints.
+    /// Runs the installed program inside the root, without network and in its own process namespace. Returns
+    /// its output.
     pub(super) fn rxo(&self, arguments: &[&str]) -> Result<String> {
         let root = self.0.to_string_lossy();
         let inside = ["--net", "--pid", "--mount", "--fork", "chroot", &root, "/usr/bin/rxo"];
         Program::new(&self.0, "unshare", inside.iter().chain(arguments)).output()
     }
 
-    /// Everything of `package` is there as it was packed, and dpkg sees no difference.
+    /// Checks that every file of `package` is as it was packed, and that dpkg finds no difference.
     pub(super) fn has(&self, package: &Package) -> Result<()> {
         for file in &package.files {
             let path = self.path(&file.path);
@@ -82,7 +83,7 @@ impl Root {
         self.dpkg(&["--verify", "rxo"])
     }
 
-    /// The scripts asked systemd for `expected`, and no more, since the last call.
+    /// Checks that the package's scripts called systemd exactly with `expected` since the last check.
     pub(super) fn says(&self, expected: &[&str]) -> Result<()> {
         let asked = fs::read_to_string(self.path(ASKED))?;
         let lines: Vec<&str> =
@@ -91,7 +92,7 @@ impl Root {
         Ok(fs::write(self.path(ASKED), "")?)
     }
 
-    /// Everything but dpkg's own lists: path, mode, owner, and size or target, in order.
+    /// Returns all files except dpkg's database: path, mode, owner, and size or link target, in order.
     pub(super) fn tree(&self) -> Result<Vec<String>> {
         let mut lines = Vec::new();
         let mut folders = vec![self.0.clone()];

@@ -1,4 +1,4 @@
-//! Equal sources, built elsewhere, give equal bytes.
+//! Checks that equal sources, built in other folders, give equal bytes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,10 +10,11 @@ use super::differences;
 use crate::dist::{self, Architecture, Made, Place};
 use crate::sh::Program;
 
-/// Makes everything again from a copy of the sources, in other folders and with another home of cargo, and compares.
+/// Makes all packages again from a copy of the sources, in other folders and with another `CARGO_HOME`, and
+/// compares.
 ///
 /// # Errors
-/// Something differs, or cannot be made.
+/// A file differs, or cannot be made.
 pub(super) fn compare(
     place: &Place,
     architecture: &'static Architecture,
@@ -25,7 +26,7 @@ pub(super) fn compare(
     }
     let (root, target, home) = (folder.join("sources"), folder.join("built"), folder.join("cargo"));
     copy_tracked(&place.root, &root)?;
-    // What was downloaded is the same; only its path is another.
+    // The downloads are shared; only their path differs.
     fs::create_dir_all(&home)?;
     symlink(dist::cargo_home().join("registry"), home.join("registry"))?;
     let again =
@@ -42,13 +43,13 @@ pub(super) fn compare(
     fs::remove_dir_all(&folder).with_context(|| format!("{}", folder.display()))
 }
 
-/// Copies what git keeps, as it is now.
+/// Copies the files that git tracks, and new files that it does not ignore, in their current state.
 fn copy_tracked(from: &Path, to: &Path) -> Result<()> {
     let listed = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
     let files = Program::new(from, "git", listed).output()?;
     for file in files.split('\0').filter(|file| !file.is_empty()) {
         let (source, copy) = (from.join(file), to.join(file));
-        // Git lists files that were deleted and not committed yet.
+        // Git also lists files that are deleted but not yet committed.
         let Ok(about) = fs::symlink_metadata(&source) else { continue };
         fs::create_dir_all(copy.parent().context("a file is in a folder")?)?;
         if about.is_symlink() {

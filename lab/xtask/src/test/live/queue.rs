@@ -1,8 +1,8 @@
-//! The queue of live tests: each test is a process of its own, and several run at a time.
+//! The queue of live tests: each test runs in its own process, several at a time.
 //!
-//! Separate from `live`, which decides what can run here. A process for each test keeps what belongs to a whole
-//! process (the network namespaces of its threads, its meters of processor time, its files) apart, and one
-//! queue over all targets leaves no core idle at the end of each target. The longest tests begin first.
+//! The module `live` decides which tests can run. With its own process, each test has its own network
+//! namespaces, processor time and files; and one queue over all targets leaves no core idle at the end of a
+//! target. The longest tests begin first.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::sh::Program;
 pub(super) struct Target {
     pub(super) name: String,
     program: PathBuf,
-    /// The folder of its package, in which cargo would run it.
+    /// Folder of its package, the working directory that cargo would use.
     folder: PathBuf,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct Test<'t> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed<'t> {
     pub(super) short: Vec<Test<'t>>,
-    /// Those that only `--all` runs.
+    /// The tests that only `--all` runs.
     pub(super) long: Vec<Test<'t>>,
 }
 
-/// The result of a test, and its output.
+/// The result of a test, its duration and its output.
 struct Ended {
     took: Duration,
     result: Result<()>,
@@ -49,10 +49,10 @@ struct Ended {
 }
 
 impl Target {
-    /// The targets in the messages of `cargo test --no-run --message-format=json`.
+    /// Returns the test targets in the output of `cargo test --no-run --message-format=json`.
     ///
     /// # Errors
-    /// A message that is no JSON, or an artifact without a folder.
+    /// A message is no JSON, or an artifact has no folder.
     pub(super) fn all(messages: &str) -> Result<Vec<Self>> {
         let mut targets = Vec::new();
         for line in messages.lines() {
@@ -71,10 +71,10 @@ impl Target {
         Ok(targets)
     }
 
-    /// Its tests. Those that are marked as ignored are the long ones.
+    /// Lists the tests of this target. Ignored tests count as long.
     ///
     /// # Errors
-    /// It cannot be run.
+    /// The test program cannot be run.
     pub(super) fn tests(&self) -> Result<Listed<'_>> {
         let listing = |flags: &[&str]| self.run(flags).output().map(|text| listed(&text));
         let marked = listing(&["--list", "--ignored"])?;
@@ -84,20 +84,20 @@ impl Target {
         Ok(Listed { short: tests(short).collect(), long: tests(long).collect() })
     }
 
-    /// Its program with `arguments`.
+    /// Returns the test program with `arguments`.
     fn run(&self, arguments: &[&str]) -> Program {
         Program::new(&self.folder, &self.program.to_string_lossy(), arguments)
     }
 }
 
 impl Test<'_> {
-    /// Its package, its target and its name. Several packages have a target of the same name.
+    /// Returns package, target and name, because several packages have targets of the same name.
     pub(super) fn full_name(&self) -> String {
         let package = self.target.folder.file_name().unwrap_or_default().to_string_lossy();
         format!("{package} {} {}", self.target.name, self.name)
     }
 
-    /// Runs it.
+    /// Runs the test in its own process.
     fn run(&self) -> Ended {
         let begun = Instant::now();
         let arguments = [&self.name, "--exact", "--include-ignored", "--test-threads=1"];
@@ -108,7 +108,7 @@ impl Test<'_> {
     }
 }
 
-/// A program that ran no test has not failed, but must not count as a test that passed.
+/// Returns an error unless exactly one test passed: a program that ran no test exits with success as well.
 fn has_run(tally: Tally) -> Result<()> {
     match tally {
         Tally { passed: 1, failed: 0, ignored: 0 } => Ok(()),
@@ -116,8 +116,8 @@ fn has_run(tally: Tally) -> Result<()> {
     }
 }
 
-/// Runs `tests`, `at_once` at a time, the longest of earlier runs first; those without a time come before them.
-/// Prints a line for each, and below it what a failed one said. Returns the names of those that failed.
+/// Runs `tests`, `at_once` at a time, the longest of earlier runs first; those without a time come before
+/// them. Prints a line for each test, and the output of a failed one. Returns the names of failed tests.
 pub(super) fn run(mut tests: Vec<Test<'_>>, at_once: usize, times: &mut Times) -> Vec<String> {
     let before = |test: &Test<'_>| times.of(&test.full_name()).unwrap_or(f64::INFINITY);
     tests.sort_by(|one, other| before(other).total_cmp(&before(one)));
@@ -146,7 +146,7 @@ pub(super) fn run(mut tests: Vec<Test<'_>>, at_once: usize, times: &mut Times) -
     failed
 }
 
-/// The line of a test, and below it what it said if it failed.
+/// Formats the line of a test, followed by its output if it failed.
 fn line(name: &str, ended: &Ended) -> String {
     let seconds = ended.took.as_secs_f64();
     match &ended.result {
@@ -155,7 +155,7 @@ fn line(name: &str, ended: &Ended) -> String {
     }
 }
 
-/// The names in what a test program prints with `--list`.
+/// Returns the names in the output of a test program's `--list`.
 pub(super) fn listed(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
