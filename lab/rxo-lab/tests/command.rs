@@ -1,4 +1,4 @@
-//! What needs no network: words typed wrongly, and experiments on virtual time.
+//! Tests without a network: invalid arguments, and experiments on virtual time.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
@@ -40,7 +40,7 @@ fn the_rxo_command_is_inside() {
     assert!(!policies["policies"].as_array().unwrap().is_empty());
 }
 
-/// On virtual time the paper's tables are the same on every machine, so each verdict must hold.
+/// On virtual time the paper's tables are the same on every machine, so every verdict must hold.
 #[test]
 fn the_xen_experiment_on_virtual_time_needs_no_privilege() {
     let folder = std::env::temp_dir().join(format!("rxo-xen-report-{}", std::process::id()));

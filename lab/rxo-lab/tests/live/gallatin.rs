@@ -1,4 +1,4 @@
-//! The experiment of Gallatin's patch, small.
+//! Gallatin's experiment at a small scale.
 
 use std::fs;
 
@@ -22,7 +22,8 @@ fn the_gallatin_experiment_is_repeated() {
         assert_eq!(table["rows"].as_array().unwrap().len(), 3, "{table}");
         assert!(table["saving_percent"].is_f64(), "{table}");
     }
-    // How often a receiver acknowledges depends on what else the machine does, but for the one that always does.
+    // Other load changes how often a receiver acknowledges, except for the one that acknowledges every
+    // segment.
     assert!(has_peers_in_order(&report) || !permits_verdicts(&report), "{report}");
     let [rarely, every_eight, each] = acks_per_segment(&report);
     assert!(rarely < each && every_eight < each, "{report}");
@@ -33,7 +34,7 @@ fn the_gallatin_experiment_is_repeated() {
     assert_eq!(report["files"].as_array().unwrap().len(), 3);
 }
 
-/// ACKs of the three receivers for each segment, without aggregation.
+/// Returns the ACKs per segment of the three receivers, without aggregation.
 fn acks_per_segment(report: &Value) -> [f64; 3] {
     [0, 1, 2].map(|table| {
         let row = &report["tables"][table]["rows"][1];
@@ -41,7 +42,7 @@ fn acks_per_segment(report: &Value) -> [f64; 3] {
     })
 }
 
-/// Whether the receivers acknowledge as their names say.
+/// Returns `true` if each receiver acknowledged about as often as its name demands.
 fn has_peers_in_order(report: &Value) -> bool {
     let [rarely, every_eight, each] = acks_per_segment(report);
     rarely < every_eight && every_eight < each && (0.05..0.3).contains(&every_eight)

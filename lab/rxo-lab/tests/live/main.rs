@@ -1,5 +1,5 @@
-//! The papers' experiments, small, as a user runs them: real interfaces and real TCP in private networks. As root, or
-//! in a user namespace that this process makes for itself before it has a second thread.
+//! Runs the papers' experiments at a small scale, with real interfaces and real TCP in private networks. The
+//! process is root, or makes a user namespace for itself before it starts a second thread.
 //!
 //! Long tests are marked as ignored: `cargo xtask test --all` runs them, and so does `--include-ignored`.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
@@ -28,10 +28,10 @@ use serde_json::Value;
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rxo-lab");
 
-/// A test: it panics when it fails.
+/// A test: its name, and a function that panics on failure.
 type Test = (&'static str, fn());
 
-/// Runs the command and gives its JSON.
+/// Runs the command, which must succeed, and returns its JSON.
 fn json(line: &str) -> Value {
     let namespace = Namespace::new("repro").unwrap();
     let output = run_within(&namespace, line, LONG);
@@ -42,7 +42,7 @@ fn json(line: &str) -> Value {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // They share two cores with the kernel's side of the traffic.
+    // One test at a time: each shares two cores with the kernel's side of its traffic.
     arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");

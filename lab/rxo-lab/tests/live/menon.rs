@@ -1,4 +1,4 @@
-//! `rxo-lab menon`, small: its experiments work, figures are drawn, sentences are made.
+//! `rxo-lab menon` at a small scale: its experiments run, draw figures and form sentences.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn those_who_count_acks() {
     let rows = |name: &str| report[name].as_array().unwrap().clone();
     for row in rows("split") {
         assert_eq!(row["network"], "delay");
-        // On a busy machine little is sent in the time.
+        // On a busy machine little is sent in the short time.
         assert!(median(&row, "mbit_per_s") >= 0.0, "{row}");
         assert!(row["window"].as_array().unwrap().len() > 2, "{row}");
         let is_coalesced = row["treatment"] != "none";
@@ -82,8 +82,8 @@ fn experiments_that_cannot_be() {
     }
 }
 
-/// The report of the receiving host. On a busy machine hardly anything may cross within the time of a
-/// row, and of that the first segments are much; then it is made again with more time.
+/// Returns the report on the receiving host. On a busy machine a row may have so little traffic that its
+/// first segments dominate; the run is then repeated with more time.
 fn received(out: &Path) -> Value {
     let out = out.display();
     let line = |seconds| format!("menon --quick --seconds {seconds} --out {out} --json");
@@ -92,7 +92,7 @@ fn received(out: &Path) -> Value {
     })
 }
 
-/// Whether it was measured, and ACKs and deliveries are as many as the row's stack is set to.
+/// Returns `true` if the row was measured, and its ACKs and deliveries match the configuration of its stack.
 fn is_as_set(row: &Value) -> bool {
     let median = |name: &str| row[name]["median"].as_f64().unwrap();
     let deliveries = match row["stack"]["aggregation_limit"].as_u64() {
@@ -100,7 +100,7 @@ fn is_as_set(row: &Value) -> bool {
         Some(limit) => 1.5..limit as f64 * 1.5,
     };
     row["breakdown_ns"]["rx"].as_f64().is_some_and(|ns| ns > 0.0)
-        // One ACK for two segments, whatever is aggregated.
+        // One ACK for two segments, whatever the aggregation.
         && (0.3..0.7).contains(&median("acks_per_packet"))
         && deliveries.contains(&median("packets_per_delivery"))
 }
@@ -129,8 +129,8 @@ fn receiving_host() {
     assert!(out.join("table-1.svg").exists());
 }
 
-/// The report of `parts` on a card, counted by valgrind. Without it the command says so in one line, with the remedy;
-/// there is no report then.
+/// Returns the report of `parts` on a card, counted by valgrind; `None` without valgrind, when the command
+/// must fail with one line that names the package.
 fn report_of_card(parts: &str, out: &Path) -> Option<Value> {
     let namespace = Namespace::new("repro").unwrap();
     let line = format!("menon card --quick --only {parts} --out {} --json", out.display());
@@ -150,7 +150,7 @@ fn report_of_card(parts: &str, out: &Path) -> Option<Value> {
     Some(report)
 }
 
-/// Each exchange is a frame in and a frame out; acknowledgements ride on them.
+/// Each exchange is one frame in each direction, because acknowledgements are piggybacked.
 fn assert_requests(requests: &[Value]) {
     assert_eq!(requests.len(), 2);
     for row in requests {
@@ -190,7 +190,8 @@ fn on_a_card() {
         assert!(median(row, "packets_per_delivery") < 1.1, "{}", rows[row]);
         assert!(median(row, "handed_over_per_packet") > 0.3, "each ACK is a packet: {}", rows[row]);
     }
-    // However few frames a starved sender gives a poll, some are aggregated, and some ACKs are in templates.
+    // However few frames a starved sender provides for a poll, some are aggregated, and some ACKs are sent as
+    // templates.
     for row in [aggregation, optimized, by_card] {
         let per_delivery = |row| median(row, "packets_per_delivery");
         assert!(per_delivery(row) > per_delivery(original), "{}", rows[row]);

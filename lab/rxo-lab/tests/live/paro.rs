@@ -1,4 +1,4 @@
-//! The experiment of the PARO paper, small.
+//! The PARO experiment at a small scale.
 
 use std::fs;
 
@@ -11,7 +11,8 @@ pub(crate) const TESTS: &[Test] =
 pub(crate) const LONG_TESTS: &[Test] =
     &[("a_server_s_acks_are_counted_in_each_way", acks_are_counted)];
 
-/// Counted under callgrind on virtual time, so nothing depends on what else the machine does.
+/// Instructions are counted under callgrind on virtual time, so the result does not depend on the machine's
+/// load.
 fn acks_are_counted() {
     let scratch = Scratch::new("paro");
     let out = scratch.file("figures").display().to_string();
@@ -28,7 +29,8 @@ fn acks_are_counted() {
     for way in ["fast-path", "records"] {
         assert!(total(way) < stack, "{way}: {report}");
     }
-    // A compare of many words costs as much as the stack where it is not optimised; in a release build a third is saved.
+    // Without optimisation, comparing many words costs as much as the stack; in a release build a third is
+    // saved.
     let most = if cfg!(debug_assertions) { 1.1 * stack } else { stack };
     assert!(total("batches") < most, "{report}");
     assert!(report["load"].is_null(), "nothing is timed: {report}");
@@ -38,7 +40,7 @@ fn acks_are_counted() {
     }
 }
 
-/// Whatever it costs: all ways serve, and no byte is wrong.
+/// Whatever the cost, all ways serve the clients, and no byte is wrong.
 fn acks_of_a_live_server() {
     let scratch = Scratch::new("paro-live");
     let out = scratch.file("figures").display().to_string();

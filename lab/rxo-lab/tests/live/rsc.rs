@@ -1,4 +1,4 @@
-//! The experiment of the RSC paper, small; and the commands over captures, with real traffic.
+//! The RSC experiment at a small scale, and the commands for captures with real traffic.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -20,7 +20,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("captures_that_are_not_there_are_named", captures_that_are_not_there),
 ];
 
-/// Two thousand packets of four senders with 8 KB payloads, and of others.
+/// Captures real traffic: two thousand packets of four senders with 8 KB payloads, and other captures.
+/// Returns the report.
 fn kept(scratch: &Scratch) -> Value {
     let [keep, out] = ["kept", "figures"].map(|name| scratch.file(name).display().to_string());
     json(&format!("rsc --only captures --quick --keep {keep} --out {out} --json"))
@@ -40,7 +41,7 @@ fn senders_are_captured() {
     assert_eq!(captures.len(), 6);
     for capture in captures {
         assert_eq!((&capture["packets"], &capture["lost_frames"]), (&2_000.into(), &0.into()));
-        // Every payload ends with PSH, and most other segments do not have it.
+        // Every payload ends with PSH, and most other segments are without it.
         let data = capture["interleaving"]["data_segments"].as_f64().unwrap();
         let pushed = capture["interleaving"]["pushed_segments"].as_f64().unwrap();
         let segments = match capture["condition"]["payload_kb"].as_u64().unwrap() {
@@ -61,8 +62,8 @@ fn senders_are_captured() {
 fn studied_again_they_say_the_same(scratch: &Scratch, captures: &[Value]) {
     let [kept, out] = ["kept", "again"].map(|name| scratch.file(name).display().to_string());
     let report = json(&format!("rsc --captures {kept} --out {out} --json"));
-    // Nothing is timed, so that verdicts do not depend on what else the machine does. These follow
-    // from payloads and buffers.
+    // No times are measured, so that verdicts do not depend on the machine's load; these follow from payload
+    // and buffer sizes.
     assert!(report["load"].is_null(), "{report}");
     assert!(statements(&report, "7").iter().all(|(holds, _)| *holds), "{report}");
     assert!(statements(&report, "8")[0].0, "{report}");
@@ -76,7 +77,8 @@ fn studied_again_they_say_the_same(scratch: &Scratch, captures: &[Value]) {
     }
 }
 
-/// Of real traffic, whatever its timing: nothing is lost by coalescing it, and the commands agree.
+/// Real traffic is restored without loss after coalescing, whatever its timing, and the commands report equal
+/// numbers.
 fn what_was_taken_is_given_back() {
     let scratch = Scratch::new("expand");
     kept(&scratch);
@@ -109,8 +111,8 @@ fn there_and_back(scratch: &Scratch, capture: &Path, policy: &str) {
     assert_eq!(records(&expanded), records(capture), "{name}, {policy}");
 }
 
-/// Time, interface, length and bytes of every packet block: what `expand` promises, whatever the
-/// headers of the file.
+/// Returns time, interface, length and bytes of every packet block: the fields that `expand` restores,
+/// whatever the headers of the file.
 fn records(path: &Path) -> Vec<Vec<u8>> {
     let bytes = fs::read(path).unwrap();
     let mut blocks = Vec::new();
@@ -155,11 +157,11 @@ fn levels_of_coalescing() {
 fn ctrl_c_prints_what_is_known() {
     let scratch = Scratch::new("stopped");
     let mut command = Command::new(PROGRAM);
-    // So many that the signal comes long before the end.
+    // So many packets that the signal arrives long before the end.
     command.args(["rsc", "--packets", "20000", "--out"]).arg(scratch.file("figures"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // The first capture is made, the next is under way.
+    // The first capture is complete, the next one is in progress.
     let first = lines.next().unwrap().unwrap();
     assert!(first.contains("4 connections, 2 KB payloads"), "{first}");
     let signal = format!("kill -INT {}", child.id());
@@ -171,7 +173,7 @@ fn ctrl_c_prints_what_is_known() {
     assert!(lines.last().unwrap().unwrap().contains("stopped by a signal"));
 }
 
-/// What stands before the damage is told, and the code says that it is not all.
+/// The part before the damage is reported, and the exit code shows that it is incomplete.
 fn captures_that_are_damaged(scratch: &Scratch) {
     let cut = scratch.file("cut");
     fs::create_dir(&cut).unwrap();

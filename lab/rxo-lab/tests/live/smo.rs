@@ -1,4 +1,5 @@
-//! `rxo-lab smo`, small: counted, and in namespaces. Virtual time and the knee have tests beside their code.
+//! `rxo-lab smo` at a small scale: with counted instructions, and in namespaces. Virtual time and the knee
+//! are tested beside their code.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use crate::report::{LONG, Scratch};
 pub(crate) const LONG_TESTS: &[Test] =
     &[("smo_counts_and_sends_to_namespaces", counts_and_namespaces)];
 
-/// Without valgrind the command says so in one line, with the remedy.
+/// Without valgrind the command fails with one line that names the package.
 fn counts_and_namespaces() {
     let scratch = Scratch::new("smo");
     let out = scratch.file("figures");
@@ -35,7 +36,7 @@ fn counts_and_namespaces() {
     }
 }
 
-/// An ACK costs less on the fast path, which takes every one of them.
+/// An ACK costs less on the fast path, which must consume every ACK.
 fn costs(report: &Value) {
     let costs = report["costs"].as_array().unwrap();
     assert_eq!(costs.len(), 4);
@@ -53,7 +54,8 @@ fn costs(report: &Value) {
     }
 }
 
-/// Of ten receivers one is killed, and one stopped for a while: nine have the file, and the sender says so.
+/// Of ten receivers one is killed, and one stopped for a while: nine get the file, and the sender reports
+/// that.
 fn hardship(report: &Value) {
     let casts = report["hardship"].as_array().unwrap();
     assert_eq!(casts.len(), 2);

@@ -1,4 +1,4 @@
-//! `rxo-lab soak`, for half a minute.
+//! Runs `rxo-lab soak` for half a minute.
 
 use std::io::{BufRead, BufReader};
 
@@ -22,20 +22,21 @@ fn half_a_minute() {
     for path in ["connections", "tcp_bytes", "requests", "questions", "to_host/received"] {
         assert!(of(&format!("/carried/{path}")) > 0, "{path}: {found}");
     }
-    // Four processes with memory, descriptors and threads each; on a slow machine there are too few rounds to judge.
+    // Memory, descriptors and threads of four processes; on a slow machine there are too few rounds for a
+    // verdict.
     let courses = found["courses"].as_array().unwrap();
     assert_eq!(courses.len(), 12, "{found}");
     let judged = courses.iter().filter(|course| course["growth"].is_number()).count();
     eprintln!("{judged} of 12 judged in {} rounds", found["rounds"]);
 }
 
-/// It shows that the end of a process is noticed, named, and leaves no other behind.
+/// The end of a process is noticed and reported with its name, and no other process remains.
 fn a_killed_rxo() {
     let namespace = Namespace::new("soak").unwrap();
     let mut soak = command("soak --seconds 60s --json");
     let mut child = namespace.run(|| soak.spawn()).unwrap().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // The first round is over.
+    // Waits until the first round is complete.
     let first = lines.next().unwrap().unwrap();
     assert!(first.contains("worker"), "{first}");
     let keeper = keeper_below(child.id());
@@ -46,7 +47,7 @@ fn a_killed_rxo() {
     assert!(last.contains("rxo run: it ended with code Some(1)"), "{said:?}");
 }
 
-/// The child of `soak` that has children itself: the first process of `rxo run`.
+/// Returns the child of `soak` that has children of its own: the first process of `rxo run`.
 fn keeper_below(soak: u32) -> u32 {
     let children = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = children.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,7 +1,7 @@
 //! Experiments and trials with real Linux guests in emulated machines.
 //!
-//! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. What is missing is an error that
-//! names it.
+//! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. A missing program is an error with
+//! its name.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[allow(dead_code, reason = "the tests of the command use the rest")]

@@ -1,4 +1,4 @@
-//! `rxo-lab menon card --only linux`: a guest's own stack behind a driver domain under valgrind.
+//! Runs `rxo-lab menon card --only linux`: a guest's own stack behind a driver domain under valgrind.
 
 use std::process::Command;
 
@@ -27,10 +27,11 @@ pub(crate) fn a_linux_guest_gains_by_aggregates() {
         assert!(number(cost, "packets_per_delivery") > 2.0, "{cost}");
         assert!(number(cost, "guest_per_byte") < number(&plain, "guest_per_byte"), "{cost}");
     }
-    // The guest acknowledges aggregates; with splitting its peer does not notice.
+    // The guest acknowledges aggregates; if they are split before it, its peer receives as many ACKs as
+    // without aggregation.
     let acks = |cost: &Value| number(cost, "acks_per_packet");
     assert!(acks(&aggregates) < acks(&split) && acks(&split) > 0.3, "{report}");
-    // This build has no line tables, without which the domain's categories cannot be told apart.
+    // This build has no line tables, which are needed to separate the domain's categories.
     for cost in [&plain, &aggregates, &split, &own_gro] {
         assert!(number(cost, "domain_per_byte") > 0.0, "{cost}");
         assert!(number(&cost["domain"], "per-byte") > 0.0, "copies have names: {cost}");

@@ -1,4 +1,4 @@
-//! `rxo-lab guests`: two real Linux guests, each in an emulated machine, behind `rxo guest`.
+//! Runs `rxo-lab guests`: two real Linux guests, each in an emulated machine, behind `rxo guest`.
 
 use std::process::{Command, Output};
 

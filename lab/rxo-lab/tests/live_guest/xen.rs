@@ -1,4 +1,4 @@
-//! `rxo-lab xen`: instructions of a driver domain under valgrind and of a guest in QEMU.
+//! Runs `rxo-lab xen`: counts instructions of a driver domain under valgrind, and of a guest in QEMU.
 
 use std::process::Command;
 
@@ -42,7 +42,8 @@ pub(crate) fn the_experiment_counts_a_guest() {
     }
 }
 
-/// Two guests behind one switch, and a guest of each system behind a card that has requests: each guest has its file, and pays something for it.
+/// Two guests behind one switch, and a guest of each system behind a card with requests: each gets its file,
+/// and has a cost above 0.
 pub(crate) fn the_experiment_has_several_guests() {
     let out = Folder::new();
     let output = rxo("xen --only guests --quick --json", &out).output().unwrap();
