@@ -1,4 +1,4 @@
-//! `rxo analyze` as a user meets it, on captures made for it.
+//! `rxo analyze` on generated captures.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use rxo_frame::Instant;
 use rxo_testkit::{Workload, workload};
 use serde_json::Value;
 
-/// A folder that goes away with this value.
+/// A folder that is deleted when this value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -21,7 +21,7 @@ impl Folder {
         Self(path)
     }
 
-    /// A capture of 16 flows that take turns, runs of four packets, and its path.
+    /// Writes a capture of 16 flows that take turns with four packets each, and returns its path.
     fn capture(&self, name: &str, packets: usize) -> String {
         let path = self.0.join(name);
         write(&path, packets);
@@ -197,7 +197,7 @@ fn a_signal_gives_what_is_known_so_far() {
     for signal in ["-INT", "-TERM"] {
         let mut child = piped(&["-"]);
         let mut input = child.stdin.take().unwrap();
-        // What was written is taken before the next write returns; then the pipe falls silent.
+        // The child reads all that was written before the next write; then the pipe stays silent.
         input.write_all(&bytes).unwrap();
         while is_asleep(child.id()) != Some(true) {
             std::thread::yield_now();
@@ -213,7 +213,7 @@ fn a_signal_gives_what_is_known_so_far() {
     }
 }
 
-/// Whether the process waits for something and has the thread that reads standard input.
+/// Returns `true` if the process sleeps and has the thread that reads standard input; `None` if it has ended.
 fn is_asleep(process: u32) -> Option<bool> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?.count();
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -243,7 +243,7 @@ fn parts_of_captures_give_the_report_of_the_whole() {
     for field in ["traffic", "sources"] {
         assert_eq!(whole[field], sum[field], "{field}");
     }
-    // These captures have no pause, so of flows only what does not depend on polls is equal.
+    // These captures have no pauses, so only those flow figures agree that do not depend on polls.
     let payloads = |report: &Value| -> Vec<Value> {
         let flows = report["flows"].as_array().unwrap();
         flows.iter().map(|flow| flow["payload_bytes"].clone()).collect()
@@ -298,7 +298,7 @@ fn parts_with_polls_by_packets_say_by_how_much_they_may_be_wrong() {
     let error = number(&whole, "eliminated").abs_diff(number(&sum, "eliminated"));
     let bound = number(&sum, "eliminated_error");
     assert!(error <= bound, "{error} {bound}");
-    // Every aggregate of two of three parts at most, so it says something.
+    // Most aggregates have two or three parts, so that the bound is meaningful.
     assert!(bound > 0 && bound < number(&sum, "eliminated"), "{bound}");
     let said = run(&saved);
     let give_or_take = said.lines().find(|line| line.contains("give or take"));

@@ -1,4 +1,4 @@
-//! The command as a user meets it, as far as that needs no privilege and touches no network.
+//! Tests of the command that need no privilege and no network.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 use std::fs;
@@ -24,7 +24,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The command must end with `code` and say one line that has all `parts`.
+/// Checks that the command exits with `code` and prints one line that contains all `parts`.
 fn fails(line: &str, code: i32, parts: &[&str]) {
     let output = rxo(line);
     let said = stderr(&output);
@@ -72,7 +72,7 @@ fn what_is_typed_wrong_is_one_line_and_code_2() {
     }
 }
 
-/// What a cast is called with wrongly: the option, its value, and what would do.
+/// Each invalid argument of `rxo cast` fails with one line: the option, its value, and a valid form.
 #[test]
 fn a_cast_that_cannot_be_is_one_line_and_code_2() {
     let host = "--nic packet:lo --ip 192.0.2.1/24";
@@ -137,7 +137,8 @@ fn devices_that_carry_different_things_are_refused() {
     );
 }
 
-/// As root this runs a copy as somebody else: the folder of the build may be root's alone.
+/// Runs a copy of the command; as root, under another user, because the build folder may be readable by root
+/// only.
 fn unprivileged(name: &str, line: &str) -> Output {
     let name = format!("rxo-{name}-{}", std::process::id());
     let copy = std::env::temp_dir().join(name);
@@ -150,7 +151,7 @@ fn unprivileged(name: &str, line: &str) -> Output {
     let begun = Instant::now();
     let output = loop {
         match command.output() {
-            // Another test forks, and its child has the copy open for writing until it executes.
+            // A child that another test has just forked may have the copy open for writing until its exec.
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
                 assert!(begun.elapsed() < Duration::from_secs(60), "{error}");
                 thread::sleep(Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! `rxo analyze` with the files it can write: the page, the tables, the projection.
+//! `rxo analyze` with the files that it can write: the HTML page, the tables, the projection.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A folder with a small capture, which goes with the test.
+/// A folder with a small capture, deleted with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -34,7 +34,7 @@ impl Drop for Folder {
     }
 }
 
-/// One flow of full-size segments, a microsecond apart.
+/// Returns a capture of one flow of full-size segments, a microsecond apart.
 fn capture(segments: u32) -> Vec<u8> {
     let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     file.extend([0, 0, 4, 0, 1, 0, 0, 0]);
@@ -120,7 +120,7 @@ fn a_build_without_parquet_names_those_that_have_it() {
     assert!(output.stdout.is_empty() && !fs::exists(folder.path("tables")).unwrap());
 }
 
-/// Also if no flow is listed.
+/// The tables are complete even if no flow is listed.
 #[cfg(feature = "parquet")]
 #[test]
 fn tables_come_with_the_same_run() {
@@ -139,7 +139,7 @@ fn tables_come_with_the_same_run() {
 #[test]
 fn a_place_that_cannot_be_written_costs_no_result() {
     let folder = Folder::new("full");
-    // Full only when written to, so nothing can know it before.
+    // The disk is full only during the write, so it cannot be detected earlier.
     let tables = folder.path("tables");
     fs::create_dir_all(folder.path("tables/flows.parquet")).unwrap();
     let output = folder.analyze(&["--parquet", &tables]);

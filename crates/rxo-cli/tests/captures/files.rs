@@ -1,4 +1,4 @@
-//! What stands under the name of the output, whatever ends the command.
+//! The file at the name of the output, whatever ends the command.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -31,7 +31,7 @@ fn a_changed_file_is_refused_and_nothing_is_written() {
     folder.write("in.pcap", &pcap(&mixed(1, 40)));
     folder.rxo("coalesce in.pcap out.pcapng --policy remember", 0);
     let mut coalesced = folder.read("out.pcapng");
-    // Within the last packet's payload or beside it: before what ends its block.
+    // A byte in the last packet's payload or close to it, but not in the end of its block.
     let place = coalesced.len() - 200;
     coalesced[place] ^= 0x10;
     folder.write("out.pcapng", &coalesced);
@@ -80,7 +80,7 @@ fn spawn(folder: &Folder, line: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The command with a part of its input written, and the output begun.
+/// Starts the command, writes a part of its input, and waits until it has begun the output.
 fn half_way(folder: &Folder) -> (Child, Vec<u8>) {
     let file = pcap(&mixed(5, 400));
     let mut child = spawn(folder, "coalesce - out.pcapng");

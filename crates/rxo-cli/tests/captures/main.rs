@@ -1,4 +1,4 @@
-//! `rxo coalesce`, `rxo expand` and `rxo verify` as a user meets them.
+//! Tests of `rxo coalesce`, `rxo expand` and `rxo verify`.
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 mod files;
@@ -20,8 +20,8 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Coalesces `name`, expands and verifies; every result must be what it was made of. Says what
-/// became of it. A capture that ends early is one, and its result partial.
+/// Coalesces, expands and verifies `name`; every result must equal its original. Returns the report. A
+/// truncated capture is permitted, and its result is partial.
 fn round(folder: &Folder, name: &str, policy: &str) -> Value {
     let original = folder.read(name);
     let is_pcap = original.starts_with(&[0xd4, 0xc3, 0xb2, 0xa1]);
@@ -59,19 +59,19 @@ fn real_captures_come_back_whatever_the_policy() {
         let mut bytes = Vec::new();
         GzDecoder::new(File::open(&packed).unwrap()).read_to_end(&mut bytes).unwrap();
         folder.write(name, &bytes);
-        // All policies where that does not take long.
+        // All policies for small captures, two for large ones to save time.
         let some = ["remember", "linux-gro"];
         let is_small = bytes.len() < 4 << 20;
         let policies = Policy::all().into_iter().map(|policy| policy.name);
         for policy in policies.filter(|name| is_small || some.contains(name)) {
             let figures = round(&folder, name, policy);
-            // Requests and responses, and fragments: what others coalesce there ends with PSH.
+            // Requests, responses and fragments: there, other policies end aggregates with PSH.
             let is_odd = name.starts_with("echo") || name.starts_with("ip_fragments");
             if is_odd && some.contains(&policy) {
                 assert_eq!(figures["aggregates"], 0, "{name} {policy}");
             }
             if name.starts_with("smb2") && policy == "remember" {
-                // It has 2,187 data segments.
+                // The capture has 2,187 data segments.
                 assert!(figures["aggregated_packets"].as_u64().unwrap() >= 2_187 * 9 / 10);
             }
         }

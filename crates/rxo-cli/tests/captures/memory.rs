@@ -1,5 +1,4 @@
-//! How much memory the commands take: each runs under a limit (`ulimit -d`), which ends it when it
-//! takes more.
+//! Memory use of the commands: each runs under a limit (`ulimit -d`) and fails if it exceeds it.
 
 use std::process::Command;
 
@@ -7,7 +6,7 @@ use rxo_testkit::seg;
 
 use crate::world::{Folder, pcap};
 
-/// Runs the command with at most so many megabytes of memory of its own.
+/// Runs the command with at most `megabytes` of private memory.
 fn within(folder: &Folder, megabytes: u32, line: &str) -> String {
     let script =
         format!("ulimit -d {}; exec '{}' {line}", megabytes << 10, env!("CARGO_BIN_EXE_rxo"));
@@ -25,7 +24,7 @@ fn a_flow_that_is_compared_takes_a_hundred_bytes() {
     let packets: Vec<_> = (0..flows).map(|flow| seg().flow(flow).len(1)).collect();
     folder.write("in.pcap", &pcap(&packets));
     drop(packets);
-    // 20 MB of flows and what grows beside them; the rest is what every command takes.
+    // 20 MB of flows and the structures that grow with them; the rest is the base use of every command.
     let text = within(&folder, 60, "verify in.pcap in.pcap --json");
     assert!(text.contains("\"flows\": 200000"), "{text}");
 }

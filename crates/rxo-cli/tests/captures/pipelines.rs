@@ -1,4 +1,4 @@
-//! Names that are not UTF-8, standard output, pipes and devices: what shells make of commands.
+//! Names that are not UTF-8, standard output, pipes and devices, as shells use them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 
 use crate::world::{Folder, mixed, pcap};
 
-/// A line of a shell, in which `rxo` is the command; what it printed and said.
+/// Runs a shell line in which `rxo` is the command; it must exit with `code`. Returns standard output, and
+/// standard error as text.
 fn shell(folder: &Folder, line: &str, code: i32) -> (Vec<u8>, String) {
     let rxo = env!("CARGO_BIN_EXE_rxo");
     let script = format!("set -o pipefail; rxo() {{ '{rxo}' \"$@\"; }}; {line}");
@@ -35,12 +36,12 @@ fn a_pipeline_gives_the_capture_back() {
     );
     let (printed, said) = shell(&folder, "cat in.pcap | rxo coalesce - - --json > co.pcapng", 0);
     assert!(printed.is_empty() && said.contains("\"output\": \"-\""), "{said}");
-    // The same pipe by another name: what was done is not printed into it.
+    // The same pipe by another name: the summary must not be printed into it.
     let (printed, _) = shell(&folder, "rxo expand co.pcapng /dev/stdout | cat", 0);
     assert!(printed == file, "{} bytes of {}", printed.len(), file.len());
     let (printed, _) = shell(&folder, "rxo verify in.pcap - < co.pcapng", 0);
     assert!(String::from_utf8(printed).unwrap().contains("say the same"));
-    // A reader that has enough is no failure, and one line says what a changed capture is.
+    // A reader that closes early is no failure, and one line describes a changed capture.
     shell(&folder, "rxo expand co.pcapng - 2>&1 | head -c 100", 0);
     let (printed, said) = shell(&folder, "head -c 3000 co.pcapng | rxo expand - -", 3);
     assert!(file.starts_with(&printed) && said.contains("- ends too early at byte"), "{said}");
@@ -67,7 +68,7 @@ fn devices_and_pipes_are_written_as_they_are() {
         assert!(text.starts_with("/dev/null: "), "{text}");
     }
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-    // Two programs print here, and either may be first: each has an output of its own.
+    // Two programs print here in any order, so each has its own output.
     let line = "mkfifo pipe && (rxo expand co.pcapng pipe > text & cat pipe; wait $!)";
     let (printed, _) = shell(&folder, line, 0);
     assert!(printed == file, "{} bytes of {}", printed.len(), file.len());

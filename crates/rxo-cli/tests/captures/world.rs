@@ -1,4 +1,4 @@
-//! A folder of one's own, the command run in it, and captures to run it on.
+//! A test's own folder, the command run in it, and captures as its input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use rxo_capture::{Capture, CaptureWriter, Interface, LinkType, Packet as Written
 use rxo_frame::Instant;
 use rxo_testkit::{Packet, arp, seg, udp};
 
-/// A folder that goes away with the test.
+/// A folder that is deleted with the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    /// Of the test of this name.
+    /// Makes a folder for the test of this name.
     pub(crate) fn new(test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("rxo-{test}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    /// A file in it.
+    /// Writes a file in the folder, and returns its path.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, bytes).unwrap();
@@ -30,7 +30,7 @@ impl Folder {
         fs::read(self.0.join(name)).unwrap()
     }
 
-    /// The names of all files in it, in order.
+    /// Returns the names of all files in the folder, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -39,15 +39,15 @@ impl Folder {
         names
     }
 
-    /// The command, to be run in it.
+    /// Returns the command, with the folder as its working directory.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
         command.args(line.split_whitespace()).current_dir(&self.0);
         command
     }
 
-    /// Runs the command in it; it must end with `code`. What it says on standard error is one
-    /// line, or nothing when all is well. Returns standard output and that line.
+    /// Runs the command in the folder; it must exit with `code`, and print one line on standard error, or
+    /// none if `code` is 0. Returns standard output and that line.
     pub(crate) fn rxo(&self, line: &str, code: i32) -> (String, String) {
         let Output { status, stdout, stderr } = self.command(line).output().unwrap();
         let said = String::from_utf8(stderr).unwrap();
@@ -63,7 +63,8 @@ impl Drop for Folder {
     }
 }
 
-/// The real captures kept beside the project, packed as they are; none where there are none.
+/// Returns the paths of the real captures, compressed as they are, beside the project; empty if the folder
+/// does not exist.
 pub(crate) fn shared_captures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(entries) = fs::read_dir(&folder) else {
@@ -77,15 +78,15 @@ pub(crate) fn shared_captures() -> Vec<PathBuf> {
     captures
 }
 
-/// Every record of a capture as far as it can be read, and its interfaces.
+/// Returns every record of a capture up to the first damage, and its interfaces.
 pub(crate) fn records(path: &Path) -> (Vec<Record>, Vec<Interface>) {
     let (mut capture, mut records) = (Capture::open(path).unwrap(), Vec::new());
     while capture.read_batch(&mut records, 1_000).is_ok_and(|read| read > 0) {}
     (records, capture.interfaces().to_vec())
 }
 
-/// Traffic with most of what can be met: two versions of IP, tags, padding, fragments, bad
-/// checksums, pure ACKs, marks; `flows` bulk transfers through one another.
+/// Generates traffic of many kinds: two versions of IP, tags, padding, fragments, bad checksums, pure ACKs,
+/// congestion marks; `flows` interleaved bulk transfers.
 pub(crate) fn mixed(flows: u32, segments: u32) -> Vec<Packet> {
     let mut packets = Vec::new();
     for n in 0..segments {
@@ -106,12 +107,12 @@ pub(crate) fn mixed(flows: u32, segments: u32) -> Vec<Packet> {
     packets
 }
 
-/// A pcap file of these packets, ten microseconds apart.
+/// Returns a pcap file of these packets, 10 µs apart.
 pub(crate) fn pcap(packets: &[Packet]) -> Vec<u8> {
     pcap_of(packets.iter().map(Packet::bytes))
 }
 
-/// A pcap file of these frames, 10 µs apart.
+/// Returns a pcap file of these frames, 10 µs apart.
 pub(crate) fn pcap_of(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut file = Vec::new();
     for number in [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1] {
@@ -128,7 +129,7 @@ pub(crate) fn pcap_of(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     file
 }
 
-/// A pcapng file of the same stream on interfaces of several kinds.
+/// Returns a pcapng file with the same stream on interfaces of several link types.
 pub(crate) fn several_interfaces() -> Vec<u8> {
     const COOKED: [u8; 16] = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0];
     let links = [LinkType::ETHERNET, LinkType::LINUX_SLL, LinkType::RAW, LinkType::NULL];

@@ -1,9 +1,9 @@
-//! Rows of a test that run at the same time, because each of them waits most of its time.
+//! Runs the rows of a test at the same time, because each mostly waits.
 
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Runs `test` for each of `rows` on a thread of its own. Panics if one of them does.
+/// Runs `test` for each of `rows` on its own thread. Panics if any of them panics.
 pub(crate) fn at_once<T: Send>(rows: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
     let test = &test;
     thread::scope(|scope| {

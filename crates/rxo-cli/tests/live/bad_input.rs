@@ -1,4 +1,4 @@
-//! What the system does not let us do: one line, the right exit code, nothing left behind.
+//! Errors that the system returns: each gives one line and the right exit code, and leaves nothing behind.
 
 use rxo_testbed::{Lab, LabOptions, Namespace, create_veth};
 
@@ -15,16 +15,16 @@ pub(crate) const TESTS: &[Test] = &[
     ("loopback_is_no_nic", loopback_is_no_nic),
 ];
 
-/// `rxo run` with `flags` must end with `code` and one line that has all `parts`, and must not
-/// leave a TAP.
+/// Runs `rxo run` with `flags`, which must exit with `code`, print one line with all `parts`, and leave no
+/// TAP.
 fn fails(namespace: &Namespace, flags: &str, code: i32, parts: &[&str]) {
     let output = run(namespace, &format!("run {flags}"));
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{flags}: {said}");
-    // What is found when the devices are opened stands in the log.
+    // Errors found while devices are opened are in the log format.
     let is_ours = said.starts_with("rxo: ") || said.contains("Z error packet:");
     assert!(is_ours && said.lines().count() == 1, "{flags}: {said}");
-    // A dry run shows everything else that was found.
+    // A dry run also shows the other findings.
     let found = String::from_utf8(output.stdout).unwrap();
     assert!(
         found.is_empty() || flags.ends_with("--dry-run") && found.contains(" breaks "),
@@ -102,7 +102,7 @@ fn a_nic_that_has_an_address() {
         let parts = ["`eth1` has the address 10.77.0.2/24", "--take-over"];
         fails(lab.host(), &format!("--nic packet:eth1 --host tap:rxo0 {dry}"), 2, &parts);
     }
-    // The one that the kernel gives every interface with IPv6 is none of these.
+    // The link-local address that the kernel gives every IPv6 interface does not count.
     let lab = Lab::with_bare_nic(LabOptions::default()).unwrap();
     let (rxo, _) = Rxo::start(lab.host(), "--nic packet:eth1 --host tap:rxo0");
     rxo.signal("TERM");

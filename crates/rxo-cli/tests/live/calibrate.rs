@@ -1,4 +1,4 @@
-//! The calibration, short: it measures, and what it saves is read by the analysis.
+//! A short calibration: it measures, and the analysis reads the file that it saves.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn the_calibration_finds_costs_and_saves_them() {
         assert_eq!(result, saved);
     } else {
         assert!(!file.exists(), "{said}");
-        // A line before it may say that the build is a slow one.
+        // An earlier line may warn that the build is not optimised.
         let said = said.lines().last().unwrap();
         let begin = format!("rxo: --save {}: the figures were not saved: Other", file.display());
         assert!(said.starts_with(&begin) && said.contains("no verdict"), "{said}");
@@ -34,21 +34,21 @@ fn the_calibration_finds_costs_and_saves_them() {
     assert!(cost("byte_ns") >= 0.0 && cost("device_ns") >= 0.0, "{result}");
     let rows = result["measurements"].as_array().unwrap();
     assert_eq!(rows.len(), 10);
-    // The settings did what they are there for: one packet a delivery, and many.
+    // The settings had their effect: one packet a delivery, or many.
     let k = |row: usize| rows[row]["packets_per_delivery"].as_f64().unwrap();
     assert!(k(0) < 1.5 && k(4) > 2.0 * k(0), "{rows:?}");
     assert!(result["machine"]["cores"].as_u64().unwrap() > 0);
 }
 
-/// What it measures, and what it says to that. On a busy machine it may need longer; then it says so, and
-/// gets longer.
+/// Calibrates, and returns the report and standard error. On a busy machine the command reports that it needs
+/// longer; it is then repeated with more time.
 fn calibrated(namespace: &Namespace, file: &Path) -> (Value, String) {
     let mut said = String::new();
     for seconds in [3, 9, 27] {
         let line = format!("calibrate --json --seconds {seconds} --save {}", file.display());
         let output = run_within(namespace, &line, Duration::from_secs(180));
         said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // 3: the machine was too busy to save what was measured.
+        // Exit code 3: the machine was too busy to save the measurements.
         if matches!(output.status.code(), Some(0 | 3)) {
             return (serde_json::from_slice(&output.stdout).unwrap(), said);
         }

@@ -1,5 +1,5 @@
-//! `rxo card` as the network card of another rxo process: `rxo sink` and `rxo source` by `virtio:PATH`.
-//! They share memory.
+//! `rxo card` as the network card of another rxo process: `rxo sink` and `rxo source` with `virtio:PATH`,
+//! which shares memory with it.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -23,12 +23,12 @@ pub(crate) const TESTS: &[Test] = &[
 
 const BYTES: u32 = 20_000_000;
 
-/// The count with this name in the totals of a card; 0 if it did not occur.
+/// Returns the counter `name` in a card's totals; 0 if it is absent.
 fn count(totals: &Value, way: &str, name: &str) -> u64 {
     totals[way].get(name).map_or(0, |count| count.as_u64().unwrap())
 }
 
-/// Ends the card, and returns its totals.
+/// Ends the card with SIGINT, and returns its totals.
 fn ended(card: Rxo) -> Value {
     card.signal("INT");
     let (code, mut lines, said) = card.end();
@@ -39,7 +39,7 @@ fn ended(card: Rxo) -> Value {
     totals
 }
 
-/// Linux sends to `rxo sink` through a card with `flags`. Returns the totals of the card.
+/// Sends from Linux to `rxo sink` through a card with `flags`. Returns the totals of the card.
 fn received(name: &str, flags: &str, of_sink: &str) -> Value {
     let (lab, socket) = (Lab::through().unwrap(), Socket::new(name));
     let (card, first) = Rxo::start_card(lab.host(), &format!("{} {flags}", socket.card()));
@@ -51,14 +51,14 @@ fn received(name: &str, flags: &str, of_sink: &str) -> Value {
     let bytes = pattern(BYTES);
     (&stream).write_all(&bytes).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    // The sink closes when it has all.
+    // The sink closes the connection once it has received everything.
     assert_eq!(read_all(&stream), b"");
     let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!((totals["bytes"].as_u64(), crc), (Some(BYTES.into()), hash(&bytes)));
     ended(card)
 }
 
-/// The wire's interface is deleted before the host connects, and another of its name carries the data.
+/// The wire's interface is deleted before the host connects; a new one with its name then carries the data.
 fn unplugged() {
     let (lab, socket) = (Lab::through().unwrap(), Socket::new("card-unplugged"));
     let (card, _) = Rxo::start_card(lab.host(), &format!("{} --wait-for-nic", socket.card()));
@@ -78,7 +78,7 @@ fn unplugged() {
 
 fn receives() {
     let totals = received("card-receives", "--moderate 50us", "");
-    // Linux leaves the checksums to the device.
+    // Linux leaves checksums to the device.
     assert!(count(&totals, "wire", "completed") > 0, "{totals}");
     assert_eq!(count(&totals, "wire", "invalid"), 0, "{totals}");
     let frames = totals["host_out"]["deliveries"].as_u64().unwrap();
@@ -87,7 +87,7 @@ fn receives() {
     assert!(0 < notifications && notifications < frames, "{totals}");
 }
 
-/// `rxo source` sends to Linux through a card with `flags`. Returns the totals of the card.
+/// Sends from `rxo source` to Linux through a card with `flags`. Returns the totals of the card.
 fn sent(name: &str, flags: &str) -> Value {
     let (lab, socket) = (Lab::through().unwrap(), Socket::new(name));
     let (card, _) = Rxo::start_card(lab.host(), &format!("{} {flags}", socket.card()));
@@ -107,14 +107,15 @@ fn sends() {
     assert!(frames > u64::from(BYTES) / 1_500, "{totals}");
 }
 
-/// The ACKs of a host that acknowledges every second segment leave as templates, so the ring has fewer packets than the wire.
+/// The host acknowledges every second segment, and sends those ACKs as templates, so that its ring has fewer
+/// packets than the wire.
 fn expands() {
     let totals = received("card-expands", "--offload checksum,tso,expand", "--acks templates");
     assert!(count(&totals, "wire_back", "expanded") > 0, "{totals}");
     assert_eq!(count(&totals, "wire_back", "not_expanded"), 0, "{totals}");
 }
 
-/// The host then does by itself what the card does not.
+/// Without offloads of the card, the host does the work itself.
 fn without_offloads() {
     let totals = received("card-plain-receives", "--offload none", "");
     let checked = count(&totals, "wire", "valid") + count(&totals, "wire", "invalid");

@@ -1,4 +1,5 @@
-//! `--coalesce auto`: datagrams that cannot be coalesced switch it off, a transfer switches it on again, and nothing is lost.
+//! With `--coalesce auto`, datagrams that cannot be coalesced disable coalescing, a transfer enables it
+//! again, and nothing is lost.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,17 +16,17 @@ use crate::report::Scratch;
 
 pub(crate) const TESTS: &[Test] = &[("what_does_not_pay_is_switched_off_until_it_pays", auto)];
 
-/// Each datagram is of another flow than those before it, so that none joins another in its poll.
+/// Number of flows: consecutive datagrams are of different flows, so that none is merged within a poll.
 const FLOWS: usize = 256;
 const DISCARD: u16 = 9;
 
-/// Sends datagrams from the peer to the host until `stop` is set.
+/// Sends unmergeable datagrams from the peer to the host until `stop` is set.
 fn send_singles(peer: &Namespace, lab: &Lab, stop: &AtomicBool) {
     let bind = |_| UdpSocket::bind("0.0.0.0:0").unwrap();
     let sockets: Vec<_> = peer.run(|| (0..FLOWS).map(bind).collect()).unwrap();
     let to = (lab.host_address(), DISCARD);
     for (socket, number) in sockets.iter().cycle().zip(0_usize..) {
-        // Of one flow they grow, which no rule joins.
+        // Datagrams of one flow grow in size, which no rule merges.
         _ = socket.send_to(&[7; 1_400][..8 + number / FLOWS % 1_300], to);
         if number % FLOWS == 0 && stop.load(Ordering::Relaxed) {
             return;
@@ -58,7 +59,7 @@ fn auto() {
     let transfer =
         BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
     wait_until("it is switched on again", || state()["switched_on"].as_u64() > Some(0));
-    // Every byte is compared with the one that was sent.
+    // Every byte is compared with the byte that was sent.
     assert!(transfer.stop().unwrap().is_intact());
 
     rxo.signal("TERM");

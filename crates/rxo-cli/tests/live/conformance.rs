@@ -1,11 +1,10 @@
-//! Every case of the kernel's own self-test, sent by a raw socket on one side of a running rxo
-//! and read by a raw socket on the other: not only how many bytes arrive, but every byte, the
-//! checksum and the segmentation that the host is told.
+//! Every case of the kernel's own self-test, sent by a raw socket on one side of a running rxo and read by a
+//! raw socket on the other: not only how many bytes arrive, but every byte, the checksum and the segmentation
+//! that the host is told.
 //!
-//! Live, the packets of a case are not sure to come in one poll, so the profile holds them for a
-//! while; what may be coalesced is the same. A case that a busy machine sent or took too slowly for that is
-//! sent again. Behind each burst come fragments between the same hosts: they flush what is held, and
-//! show that nothing of the burst is still to come.
+//! Packets of a case may arrive in several polls, so the profile holds them for a while, with unchanged
+//! rules. A case that a busy machine sent or received too slowly is repeated. After each burst come fragments
+//! between the same hosts: they flush held packets, and show that nothing of the burst is still to come.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -29,24 +28,24 @@ pub(crate) const TESTS: &[Test] = &[
 const FLAGS: &str =
     "--nic packet:wire0 --host tap:rxo0 --set max_segments=65535 hold=100ms max_hold=100ms";
 
-/// How long sending a burst may take, well below the hold: one that took longer says nothing.
+/// Longest time to send a burst, well below the hold: a burst that took longer proves nothing.
 const AT_ONCE: Duration = Duration::from_millis(30);
-/// How often a case is sent until it was sent and taken at once.
+/// Attempts to send and receive a case in time.
 const TRIES: usize = 50;
 
-/// How long a burst may take to arrive.
+/// Longest time until a burst arrives.
 const LONG: Duration = Duration::from_secs(60);
-/// Where the fragments behind a burst stand in their packet, in units of 8 bytes; no case has that.
+/// Fragment offset of the marker fragments after a burst, in units of 8 bytes; no case uses it.
 const MARKER_OFFSET: u16 = 1_000;
 
 fn the_kernels_self_test() {
     let cases = cases::all();
-    // Two rows for most cases, one for each IP version.
+    // Most cases have two rows, one for each IP version.
     assert!(cases.len() > 50, "{}", cases.len());
     cross("", &cases);
 }
 
-/// All but the one that is about a wrong checksum.
+/// Runs all cases except the one about a wrong checksum.
 fn with_checksums_trusted() {
     let cases = cases::all().into_iter().filter(|case| !case.name.starts_with("tcp_csum"));
     cross("--checksum trust", &cases.collect::<Vec<_>>());
@@ -63,8 +62,7 @@ fn cross(flags: &str, cases: &[Case]) {
     assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-/// Sends all cases, one after the other; what is wrong with those that did not arrive as they
-/// must.
+/// Sends all cases, one after the other. Returns a description of each case that arrived wrongly.
 fn run(lab: &Lab, cases: &[Case]) -> Vec<String> {
     let mut host = PacketSource::open("rxo0", PacketOptions::default()).unwrap();
     let mut wrong = Vec::new();
@@ -73,7 +71,7 @@ fn run(lab: &Lab, cases: &[Case]) -> Vec<String> {
         let mut arrived = None;
         for _ in 0..TRIES {
             arrived = cross_once(lab, &mut host, case).or(arrived);
-            // In more packets than expected: rxo may have got its core too late.
+            // More packets than expected: rxo may have been scheduled too late.
             if arrived.as_ref().is_some_and(|packets| packets.len() <= expected.len()) {
                 break;
             }
@@ -89,7 +87,7 @@ fn run(lab: &Lab, cases: &[Case]) -> Vec<String> {
     wrong
 }
 
-/// What arrives of a case; `None` when it was not sent at once.
+/// Returns the frames that arrive of a case; `None` if the case was not sent in time.
 fn cross_once(lab: &Lab, host: &mut PacketSource, case: &Case) -> Option<Vec<Frame<Vec<u8>>>> {
     let (mut took, mut arrived) = (Duration::ZERO, Vec::new());
     for burst in &case.bursts {
@@ -99,15 +97,15 @@ fn cross_once(lab: &Lab, host: &mut PacketSource, case: &Case) -> Option<Vec<Fra
     (took < AT_ONCE).then_some(arrived)
 }
 
-/// A fragment for each packet of a burst, between the same hosts.
+/// Returns a marker fragment for each packet of a burst, between the same hosts.
 fn markers(burst: &[Packet]) -> Vec<Vec<u8>> {
     let marker = |packet: &Packet| packet.clone().len(8).fragment(MARKER_OFFSET, true).bytes();
     burst.iter().map(marker).collect()
 }
 
-/// Sends them and their markers, and says how long the packets took.
+/// Sends the packets and their markers, and returns the time that the packets took.
 fn send(packets: &[Packet]) -> Duration {
-    // Whoever is moved to another core there overtakes itself on the veth.
+    // A thread that moves to another core here would reorder its packets on the veth.
     rxo_testbed::pin_to_core(0).unwrap();
     let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
     let frames: Vec<Frame<Vec<u8>>> = packets.iter().map(Packet::frame).collect();
@@ -122,7 +120,7 @@ fn send(packets: &[Packet]) -> Duration {
     took
 }
 
-/// The frames of the cases that come before the last of these markers.
+/// Receives until the last of these markers, and returns the frames of the cases.
 fn receive(source: &mut PacketSource, mut markers: Vec<Vec<u8>>) -> Vec<Frame<Vec<u8>>> {
     let (mut arrived, begin) = (Vec::new(), Instant::now());
     while !markers.is_empty() && begin.elapsed() < LONG {
@@ -140,7 +138,7 @@ fn receive(source: &mut PacketSource, mut markers: Vec<Vec<u8>>) -> Vec<Frame<Ve
     arrived
 }
 
-/// The sender of every packet of the language; the peer's own stack has another.
+/// The source MAC of every test packet; the peer's own stack uses a different one.
 const CASES_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 fn owned<B: AsRef<[u8]>>(frame: &Frame<B>) -> Frame<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! The demo, short: every path works, and the JSON has what it must.
+//! A short demo: every path works, and the JSON is complete.
 
 use std::process::{Child, Command, Stdio};
 
@@ -16,7 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 const PATHS: [&str; 5] = ["kernel-gro-off", "kernel-gro-on", "write-per-frame", "none", "rxo"];
 
-/// The report of a demo with `flags`, repeated with more time until each row `is_enough`.
+/// Returns the report of a demo with `flags`, repeated with more time until every row `is_enough`.
 pub(crate) fn demo(flags: &str, is_enough: impl Fn(&Value) -> bool) -> Value {
     let line = |seconds| format!("demo --json --rounds 1 --seconds {seconds} {flags}");
     report(["0.2s", "2s", "10s"].map(line), |report| {
@@ -51,7 +51,7 @@ struct Busy(Child);
 
 impl Busy {
     fn start() -> Self {
-        // It ends by itself after 120 s of processor time, should this process be killed.
+        // The loop ends after 120 s of processor time, in case this process is killed.
         let mut command = Command::new("sh");
         let work = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
         command.args(["-c", &format!("ulimit -t 120; while :; do {work}; sleep 0.03; done")]);
@@ -72,7 +72,7 @@ fn no_verdict_beside_other_work() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let busy: Vec<Busy> = (0..cores).map(|_| Busy::start()).collect();
     let report = demo("", |_| true);
-    // The sender's side has fewer rows, and the same words.
+    // The sender's side has fewer rows and the same wording.
     let output = run_within(&namespace, "demo --reverse --rounds 1 --seconds 0.2s", LONG);
     drop(busy);
     if output.status.success() {

@@ -1,4 +1,4 @@
-//! `rxo doctor`: what it finds of a machine and a nic, and that looking changes nothing.
+//! `rxo doctor`: its findings about a machine and a nic; the checks must change nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_doctor_names_another_run_on_the_nic", in_use),
 ];
 
-/// All that is looked at with `--nic`.
+/// All checks with `--nic`.
 const CHECKS: [&str; 29] = [
     "kernel",
     "cores",
@@ -104,7 +104,7 @@ fn fine() {
     let names: Vec<_> = found.all().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, [&CHECKS[..], &["record"]].concat());
     assert_eq!(found.names_in("breaks"), [""; 0], "{}", found.0);
-    // Some process of the machine may hide its network even from root.
+    // A process of the machine may hide its network even from root.
     let hidden = found.names_in("not run");
     assert!(hidden.is_empty() || hidden == ["containers"], "{}", found.0);
     assert_eq!(code, Some(if hidden.is_empty() { 0 } else { 3 }), "{said}");
@@ -120,20 +120,20 @@ fn fine() {
         let text = found.one(name)["found"].as_str().unwrap();
         assert!(text.contains(part), "{name}: {text}");
     }
-    // The table has a line for each, and one above them.
+    // The table has a line for each check, and one above them.
     let text = String::from_utf8(run(lab.host(), "doctor --nic packet:eth1").stdout).unwrap();
     assert_eq!(text.lines().count(), CHECKS.len() + 2, "{text}");
     let (_, of_machine, _) = doctor(lab.host(), "");
     assert_eq!(of_machine.all().len(), 13, "{}", of_machine.0);
     assert_eq!(state(&lab), before, "something is left");
-    // What is called fine works.
+    // A nic reported as fine works.
     let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
     rxo.signal("TERM");
     let (code, _, said) = rxo.end();
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// Changes of the machine, and the check that must find each.
+/// Changes of the machine, each with the check that must detect it.
 fn broken() {
     let container = Namespace::new("container").unwrap();
     let sleep = || Command::new("sleep").arg("600").spawn();
@@ -168,7 +168,7 @@ fn broken() {
         let one = found.one(name).clone();
         let (text, remedy) = (one["found"].as_str().unwrap(), one["remedy"].as_str().unwrap());
         assert!(text.contains(part) && !remedy.is_empty(), "{one}");
-        // The dry run finds the same, and fails as the run does.
+        // The dry run reports the same finding, and fails like the run.
         let dry = run(lab.host(), &format!("run {} --dry-run --json", SetUp::TakeOver.flags()));
         let report: Value = serde_json::from_slice(&dry.stdout).unwrap();
         assert_eq!(report["kind"], "refused");
@@ -181,7 +181,7 @@ fn broken() {
     }
 }
 
-/// A process that keeps a network alive.
+/// A process that keeps a network namespace alive.
 struct Sleeping(Child);
 
 impl Drop for Sleeping {
@@ -201,7 +201,7 @@ fn all_at_once() {
     assert_eq!(found.state("carrier"), "limited");
 }
 
-/// As root without capabilities: a user namespace has no other users.
+/// Tests root without capabilities, because a user namespace may have no other users.
 fn unprivileged() {
     let (lab, scratch) = (lab(), Scratch::new("doctor"));
     fs::set_permissions(scratch.file("x").parent().unwrap(), fs::Permissions::from_mode(0o755))
@@ -214,7 +214,7 @@ fn unprivileged() {
     nobody.args(["doctor", "--nic", "eth1", "--json"]).uid(65_534).gid(65_534);
     let mut outputs =
         vec![lab.host().run(|| bare.output()).unwrap().expect("setpriv, of util-linux")];
-    // In a user namespace there may be nobody else.
+    // A user namespace may have no other user.
     outputs.extend(lab.host().run(|| nobody.output()).unwrap());
     for output in outputs {
         let (found, said) = (Findings::of(&output), String::from_utf8(output.stderr).unwrap());
@@ -255,7 +255,7 @@ fn left() {
     assert_eq!((output.status.code(), found.names_in("breaks")), (Some(4), vec!["record"]));
     let remedy = found.one("record")["remedy"].as_str().unwrap();
     assert!(remedy.contains("rxo run --nic packet:eth1 --restore"), "{remedy}");
-    // Half a record is named before it is too late to look for the other half.
+    // An incomplete record is reported before its other half is lost.
     let (file, half) = (place.file(), "half");
     shell(&lab, &["ip link set eth1-nic name eth1"]);
     fs::write(&file, half).unwrap();
@@ -269,7 +269,7 @@ fn left() {
 fn in_use() {
     let lab = lab();
     let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
-    // The TAP has the name now, and the lock of its own.
+    // The TAP now has the nic's name, and its own lock.
     let (code, found, _) = doctor(lab.host(), "--nic eth1");
     assert_eq!((code, found.state("other run")), (Some(4), "breaks"), "{}", found.0);
     rxo.signal("TERM");

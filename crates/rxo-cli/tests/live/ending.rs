@@ -1,4 +1,4 @@
-//! What is said while it runs, how it ends, and what is left afterwards.
+//! The output during a run, its end, and the state that it leaves behind.
 
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{Lab, Offload};
@@ -17,7 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --stats 100ms";
 
-/// A transfer without end through a running rxo.
+/// Starts rxo and an endless transfer through it.
 fn busy(lab: &Lab) -> (Rxo, BulkTransfer) {
     let (rxo, _) = Rxo::start(lab.host(), FLAGS);
     lab.attach_host("rxo0").unwrap();
@@ -43,7 +43,7 @@ fn every_line_is_json() {
     let sum = |side: &str, count: &str| -> u64 {
         seen.iter().map(|line| line[side][count].as_u64().unwrap()).sum()
     };
-    // What came after the last interval is in the totals alone.
+    // Packets after the last interval appear only in the totals.
     let packets = totals["nic_in"]["packets"].as_u64().unwrap();
     // More than 10 MB in segments of 1,448 bytes.
     assert!(packets > 6_900 && sum("nic_in", "packets") <= packets, "{totals}");
@@ -76,7 +76,7 @@ fn killed_half_way() {
     assert_eq!(code, None);
     wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
     drop(transfer);
-    // And the next one finds everything as the first did.
+    // The next run finds the same state as the first.
     let (rxo, _) = Rxo::start(lab.host(), FLAGS);
     rxo.signal("TERM");
     let (code, _, said) = rxo.end();
@@ -91,7 +91,7 @@ fn a_device_that_vanishes() {
         let (code, lines, said) = rxo.end();
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains(" error packet:wire0: ") && said.lines().count() == 1, "{said}");
-        // The kernel takes an interface down before it removes it, and either may be seen first.
+        // The kernel takes an interface down before it removes it, and rxo may see either first.
         let told = said.contains("gone away") || said.contains("is down");
         assert!(said.contains(gone) && told, "{said}");
         assert_eq!(lines.last().unwrap()["kind"], "totals");
@@ -100,7 +100,8 @@ fn a_device_that_vanishes() {
     }
 }
 
-/// Down is not gone: rxo says so once, waits, and carries the same connections on when it is back.
+/// An interface that is down still exists: rxo reports it once, waits, and continues the same connections
+/// when it is up again.
 fn a_link_that_goes_down() {
     for name in [Lab::WIRE_INTERFACE, "rxo0"] {
         let lab = Lab::through().unwrap();

@@ -1,4 +1,4 @@
-//! `rxo cat`, `rxo sink` and `rxo source` against plain Linux sockets.
+//! `rxo cat`, `rxo sink` and `rxo source` with plain Linux sockets at the other end.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -41,7 +41,7 @@ pub(crate) fn pattern(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// A connection from the peer as soon as the host listens.
+/// Connects from the peer as soon as the host listens.
 pub(crate) fn connect(namespace: &Namespace, to: &str) -> TcpStream {
     let begun = Instant::now();
     loop {
@@ -53,7 +53,7 @@ pub(crate) fn connect(namespace: &Namespace, to: &str) -> TcpStream {
     }
 }
 
-/// A server of the peer's that treats its first clients, as many, with `serve`.
+/// Starts a server in the peer's namespace that handles its first `clients` connections with `serve`.
 pub(crate) fn serve<T: Send + 'static>(
     lab: &Lab,
     clients: usize,
@@ -78,7 +78,7 @@ pub(crate) fn read_all(mut stream: &TcpStream) -> Vec<u8> {
 
 pub(crate) fn json(output: &Output) -> Vec<Value> {
     let said = String::from_utf8_lossy(&output.stderr);
-    // A peer on a busy machine may be late with its last ACK.
+    // On a busy machine the peer's last ACK may be late.
     let said: String = said.lines().filter(|line| !line.contains("staying a moment")).collect();
     assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
     lines(output)
@@ -94,12 +94,12 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
 }
 
-/// Half of a connection may be closed while the other goes on, in either order.
+/// One direction of a connection may be closed while the other continues, in either order.
 fn cat_connects() {
     let lab = Lab::through().unwrap();
     let server = serve(&lab, 1, |stream| {
         let all = read_all(&stream);
-        // The other half is still open.
+        // The other direction is still open.
         (&stream).write_all(&pattern(1_500_000)).unwrap();
         all
     });
@@ -114,15 +114,15 @@ fn cat_connects() {
     assert!(sent == pattern(3_000_000), "{} bytes arrived", sent.len());
 }
 
-/// Ends with code 3 and one line, which is given.
+/// Checks for exit code 3 and one line on standard error, which is returned.
 fn ends_incomplete(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
     said
 }
 
-/// The peer is done, takes a little of what it is sent, and goes: in the state in which nothing but the
-/// end of what was sent is still to be heard of.
+/// The peer may shut down its direction, reads a little, and closes: in the state in which rxo only waits for
+/// the ACK of its sent data.
 fn cat_is_cut_off() {
     for ends_first in [true, false] {
         let lab = Lab::through().unwrap();
@@ -131,11 +131,11 @@ fn cat_is_cut_off() {
                 stream.shutdown(Shutdown::Write).unwrap();
             }
             stream.read_exact(&mut [0; 13_033]).unwrap();
-            // All of standard input is in the connection's buffer by now.
+            // By now all of standard input is in the connection's buffer.
             thread::sleep(Duration::from_millis(300));
         });
         let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
-        // When the connection is gone, nobody reads it to the end.
+        // After the connection is gone, the input is not read to its end.
         _ = cat.stdin.take().unwrap().write_all(&pattern(3_000_000));
         let said = ends_incomplete(&cat.wait_with_output().unwrap());
         server.join().unwrap();
@@ -168,7 +168,7 @@ fn cat_is_interrupted() {
         let stream = listener.accept().unwrap().0;
         stream.shutdown(Shutdown::Write).unwrap();
         connect.send(()).unwrap();
-        // It neither reads nor goes.
+        // The peer neither reads nor closes.
         _ = stopped.recv();
     });
     let mut cat = spawn(lab.host(), &format!("cat {HOST} {AT_PEER}"));
@@ -181,7 +181,7 @@ fn cat_is_interrupted() {
     assert!(said.contains("interrupted before"), "{said}");
     drop(stop);
     server.join().unwrap();
-    // Its reader has gone.
+    // The pipe's reader is gone.
     _ = writer.join().unwrap();
 }
 
@@ -200,7 +200,7 @@ fn cat_listens() {
     let stream = connect(lab.peer(), AT_HOST);
     (&stream).write_all(&pattern(100_000)).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    // The peer is done first; what is typed later still arrives.
+    // The peer has closed its direction; later input still arrives.
     let mut input = cat.stdin.take().unwrap();
     input.write_all(b"the last word").unwrap();
     drop(input);
@@ -258,7 +258,7 @@ fn sink_receives() {
             thread::spawn(move || {
                 (&stream).write_all(&pattern(bytes)).unwrap();
                 stream.shutdown(Shutdown::Write).unwrap();
-                // The sink closes when it has all.
+                // The sink closes the connection once it has received everything.
                 assert_eq!(read_all(&stream), b"");
             })
         })
@@ -308,7 +308,7 @@ fn source_sends() {
 }
 
 fn source_for_a_time() {
-    // On a busy machine there may be few intervals and no bytes in a short time.
+    // On a busy machine a short time may have few intervals and no bytes.
     for time in ["1s", "5s", "20s"] {
         let lab = Lab::through().unwrap();
         let server = serve(&lab, 1, |stream| read_all(&stream).len() as u64);
@@ -326,7 +326,7 @@ fn source_for_a_time() {
     panic!("no bytes or no intervals in 20 s");
 }
 
-/// The peer hears nothing for a moment, so that it repeats its FIN.
+/// The peer receives nothing for a moment, so that it repeats its FIN.
 fn source_stays() {
     let lab = Lab::through().unwrap();
     let server = serve(&lab, 1, |stream| {
@@ -349,7 +349,7 @@ fn source_stays() {
     assert!(said.contains("missed the last ACK"), "{said}");
 }
 
-/// Linux asks and rxo answers; then the other way.
+/// Linux sends requests and rxo answers; then the reverse.
 fn requests() {
     let lab = Lab::through().unwrap();
     let sink = spawn(lab.host(), &format!("sink {HOST} --listen 7000 --rr --json --interval 0s"));
@@ -365,7 +365,7 @@ fn requests() {
     let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
     assert_eq!((totals["exchanges"].as_u64(), totals["bytes"].as_u64()), (Some(200), Some(2_000)));
 
-    // On a busy machine hardly anything may be exchanged in a short time.
+    // On a busy machine a short time may have hardly any exchanges.
     let mut totals = ["500ms", "10s", "30s"].into_iter().map(asked);
     let totals = totals.find(|totals| totals["exchanges"].as_u64() > Some(0));
     let totals = totals.expect("exchanges in 30 s");
@@ -376,7 +376,7 @@ fn requests() {
     assert!(us("p50_us") > 0.0 && us("p50_us") <= us("p99_us"), "{times}");
 }
 
-/// The totals of a source that asks Linux for a time.
+/// Returns the totals of a source that sends requests to Linux for `time`.
 fn asked(time: &str) -> Value {
     let lab = Lab::through().unwrap();
     let server = serve(&lab, 2, |mut stream| {
@@ -405,11 +405,11 @@ fn a_signal() {
     assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
     assert!(said.contains("interrupted"), "{said}");
     assert_eq!(lines(&output).pop().unwrap()["kind"], "totals");
-    // The peer is told.
+    // The peer receives the reset.
     assert!((&stream).read(&mut [0]).is_err());
 }
 
-/// The TAP goes with the process, and the next one finds everything as the first did.
+/// The TAP is removed with the process, and the next process starts like the first.
 fn killed_half_way() {
     let namespace = Namespace::new("peer").unwrap();
     let line = "sink --nic tap:rxo0 --ip 10.9.0.2/24 --listen 7000 --json";
@@ -440,7 +440,7 @@ fn taken() {
     }
 }
 
-/// There a socket can be bound to any address, so binding says nothing.
+/// In this namespace a socket can be bound to any address, so a successful bind proves nothing.
 fn lone() {
     let (lone, other) = (Namespace::new("lone").unwrap(), Namespace::new("other").unwrap());
     lone.interface("lo").down().unwrap();
@@ -450,7 +450,7 @@ fn lone() {
     other.interface("peer0").up().unwrap();
     let output = run(&lone, &format!("cat {HOST} {AT_PEER}"));
     let said = String::from_utf8(output.stderr).unwrap();
-    // Nobody is there to connect to; but the address was taken.
+    // There is no peer to connect to, but the address was accepted.
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains(AT_PEER), "{said}");
 }

@@ -1,4 +1,4 @@
-//! All flags of the fast path at once, on a file server that a Linux client asks.
+//! All fast path flags at once, on a file server with a Linux client.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -71,13 +71,13 @@ fn get(mut stream: &TcpStream) -> Vec<u8> {
     answer
 }
 
-/// Sends what the rule drops. Returns how many there were.
+/// Sends datagrams that the rule drops. Returns how many were sent.
 fn refused_datagrams(peer: &Namespace) -> u64 {
     let socket = peer.run(|| UdpSocket::bind("10.77.0.1:9999").unwrap()).unwrap();
     (0..5).map(|_| u64::from(socket.send_to(b"dropped", "10.77.0.2:7").is_ok())).sum()
 }
 
-/// Pure ACKs from the client in the capture.
+/// Returns the number of pure ACKs from the client in the capture.
 fn tapped_acks(path: &Path) -> u64 {
     let mut capture = Capture::open(path).unwrap();
     let mut records: Vec<Record> = Vec::new();

@@ -1,5 +1,5 @@
-//! A guest behind `vhost:PATH`: `rxo run` on a real interface, and another rxo process that is a guest
-//! by `virtio:PATH`. They share memory.
+//! A guest behind `vhost:PATH`: `rxo run` on a real interface, and another rxo process as the guest with
+//! `virtio:PATH`, which shares memory with it.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_socket_has_one_rxo", refused),
 ];
 
-/// A path in a folder of its own, which is removed at the end.
+/// A socket path in its own folder, which is removed on drop.
 pub(crate) struct Socket(PathBuf);
 
 impl Socket {
@@ -35,7 +35,7 @@ impl Socket {
         format!("--nic packet:wire0 --host vhost:{}", self.0.display())
     }
 
-    /// The flags of a card on this socket.
+    /// Returns the flags of a card on this socket.
     pub(crate) fn card(&self) -> String {
         format!("--wire packet:wire0 --guest vhost:{}", self.path())
     }
@@ -44,7 +44,7 @@ impl Socket {
         self.0.display()
     }
 
-    /// The flags of a host that is the guest.
+    /// Returns the flags of a host that is the guest on this socket.
     pub(crate) fn guest(&self) -> String {
         format!("--nic virtio:{} --ip 10.77.0.2/24", self.0.display())
     }
@@ -56,7 +56,7 @@ impl Drop for Socket {
     }
 }
 
-/// The totals of a sink that ended well, and the hash of its only connection.
+/// Returns the totals of a sink that ended with success, and the hash of its only connection.
 pub(crate) fn totals(mut lines: Vec<Value>) -> (Value, String) {
     let totals = lines.pop().unwrap();
     let crc = totals["ends"][0]["crc32"].as_str().unwrap().to_owned();
@@ -72,7 +72,7 @@ fn receives() {
     let bytes = pattern(20_000_000);
     (&stream).write_all(&bytes).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    // The sink closes when it has all.
+    // The sink closes the connection once it has received everything.
     assert_eq!(read_all(&stream), b"");
     let (totals, crc) = totals(json(&sink.wait_with_output().unwrap()));
     assert_eq!((totals["bytes"].as_u64(), crc), (Some(20_000_000), hash(&bytes)));
@@ -84,7 +84,7 @@ fn receives() {
     assert!(!socket.0.exists(), "removed at a normal end");
 }
 
-/// Bytes that are copied into the guest's memory, divided by those of the packets.
+/// Checks the ratio of bytes copied into the guest's memory to the bytes of the packets.
 fn copied() {
     for (flags, copies, is_apart) in
         [("", 1.0, false), ("--path linear", 2.0, false), ("--layout pages", 1.0, true)]
@@ -122,8 +122,8 @@ fn sends() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// All processes of the run are killed, so nothing is put in order; the next run takes over the stale
-/// socket, the guest finds it, and the connection goes on.
+/// All processes of the run are killed, so that no cleanup happens; the next run replaces the stale socket,
+/// the guest reconnects, and the connection continues.
 fn killed() {
     let (lab, socket) = (Lab::through().unwrap(), Socket::new("killed"));
     let (rxo, _) = Rxo::start(lab.host(), &socket.run());

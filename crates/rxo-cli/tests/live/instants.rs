@@ -1,5 +1,6 @@
-//! Fifty random instants of a run, from its first moment on: its processes are stopped or killed, the disk that its lines go to
-//! is full, nobody reads them any more. The host answers without a hand, and in the end has everything as before.
+//! Fifty random instants of a run: its processes are stopped or killed, the disk with its output is full, or
+//! the reader of its output stops. The host must answer again by itself, and finally have its old
+//! configuration.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -21,7 +22,7 @@ use crate::setup::SetUp;
 pub(crate) const LONG_TESTS: &[Test] =
     &[("at_fifty_random_instants_the_host_answers_without_a_hand", fifty_instants)];
 
-/// What happens.
+/// The event at the random instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     WorkerStopped,
@@ -68,7 +69,7 @@ fn fifty_instants() {
     }
 }
 
-/// A run to which `event` happens at a random instant. Returns the time until the host answers.
+/// Starts a run, causes `event` at a random instant, and returns the time until the host answers.
 fn one(scene: &Scene, event: Event) -> Duration {
     let disk = SmallDisk::mount();
     let (mut child, pause) = start(scene, event, &disk);
@@ -88,7 +89,7 @@ fn one(scene: &Scene, event: Event) -> Duration {
     if matches!(event, Event::FullDisk | Event::HungOutput) {
         goes_on(scene, &mut child, &what);
     } else {
-        // One that was stopped before it had changed anything is still there.
+        // A run stopped before it changed anything still exists.
         worker.into_iter().chain([child.id()]).for_each(|process| {
             _ = Command::new("kill").args(["-KILL", &process.to_string()]).output();
         });
@@ -98,7 +99,7 @@ fn one(scene: &Scene, event: Event) -> Duration {
     time
 }
 
-/// Starts the run. Its lines go to a disk, or to a reader who pauses when he is told to.
+/// Starts the run. Its output goes to a disk, or to a reader that pauses on a message.
 fn start(scene: &Scene, event: Event, disk: &SmallDisk) -> (Child, Sender<()>) {
     let mut rxo = command(&format!("run --json --stats 100ms {}", SetUp::TakeOver.flags()));
     rxo.env("RUNTIME_DIRECTORY", scene.place.path()).stdin(Stdio::null()).stderr(Stdio::null());
@@ -111,7 +112,7 @@ fn start(scene: &Scene, event: Event, disk: &SmallDisk) -> (Child, Sender<()>) {
             let mut bytes = [0; 4_096];
             while paused.try_recv().is_err() && reader.read(&mut bytes).is_ok_and(|read| read > 0) {
             }
-            // The end is held open until the run has ended.
+            // The reading end stays open until the run has ended.
             _ = paused.recv();
         });
     } else {
@@ -121,17 +122,17 @@ fn start(scene: &Scene, event: Event, disk: &SmallDisk) -> (Child, Sender<()>) {
 }
 
 fn both(child: &Child, worker: Option<u32>, name: &str) {
-    // The worker may not be there yet, and is not started any more then.
+    // The worker may not exist yet; a stopped keeper does not start it.
     [child.id()].into_iter().chain(worker).for_each(|process| signal(name, process));
 }
 
-/// Fills the disk to the last byte.
+/// Fills the disk completely.
 fn fill(disk: &SmallDisk) {
     let left = fs::write(disk.file("ballast"), vec![0; 65 << 10]);
     assert!(left.is_err(), "the disk has room for everything");
 }
 
-/// The run carries on, and ends when it is asked to.
+/// Checks that the run continues, and that it ends on SIGTERM.
 fn goes_on(scene: &Scene, child: &mut Child, what: &str) {
     wait_until(&format!("the run carries: {what}"), || {
         scene.lab.host().interface("eth1-nic").exists()

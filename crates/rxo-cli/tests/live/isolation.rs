@@ -1,4 +1,4 @@
-//! The kernel's own stack is kept off the nic: whatever the peer sends arrives once.
+//! The kernel's own stack is isolated from the nic: each packet of the peer arrives once.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -20,15 +20,16 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 pub(crate) const DATAGRAMS: u32 = 300;
-/// So many that both copies of each fit into a socket's buffer: on a busy machine rxo's may come all at once.
+/// So few that both copies of each fit into a socket's buffer: on a busy machine rxo's copies may come all at
+/// once.
 const FEW: u32 = 40;
 
-/// How many datagrams arrived, of those that the peer sent once each: different ones, and all.
+/// Returns how many of the datagrams that the peer sent once arrived: without duplicates, and in total.
 pub(crate) fn received(lab: &Lab, to: IpAddr) -> (usize, usize) {
     received_of(DATAGRAMS, lab, to)
 }
 
-/// What [`received`] counts, of `count` datagrams.
+/// Like [`received`], for `count` datagrams.
 fn received_of(count: u32, lab: &Lab, to: IpAddr) -> (usize, usize) {
     let bind = |namespace: &Namespace, ip: IpAddr| {
         namespace.run(|| UdpSocket::bind(SocketAddr::new(ip, 0)).unwrap()).unwrap()
@@ -45,8 +46,8 @@ fn received_of(count: u32, lab: &Lab, to: IpAddr) -> (usize, usize) {
     };
     for number in 0..count {
         sender.send_to(&number.to_ne_bytes(), SocketAddr::new(to, port)).unwrap();
-        // Waits for this one, not for any: where each comes twice, second copies would
-        // otherwise fill the socket's buffer, and the kernel would drop what comes after.
+        // Waits for this datagram, not for any: if each arrived twice, second copies would fill the socket's
+        // buffer, and the kernel would drop later ones.
         while !numbers.contains(&number) {
             numbers.insert(take(Duration::from_secs(60)).expect("a datagram is lost"));
             all += 1;
@@ -75,7 +76,7 @@ fn each_datagram_arrives_once() {
     });
 }
 
-/// What the tests above look for is there to be found.
+/// Without isolation the duplicates appear, so the tests above can detect them.
 fn without_isolation() {
     let (lab, rxo) = setup::start(SetUp::ByHand, LabOptions::default(), "--no-isolation");
     let (different, all) = received_of(FEW, &lab, Lab::HOST_ADDRESSES.0.into());
@@ -111,7 +112,7 @@ fn a_second_rxo() {
     assert!(nic.offload(Offload::GenericReceive).unwrap());
 }
 
-/// And another one that came under the old name keeps what it has.
+/// A nic that takes the old name of a renamed one keeps its settings.
 fn a_renamed_nic() {
     let lab = SetUp::ByHand.lab(LabOptions::default());
     let nic = lab.host().interface(Lab::NIC);
@@ -123,7 +124,7 @@ fn a_renamed_nic() {
     create_veth(&other, &lab.host().interface("far0")).unwrap();
     other.set_offload(Offload::GenericReceive, false).unwrap();
     let to = Lab::HOST_ADDRESSES.0.into();
-    // Several times: on a busy machine rxo's copies may come when nobody waits for them any more.
+    // Repeated, because on a busy machine rxo's copies may arrive after the receiver stopped waiting.
     wait_until("the kernel is kept off the nic under its new name", || {
         (0..3).all(|_| received_of(FEW, &lab, to) == (FEW as usize, FEW as usize))
     });

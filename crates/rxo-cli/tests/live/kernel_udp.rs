@@ -1,5 +1,5 @@
-//! UDP coalesced by the kernel (`rx-udp-gro-forwarding` on a veth) and by rxo: the same frames in one poll give
-//! the same large datagrams. Where the two differ, as docs/policies.md says, the difference is held as well.
+//! UDP coalesced by the kernel (`rx-udp-gro-forwarding` on a veth) and by rxo: the same frames in one poll
+//! give the same large datagrams. The documented differences (docs/policies.md) are tested as well.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -25,9 +25,9 @@ pub(crate) const LONG_TESTS: &[Test] =
         the_same_large_datagrams(MANY_STREAMS)
     })];
 
-/// Frames in one poll, with the one that opens the gate: a veth takes 64.
+/// Frames of one poll besides the one that opens the gate: a veth takes 64.
 const MOST_FRAMES: u64 = 62;
-/// Each takes some hundredths of a second, in which both sides wait for the kernel's clock.
+/// Each stream takes some hundredths of a second, in which both sides wait for the kernel's timer.
 const STREAMS: u64 = 50;
 const MANY_STREAMS: u64 = 200;
 
@@ -46,8 +46,8 @@ fn the_same_large_datagrams(streams: u64) {
     assert!(large as u64 > streams * 5 / 2, "{large}: they hardly merge");
 }
 
-/// Datagrams without a checksum, those with a wrong one and fragments without a UDP header: rxo delivers them after
-/// those before them, the kernel at once, and goes on with what it holds.
+/// Datagrams without a checksum or with a wrong one, and fragments without a UDP header: rxo delivers them in
+/// order, the kernel at once, ahead of those that it holds.
 fn refused_ones_overtake() {
     let wire = Wire::new();
     for refused in [
@@ -56,7 +56,7 @@ fn refused_ones_overtake() {
         |packet: Packet| packet.fragment(64, false),
     ] {
         let base = |number: u32| udp().len(200).seq(number * 200).id(number as u16);
-        // The ID of the refused one is not missing in the others' count.
+        // The refused datagram leaves no gap in the IDs of the others.
         let mut packets: Vec<_> = (0..6).map(base).collect();
         packets.insert(3, refused(base(9)));
         let groups = |delivered: Vec<Delivered>| -> Vec<usize> {
@@ -68,8 +68,8 @@ fn refused_ones_overtake() {
     }
 }
 
-/// The kernel's own poll ends after 64 frames, so it is told to hold datagrams beyond it. It holds them only until
-/// its clock ticks; in one of some attempts it does not.
+/// The kernel's poll ends after 64 frames, so it is configured to hold datagrams longer. It holds them only
+/// until its timer expires, so that some attempts fail.
 fn at_most_64() {
     let wire = Wire::new();
     wire.far.interface(FAR).hold_coalesced(Duration::from_millis(20)).unwrap();
@@ -90,8 +90,8 @@ fn at_most_64() {
     panic!("never 64, 64 and 2, but {seen:?}");
 }
 
-/// Datagrams of up to four flows: mostly of equal size, some shorter, some longer, some with other marks, hop
-/// limits, IDs or without DF.
+/// Returns datagrams of up to four flows: mostly of equal size, some shorter or longer, some with other
+/// congestion marks, hop limits or IDs, or without DF.
 fn stream(random: &mut Random) -> Vec<Packet> {
     let flows = 1 + random.below(4);
     let size = 1 + random.below(1_400) as usize;
@@ -120,8 +120,8 @@ fn vary(packet: Packet, size: usize, random: &mut Random) -> Packet {
     }
 }
 
-/// What a receiver gets: headers without the checksum, which is partial in large datagrams, and payloads as they
-/// are after segmentation.
+/// A datagram as its receiver gets it: the header without the checksum, which is partial in large datagrams,
+/// and the payloads after segmentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Delivered {
     header: Vec<u8>,
@@ -140,7 +140,7 @@ impl Delivered {
         Self::new(header.to_vec(), vec![payload.to_vec()])
     }
 
-    /// Addresses and ports.
+    /// Returns addresses and ports.
     fn flow(&self) -> Vec<u8> {
         let end = self.header.len();
         let addresses = if end == 42 { 26..34 } else { 22..54 };
@@ -148,12 +148,13 @@ impl Delivered {
     }
 }
 
-/// Of a datagram without tags and options.
+/// Returns the header length of a datagram without tags and options.
 fn header_bytes(frame: &[u8]) -> usize {
     if frame[12..14] == [0x08, 0x00] { 42 } else { 62 }
 }
 
-/// Across flows the order at the end of a poll differs: the kernel's follows its hash.
+/// Groups by flow, because the order across flows at the end of a poll differs: the kernel's follows its
+/// hash.
 fn by_flow(delivered: Vec<Delivered>) -> BTreeMap<Vec<u8>, Vec<Delivered>> {
     let mut flows: BTreeMap<_, Vec<_>> = BTreeMap::new();
     delivered.into_iter().for_each(|one| flows.entry(one.flow()).or_default().push(one));
@@ -192,7 +193,7 @@ impl Wire {
         let [near, far] = ["near", "far"].map(|label| {
             let namespace = Namespace::new(label).unwrap();
             if namespace.has_ipv6() {
-                // Nothing is on the wire that the test does not send.
+                // Only the test's own frames may be on the wire.
                 namespace.set_sysctl("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
             }
             namespace
@@ -207,8 +208,8 @@ impl Wire {
         Self { near, far }
     }
 
-    /// Sends `packets` so that they arrive in one poll of the kernel, as far as one takes them, and collects what
-    /// it makes of them.
+    /// Sends `packets` so that they arrive in one poll of the kernel, as far as they fit, and returns what it
+    /// delivers.
     fn through_kernel(&self, packets: &[Packet]) -> Vec<Delivered> {
         let open = || PacketSource::open(FAR, PacketOptions::default()).unwrap();
         let mut source = self.far.run(open).unwrap();
@@ -229,7 +230,7 @@ impl Wire {
         delivered
     }
 
-    /// Behind a token bucket that is empty the packets wait; once it is large, the next frame takes them all along.
+    /// Packets wait in an empty token bucket; once it is enlarged, the next frame releases them all.
     fn send(&self, packets: &[Packet]) {
         rxo_testbed::pin_to_core(0).unwrap();
         let near = self.near.interface(NEAR);
@@ -256,7 +257,7 @@ fn as_delivered(frame: &Frame<rxo_driver::DeviceBuf>) -> Delivered {
     Delivered::new(header.to_vec(), payloads)
 }
 
-/// An EtherType that no stack takes interest in.
+/// An EtherType that no stack handles.
 const SPARE: [u8; 2] = [0x88, 0xb5];
 
 fn spare(bytes: usize) -> Vec<u8> {

@@ -1,7 +1,7 @@
-//! Nothing is lost that nobody counts, and nothing is dropped because the worker did not run.
+//! Every lost frame is counted, and none is dropped because the worker did not run.
 //!
-//! The worker is stopped by a signal for a while, which is what a busy core does to it, but at a known time. What
-//! depends on the machine (shares, quantiles) is printed by a test that is run by hand.
+//! A signal stops the worker for a while, like a busy core, but at a known time. Figures that depend on the
+//! machine (shares, quantiles) are printed by a test that is run by hand.
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -31,10 +31,10 @@ pub(crate) const LONG_TESTS: &[Test] = &[
     ("changes_of_other_networks_do_not_stop_a_worker", others_change_networks),
 ];
 
-/// A worker that is stopped counts as one that hangs, and must not be ended here, however slow the machine is.
+/// No watchdog: it would end a stopped worker as hung.
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --stats 1s --watchdog off";
 const DISCARD: u16 = 9;
-/// More than the slots of the ring, and than the queue of the TAP.
+/// More datagrams than the slots of the ring, and than the queue of the TAP.
 const TOO_MANY: u64 = 10_000;
 const RING_SLOTS: u64 = 8_192;
 const TAP_PACKETS: u64 = 4_096;
@@ -47,26 +47,26 @@ fn start_with(flags: &str) -> (Lab, Rxo) {
     let lab = Lab::through().unwrap();
     let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
     lab.attach_host("rxo0").unwrap();
-    // Both ends know each other from now on.
+    // From now on both ends have resolved each other's address.
     exchange(&lab, Duration::from_millis(10));
     (lab, rxo)
 }
 
-/// The quantiles of round trips from the peer to the host, as text.
+/// Measures round trips from the peer to the host, and returns their quantiles as text.
 fn exchange(lab: &Lab, duration: Duration) -> String {
     let config = PingPongConfig { duration, client_core: None, server_core: None };
     let report = ping_pong(lab.peer(), lab.host(), lab.host_address(), config).unwrap();
     format!("p50 {:.0} us, p99 {:.0} us", report.quantile_us(0.5), report.quantile_us(0.99))
 }
 
-/// Sends datagrams from `from` to the other end, which has no use for them.
+/// Sends datagrams from `from` to the discard port of the other end.
 fn send(from: &Namespace, to: IpAddr, count: u64) {
     let socket = from.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
-    // The other end answers some by an error, which the next call reports.
+    // The other end answers some with an ICMP error, which the next call returns.
     (0..count).for_each(|_| drop(socket.send_to(&[7; 200], (to, DISCARD))));
 }
 
-/// Frames that the nic received.
+/// Returns the number of frames that the nic received.
 fn received(lab: &Lab) -> u64 {
     lab.host().interface(Lab::WIRE_INTERFACE).counters().unwrap().received_frames
 }
@@ -76,18 +76,19 @@ fn number(of: &Value, path: &str) -> u64 {
     value.unwrap_or_else(|| panic!("no {path} in {of}"))
 }
 
-/// All that arrived at the nic was given or counted, and all that was given left or was dropped for a reason.
+/// Checks that every frame that arrived at the nic was received or counted, and that every received frame was
+/// delivered or dropped for a reason.
 fn is_accounted_for(arrived: u64, totals: &Value) {
     let of = |path| number(totals, path);
     let (frames, lost) = (of("/nic_in/packets"), of("/nic_in/ring_drops"));
-    // What arrived before rxo began, and since it was asked to end, is in one of the two only.
+    // Frames before rxo began, or after it was asked to end, are counted in only one of the two.
     assert!((frames + lost).abs_diff(arrived) < 50, "{arrived} arrived: {totals}");
     let out = of("/host_out/frames") + of("/host_out/dropped_frames") + of("/overload");
     assert_eq!(frames, out, "{totals}");
     holds(totals);
 }
 
-/// Every invariant holds.
+/// Checks that every invariant holds.
 fn holds(totals: &Value) {
     for path in ["/unaccounted", "/unsent"] {
         assert_eq!(number(totals, path), 0, "{path}: {totals}");
@@ -104,7 +105,7 @@ fn stopped_with_room() {
         send(lab.peer(), lab.host_address(), RING_SLOTS / 2);
         thread::sleep(Duration::from_millis(50));
         rxo.signal_worker("CONT");
-        // Before the ring is empty again.
+        // Stops the worker before it has emptied the ring again.
         thread::sleep(Duration::from_millis(2));
         rxo.signal_worker("STOP");
         thread::sleep(Duration::from_millis(150));
@@ -160,7 +161,7 @@ fn shell(lab: &Lab, commands: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Datagrams in several parts, with time between them in which rxo compares what was written with what has left.
+/// Sends datagrams in several parts; in the pauses between them rxo compares written with sent frames.
 fn send_in_parts(lab: &Lab) {
     for _ in 0..6 {
         send(lab.host(), lab.peer_address(), 300);
@@ -168,7 +169,7 @@ fn send_in_parts(lab: &Lab) {
     }
 }
 
-/// A queue that takes a packet and drops another, which no system call says.
+/// A queue that accepts a packet and drops another one, which no system call reports.
 fn queue_drops() {
     let (lab, rxo) = start();
     shell(
@@ -184,10 +185,10 @@ fn queue_drops() {
     holds(&totals);
 }
 
-/// What a rule sends elsewhere after rxo has written it.
+/// A rule that redirects frames after rxo has written them.
 fn never_leaves() {
     let (lab, rxo) = start();
-    // The first comparison is with what has left before.
+    // The first comparison only records how much has been sent before.
     send_in_parts(&lab);
     shell(
         &lab,
@@ -208,8 +209,8 @@ fn never_leaves() {
     assert!(notices.count() >= 1, "a script is told as well");
 }
 
-/// The kernel changes all networks under one lock (RTNL), which it holds while it removes a crowd of interfaces. A worker
-/// that waits for it would be ended by the watchdog.
+/// The kernel has one lock (RTNL) for changes of all networks, and holds it while it removes a crowd of
+/// interfaces. The watchdog would end a worker that waits for it.
 fn others_change_networks() {
     let lab = Lab::through().unwrap();
     let flags = "--nic packet:wire0 --host tap:rxo0 --stats 100ms --watchdog 300ms";
@@ -221,7 +222,8 @@ fn others_change_networks() {
     assert_eq!(number(&totals, "/unaccounted"), 0, "{totals}");
 }
 
-/// How long somebody waited for the lock while a network with so many pairs of interfaces went away.
+/// Returns how long a process waited for the lock while a network with this many pairs of interfaces was
+/// removed.
 fn lock_is_held_by_a_crowd_of(pairs: usize, lab: &Lab) -> Duration {
     let crowd = Namespace::new("crowd").unwrap();
     for n in 0..pairs {
@@ -238,14 +240,14 @@ fn lock_is_held_by_a_crowd_of(pairs: usize, lab: &Lab) -> Duration {
     (0..100).map(|_| wait()).max().unwrap()
 }
 
-/// Their removal takes the kernel about a second.
+/// Pairs of interfaces whose removal takes the kernel about a second.
 const CROWD: usize = 4_000;
 
-/// Two for each core of the promise.
+/// Two busy loops for each core that the documentation assumes.
 const BUSY_LOOPS: usize = 4;
 const ROUNDS: usize = 5;
 
-/// Other processes that want all of the processor.
+/// Other processes that use the processor continuously.
 struct BusyLoops(Vec<Child>);
 
 impl BusyLoops {
@@ -264,7 +266,7 @@ impl Drop for BusyLoops {
     }
 }
 
-/// The nice values of the worker's threads: first that of the one that carries frames.
+/// Checks the nice values of the worker's threads; the first is that of the thread that carries frames.
 fn nice_values() {
     let of = |flags: &str| {
         let (_lab, rxo) = start_with(flags);
@@ -276,7 +278,7 @@ fn nice_values() {
         tasks.sort_by_key(|&task| (task != worker, task));
         let nice = |task: u32| -> i32 {
             let stat = fs::read_to_string(format!("/proc/{worker}/task/{task}/stat")).unwrap();
-            // The 17th field behind the name.
+            // The 17th field after the name is the nice value.
             stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).unwrap().parse().unwrap()
         };
         let values: Vec<i32> = tasks.into_iter().map(nice).collect();
@@ -289,7 +291,8 @@ fn nice_values() {
     assert_eq!(of("--nice 5"), (5, false));
 }
 
-/// Prints what requests and a transfer of 100 Mbit/s see beside busy loops, directly and behind rxo at several nice values.
+/// Prints the figures of requests and of a 100 Mbit/s transfer beside busy loops, without rxo and with it at
+/// several nice values.
 fn measure_beside_busy_loops() {
     for round in 0..ROUNDS {
         let direct = Lab::direct(KernelGro::On).unwrap();
@@ -316,7 +319,7 @@ fn beside_busy_loops(round: usize, nice: &str) {
 }
 
 fn seen(lab: &Lab) -> String {
-    // Of each connection.
+    // The rate of each connection.
     let limit_bytes_per_s = Some(6_250_000);
     let config = BulkConfig { connections: 2, limit_bytes_per_s, ..BulkConfig::default() };
     let transfer =

@@ -1,5 +1,5 @@
-//! Live tests of the command: real interfaces and real TCP in private networks. As root, or in a
-//! user namespace that this process makes for itself before it has a second thread.
+//! Live tests of the command: real interfaces and real TCP in private networks. The process is root, or makes
+//! a user namespace for itself before it starts a second thread.
 //!
 //! Long tests are marked as ignored: `cargo xtask test --all` runs them, and so does `--include-ignored`.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
@@ -55,18 +55,18 @@ use signal_hook::flag;
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rxo");
 
-/// A test: it panics when it fails.
+/// A test: its name, and a function that panics on failure.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // They share two cores with the kernel's side of the traffic.
+    // One test at a time: each shares two cores with the kernel's side of its traffic.
     arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    // Under `nohup` SIGHUP is ignored, and programs that are started inherit that; a handler they do not.
+    // Under `nohup` SIGHUP is ignored, and child processes inherit that; they do not inherit a handler.
     if let Err(error) = flag::register(SIGHUP, Arc::default()) {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;

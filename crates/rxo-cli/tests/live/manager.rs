@@ -1,4 +1,4 @@
-//! A service manager: the socket on which a service reports that it works.
+//! A service manager: the socket on which a service reports its state.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use crate::process::LONG;
 use crate::report::Scratch;
 
-/// The socket of `NOTIFY_SOCKET`.
+/// The socket that `NOTIFY_SOCKET` names.
 pub(crate) struct Manager {
     socket: UnixDatagram,
     scratch: Scratch,
 }
 
 impl Manager {
-    /// A socket in a directory that is named after `name`.
+    /// Binds a socket in a directory named after `name`.
     pub(crate) fn new(name: &str) -> Self {
         let scratch = Scratch::new(name);
         let socket = UnixDatagram::bind(scratch.file("notify")).unwrap();
@@ -21,12 +21,12 @@ impl Manager {
         Self { socket, scratch }
     }
 
-    /// The value of `NOTIFY_SOCKET`.
+    /// Returns the value of `NOTIFY_SOCKET`.
     pub(crate) fn path(&self) -> PathBuf {
         self.scratch.file("notify")
     }
 
-    /// The next message.
+    /// Returns the next message; waits for it.
     pub(crate) fn next(&self) -> String {
         let mut bytes = [0; 100];
         let read = self.socket.recv(&mut bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Marks of congestion as a host counts them behind a TAP, beside the kernel's own path.
+//! Congestion marks that a host counts behind a TAP, compared with the kernel's own path.
 //!
 //! What the host counts is `InCEPkts` of its IP layer: of packets that the kernel coalesced itself their
 //! segments, of packets that came coalesced one each. A host with accurate ECN (RFC 9768) counts marks for
@@ -25,11 +25,11 @@ const CE: u8 = 3;
 const FLOWS: u32 = 32;
 const SEGMENTS_EACH: u32 = 8;
 const MARKED: u64 = (FLOWS * SEGMENTS_EACH) as u64;
-/// How long the host may take to see all.
+/// Longest time until the host has received everything.
 const LONG: Duration = Duration::from_secs(60);
-/// Longer than anything is held: what has not come by then does not come.
+/// Longer than any hold: packets that have not arrived by then will not arrive.
 const QUIET: Duration = Duration::from_millis(200);
-/// Held long enough that what may be merged is.
+/// A hold long enough to merge all mergeable packets.
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0 --hold 5ms";
 
 fn a_host_behind_a_tap_counts_every_ce_mark() {
@@ -40,7 +40,7 @@ fn a_host_behind_a_tap_counts_every_ce_mark() {
         let (marks, totals) = through_rxo("", is_v6, Expected::All);
         assert_eq!(marks, MARKED, "{totals}");
         assert_eq!(totals["bypass"]["ce_mark"], MARKED, "{totals}");
-        // Merged they are lost: this is what is counted otherwise.
+        // Merged segments lose their separate marks, so the host counts fewer.
         let (marks, totals) = through_rxo("--set ce=equal", is_v6, Expected::Some);
         assert!(marks < MARKED / 2, "{marks} of {MARKED} marks: {totals}");
     }
@@ -50,7 +50,7 @@ fn options() -> LabOptions {
     LabOptions { partial_checksums: false, ..LabOptions::default() }
 }
 
-/// How many marks a host counts behind rxo with these flags, and what rxo says at its end.
+/// Returns the marks that a host counts behind rxo with these flags, and rxo's totals.
 fn through_rxo(flags: &str, is_v6: bool, expected: Expected) -> (u64, Value) {
     let lab = Lab::through_with(options()).unwrap();
     let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
@@ -58,16 +58,16 @@ fn through_rxo(flags: &str, is_v6: bool, expected: Expected) -> (u64, Value) {
     (counted(&lab, "rxo0", is_v6, expected), totals(rxo))
 }
 
-/// How many of the marks the host is to count.
+/// How many marks the host must count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// Each: they are waited for.
+    /// All marks; the test waits for them.
     All,
-    /// Fewer: those that have come once none comes any more.
+    /// Fewer; the test counts until no more arrive.
     Some,
 }
 
-/// Sends segments that are all marked, and reads how many marks the host counted once all are there.
+/// Sends marked segments, and returns the marks that the host counted once all arrived.
 fn counted(lab: &Lab, interface: &str, is_v6: bool, expected: Expected) -> u64 {
     let mac = lab.host().interface(interface).mac().unwrap();
     wait_until_heard(lab);
@@ -86,7 +86,7 @@ fn counted(lab: &Lab, interface: &str, is_v6: bool, expected: Expected) -> u64 {
     }
 }
 
-/// Sends datagrams until the host gets one: what is sent sooner after an interface came up is lost.
+/// Sends datagrams until the host receives one: packets sent too soon after an interface comes up are lost.
 fn wait_until_heard(lab: &Lab) {
     let host = lab.host_address();
     let receiver = lab.host().run(|| UdpSocket::bind((host, 0)).unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! `--metrics`: what is counted comes to a plain client by TCP and by a unix socket, of each long command, while traffic
-//! passes; and it is what `rxo ctl SOCKET counters` says.
+//! `--metrics`: a plain client gets the counters of each long command by TCP and by a Unix socket during
+//! traffic, and they equal those of `rxo ctl SOCKET counters`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,11 +32,11 @@ const RUN: &str = "--nic packet:wire0 --host tap:rxo0 --stats 0s";
 const ADDRESS: &str = "127.0.0.1:9464";
 const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: rxo\r\n\r\n";
 
-/// Series by their names with labels.
+/// Values by series name with labels.
 pub(crate) type Page = BTreeMap<String, f64>;
 
-/// The page that comes from a stream that `connect` opens. A worker that a busy machine gives no turn for a second is asked
-/// again.
+/// Requests the page on a stream that `connect` opens. Repeats the request if a busy machine did not run the
+/// worker for a second (status 503).
 fn page<S: Read + Write>(connect: impl Fn() -> S) -> Page {
     let begun = std::time::Instant::now();
     let said = loop {
@@ -63,7 +63,7 @@ fn tcp_page(namespace: &Namespace) -> Page {
     page(|| connect(namespace, ADDRESS))
 }
 
-/// The page of the unix socket `path`.
+/// Returns the page from the Unix socket `path`.
 pub(crate) fn socket_page(path: &Path) -> Page {
     page(|| UnixStream::connect(path).unwrap())
 }
@@ -72,7 +72,8 @@ fn loopback_up(lab: &Lab) {
     lab.host().interface("lo").up().unwrap();
 }
 
-/// Counters of the JSON by the names that their series have. Numbers that are not whole are left out: they are computed.
+/// Returns the counters of the JSON by the names of their series. Fractional numbers are computed values and
+/// left out.
 fn counters(json: &Value) -> Page {
     let labels = [("bypass", "reason"), ("flush", "reason"), ("imbalance", "stage")];
     let mut series = Page::new();
@@ -108,7 +109,7 @@ fn by_tcp() {
     lab.attach_host("rxo0").unwrap();
     let config = BulkConfig { bytes_per_connection: Some(20_000_000), ..BulkConfig::default() };
     let moved = BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
-    // While it runs, counters only grow.
+    // During the run, counters only grow.
     let mut last = tcp_page(lab.host());
     let build =
         format!("rxo_build_info{{version=\"{}\",command=\"rxo run\"}}", env!("CARGO_PKG_VERSION"));
@@ -129,7 +130,7 @@ fn by_tcp() {
         let before = tcp_page(lab.host());
         let json = counters(&asked(&socket, "counters"));
         let after = tcp_page(lab.host());
-        // Neighbours ask for each other now and then.
+        // ARP and neighbour discovery may change counters between the two readings.
         let is_still = json.keys().all(|name| before.get(name) == after.get(name));
         if is_still {
             assert!(json.len() > 40, "{json:?}");
@@ -167,7 +168,7 @@ fn slow_readers() {
     loopback_up(&lab);
     let (rxo, _) = Rxo::start(lab.host(), &format!("{RUN} --metrics {ADDRESS}"));
     lab.attach_host("rxo0").unwrap();
-    // As many as there is room for, some of which ask and take nothing.
+    // As many as the server accepts; some send a request and read nothing.
     let mut readers: Vec<_> = (0..8).map(|_| connect(lab.host(), ADDRESS)).collect();
     readers[..4].iter_mut().for_each(|reader| reader.write_all(GET).unwrap());
     let config = BulkConfig { bytes_per_connection: Some(10_000_000), ..BulkConfig::default() };
@@ -175,7 +176,7 @@ fn slow_readers() {
     assert!(moved.wait().unwrap().is_intact());
     let totals = totals(rxo);
     assert_eq!((&totals["overload"], &totals["unaccounted"]), (&0.into(), &0.into()));
-    // The end waits for none of them.
+    // The end of the run waits for none of them.
     drop(readers);
 }
 

@@ -1,5 +1,5 @@
-//! Whatever happens to the processes of a run, the host is never offline for long: at random instants they are stopped,
-//! killed alone and together, and the host answers again without a hand.
+//! The host is never offline for long: processes of a run are stopped, killed alone or together at random
+//! instants, and the host answers again by itself.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_watchdog_that_is_off_ends_no_run", watchdog_off),
 ];
 
-/// A host with a run, and somebody on the host who answers.
+/// A host with a run, and a server on it that answers.
 pub(crate) struct Scene {
     pub(crate) lab: Lab,
     pub(crate) place: Place,
@@ -44,7 +44,7 @@ impl Scene {
         thread::spawn(move || {
             for mut client in listener.incoming().flatten() {
                 let mut byte = [0];
-                // A client that has gone needs no answer.
+                // A client that has disconnected needs no answer.
                 _ = client.read_exact(&mut byte).and_then(|()| client.write_all(&byte));
             }
         });
@@ -52,7 +52,7 @@ impl Scene {
         Self { lab, place, before }
     }
 
-    /// A run that has worked for a random time.
+    /// Starts a run and lets it work for a random time.
     fn start(&self, flags: &str) -> Rxo {
         let rxo = self.place.start(&self.lab, flags);
         self.answers("the run carries");
@@ -77,7 +77,7 @@ impl Scene {
         begun.elapsed()
     }
 
-    /// The host answers, and has everything as before the run.
+    /// Checks that the host answers, and has its configuration from before the run.
     pub(crate) fn is_as_before(&self, what: &str) {
         wait_until("the TAP is gone", || !self.lab.host().interface("rxo0").exists());
         wait_until("the name is back", || !self.lab.host().interface("eth1-nic").exists());
@@ -104,7 +104,7 @@ fn stopped_worker() {
     }
 }
 
-/// One SIGTERM is enough, whatever the worker does.
+/// One SIGTERM is enough, even if the worker hangs.
 fn hung_at_the_end() {
     let scene = Scene::new();
     let rxo = scene.start("--watchdog 500ms");
@@ -121,7 +121,7 @@ fn both_killed() {
     for order in ["keeper first", "worker first"] {
         let rxo = scene.start("");
         let worker = rxo.worker();
-        // Neither sees the other end.
+        // Neither process sees the other one end.
         rxo.signal("STOP");
         signal("STOP", worker);
         if order == "keeper first" {
@@ -138,7 +138,7 @@ fn both_killed() {
     }
 }
 
-/// The worker would end, and the restorer restore, if it could.
+/// The worker cannot end itself, so the restorer has to restore.
 fn killed_and_stopped() {
     let scene = Scene::new();
     let rxo = scene.start("");
@@ -161,7 +161,7 @@ fn both_stopped() {
     scene.is_as_before("both stopped");
 }
 
-/// While a run begins, it may hold anything, or nothing yet.
+/// A run interrupted at its start may have changed some settings, or none.
 fn random_instants() {
     let scene = Scene::new();
     for round in 0..12_u64 {
@@ -176,11 +176,11 @@ fn random_instants() {
             "the worker stopped" => ("STOP", None),
             _ => ("STOP", Some(child.id())),
         };
-        // The worker may not be there yet, and is not started any more then.
+        // The worker may not exist yet; a stopped keeper does not start it.
         keeper.into_iter().chain(worker).for_each(|process| signal(name, process));
         eprintln!("round {round}: {what}, worker {worker:?}");
         scene.answers(what);
-        // One that was stopped before it had anything is still there.
+        // A run stopped before it changed anything still exists.
         worker.into_iter().chain([child.id()]).for_each(|process| {
             _ = Command::new("kill").args(["-KILL", &process.to_string()]).output();
         });
@@ -189,19 +189,19 @@ fn random_instants() {
     }
 }
 
-/// A number below `limit` that differs from call to call.
+/// Returns a random number below `limit`.
 pub(crate) fn random_below(limit: u64) -> u64 {
     RandomState::new().build_hasher().finish() % limit
 }
 
-/// Everything stops and goes on, as when a machine is suspended: the keeper does not run either.
+/// All processes stop and continue, as when a machine is suspended: the keeper does not run either.
 fn suspended() {
     let scene = Scene::new();
     let rxo = scene.start("--watchdog 1s");
     for _ in 0..3 {
         rxo.signal("STOP");
         rxo.signal_worker("STOP");
-        // Longer than the worker may be silent, but less than the last process waits.
+        // Longer than the worker may be silent, but shorter than the restorer's limit.
         thread::sleep(Duration::from_millis(1_300));
         rxo.signal_worker("CONT");
         rxo.signal("CONT");
@@ -219,7 +219,7 @@ fn told_to_systemd() {
     let variables: [(&str, &Path); 2] =
         [("NOTIFY_SOCKET", &path), ("WATCHDOG_USEC", Path::new("400000"))];
     let (rxo, _) = Rxo::start_with(lab.host(), SetUp::TakeOver.flags(), &variables);
-    // A beginning that takes long is reported to be alive as well.
+    // A slow start also sends messages for the watchdog.
     let said = || Some(manager.next());
     let ready = std::iter::from_fn(said).find(|message| message != "WATCHDOG=1");
     assert_eq!(ready.as_deref(), Some("READY=1"));

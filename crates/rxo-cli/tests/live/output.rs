@@ -1,4 +1,5 @@
-//! Output that cannot be written never ends a run: a full disk, a pipe that nobody reads, one whose reader has gone.
+//! Output that cannot be written never ends a run: a full disk, a pipe without reads, and a pipe whose reader
+//! is gone.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -30,14 +31,14 @@ pub(crate) const TESTS: &[Test] = &[
 
 const FLAGS: &str = "--json --stats 100ms --nic packet:eth1 --host tap:rxo0 --take-over";
 
-/// A run whose output and log are these files.
+/// A run with given files for its output and its log.
 struct Run {
     lab: Lab,
     child: Child,
 }
 
 impl Run {
-    /// Starts it, and waits until everything of the nic has moved.
+    /// Starts the run, and waits until the nic's whole configuration has moved.
     fn start(output: impl Into<Stdio>, log: impl Into<Stdio>, flags: &str) -> Self {
         let (lab, manager) = (SetUp::TakeOver.lab(LabOptions::default()), Manager::new("output"));
         let mut rxo = command(&format!("run {FLAGS} {flags}"));
@@ -47,7 +48,7 @@ impl Run {
         Self { lab, child }
     }
 
-    /// The host gets bytes: as many as some intervals of lines take.
+    /// Checks that the host receives bytes for as long as some intervals of output.
     fn carries(&mut self) {
         let limit_bytes_per_s = Some(10_000_000);
         let config = BulkConfig { connections: 2, limit_bytes_per_s, ..BulkConfig::default() };
@@ -58,7 +59,7 @@ impl Run {
         assert_eq!(self.child.try_wait().unwrap(), None, "it has ended");
     }
 
-    /// Asks for the end, and returns the exit code.
+    /// Sends SIGTERM, and returns the exit code.
     fn end(&mut self) -> Option<i32> {
         signal("TERM", self.child.id());
         let code = self.child.wait().unwrap().code();
@@ -69,7 +70,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // It has ended already if the test went well.
+        // If the test passed, the process has already ended.
         _ = self.child.kill();
         _ = self.child.wait();
     }
@@ -83,19 +84,19 @@ fn a_full_disk() {
     let (mut log, writer) = std::io::pipe().unwrap();
     let mut run = Run::start(full(), writer, "");
     run.carries();
-    // The totals are the result, and they are missing.
+    // The totals are the result of the run, and they could not be written.
     assert_eq!(run.end(), Some(3));
     let mut said = String::new();
     log.read_to_string(&mut said).unwrap();
     assert_eq!(said.matches("cannot be written: No space left on device").count(), 1, "{said}");
     assert!(said.contains("lines are not printed"), "{said}");
-    // Without any place for its lines.
+    // Neither output nor log can be written.
     let mut run = Run::start(full(), full(), "");
     run.carries();
     assert_eq!(run.end(), Some(3));
 }
 
-/// More answers than lines that wait: none of them can be written.
+/// More answers than lines that can be queued, none of which can be written.
 fn a_full_disk_under_a_server() {
     let scratch = Scratch::new("served");
     let directory = scratch.file("www");
@@ -131,7 +132,7 @@ fn a_full_disk_under_a_server() {
     assert_eq!(child.wait().unwrap().code(), Some(3));
 }
 
-/// A disk of its own, of the least size.
+/// A separate disk of the minimum size.
 pub(crate) struct SmallDisk(Scratch);
 
 impl SmallDisk {
@@ -144,7 +145,7 @@ impl SmallDisk {
         disk
     }
 
-    /// The path of a file on it.
+    /// Returns the path of a file on this disk.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.file("disk").join(name)
     }
@@ -175,7 +176,7 @@ fn a_disk_with_room_again() {
     let text = fs::read_to_string(&lines).unwrap();
     let parsed: Vec<Option<Value>> =
         text.lines().map(|line| serde_json::from_str(line).ok()).collect();
-    // The line that the disk had no room for is cut; all others are whole.
+    // The line that met the full disk is truncated; all others are complete.
     assert!(parsed.iter().filter(|line| line.is_none()).count() <= 1, "{text}");
     let of = |kind: &str| {
         parsed.iter().flatten().filter(|line| line["kind"] == kind).cloned().collect::<Vec<_>>()
@@ -188,7 +189,7 @@ fn a_disk_with_room_again() {
 fn a_reader_that_has_gone() {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut run = Run::start(OwnedFd::from(writer), Stdio::null(), "");
-    // As `head -1`.
+    // Reads one line and closes, like `head -1`.
     let mut reader = BufReader::new(reader);
     assert!(reader.read_line(&mut String::new()).unwrap() > 0);
     drop(reader);
@@ -196,7 +197,7 @@ fn a_reader_that_has_gone() {
     assert_eq!(run.end(), Some(0));
 }
 
-/// The keeper's and the worker's lines go where nobody reads.
+/// The log of keeper and worker goes to a pipe without a reader.
 fn a_hung_log() {
     let (reader, writer) = std::io::pipe().unwrap();
     rustix::pipe::fcntl_setpipe_size(&writer, 4_096).unwrap();
@@ -204,7 +205,7 @@ fn a_hung_log() {
     let mut run = Run::start(output, writer, "");
     let tap = run.lab.host().interface(Lab::NIC);
     let unread = || rustix::io::ioctl_fionread(&reader).unwrap();
-    // Each time the link is down is two lines.
+    // Each link failure writes two lines.
     while unread() < 3_900 {
         let before = unread();
         tap.down().unwrap();

@@ -1,5 +1,5 @@
-//! TCP inside a VXLAN is coalesced on its way to a TAP that takes it: the host's kernel gets few large packets of the
-//! tunnel, and its VXLAN the bytes that were sent.
+//! TCP inside a VXLAN is coalesced on its way to a TAP that accepts it: the host's kernel gets few large
+//! tunnel packets, and its VXLAN device the original bytes.
 
 use std::net::IpAddr;
 
@@ -17,15 +17,15 @@ pub(crate) const TESTS: &[Test] = &[
     ("tunnels_off_leaves_tcp_in_a_vxlan_as_it_came", off_leaves_it),
 ];
 
-/// Of each transfer. In packets of the wire's size it is more than four thousand.
+/// Bytes of each transfer: more than four thousand packets of the wire's size.
 const BYTES: u64 = 6_000_000;
 
-/// A tunnel, and what its sender leaves to the nic.
+/// A tunnel, and the checksums that its sender leaves to the nic.
 #[derive(Clone, Copy, Debug)]
 struct Overlay {
     is_outer_v6: bool,
     has_checksum: bool,
-    /// Whether the inner checksums are complete, as those of another machine are.
+    /// Set if the inner checksums are complete, like those from another machine.
     is_complete: bool,
 }
 
@@ -60,7 +60,7 @@ impl Overlay {
     }
 }
 
-/// The addresses of peer and host inside.
+/// Returns the inner addresses of peer and host.
 fn inside(is_v6: bool) -> [IpAddr; 2] {
     match is_v6 {
         false => ["10.88.0.1", "10.88.0.2"].map(|address| address.parse().unwrap()),
@@ -68,11 +68,12 @@ fn inside(is_v6: bool) -> [IpAddr; 2] {
     }
 }
 
-/// Transfers into the host, over both versions of IP, and returns rxo's totals. The kernel found no wrong checksum.
+/// Transfers into the host over both versions of IP, and returns rxo's totals. The kernel must not find a bad
+/// checksum.
 fn totals_of(overlay: Overlay, flags: &str) -> Value {
     let (lab, rxo) = setup::start(SetUp::TakeOver, overlay.lab(), flags);
     overlay.connect(&lab);
-    // What one end said before the other was up may have been refused.
+    // Packets that one end sent before the other was up may have been refused.
     transfer(lab.peer(), lab.host(), inside(false)[1], 1, 10_000);
     let before = checksum_errors(lab.host());
     for is_v6 in [false, true] {
@@ -92,7 +93,7 @@ fn end(rxo: Rxo) -> Value {
     lines.pop().unwrap()
 }
 
-/// Packets received from the nic, and delivered to the TAP.
+/// Returns the packets received from the nic, and those delivered to the TAP.
 fn counts(totals: &Value) -> (u64, u64) {
     let count = |side: &str, what: &str| totals[side][what].as_u64().unwrap();
     (count("nic_in", "packets"), count("host_out", "deliveries"))
@@ -116,7 +117,7 @@ fn off_leaves_it() {
     });
 }
 
-/// Datagrams and segments that the namespace's kernel found damaged.
+/// Returns the datagrams and segments with bad checksums that the namespace's kernel counted.
 fn checksum_errors(namespace: &Namespace) -> u64 {
     let counters = namespace.run(|| {
         let read = |name| std::fs::read_to_string(format!("/proc/thread-self/net/{name}"));

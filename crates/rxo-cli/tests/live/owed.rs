@@ -1,5 +1,5 @@
-//! The file that records what to restore on the nic: it is written during a run, and restored from
-//! whatever happens to the run.
+//! The file that records what to restore on the nic: it is written during a run, and used for the
+//! restoration, whatever ends the run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,11 +41,11 @@ impl Place {
     }
 
     pub(crate) fn file_count(&self) -> usize {
-        // Nobody has made it yet if nothing was ever owed.
+        // The directory is not created if nothing was ever recorded.
         fs::read_dir(&self.directory).map_or(0, Iterator::count)
     }
 
-    /// The records; beside one there is a new one while it is written.
+    /// Returns the number of records, without a new one that is being written.
     pub(crate) fn record_count(&self) -> usize {
         let is_new = |path: &Path| path.extension().is_some_and(|end| end == "new");
         let entries = fs::read_dir(&self.directory).unwrap();
@@ -69,17 +69,17 @@ impl Place {
     }
 }
 
-/// Kills all processes of a run at the same moment, and waits for its TAP to go.
+/// Kills all processes of a run at once, and waits until its TAP is gone.
 pub(crate) fn kill_both(lab: &Lab, rxo: Rxo) {
     kill_all(rxo);
     wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
 }
 
-/// Kills all processes of a run at the same moment.
+/// Kills all processes of a run at once.
 pub(crate) fn kill_all(rxo: Rxo) {
     let worker = rxo.worker();
     signal("KILL", rxo.restorer());
-    // Stopped, so that it does not see the worker end.
+    // Stopped first, so that it does not notice the worker's end.
     rxo.signal("STOP");
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
@@ -125,14 +125,14 @@ fn an_earlier_boot() {
     let text = fs::read_to_string(&file).unwrap();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     fs::write(&file, resealed(&text.replace(boot.trim(), "another"))).unwrap();
-    // After a restart the nic would have its name.
+    // After a reboot the nic would have its own name again.
     lab.host().interface(PARKED).rename(Lab::NIC).unwrap();
     place.restore(&lab);
     assert!(!sorted(&lab, "ip -o address show").contains("10.77.0.2"));
     assert!(!file.exists());
 }
 
-/// A record whose lines were changed, with the checksum that it must end with.
+/// Returns a record whose lines were changed, with a matching checksum.
 fn resealed(record: &str) -> String {
     let (lines, _) = record.rsplit_once("checksum ").unwrap();
     let checksum = lines.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -165,10 +165,10 @@ fn a_capture_that_cannot_be() {
     assert_eq!(place.file_count(), 0, "something was changed");
 }
 
-/// The second looks at the nic when the first has let go of it, not while that still has everything.
+/// The second run examines the nic only after the first has given it back.
 fn a_run_after_another() {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
-    // No file says what the first owes: this is about what the second sees itself.
+    // No record of the first run: this test is about the second run's own observations.
     let place = Place::new();
     fs::write(&place.directory, "no directory").unwrap();
     let before = facts(&lab);
@@ -176,7 +176,7 @@ fn a_run_after_another() {
         let first = place.start(&lab, "");
         let line = format!("run --json {}", SetUp::TakeOver.flags().replace("rxo0", "rxo1"));
         let second = spawn(lab.host(), &line);
-        // It waits for the first a second long at most.
+        // The second run waits at most a second for the first.
         std::thread::sleep(std::time::Duration::from_millis(300));
         first.signal("TERM");
         assert_eq!(first.end().0, Some(0));
@@ -190,14 +190,14 @@ fn a_run_after_another() {
                 assert_eq!(code, Some(0), "{said}");
                 break;
             }
-            // On a busy machine the first can take longer than that.
+            // On a busy machine the first run can take longer than that.
             None => assert!(attempt < 20, "never waited for"),
         }
     }
     becomes(&lab, &before, "at the end");
 }
 
-/// The kernel has each way as a route of its own, and those by another nic are there already.
+/// The kernel stores each next hop as a separate route, and those through another nic already exist.
 fn an_ipv6_route_by_two() {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     shell(
@@ -231,7 +231,7 @@ fn an_ipv6_route_by_two() {
 }
 
 fn big_tcp() {
-    // A TAP is never given more than 64 KiB, but the kernel may coalesce more there.
+    // rxo writes at most 64 KiB to a TAP, but the kernel may coalesce more there.
     let devices = [
         ("eth1", "gso_max_size 130000 gro_max_size 130000", true),
         ("rxo0", "gro_max_size 130000", true),

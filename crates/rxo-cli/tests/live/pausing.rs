@@ -1,4 +1,4 @@
-//! A reader of standard output that pauses: the network goes on, and so does the end.
+//! A reader of standard output that pauses: the network and the end of the run do not wait for it.
 
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -18,11 +18,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_reader_that_never_comes_back_does_not_stop_the_end", a_reader_that_never_comes_back),
 ];
 
-/// A run whose output is a pipe that is read only by the test, and a transfer through it. The first line is
-/// read: before it, addresses are still on their way to the TAP.
+/// Starts a run with a pipe as its output, and a transfer through it. Reads the first line: before it,
+/// addresses are still being moved to the TAP.
 fn start(lab: &Lab) -> (Child, PipeReader, BulkTransfer) {
     let (reader, writer) = std::io::pipe().unwrap();
-    // A page, the least: a few lines fill it.
+    // One page, the minimum: a few lines fill it.
     rustix::pipe::fcntl_setpipe_size(&writer, 4_096).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxo"));
     let flags = format!("run {} --json --stats 100ms", SetUp::TakeOver.flags());
@@ -30,10 +30,10 @@ fn start(lab: &Lab) -> (Child, PipeReader, BulkTransfer) {
     command.stderr(Stdio::piped());
     let child = lab.host().run(|| command.spawn()).unwrap().unwrap();
     drop(command);
-    // Byte by byte, so that the rest stays unread.
+    // One byte at a time, so that the rest stays unread.
     let mut reader = BufReader::with_capacity(1, reader);
     assert!(reader.read_line(&mut String::new()).unwrap() > 0, "rxo did not start");
-    // Bytes are to cross all the time, not as many as can.
+    // Bytes must flow continuously, not at the maximum rate.
     let limit_bytes_per_s = Some(10_000_000);
     let config = BulkConfig { connections: 2, limit_bytes_per_s, ..BulkConfig::default() };
     let transfer =
@@ -41,7 +41,7 @@ fn start(lab: &Lab) -> (Child, PipeReader, BulkTransfer) {
     (child, reader.into_inner(), transfer)
 }
 
-/// Ten intervals a second pass, and bytes cross all the while. Pipe and queue are full after four.
+/// Lets ten intervals a second pass while bytes cross. Pipe and queue are full after four.
 fn let_intervals_pass(transfer: &BulkTransfer, time: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -73,7 +73,7 @@ fn a_reader_that_pauses() {
     let all = of("interval").len() as u64 + skipped;
     let totals = lines.last().unwrap();
     assert_eq!(totals["kind"], "totals");
-    // Each interval was printed or counted: there were as many as the time had.
+    // Each interval was printed or counted: their number matches the elapsed time.
     let time = totals["elapsed_s"].as_f64().unwrap();
     assert!(all as f64 <= time * 10.0 + 1.0 && all > 20, "{all} intervals in {time} s");
 }
@@ -88,7 +88,7 @@ fn a_reader_that_never_comes_back() {
     wait_until("the pipe has no room for the totals", || unread() > 3_000);
     drop(transfer);
     signal(&child);
-    // The network is given back before anybody is waited for.
+    // The network is given back before the run waits for any reader.
     wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
     wait_until("the nic is as it was", || nic.offload(Offload::GenericReceive).unwrap());
     assert_eq!(child.wait().unwrap().code(), Some(3));

@@ -1,5 +1,5 @@
-//! What `rxo analyze` predicts, `rxo run` does: captures are sent through it slowly, with gathering and
-//! holding as much slower, so that no scheduler decides what comes together.
+//! `rxo run` behaves as `rxo analyze` predicts: captures are sent through it slowly, with gather and hold
+//! times scaled alike, so that scheduling does not decide which packets are merged.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::traffic::totals;
 pub(crate) const TESTS: &[Test] =
     &[("what_is_predicted_of_a_capture_happens", || what_is_predicted(of_made))];
 
-/// None where there are no captures beside the project.
+/// Returns no tests if there are no captures beside the project.
 pub(crate) fn long_tests() -> &'static [Test] {
     if captures().is_dir() {
         &[("what_is_predicted_of_many_captures_happens", || what_is_predicted(of_captures))]
@@ -35,24 +35,24 @@ fn captures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures")
 }
 
-/// How much slower than they were captured the packets are sent: at first, and each further time if
-/// they were sent late. The slower, the less the same delay of a process matters.
+/// Slow-down factors for sending, one for each attempt; a run with late packets is repeated. The slower, the
+/// less a delayed process matters.
 const SLOWER: [u32; 5] = [100, 100, 200, 400, 800];
-/// No gap on the capture's clock is longer: nothing is gathered or held for as long as that.
+/// Longer gaps on the capture's clock are shortened to this: no gather or hold time is as long.
 const LONGEST_GAP: Duration = Duration::from_micros(200);
-/// Stretches of each capture, and the packets of each.
+/// Stretches of each capture; the next constant is the packets in each.
 const WINDOWS: usize = 3;
 const PACKETS: usize = 250;
 const MTU_FRAME: usize = 1_514;
-/// How late packets may be sent on average, on the capture's clock: well below what is gathered and
-/// held. A run in which they were later is no evidence: it is repeated, slower, and never judged.
+/// Largest average delay of sent packets, on the capture's clock: well below the gather and hold times. A run
+/// with more is not judged, but repeated more slowly.
 const MOST_LATE: Duration = Duration::from_micros(5);
-/// How far life may be from the prediction.
+/// Largest relative difference between run and prediction.
 const MOST_DIFFERENCE: f64 = 0.15;
-/// A prediction on a machine that builds beside.
+/// Time limit of a prediction on a machine that compiles at the same time.
 const LONG: Duration = Duration::from_secs(300);
 
-/// What the host does: in the words of `analyze`, and how long `run` gathers and holds on the capture's
+/// A configuration: in the options of `analyze`, and the gather and hold times of `run` on the capture's
 /// clock, in microseconds.
 struct Manner {
     predicted: &'static str,
@@ -67,7 +67,7 @@ static MANNERS: [Manner; 3] = [
 ];
 
 impl Manner {
-    /// The flags of `run`, whose clock runs `slower`.
+    /// Returns the flags of `run` for a clock `slower` times slower.
     fn flags(&self, slower: u32) -> String {
         let mut flags = String::new();
         if self.gather_us > 0 {
@@ -85,7 +85,7 @@ fn what_is_predicted(windows: fn(&Scratch) -> Vec<Window>) {
     let windows = windows(&scratch);
     let of_capture = |windows| MANNERS.iter().map(move |manner| (windows, manner));
     let pairs: Vec<(&[Window], &Manner)> = windows.chunks(WINDOWS).flat_map(of_capture).collect();
-    // Most of the time each of them waits for its next packet.
+    // Each run mostly waits for its next packet, so they run in parallel.
     let ratios: Vec<Vec<Option<f64>>> = thread::scope(|scope| {
         let all: Vec<_> = pairs
             .iter()
@@ -107,14 +107,14 @@ struct Window {
     file: PathBuf,
 }
 
-/// The ratios that decide. A machine may delay `rxo` too, which merges what should stay apart: so what does not
-/// agree is sent again, as slowly as possible, and that is judged.
+/// Returns the ratios to judge. A delay of `rxo` can merge too much, so after a disagreement everything is
+/// sent again at the slowest speeds, and only that counts.
 fn judged(windows: &[Window], manner: &Manner) -> Vec<Option<f64>> {
     let ratios = ratios(windows, manner, &SLOWER);
     if is_as_predicted(&ratios) { ratios } else { self::ratios(windows, manner, &SLOWER[3..]) }
 }
 
-/// Whether the median agrees: what else the machine does may spoil one of them.
+/// Returns `true` if the median agrees; other load may spoil single values.
 fn is_as_predicted(ratios: &[Option<f64>]) -> bool {
     let mut ratios: Vec<f64> = ratios.iter().copied().flatten().collect();
     ratios.sort_by(f64::total_cmp);
@@ -122,8 +122,8 @@ fn is_as_predicted(ratios: &[Option<f64>]) -> bool {
     (median - 1.0).abs() <= MOST_DIFFERENCE
 }
 
-/// Packets per aggregate as they came, over those predicted, for each window; `None` where the machine
-/// was too busy to send in time.
+/// Returns measured over predicted packets per aggregate for each window; `None` if the machine was too busy
+/// to send in time.
 fn ratios(windows: &[Window], manner: &Manner, slower: &[u32]) -> Vec<Option<f64>> {
     let ratio = |window| Some(live(window, manner, slower)? / predict(window, manner.predicted));
     windows.iter().map(ratio).collect()
@@ -138,13 +138,13 @@ fn predict(window: &Window, manner: &str) -> f64 {
     report["outcome"]["packets_per_aggregate"].as_f64().unwrap()
 }
 
-/// Packets per aggregate in the first run in which packets were sent in time.
+/// Returns packets per aggregate in the first run whose packets were sent in time.
 fn live(window: &Window, manner: &Manner, slower: &[u32]) -> Option<f64> {
     let mut runs = slower.iter().map(|slower| live_once(window, manner, *slower));
     runs.find(|(late, _)| *late < MOST_LATE).map(|(_, per_aggregate)| per_aggregate)
 }
 
-/// How late packets were sent on average, on the capture's clock, and packets per aggregate.
+/// Returns the average delay of sent packets, on the capture's clock, and packets per aggregate.
 fn live_once(window: &Window, manner: &Manner, slower: u32) -> (Duration, f64) {
     let lab = Lab::through().unwrap();
     let manner = manner.flags(slower);
@@ -157,14 +157,14 @@ fn live_once(window: &Window, manner: &Manner, slower: u32) -> (Duration, f64) {
         wait_for(&mut rxo, window.packets.len() as u64);
         sending.join().unwrap()
     });
-    // What is gathered and held by then has left.
+    // By now all gathered and held packets have been delivered.
     thread::sleep(Duration::from_millis(200));
     let totals = totals(rxo);
     assert_eq!(totals["nic_in"]["ring_drops"], 0, "{totals}");
     (late / slower, totals["packets_per_aggregate"].as_f64().unwrap())
 }
 
-/// Reads what `rxo` prints until it has received as many packets.
+/// Reads rxo's output until it reports this many received packets.
 fn wait_for(rxo: &mut Rxo, packets: u64) {
     let (begin, mut received) = (Instant::now(), 0);
     while received < packets {
@@ -173,7 +173,7 @@ fn wait_for(rxo: &mut Rxo, packets: u64) {
     }
 }
 
-/// Sends each packet at its time, `slower`; how much later than that, on average.
+/// Sends each packet at its time, multiplied by `slower`. Returns the average delay.
 fn send(packets: &[(Duration, Vec<u8>)], slower: u32) -> Duration {
     let mut sink = DeviceSink::packet(Lab::PEER_INTERFACE).unwrap();
     let (begin, mut late) = (Instant::now(), Duration::ZERO);
@@ -186,14 +186,14 @@ fn send(packets: &[(Duration, Vec<u8>)], slower: u32) -> Duration {
     late / packets.len() as u32
 }
 
-/// Those of our own capture.
+/// Returns the windows of our generated capture.
 fn of_made(scratch: &Scratch) -> Vec<Window> {
     let all = cut(scratch, "made", &made());
     assert!(all.len() >= WINDOWS, "{}", all.len());
     all
 }
 
-/// Those of the captures beside the project.
+/// Returns the windows of the captures beside the project.
 fn of_captures(scratch: &Scratch) -> Vec<Window> {
     let entries = fs::read_dir(captures()).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -206,7 +206,7 @@ fn of_captures(scratch: &Scratch) -> Vec<Window> {
 fn read(path: &Path) -> Vec<Record> {
     let mut capture = Capture::open(path).unwrap();
     let mut records = Vec::new();
-    // One of them lacks its last bytes.
+    // One of the captures lacks its last bytes.
     while capture.read_batch(&mut records, 1_000).is_ok_and(|count| count > 0) {}
     let is_ethernet =
         capture.interfaces().iter().all(|interface| interface.link == LinkType::ETHERNET);
@@ -214,7 +214,8 @@ fn read(path: &Path) -> Vec<Record> {
     records
 }
 
-/// Bursts of four senders, of one to twelve segments, with pauses on both sides of what is gathered.
+/// Generates bursts of four senders, with one to twelve segments, and with pauses shorter and longer than the
+/// gather times.
 fn made() -> Vec<Record> {
     let mut random = Random::new(11);
     let (mut at_ns, mut sent, mut records) = (0, [0_u32; 4], Vec::new());
@@ -235,7 +236,7 @@ fn made() -> Vec<Record> {
     records
 }
 
-/// [`WINDOWS`] stretches, evenly spread; none of a capture that nothing can be coalesced of.
+/// Returns [`WINDOWS`] evenly spread stretches; none if nothing in the capture can be coalesced.
 fn cut(scratch: &Scratch, name: &str, records: &[Record]) -> Vec<Window> {
     if records.len() < WINDOWS * PACKETS || name.starts_with("ip_fragments") {
         return Vec::new();
@@ -251,7 +252,7 @@ fn cut(scratch: &Scratch, name: &str, records: &[Record]) -> Vec<Window> {
         .collect()
 }
 
-/// Their times from the first on, without gaps in which nothing happens.
+/// Returns the packets with times relative to the first, with long gaps shortened.
 fn timed(records: &[Record]) -> Vec<(Duration, Vec<u8>)> {
     let (mut at, mut last) = (Duration::ZERO, records[0].at);
     let timed = records.iter().map(|record| {

@@ -1,6 +1,6 @@
-//! What each process of each command has left, as the kernel says: capabilities, privileges, system calls, user; and that
-//! commands do their work as another user. What a process that was taken over could still do with that, the tests of
-//! `rxo-confine` try.
+//! The remaining capabilities, privileges, system calls and user of each process, read from the kernel; and
+//! commands that work as another user. The tests of `rxo-confine` try what a compromised process could still
+//! do.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -35,17 +35,17 @@ const HOST: &str = "--nic packet:wire0 --ip 10.77.0.2/24";
 const NET_ADMIN: u64 = 1 << 12;
 const NET_RAW: u64 = 1 << 13;
 const DAC_OVERRIDE: u64 = 1 << 1;
-/// `SECCOMP_MODE_FILTER`.
+/// `Seccomp` value of a filtered thread (`SECCOMP_MODE_FILTER`).
 const FILTERED: &str = "2";
 
-/// A thread, as `/proc/PID/task/TID/status` has it.
+/// The text of a thread's `/proc/PID/task/TID/status`.
 struct Thread(String);
 
 impl Thread {
-    /// All threads of a process.
+    /// Returns all threads of a process.
     fn all(process: u32) -> Vec<Self> {
         let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
-        // One may end meanwhile.
+        // A thread may end meanwhile.
         tasks
             .filter_map(|task| fs::read_to_string(task.path().join("status")).ok())
             .map(Self)
@@ -62,7 +62,7 @@ impl Thread {
     }
 }
 
-/// Every thread of `process` has `capabilities` and nothing else, and can gain nothing.
+/// Checks that every thread of `process` has only `capabilities`, and can gain none.
 fn is_confined(what: &str, process: u32, capabilities: u64) {
     let threads = Thread::all(process);
     assert!(!threads.is_empty(), "{what}");
@@ -70,7 +70,8 @@ fn is_confined(what: &str, process: u32, capabilities: u64) {
         for key in ["CapEff", "CapPrm"] {
             assert_eq!(thread.set(key), capabilities, "{what}: {key}");
         }
-        // Root of these tests has CAP_SETPCAP, and without that nothing could be gained either.
+        // Root in these tests has CAP_SETPCAP; without it the sets could not be emptied, but nothing could be
+        // gained either.
         for key in ["CapBnd", "CapInh", "CapAmb"] {
             assert_eq!(thread.set(key), 0, "{what}: {key}");
         }
@@ -79,12 +80,12 @@ fn is_confined(what: &str, process: u32, capabilities: u64) {
     }
 }
 
-/// Waits until all threads of the process are confined, and asserts what each has left.
+/// Waits until all threads of the process are confined, and checks the remaining privileges of each.
 fn becomes_confined(what: &str, process: u32) {
     let is_so = || {
         let threads = Thread::all(process);
         let is_filtered = |thread: &Thread| thread.value("Seccomp") == FILTERED;
-        // The host has a thread, and the main one is confined last.
+        // A host has a second thread, and the main thread is confined last.
         threads.len() > 1 && threads.iter().all(is_filtered)
     };
     wait_until(what, is_so);
@@ -98,8 +99,8 @@ fn end(rxo: Rxo) -> String {
     said
 }
 
-/// Starts a command that is a run. What it owes is recorded in `place`, also where `/run` is not this user's: without a
-/// record the worker keeps what restores.
+/// Starts a command with its record in `place`, even if this user may not write to `/run`: without a record
+/// the worker would keep the capabilities to restore.
 fn start(namespace: &Namespace, place: &Place, line: &str) -> (Rxo, Value) {
     let mut rxo = command(line);
     rxo.env("RUNTIME_DIRECTORY", place.path());
@@ -150,7 +151,7 @@ fn guests_and_a_card() {
     end(card);
 }
 
-/// Starts a command, looks at its process, and ends it.
+/// Starts a command, checks its process, and ends it.
 fn looked_at(namespace: &Namespace, line: &str) {
     let mut child = spawn(namespace, line);
     becomes_confined(line, child.id());
@@ -173,7 +174,7 @@ fn hosts() {
         format!("cat {HOST} --listen 7000"),
     ] {
         looked_at(lab.host(), &line);
-        // A process of its own removes it: the command cannot.
+        // A separate process removes the socket, because the command has no permission.
         assert!(!control.exists(), "{line}");
     }
 }
@@ -205,7 +206,7 @@ fn without_a_sandbox() {
     end(rxo);
 }
 
-/// A user that owns nothing, if this user namespace has it.
+/// User id of nobody, who owns no files, if this user namespace maps it.
 pub(crate) const NOBODY: u32 = 65_534;
 
 pub(crate) fn has_nobody() -> bool {
@@ -229,7 +230,8 @@ fn get(lab: &Lab, path: &str) -> String {
     answer
 }
 
-/// Root owns both files, and reads both; the folder above is nobody's business.
+/// With `--user nobody` the server may read only the file that is readable by all. Root owns both files, and
+/// the folder with the control socket.
 fn another_user() {
     let (lab, scratch) = (Lab::through().unwrap(), Scratch::new("privileges-user"));
     let control = scratch.file("host.sock");

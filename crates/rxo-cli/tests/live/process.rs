@@ -1,4 +1,4 @@
-//! `rxo` as a process inside a private network.
+//! `rxo` as a process in a private network.
 
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::path::Path;
@@ -10,29 +10,29 @@ use std::time::{Duration, Instant};
 use rxo_testbed::Namespace;
 use serde_json::Value;
 
-/// How long a process may take to do what it was told, on a machine that does much else.
+/// Time limit for a single step of a process, on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// A running `rxo run --json` or `rxo card --json`. Dropping it kills it.
+/// A running `rxo run --json` or `rxo card --json`, killed on drop.
 pub(crate) struct Rxo {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Rxo {
-    /// Starts `rxo run --json` with `flags` in `namespace`, and waits until it is at work: that
-    /// is when it says its configuration, the first line.
+    /// Starts `rxo run --json` with `flags` in `namespace`, and waits for its first line, the configuration,
+    /// which it prints when it is ready.
     pub(crate) fn start(namespace: &Namespace, flags: &str) -> (Self, Value) {
         Self::start_with(namespace, flags, &[])
     }
 
-    /// Starts `rxo card --json` with `flags`, and waits as [`Rxo::start`] does.
+    /// Starts `rxo card --json` with `flags`, and waits like [`Rxo::start`].
     pub(crate) fn start_card(namespace: &Namespace, flags: &str) -> (Self, Value) {
         let child = spawn(namespace, &format!("card --json {flags}"));
         Self::begun(child).unwrap_or_else(|said| panic!("rxo did not start: {said}"))
     }
 
-    /// Starts it with `variables` in its environment.
+    /// Like [`Rxo::start`], with `variables` in the environment.
     pub(crate) fn start_with(
         namespace: &Namespace,
         flags: &str,
@@ -43,7 +43,7 @@ impl Rxo {
         Self::started(namespace, command)
     }
 
-    /// Starts `rxo guest --json` with `flags`, as [`Rxo::start`] does.
+    /// Starts `rxo guest --json` with `flags`, and waits like [`Rxo::start`].
     pub(crate) fn guests(namespace: &Namespace, flags: &str) -> (Self, Value) {
         Self::started(namespace, command(&format!("guest --json {flags}")))
     }
@@ -53,13 +53,12 @@ impl Rxo {
         Self::begun(child).unwrap_or_else(|said| panic!("rxo did not start: {said}"))
     }
 
-    /// A process that was started as `rxo run --json`, once it is at work; `None` when it has ended
-    /// instead.
+    /// Waits until a child process `rxo run --json` is ready; `None` if it ends instead.
     pub(crate) fn from_child(child: Child) -> Option<(Self, Value)> {
         Self::begun(child).ok()
     }
 
-    /// The first line of `child`, or what it said before it ended.
+    /// Returns the process and its first line, or its standard error if it ended.
     fn begun(mut child: Child) -> Result<(Self, Value), String> {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let Some(first) = lines.next() else { return Err(finish(child).1) };
@@ -67,7 +66,7 @@ impl Rxo {
         Ok((Self { child, lines }, configuration))
     }
 
-    /// The next line, as the JSON it must be.
+    /// Returns the next line, parsed as JSON.
     pub(crate) fn next(&mut self) -> Value {
         serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
     }
@@ -77,35 +76,36 @@ impl Rxo {
         signal(name, self.id());
     }
 
-    /// Waits until it has taken every signal sent to it: until then the system keeps two of the same
-    /// signal as one.
+    /// Waits until all signals sent to the process have been taken: meanwhile the kernel merges equal pending
+    /// signals.
     pub(crate) fn took_signals(&self) {
         wait_until("a signal is taken", || !has_pending_signals(self.id()));
     }
 
-    /// Its number. It waits beside the process that works, and puts back what that one changed.
+    /// Returns the process id of the keeper, which waits for the worker, and restores what the worker
+    /// changed.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The number of the process that works.
+    /// Returns the process id of the worker.
     pub(crate) fn worker(&self) -> u32 {
         worker_of(self.id()).unwrap()
     }
 
-    /// The number of the process that outlives both others.
+    /// Returns the process id of the restorer, which outlives both others.
     pub(crate) fn restorer(&self) -> u32 {
         processes()
             .find(|&number| parent(number) == Some(self.id()) && name(number) == "rxo-restorer")
             .unwrap()
     }
 
-    /// Sends the process that works the signal of this name.
+    /// Sends the worker the signal of this name.
     pub(crate) fn signal_worker(&self, name: &str) {
         signal(name, self.worker());
     }
 
-    /// Waits for its end: exit code, the lines not read yet, and what it said on standard error.
+    /// Waits until the process ends. Returns its exit code, the unread lines, and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<Value>, String) {
         let lines: Vec<Value> =
             self.lines.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
@@ -117,13 +117,13 @@ impl Rxo {
 
 impl Drop for Rxo {
     fn drop(&mut self) {
-        // It has ended already when it was waited for.
+        // The process has already ended if a caller waited for it.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 }
 
-/// The process that works beside this one, if it is there yet.
+/// Returns the worker of `keeper`, if it exists yet.
 pub(crate) fn worker_of(keeper: u32) -> Option<u32> {
     processes().find(|&number| parent(number) == Some(keeper) && !cleans_up(number))
 }
@@ -139,7 +139,7 @@ fn name(process: u32) -> String {
     name.trim().to_owned()
 }
 
-/// The numbers of all processes.
+/// Returns the ids of all processes.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -156,23 +156,23 @@ fn has_pending_signals(process: u32) -> bool {
     u64::from_str_radix(pending.trim(), 16).unwrap() != 0
 }
 
-/// The parent of a process: the second field behind the name, which stands in brackets.
+/// Returns the parent of a process: the second field after the name in parentheses.
 fn parent(process: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Runs `rxo` with `line` in `namespace` to its end, and fails when that takes too long.
+/// Runs `rxo` with `line` in `namespace` to its end, which must come within [`LONG`].
 pub(crate) fn run(namespace: &Namespace, line: &str) -> Output {
     run_within(namespace, line, LONG)
 }
 
-/// The same for what takes longer.
+/// Like [`run`], with the time limit `long`.
 pub(crate) fn run_within(namespace: &Namespace, line: &str, long: Duration) -> Output {
     let child = spawn(namespace, line);
     let id = child.id();
     let (tell, hear) = mpsc::channel();
-    // It is read while it runs: what it says may not fit into a pipe.
+    // The output is read during the run, because it may not fit into a pipe.
     thread::spawn(move || tell.send(child.wait_with_output()));
     if let Ok(output) = hear.recv_timeout(long) {
         return output.unwrap();
@@ -182,7 +182,7 @@ pub(crate) fn run_within(namespace: &Namespace, line: &str, long: Duration) -> O
     panic!("rxo {line} did not end ({killed:?}): {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Waits until `is_so`, and fails when that takes too long.
+/// Waits until `is_so`; fails after [`LONG`].
 pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -191,7 +191,7 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Starts `rxo` with `line` in `namespace`; its input is a pipe.
+/// Starts `rxo` with `line` in `namespace`, with a pipe as its standard input.
 pub(crate) fn spawn(namespace: &Namespace, line: &str) -> Child {
     namespace.run(|| command(line).spawn()).unwrap().unwrap()
 }

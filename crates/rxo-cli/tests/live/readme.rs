@@ -1,6 +1,6 @@
 //! Runs the shell commands of README.md and docs/ verbatim.
 //!
-//! Each command is either run, in a network with the names and addresses of the text, or listed in
+//! Each command either runs in a network with the names and addresses of the text, or is listed in
 //! [`NOT_HERE`] with a reason. A new or changed command fails the test until it is in one of the two.
 
 use std::cell::RefCell;
@@ -53,7 +53,7 @@ const CAPTURES: [&str; 3] = [
     "rxo verify in.pcap out.pcapng",
 ];
 
-/// Commands that are not run here, by how they begin, and why.
+/// Commands that do not run here: how they begin, and the reason.
 const NOT_HERE: &[(&str, &str)] = &[
     ("cargo run --release -- demo", "builds the project; tests/live/demo.rs runs the demo"),
     ("cargo xtask test", "runs this"),
@@ -149,7 +149,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("sudo sh -c 'umask 007; exec rxo run", "needs libvirt; tried by hand with a guest of it"),
 ];
 
-/// All commands of the documentation, without their comments.
+/// Returns all commands of the documentation, without their comments.
 fn documented() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = vec![root.join("README.md")];
@@ -168,7 +168,7 @@ fn markdown_below(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of the blocks that are marked as shell.
+/// Returns the lines of the blocks that are marked as `sh`.
 fn commands(text: &str) -> Vec<String> {
     let mut in_shell = false;
     let mut found = Vec::new();
@@ -205,7 +205,7 @@ fn every_command() {
     }
 }
 
-/// A directory like a checkout's, in which the commands run, and the network of the text.
+/// A directory like a checkout, in which the commands run, and the network of the text.
 struct Desk {
     lab: Lab,
     scratch: Scratch,
@@ -231,7 +231,7 @@ impl Desk {
         Self { lab, scratch }
     }
 
-    /// Starts a command in the host's network; `/sys` shows that network, as it does to a user.
+    /// Starts a command in the host's network namespace, with a `/sys` of that namespace, as a user has it.
     fn start(&self, command: &str) -> Child {
         const INSIDE: &str = r#"mount -t sysfs none /sys && eval "$1""#;
         let path = format!("{}:{}", self.scratch.file("bin").display(), env!("PATH"));
@@ -242,12 +242,12 @@ impl Desk {
         self.lab.host().run(|| shell.spawn()).unwrap().unwrap()
     }
 
-    /// Starts a command that runs until it is ended. The child is the command itself, not a shell.
+    /// Starts a long-running command. The child is the command itself, not a shell.
     fn start_long(&self, command: &str) -> Child {
         self.start(&format!("exec {command}"))
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to its end, which must succeed. Returns both outputs.
     fn run(&self, command: &str) -> String {
         let output = self.start(command).wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -255,7 +255,7 @@ impl Desk {
         String::from_utf8(output.stdout).unwrap() + &said
     }
 
-    /// Asserts that the host receives each packet of its peer once, and that segments arrive coalesced.
+    /// Asserts that the host receives each packet of its peer once, and segments coalesced.
     fn assert_each_once(&self, running: Child, what: &str) {
         let (v4, v6): (IpAddr, IpAddr) =
             ("192.0.2.10".parse().unwrap(), "2001:db8::10".parse().unwrap());
@@ -300,10 +300,10 @@ fn end(mut child: Child, signal: &str) -> (ExitStatus, String) {
     (status, text)
 }
 
-/// Waits for the first line of output, which says that the process is ready.
+/// Waits for the first line of output, which shows that the process is ready.
 fn wait_for_first_line(child: &mut Child) {
     let mut line = String::new();
-    // Byte by byte, so that the rest of the output stays unread.
+    // One byte at a time, so that the rest of the output stays unread.
     let mut output = BufReader::with_capacity(1, child.stdout.take().unwrap());
     output.read_line(&mut line).unwrap();
     assert!(!line.is_empty(), "it did not start");
@@ -385,7 +385,7 @@ fn connect(from: &Namespace, to: &str) -> TcpStream {
 
 fn file_server() {
     let desk = Desk::new("server");
-    // As the text asks for: no address at all.
+    // The interface must have no address at all, as the text demands.
     desk.lab.host().set_sysctl("net.ipv6.conf.eth1.disable_ipv6", "1").unwrap();
     let files = "mount -t tmpfs none /srv && mkdir /srv/files && echo here > /srv/files/a.txt";
     let mut server = desk.start(&format!("{files} && exec {SERVE}"));
@@ -406,7 +406,7 @@ fn captures() {
     assert_eq!(fs::read(desk.scratch.file("back.pcap")).unwrap(), fs::read(input).unwrap());
 }
 
-/// Ten segments of one flow, as `tcpdump` would write them.
+/// Returns ten segments of one flow in a file like `tcpdump`'s.
 fn pcap() -> Vec<u8> {
     let mut file = [0xa1b2_c3d4_u32.to_le_bytes(), [2, 0, 4, 0], [0; 4], [0; 4]].concat();
     file.extend([65_535_u32, 1].map(u32::to_le_bytes).concat());

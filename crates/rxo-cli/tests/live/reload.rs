@@ -1,4 +1,4 @@
-//! `rxo run --config FILE`, and reading the file again while frames pass.
+//! `rxo run --config FILE`, and reloading the file while frames pass.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_run_with_a_file_can_be_restored", restored),
 ];
 
-/// A network, and a file for a run there.
+/// A network, and a configuration file for a run there.
 struct Desk {
     lab: Lab,
     scratch: Scratch,
@@ -44,7 +44,7 @@ impl Desk {
         self.scratch.file("run.sock")
     }
 
-    /// Replaces the file as editors do.
+    /// Replaces the file by a rename, like editors.
     fn write(&self, lines: &str) {
         let socket = self.socket();
         let text = format!(
@@ -68,7 +68,7 @@ impl Desk {
         asked(&self.socket(), "policies")["engines"][0].take()
     }
 
-    /// Ends the run, and returns its totals. All that it said is that the file was read.
+    /// Ends the run, and returns its totals. It must have printed only that the file was read again.
     fn totals(&self, rxo: Rxo) -> Value {
         rxo.signal("TERM");
         let (code, mut lines, said) = rxo.end();
@@ -77,7 +77,7 @@ impl Desk {
         lines.pop().unwrap()
     }
 
-    /// The lines behind the fixed ones begin at this line of the file.
+    /// First line of the file after the fixed ones.
     const FIRST: usize = 5;
 }
 
@@ -97,7 +97,7 @@ fn flags() {
         (&"50us".into(), &8.into(), &9.into())
     );
     desk.totals(rxo);
-    // What is typed wins, and a dry run reads the file as well.
+    // Flags override the file, and a dry run reads it as well.
     let path = desk.file();
     let dry = run(
         desk.lab.host(),
@@ -105,7 +105,7 @@ fn flags() {
     );
     let configuration: Value = serde_json::from_slice(&dry.stdout).unwrap();
     assert_eq!(configuration["settings"]["hold"], "auto:50us,8");
-    // An error has its place, and an absent file its name.
+    // An error has its line, and a missing file its name.
     let rows = [
         (
             "hold = \"1h\"\n",
@@ -139,7 +139,7 @@ fn flags() {
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
-/// The policy of each round, and what it then is.
+/// The policy settings of each round, and the resulting policy.
 const ROUNDS: [(&str, &str, &str); 5] = [
     ("policy = \"menon-2008\"\nset = [\"max_segments=7\"]\n", "menon-2008", "end-of-poll"),
     ("hold = \"auto\"\n", "linux-gro", "auto:50us,8"),
@@ -170,7 +170,7 @@ fn again() {
         }
     }
     assert_eq!(desk.reload()["changed"], Value::Array(Vec::new()), "nothing has changed since");
-    // Every byte is compared with the one that was sent.
+    // Every byte is compared with the byte that was sent.
     assert!(there.stop().unwrap().is_intact() && back.stop().unwrap().is_intact());
     let totals = desk.totals(rxo);
     assert_adds_up(&totals);
@@ -218,14 +218,14 @@ fn restart() {
     let said = refusal(&desk.socket(), "reload");
     assert!(said.contains("nothing is changed") && said.contains("checksum, watchdog;"), "{said}");
     assert_eq!(desk.engine()["settings"]["hold"], "50us");
-    // Once they are taken back, the rest is followed. What was changed by hand is changed back.
+    // Once the invalid lines are gone, the rest applies. Settings changed by hand are reset.
     asked(&desk.socket(), "stats=7s");
     desk.write("hold = \"auto\"\n");
     let changed = desk.reload()["changed"].clone();
     assert_eq!(changed, serde_json::json!(["hold", "stats"]));
     assert_eq!(asked(&desk.socket(), "stats")["stats_s"], 1.0);
     desk.totals(rxo);
-    // A run without a file knows no such request.
+    // A run without a file refuses this request.
     let (rxo, _) = Rxo::start(
         desk.lab.host(),
         &format!("--nic packet:wire0 --host tap:rxo0 --control {}", desk.socket().display()),
@@ -242,11 +242,11 @@ fn hangup() {
     rxo.signal("HUP");
     wait_until("the hold is in force", || desk.engine()["settings"]["hold"] == "auto:50us,8");
     desk.write("hold = 1h\n");
-    // As from a group, both processes get it.
+    // Both processes get the signal, as from a process group.
     rxo.signal_worker("HUP");
     rxo.signal("HUP");
     rxo.took_signals();
-    // Its answer comes after that of the hangup before it.
+    // The answer comes after the earlier hangup was handled.
     assert!(refusal(&desk.socket(), "reload").contains("invalid number"));
     assert_eq!(desk.engine()["settings"]["hold"], "auto:50us,8");
     desk.write("hold = \"polls:3\"\n");
@@ -262,8 +262,8 @@ fn hangup() {
     );
 }
 
-/// `script` gives a run a terminal, and closes it when it is killed. The run writes elsewhere, so that only the signal
-/// tells it.
+/// `script` provides a terminal, and closes it when it is killed. The run's output goes elsewhere, so only
+/// the signal reports that.
 fn closed_terminal() {
     let desk = Desk::new("config-terminal", "");
     let line =

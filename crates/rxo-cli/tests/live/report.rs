@@ -1,4 +1,4 @@
-//! Reports of commands, as JSON, and a directory for files. The tests of `rxo-lab` use it, too.
+//! Reports of commands as JSON, and a directory for files. The tests of `rxo-lab` use this file, too.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use crate::process::run_within;
 
-/// Many captures on a machine that builds beside.
+/// Time limit for many captures on a machine that compiles at the same time.
 pub(crate) const LONG: Duration = Duration::from_secs(300);
 
-/// A directory of its own, removed when dropped.
+/// A temporary directory, removed on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("rxo-live-{}-{name}", std::process::id()));
-        // What a run that was killed has left.
+        // Remains of a killed run.
         _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Self(path)
@@ -35,8 +35,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The report of the first of `lines` that `is_enough`, else of the last. On a busy machine hardly anything may
-/// cross in the time of a row, or too little to measure; then more time is given.
+/// Returns the report of the first of `lines` that `is_enough`, else of the last. On a busy machine a row may
+/// have too little traffic to measure; later lines allow more time.
 pub(crate) fn report(
     lines: impl IntoIterator<Item = String>,
     is_enough: impl Fn(&Value) -> bool,
@@ -56,12 +56,12 @@ pub(crate) fn report(
     report.expect("the last gives enough time for every row")
 }
 
-/// True when this machine was idle enough for verdicts while `report` was measured.
+/// Returns `true` if the machine was idle enough for verdicts while `report` was measured.
 pub(crate) fn permits_verdicts(report: &Value) -> bool {
     report["load"]["permits_verdict"].as_bool().unwrap()
 }
 
-/// Asserts that the demo's sentence is there, or that it was withheld because of the load.
+/// Asserts that the demo printed its sentence, or withheld it because of the load.
 pub(crate) fn assert_sentence(report: &Value) {
     match report["sentence"].as_str() {
         Some(sentence) => assert!(sentence.ends_with('.') && permits_verdicts(report), "{report}"),

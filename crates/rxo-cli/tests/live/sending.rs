@@ -1,5 +1,4 @@
-//! The sender's side: pure ACKs aggregated on their way to a bulk sender. Asserted are counts, never
-//! times.
+//! The sender's side: pure ACKs are aggregated on their way to a bulk sender. Asserts counts, never times.
 
 use std::net::IpAddr;
 
@@ -23,11 +22,11 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
-/// Held for longer than the ACKs of a slow sender's segments are apart.
+/// A hold longer than the time between the ACKs of a slow sender's segments.
 const AGGREGATE: &str = "--ack-aggregate --hold 10ms";
 
-/// 40 MB on four connections from the host to `address` of a peer that acknowledges each segment,
-/// through a TAP. Gives the totals, and how many packets the host's IP layer was given meanwhile.
+/// Sends 40 MB on four connections from the host through a TAP to `address` of a peer that acknowledges each
+/// segment. Returns the totals, and the packets delivered to the host's IP layer meanwhile.
 fn sent(flags: &str, address: IpAddr) -> (Value, u64) {
     let lab = lab();
     let (rxo, _) = Rxo::start(lab.host(), &format!("{FLAGS} {flags}"));
@@ -36,14 +35,14 @@ fn sent(flags: &str, address: IpAddr) -> (Value, u64) {
     send(&lab, address);
     let totals = totals_without_loss(rxo);
     wait_until("the TAP is gone", || !lab.host().interface("rxo0").exists());
-    // The last ACKs come after the transfer, and on a busy machine they are many.
+    // The last ACKs come after the transfer, and on a busy machine there are many.
     let deliveries = lab.host().stack_counters().unwrap().deliveries - before;
     (totals, deliveries)
 }
 
 fn lab() -> Lab {
-    // ACKs are sent by the peer's kernel and by its reader; without a core for what the host receives
-    // the veth reorders them, and what goes back is not aggregated.
+    // The peer's kernel and its reader both send ACKs; on different cores the veth reorders them, and they
+    // are not aggregated.
     let (peer_core, host_core) = (Some(0), Some(0));
     let acks = AckRate::EachSegment;
     Lab::through_with(LabOptions { acks, peer_core, host_core, ..LabOptions::default() }).unwrap()
@@ -53,7 +52,7 @@ fn send(lab: &Lab, address: IpAddr) {
     let config = BulkConfig {
         connections: 4,
         bytes_per_connection: Some(10_000_000),
-        // At a rate that a busy machine keeps up with: nothing is to be lost.
+        // A rate that a busy machine can keep up with: nothing may be lost.
         limit_bytes_per_s: Some(40_000_000),
         ..BulkConfig::default()
     };
@@ -71,7 +70,7 @@ fn totals_without_loss(rxo: Rxo) -> Value {
     totals
 }
 
-/// A third of the deliveries at most; most ACKs came with others.
+/// Asserts that at most a third of the ACKs are deliveries, and most were merged.
 fn assert_aggregated(totals: &Value) {
     let (acks, delivered) = (number(totals, "packets"), number(totals, "deliveries"));
     assert!(acks > 2_000, "the peer hardly acknowledged: {totals}");
@@ -87,7 +86,7 @@ fn number(totals: &Value, what: &str) -> u64 {
 fn pure_acks_are_aggregated_for_a_sender() {
     let (totals, deliveries) = sent(AGGREGATE, Lab::PEER_ADDRESSES.0.into());
     assert_aggregated(&totals);
-    // What the kernel counts agrees: handshakes, ends and ARP are the difference.
+    // The kernel's count agrees, except for handshakes, ends of connections, and ARP.
     let delivered = number(&totals, "deliveries");
     assert!(deliveries.abs_diff(delivered) < 50, "{deliveries} deliveries, {totals}");
 }
@@ -97,7 +96,7 @@ fn pure_acks_of_ipv6_are_aggregated_too() {
     assert_aggregated(&totals);
 }
 
-/// The host's side is a veth here, whose other end has the host's address.
+/// The host's side is a veth here, and the host's address is on its other end.
 fn a_packet_socket_carries_aggregated_acks() {
     let lab = lab();
     let outer = lab.host().interface("outer0");

@@ -1,4 +1,4 @@
-//! Host and rxo, put together in every way that a user can.
+//! The ways in which a user can connect host and rxo.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::process::{Rxo, wait_until};
 
-/// How host and rxo are put together.
+/// A way to connect host and rxo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetUp {
-    /// The nic has no address, answers nobody, and has another hardware address than the TAP.
+    /// The nic has no address, does not answer, and its hardware address differs from the TAP's.
     Apart,
     /// The commands of docs/run.md: the TAP gets the nic's hardware address and the host's addresses.
     ByHand,
@@ -21,7 +21,7 @@ pub(crate) enum SetUp {
 impl SetUp {
     pub(crate) const ALL: [Self; 3] = [Self::Apart, Self::ByHand, Self::TakeOver];
 
-    /// The network before rxo.
+    /// Returns the network as it is before rxo starts.
     pub(crate) fn lab(self, options: LabOptions) -> Lab {
         match self {
             Self::Apart => Lab::through_with(options).unwrap(),
@@ -34,7 +34,7 @@ impl SetUp {
         }
     }
 
-    /// What `rxo run` is called with.
+    /// Returns the flags of `rxo run`.
     pub(crate) const fn flags(self) -> &'static str {
         match self {
             Self::Apart => "--nic packet:wire0 --host tap:rxo0",
@@ -43,7 +43,7 @@ impl SetUp {
         }
     }
 
-    /// What is done when rxo runs.
+    /// Configures the host's side after rxo has started.
     pub(crate) fn attach(self, lab: &Lab) {
         if self == Self::ByHand {
             let mac = lab.host().interface(Lab::NIC).mac().unwrap();
@@ -55,7 +55,8 @@ impl SetUp {
     }
 }
 
-/// Waits until the kernel has made the routes to the host's own IPv6 addresses, a moment after they were given.
+/// Waits until the kernel has added the routes to the host's own IPv6 addresses, a moment after the
+/// addresses.
 pub(crate) fn await_routes(lab: &Lab) {
     let read = |name| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
     let have_all = || {
@@ -68,7 +69,7 @@ pub(crate) fn await_routes(lab: &Lab) {
     });
 }
 
-/// A network with a running rxo, called with `flags` beside those of the set-up.
+/// Returns a network with a running rxo, which has `flags` besides those of the setup.
 pub(crate) fn start(set_up: SetUp, options: LabOptions, flags: &str) -> (Lab, Rxo) {
     let lab = set_up.lab(options);
     let (rxo, _) = Rxo::start(lab.host(), &format!("{} {flags}", set_up.flags()));
@@ -76,8 +77,8 @@ pub(crate) fn start(set_up: SetUp, options: LabOptions, flags: &str) -> (Lab, Rx
     (lab, rxo)
 }
 
-/// The peer was told of few duplicates: a retransmission that a busy machine made needlessly is one, but
-/// with each frame delivered twice they would be about half of all.
+/// Asserts that the peer was told of few duplicates: a busy machine retransmits some needlessly, but if each
+/// frame were delivered twice, about half would be.
 pub(crate) fn assert_nothing_came_twice(lab: &Lab, totals: &Value) {
     let told = lab.peer().stack_counters().unwrap().duplicates_told;
     let packets = totals["nic_in"]["packets"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! `rxo guest`: several guests behind one interface. Each is another rxo process by `virtio:PATH`.
+//! `rxo guest`: several guests behind one interface, each another rxo process with `virtio:PATH`.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, UdpSocket};
@@ -36,7 +36,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sockets in a folder of their own, which is removed at the end.
+/// Sockets in a folder of their own, which is removed on drop.
 struct Sockets(PathBuf);
 
 impl Sockets {
@@ -50,14 +50,15 @@ impl Sockets {
         self.0.join(format!("{guest}.sock")).display().to_string()
     }
 
-    /// The flags of `rxo guest` with these guests, each with what its port carries.
+    /// Returns the flags of `rxo guest` with these guests; each of `ports` is the suffix of a guest's flag.
     fn flags(&self, ports: &[&str]) -> String {
         let guests = ports.iter().enumerate();
         let guests = guests.map(|(n, port)| format!(" --vhost g{n}={}{port}", self.path(n)));
         format!("--nic packet:wire0{}", guests.collect::<String>())
     }
 
-    /// The flags of a guest's own host. One that returns has the hardware address that the peer knows.
+    /// Returns the flags of a guest's host. A restarted one has the same hardware address, which the peer
+    /// knows.
     fn host(&self, guest: usize) -> String {
         let (path, ip) = (self.path(guest), address(guest));
         format!("--nic virtio:{path} --ip {ip}/24 --mac 52:54:00:00:00:{guest:02x}")
@@ -79,7 +80,7 @@ fn address(guest: usize) -> IpAddr {
     [10, 77, 0, 2 + guest as u8].into()
 }
 
-/// Sends `bytes` to a guest that receives, and waits until it has all.
+/// Sends `bytes` to a receiving guest, and waits until it has all.
 fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
     let stream = connect(from, &format!("{}:7000", address(guest)));
     (&stream).write_all(bytes).unwrap();
@@ -87,7 +88,7 @@ fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
     assert_eq!(read_all(&stream), b"");
 }
 
-/// Runs a source until the guest that it sends to listens.
+/// Runs a source repeatedly until the guest that it sends to listens.
 fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
     let begun = Instant::now();
     loop {
@@ -100,14 +101,14 @@ fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
     }
 }
 
-/// That a sink received `bytes`, and nothing else.
+/// Checks that a sink received exactly `bytes`.
 fn received(sink: Child, bytes: &[u8]) {
     let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
     let got = (totals["bytes"].as_u64(), totals["ends"][0]["crc32"].as_str());
     assert_eq!(got, (Some(bytes.len() as u64), Some(hash(bytes).as_str())));
 }
 
-/// The totals of a run that was told to end.
+/// Ends the run with SIGINT and returns its totals.
 fn totals(rxo: Rxo) -> Value {
     rxo.signal("INT");
     let (code, mut lines, said) = rxo.end();
@@ -141,7 +142,7 @@ fn four() {
     }
 }
 
-/// What stays on this machine does not pass the nic.
+/// Frames between guests do not pass the nic.
 fn between() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("between"));
     let file = sockets.0.join("all.pcapng");
@@ -161,7 +162,7 @@ fn between() {
     assert!(file.metadata().unwrap().len() > 8_000_000, "the capture has both guests");
 }
 
-/// A guest is killed and another takes its socket, twice, while a transfer to the other guest goes on.
+/// A guest is killed and another takes its socket, twice, during a transfer to the other guest.
 fn returns() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("returns"));
     let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&["", ""]));
@@ -190,8 +191,8 @@ fn returns() {
     assert!(said.contains("1.sock: the guest has gone"), "{said}");
 }
 
-/// Guest 0 stands still with a full ring. The transfer to guest 1 ends all the same, what is for guest 0 is
-/// dropped and counted, and its own transfer goes on when it does.
+/// Guest 0 is stopped with a full ring. The transfer to guest 1 completes, frames for guest 0 are dropped and
+/// counted, and its own transfer resumes with it.
 fn stopped() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("stopped"));
     let flags = format!("{} --stats 100ms", sockets.flags(&["", ""]));
@@ -216,13 +217,13 @@ fn stopped() {
     assert!(dropped(1) < MANY, "only what came before it had started: {totals}");
 }
 
-/// More than is sent to all before a guest has started, which it misses.
+/// More frames than the broadcasts that a guest misses before it starts.
 const MANY: u64 = 1_000;
 
-/// Sends datagrams to guest 0 until rxo says that it dropped many.
+/// Sends datagrams to guest 0 until rxo reports that it dropped many.
 fn wait_until_dropped(rxo: &mut Rxo, socket: &UdpSocket) {
     let mut dropped = 0;
-    // A line every 100 ms: a minute and more.
+    // One line every 100 ms: for more than a minute.
     for _ in 0..1_000 {
         for _ in 0..500 {
             socket.send_to(&[0; 1_000], (address(0), 9)).unwrap();
@@ -241,7 +242,7 @@ fn signal(child: &Child, name: &str) {
     assert!(std::process::Command::new("sh").args(["-c", &command]).status().unwrap().success());
 }
 
-/// 0 and 1 are in VLAN 7 and reach each other; 2 is in none, and nothing of theirs gets to it.
+/// Guests 0 and 1 are in VLAN 7 and reach each other; guest 2 is in none and gets none of their frames.
 fn apart() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("apart"));
     let flags = sockets.flags(&[",vlan=7", ",vlan=7", ""]);
@@ -259,14 +260,14 @@ fn apart() {
     assert!(got < 1_500_000, "{got} bytes, of which a million are its own");
 }
 
-/// The peer is in VLAN 7 by an interface of its own.
+/// The peer joins VLAN 7 with a separate interface.
 fn tagged() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("tagged"));
     let vlan = lab.peer().interface("vlan7");
     if vlan.create_vlan(&lab.peer().interface(Lab::PEER_INTERFACE), 7).is_ok() {
         return cross_tagged(&lab, &sockets);
     }
-    // This kernel makes no VLAN interface: a TAP behind a switch of our own takes its place.
+    // This kernel has no VLAN interfaces, so a TAP behind our own switch replaces it.
     let (stop, (ready, is_ready)) = (AtomicBool::new(false), mpsc::channel());
     thread::scope(|scope| {
         let _stop = StopAtEnd(&stop);
@@ -276,7 +277,7 @@ fn tagged() {
     });
 }
 
-/// Sets a flag when it is dropped, also by a panic.
+/// Sets a flag on drop, also during a panic.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -285,7 +286,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Gives the peer a TAP `vlan7`, whose frames have the tag 7 on the peer's interface.
+/// Gives the peer a TAP `vlan7`, whose frames carry tag 7 on the peer's interface.
 fn tag_for_the_peer(stop: &AtomicBool, ready: &mpsc::Sender<()>) {
     let open = |name: &str, bring_up| {
         let options = DeviceOptions { bring_up, ..DeviceOptions::default() };
@@ -301,7 +302,8 @@ fn tag_for_the_peer(stop: &AtomicBool, ready: &mpsc::Sender<()>) {
     station.run(stop, |_| {}).unwrap().result.unwrap();
 }
 
-/// A transfer from the peer's interface `vlan7` to a guest of VLAN 7. One of another VLAN gets nothing of it.
+/// Transfers from the peer's interface `vlan7` to a guest of VLAN 7. A guest of another VLAN gets none of the
+/// frames.
 fn cross_tagged(lab: &Lab, sockets: &Sockets) {
     let vlan = lab.peer().interface("vlan7");
     vlan.add_address([10, 78, 0, 1].into(), 24).unwrap();
@@ -373,7 +375,8 @@ fn unplugged() {
     }
 }
 
-/// As a machine monitor does first: it waits for the reply, and its guest with it.
+/// Sends GET_FEATURES, the first request of a virtual machine monitor, and waits for the reply as its guest
+/// would.
 fn ask_for_features(path: &str) {
     let mut front = UnixStream::connect(path).unwrap();
     front.set_read_timeout(Some(PATIENCE)).unwrap();

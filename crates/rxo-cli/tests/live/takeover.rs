@@ -26,10 +26,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_dry_run_says_what_would_move_and_moves_nothing", a_dry_run),
 ];
 
-/// The name of the nic while the TAP has its own.
+/// Name of the nic while the TAP has the nic's name.
 pub(crate) const PARKED: &str = "eth1-nic";
 
-/// The sorted lines that `command` prints in the host's network.
+/// Returns the sorted lines that `command` prints in the host's network.
 pub(crate) fn sorted(lab: &Lab, command: &str) -> String {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]);
@@ -43,7 +43,7 @@ pub(crate) fn sorted(lab: &Lab, command: &str) -> String {
     lines.join("\n")
 }
 
-/// Everything that `ip` shows of the host's network.
+/// Returns everything that `ip` shows of the host's network.
 pub(crate) fn facts(lab: &Lab) -> String {
     let commands = [
         "ip -o address show",
@@ -56,8 +56,8 @@ pub(crate) fn facts(lab: &Lab) -> String {
     commands.map(|command| sorted(lab, command)).join("\n")
 }
 
-/// Waits until the host's network is as `before`. The kernel makes the route to an IPv6 address of its own a moment
-/// after the address was given.
+/// Waits until the host's network equals `before`: the kernel adds the route to an own IPv6 address a moment
+/// after the address.
 pub(crate) fn becomes(lab: &Lab, before: &str, what: &str) {
     let begin = Instant::now();
     while facts(lab) != before && begin.elapsed() < LONG {
@@ -70,7 +70,7 @@ pub(crate) fn shell(lab: &Lab, commands: &[&str]) {
     commands.iter().for_each(|command| drop(sorted(lab, command)));
 }
 
-/// A connection between peer and host that is used both ways.
+/// A connection between peer and host, used in both directions.
 struct Connection {
     ends: [TcpStream; 2],
 }
@@ -89,7 +89,7 @@ impl Connection {
         Self { ends }
     }
 
-    /// Connections that were opened before rxo started: in both directions, over IPv4 and IPv6.
+    /// Opens connections, before rxo starts, in both directions and over IPv4 and IPv6.
     fn all(lab: &Lab) -> Vec<Self> {
         let (host, peer) = (lab.host(), lab.peer());
         let (hosts, peers) = (Lab::HOST_ADDRESSES, Lab::PEER_ADDRESSES);
@@ -111,7 +111,7 @@ impl Connection {
     }
 }
 
-/// Ways to end a run: what is done, and the exit code.
+/// A way to end a run: its name, the action, and the exit code.
 type End = (&'static str, fn(&Rxo), Option<i32>);
 
 fn connections_survive() {
@@ -170,7 +170,7 @@ fn everything_moves() {
             "ip route add 192.0.2.0/25 dev eth1 scope link metric 9",
             "ip -6 route add 2001:db8:7::/48 via fd77::1 metric 30",
             "ip neighbour add 10.77.0.99 lladdr 02:00:00:00:00:99 dev eth1 nud permanent",
-            // Another interface's route from an address of ours.
+            // A route of another interface with one of our addresses as its source.
             "ip link add other0 type veth peer name other1",
             "ip link set other0 up",
             "ip route add 198.51.101.0/24 dev other0 src 10.77.0.2",
@@ -178,7 +178,7 @@ fn everything_moves() {
         ],
     );
     await_routes(&lab);
-    // Lifetimes count down while rxo runs.
+    // Lifetimes count down during the run.
     let facts = || facts(&lab).replace(|c: char| c.is_ascii_digit(), "#");
     let before = facts();
     let moved = before.matches("eth#").count();
@@ -190,7 +190,7 @@ fn everything_moves() {
     await_routes(&lab);
     let during = facts();
     for line in before.lines().filter(|line| line.contains("eth#") && !line.contains("link/")) {
-        // The TAP has the name of the nic, and another index.
+        // The TAP has the nic's name, and another index.
         let line = line.replacen("#: ", "", 1);
         let words: Vec<_> = line.split_whitespace().collect();
         let is_it = |seen: &&str| seen.replacen("#: ", "", 1).split_whitespace().eq(words.clone());
@@ -208,7 +208,7 @@ fn asked_twice() {
     let before = facts(&lab);
     for (first, second) in [("HUP", "TERM"), ("INT", "INT"), ("TERM", "HUP")] {
         let (rxo, _) = Rxo::start(lab.host(), SetUp::TakeOver.flags());
-        // The worker cannot end by itself.
+        // The worker cannot end itself.
         rxo.signal_worker("STOP");
         rxo.signal(first);
         rxo.took_signals();
@@ -242,7 +242,7 @@ fn a_persistent_tap() {
     }
 }
 
-/// TAP and packet filter disappear by themselves. The next command restores the rest.
+/// The kernel removes TAP and packet filter. The next command restores the rest.
 fn both_killed() {
     let place = Place::new();
     let lab = SetUp::TakeOver.lab(LabOptions::default());
@@ -271,7 +271,7 @@ fn both_killed() {
     }
 }
 
-/// The host keeps TAP, addresses and connections. At the end the new nic gets the configuration of the first.
+/// The host keeps TAP, addresses and connections. At the end the new nic gets the first one's configuration.
 fn a_nic_that_comes_back() {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let mut connections = Connection::all(&lab);
@@ -299,7 +299,7 @@ fn a_nic_that_comes_back() {
     assert!(notices >= 4, "{said}");
     assert!(said.contains("packet:eth1 has gone; waiting for another `eth1`"), "{said}");
     let totals = lines.last().unwrap();
-    // These include two exchanges through the nics that were deleted.
+    // These include two exchanges through the deleted nics.
     assert!(totals["nic_in"]["bytes"].as_u64().unwrap() > 3 * 3 * 5_000, "{totals}");
     assert_eq!(sorted(&lab, addresses), before);
     connections.iter_mut().for_each(|one| one.exchange("afterwards"));

@@ -1,4 +1,4 @@
-//! Real TCP through `rxo run`, both ways, every byte checked.
+//! Real TCP through `rxo run`, in both directions, with every byte checked.
 
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 const FLAGS: &str = "--nic packet:wire0 --host tap:rxo0";
-/// Longer than any machine takes.
+/// Time limit, longer than any machine needs.
 const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn transfer(
@@ -42,10 +42,10 @@ pub(crate) fn transfer(
     assert_eq!(report.received_bytes, bytes * connections as u64);
 }
 
-/// Datagrams in each direction, as many at once as are acknowledged by an empty one: the receiver keeps up.
+/// Datagrams in each direction before an empty one acknowledges them, so that the receiver keeps up.
 const AT_ONCE: u32 = 60;
 
-/// The first datagrams of a path may be lost while both ends look for each other. Empty ones find the way.
+/// Sends empty datagrams until one is answered: the first ones may be lost during address resolution.
 fn greet(socket: &UdpSocket) {
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let answers = || {
@@ -55,7 +55,7 @@ fn greet(socket: &UdpSocket) {
     assert!((0..300).any(|_| answers()), "nobody answers");
 }
 
-/// What a greeting is answered with.
+/// The answer to a greeting.
 const HELLO: u8 = 1;
 
 fn udp_transfer(from: &Namespace, to: &Namespace, address: IpAddr, count: u32) {
@@ -85,7 +85,7 @@ fn udp_transfer(from: &Namespace, to: &Namespace, address: IpAddr, count: u32) {
         for number in 0..count {
             assert_eq!(socket.send(&datagram(number)).unwrap(), datagram(number).len());
             if (number + 1) % AT_ONCE == 0 {
-                // A late answer to a greeting is none to the datagrams.
+                // A late answer to a greeting must not count as an answer to the datagrams.
                 while socket.recv(&mut [0; 1]).unwrap() > 0 {}
             }
         }
@@ -94,7 +94,7 @@ fn udp_transfer(from: &Namespace, to: &Namespace, address: IpAddr, count: u32) {
     receiver.join().unwrap();
 }
 
-/// The TAP segments what it gets for the host's sockets, which take datagrams.
+/// The TAP segments large datagrams for the host's sockets, which receive the original ones.
 fn udp_crosses_whole() {
     const COUNT: u32 = 6_000;
     let flags = "--set udp=equal hold=2ms";
@@ -113,7 +113,7 @@ fn udp_crosses_whole() {
     }
 }
 
-/// Ends the process and gives its totals, whose counters agree with each other and with the system's.
+/// Ends the process and returns its totals, whose counters must agree with each other and with the kernel's.
 pub(crate) fn totals(rxo: Rxo) -> Value {
     rxo.signal("TERM");
     let (code, mut lines, said) = rxo.end();
@@ -134,7 +134,7 @@ fn tcp_crosses_both_ways(set_up: SetUp) {
     transfer(lab.peer(), lab.host(), lab.host_address(), 4, 5_000_000);
     transfer(lab.host(), lab.peer(), lab.peer_address(), 4, 5_000_000);
     let totals = totals(rxo);
-    // 1448 bytes a segment; several of them in each delivery.
+    // Segments have 1448 bytes, and a delivery has several.
     assert!(totals["nic_in"]["packets"].as_u64().unwrap() > 20_000_000 / 1448, "{totals}");
     assert!(totals["packets_per_aggregate"].as_f64().unwrap() > 2.0, "{totals}");
     assert!(totals["nic_out"]["bytes"].as_u64().unwrap() > 20_000_000, "{totals}");
@@ -176,10 +176,10 @@ fn every_policy_is_transparent() {
     });
 }
 
-/// Policies that one thread tries, one after the other.
+/// Policies that one thread tests, one after the other.
 const POLICIES_OF_A_THREAD: usize = 4;
 
-/// A round trip of 10 ms, loss and reordering: TCP mends it, and the capture has what passed.
+/// A round trip of 10 ms, loss and reordering: TCP recovers, and the capture contains the frames that passed.
 fn a_worse_network_is_crossed_whole() {
     let scratch = Scratch::new("tap");
     let file = scratch.file("passed.pcapng");
@@ -196,7 +196,7 @@ fn a_worse_network_is_crossed_whole() {
     lab.attach_host("rxo0").unwrap();
     let begin = Instant::now();
     transfer(lab.peer(), lab.host(), lab.host_address(), 2, 1_500_000);
-    // The handshake and the windows of slow start take a round trip each.
+    // The handshake and each window of slow start take a round trip.
     assert!(begin.elapsed() > Duration::from_millis(50), "{:?}", begin.elapsed());
     transfer(lab.host(), lab.peer(), lab.peer_address(), 1, 500_000);
     let totals = totals(rxo);
@@ -224,7 +224,7 @@ fn packets_by_interface(file: &Path) -> [u64; 2] {
     counts
 }
 
-/// The host's side is a veth here, whose other end has the host's address.
+/// The host's side is a veth here, and the host's address is on its other end.
 fn a_packet_socket_carries_aggregates_too() {
     let lab = Lab::through().unwrap();
     let (inner, outer) = (lab.host().interface("inner0"), lab.host().interface("outer0"));

@@ -1,4 +1,4 @@
-//! Many clients at once: Linux sockets, a thread each.
+//! Many clients at once: Linux sockets, one thread each.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +27,7 @@ fn crowd() {
     let content = bytes(100_001);
     let flags = "--per-peer 512 --idle 300s";
     let mut server = Server::start_with(flags, "crowd", &[("file", &content)]);
-    // Everybody is connected before anybody asks.
+    // All are connected before any sends a request.
     let all_there = Barrier::new(CLIENTS);
     server
         .lab
@@ -47,7 +47,7 @@ fn crowd() {
     }
 }
 
-/// Asks twice over one connection.
+/// Sends two requests on one connection.
 fn ask(all_there: &Barrier, content: &[u8]) {
     let address = "10.77.0.2:80".parse().unwrap();
     let client = TcpStream::connect_timeout(&address, PATIENCE);
@@ -77,8 +77,8 @@ fn ask_once(client: &mut TcpStream, reader: &mut impl BufRead, content: &[u8]) {
     assert!(got == content);
 }
 
-/// Nobody reads the access log until all requests are answered. Then each has a line, or is counted by the line
-/// in place of those that found no room.
+/// The access log is not read until all requests are answered. Then each request has a line, or is counted in
+/// the line that replaces those that did not fit.
 fn paused_log() {
     const REQUESTS: u64 = 4_000;
     let content = b"hello";
@@ -103,7 +103,7 @@ fn paused_log() {
     assert!(skipped > 0);
 }
 
-/// A client in the peer's namespace, which has sent `request`.
+/// Returns a client in the peer's namespace that has sent `request`.
 fn client(server: &Server, request: &str) -> TcpStream {
     let address = "10.77.0.2:80".parse().unwrap();
     let connect = || TcpStream::connect_timeout(&address, PATIENCE).unwrap();
@@ -113,14 +113,15 @@ fn client(server: &Server, request: &str) -> TcpStream {
     client
 }
 
-/// Of four places one address gets one, unless more are given to it.
+/// With four client slots one address gets one, unless `--per-peer` permits more.
 fn share() {
     let server = Server::start_with("--clients 4", "share", &[("file", b"hello")]);
     let held = client(&server, "GET /file HTTP/1.1\r\nHost: x\r\n\r\n");
     let mut line = String::new();
     BufReader::new(&held).read_line(&mut line).unwrap();
     assert_eq!(line, "HTTP/1.1 200 OK\r\n");
-    // What they have said is read, although nobody answers it: no reset takes the answer away.
+    // The server reads a refused client's request, although it does not answer it, so that no reset destroys
+    // the refusal.
     for _ in 0..50 {
         let mut told = String::new();
         let mut turned_away = client(&server, "GET /file HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -130,8 +131,8 @@ fn share() {
     drop(held);
 }
 
-/// The page of ten thousand names is some megabytes; a client that does not take it costs the server a
-/// piece of it and what fits into its connection.
+/// The page of ten thousand names has some megabytes; a client that does not read it costs the server only
+/// one piece of it and its connection's buffer.
 fn silent_readers() {
     const READERS: u64 = 40;
     const MOST_BYTES_EACH: u64 = 1 << 20;
@@ -143,7 +144,7 @@ fn silent_readers() {
     let before = server.resident_bytes();
     let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     let clients: Vec<_> = (0..READERS).map(|_| client(&server, request)).collect();
-    // All have heard the beginning, so all are being answered; then nobody reads on.
+    // All have received the beginning, so all are being answered; then none reads on.
     for client in &clients {
         let mut line = String::new();
         BufReader::with_capacity(64, client).read_line(&mut line).unwrap();
@@ -155,14 +156,15 @@ fn silent_readers() {
         most = most.max(server.resident_bytes().saturating_sub(before) / READERS);
     }
     assert!(most < MOST_BYTES_EACH, "{most} bytes for each");
-    // One that does read gets all of it.
+    // A client that does read gets everything.
     let (code, page) = server.curl("http://10.77.0.2/");
     assert_eq!(code, 0);
     assert_eq!(page.windows(4).filter(|four| four == b"<li>").count(), 10_000);
     drop(clients);
 }
 
-/// Parts of 2 KiB, each out of another page of 64 KiB: no connection keeps the pages.
+/// Requests for parts of 2 KiB, each from a different page of 64 KiB: no connection keeps the pages in
+/// memory.
 fn small_parts() {
     const READERS: usize = 100;
     const PARTS: usize = 80;
@@ -195,7 +197,7 @@ fn small_parts() {
     drop(clients);
 }
 
-/// Many more than `--orphans` allows, and each reads slowly: none is reset.
+/// Many more slow readers than `--orphans` allows: none is reset.
 fn slow() {
     const CLIENTS: usize = 300;
     let content = bytes(150_000);
@@ -203,7 +205,7 @@ fn slow() {
     let server = Server::start_with(flags, "slow", &[("file", &content)]);
     let asks = "GET /file HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| (client(&server, asks), Vec::new())).collect();
-    // 40,000 bytes a second each. A blocking read waits for those who are slower.
+    // 40,000 bytes a second for each client. A blocking read waits for slower ones.
     while !clients.is_empty() {
         clients.retain_mut(|(client, heard)| {
             let mut piece = [0; 4_000];
@@ -216,7 +218,8 @@ fn slow() {
     }
 }
 
-/// The server closes first, so each visit leaves a connection in TIME-WAIT: none is in the way of the next.
+/// The server closes first, so each visit leaves a connection in TIME-WAIT, which must not block the next
+/// visit.
 fn visits() {
     const VISITS: usize = 2_000;
     let mut server = Server::start("visits", &[("file", b"hello")]);

@@ -1,4 +1,4 @@
-//! One client: files whole and in parts, versions, errors.
+//! One client: whole files and parts of files, HTTP versions, errors.
 
 use std::fs;
 
@@ -56,7 +56,7 @@ fn parts() {
     assert_eq!(behind, "416");
 }
 
-/// Down is not gone: the server says so, waits, and serves again.
+/// An interface that is down still exists: the server reports it, waits, and serves again.
 fn link_down() {
     let server = Server::start("down", &[("a", b"first")]);
     let link = server.lab.host().interface("wire0");

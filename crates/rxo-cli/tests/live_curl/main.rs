@@ -1,5 +1,5 @@
-//! Live tests of `rxo serve` beside `curl`: rxo's own stack on one side of a private network, Linux
-//! with an unmodified client on the other. As root, or in a user namespace of this process's own.
+//! Live tests of `rxo serve` with `curl`: rxo's stack on one side of a private network, Linux with an
+//! unmodified client on the other. The process is root, or makes a user namespace for itself.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod crowd;
@@ -10,12 +10,12 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A test: it panics when it fails.
+/// A test: its name, and a function that panics on failure.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // They share two cores with the kernel's side of the traffic.
+    // One test at a time: each shares two cores with the kernel's side of its traffic.
     arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");

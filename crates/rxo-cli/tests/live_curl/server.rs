@@ -1,4 +1,4 @@
-//! A running `rxo serve` in a private network, a directory that it serves, and `curl` beside it.
+//! A running `rxo serve` in a private network, the directory that it serves, and `curl` as its client.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines};
@@ -11,10 +11,10 @@ use rxo_testbed::Lab;
 use rxo_testbed::traffic::Pattern;
 use serde_json::Value;
 
-/// The server on the lab's wire. Dropping it kills it and removes its directory.
+/// The server on the lab's wire. Drop kills it and removes its directory.
 pub(crate) struct Server {
     pub(crate) lab: Lab,
-    /// Whether clients are in the server's namespace, at the other end of its TAP or TUN.
+    /// Set if clients run in the server's namespace, at the other end of its TAP or TUN.
     is_local: bool,
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -22,18 +22,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves a directory with these files, which were changed long ago, and waits until it is at
-    /// work. Beside the directory stands a secret.
+    /// Serves a directory with these files, whose modification times are old, and waits until the server is
+    /// ready. A secret file is beside the directory.
     pub(crate) fn start(name: &str, files: &[(&str, &[u8])]) -> Self {
         Self::start_on(WIRE, name, files)
     }
 
-    /// The same with these flags more.
+    /// Like [`Server::start`], with additional flags.
     pub(crate) fn start_with(flags: &str, name: &str, files: &[(&str, &[u8])]) -> Self {
         Self::start_on(&format!("{WIRE} {flags}"), name, files)
     }
 
-    /// The same on a TAP or TUN, and the system of the server's namespace at its other end.
+    /// Like [`Server::start`], on a TAP or TUN, with the kernel of the server's namespace at its other end.
     pub(crate) fn start_local(kind: &str, files: &[(&str, &[u8])]) -> Self {
         let flags = format!("--nic {kind}:rxo0 --ip 10.77.0.2/24");
         let mut server = Self::start_on(&flags, kind, files);
@@ -45,7 +45,7 @@ impl Server {
 
     fn start_on(flags: &str, name: &str, files: &[(&str, &[u8])]) -> Self {
         let folder = std::env::temp_dir().join(format!("rxo-curl-{}-{name}", std::process::id()));
-        // What a run that was killed has left.
+        // Remains of a killed run.
         _ = fs::remove_dir_all(&folder);
         let www = folder.join("www");
         fs::create_dir_all(&www).unwrap();
@@ -67,12 +67,12 @@ impl Server {
         Self { lab, is_local: false, child, lines, folder }
     }
 
-    /// A place for what a client gets.
+    /// Returns a path for a file that a client downloads.
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Runs curl with these words where clients are; gives its exit code and what it wrote.
+    /// Runs curl with these arguments where the clients are. Returns its exit code and standard output.
     pub(crate) fn curl(&self, words: &str) -> (i32, Vec<u8>) {
         let mut command = Command::new("curl");
         command.args(["--silent", "--show-error", "--max-time", "60"]);
@@ -82,14 +82,14 @@ impl Server {
         (output.status.code().unwrap(), output.stdout)
     }
 
-    /// The same, which must succeed, and what it wrote as text.
+    /// Runs curl, which must succeed, and returns its output as text.
     pub(crate) fn said(&self, words: &str) -> String {
         let (code, output) = self.curl(words);
         assert_eq!(code, 0, "curl {words}");
         String::from_utf8(output).unwrap()
     }
 
-    /// What it has of the machine's memory, in bytes.
+    /// Returns the server's resident memory, in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -114,14 +114,14 @@ impl Server {
         self.folder.join("www")
     }
 
-    /// Ends it as a user would; gives the exit code.
+    /// Ends the server with SIGTERM, and returns the exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
         let command = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
         self.child.wait().unwrap().code()
     }
 
-    /// The next access line.
+    /// Returns the next line of the access log.
     pub(crate) fn next_access(&mut self) -> Value {
         serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
     }
@@ -130,19 +130,19 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         eprint!("{}", self.notes());
-        // If something was wrong with the server, it has ended already.
+        // After a failure the server may have already ended.
         _ = self.child.kill();
         _ = self.child.wait();
         _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Bytes that no other place has: a part that is missing or doubled is seen.
+/// Returns bytes without repetition, so that a missing or duplicated part is detected.
 pub(crate) fn bytes(length: usize) -> Vec<u8> {
     Pattern::of_port(80).file(length)
 }
 
-/// The file that gets the server's standard error.
+/// The file with the server's standard error.
 const NOTES: &str = "notes";
 const PATIENCE: Duration = Duration::from_secs(60);
 const WIRE: &str = "--nic packet:wire0 --ip 10.77.0.2/24 --ip fd77::2/64";

@@ -1,4 +1,4 @@
-//! A file through `rxo run --host vhost:PATH` into a guest's Linux, and back.
+//! Carries a file through `rxo run --host vhost:PATH` into a guest's Linux, and back.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use super::process::Rxo;
 pub(crate) const GUEST: Ipv4Addr = Lab::HOST_ADDRESSES.0;
 const PEER: Ipv4Addr = Lab::PEER_ADDRESSES.0;
 const BYTES: usize = 8 << 20;
-/// Long enough for a slow machine with other work.
+/// Time limit for a slow and busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The folder of a socket. It is removed at the end.
+/// The folder of a socket, removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -37,12 +37,12 @@ pub(crate) fn content() -> Vec<u8> {
     Pattern::of_port(0).file(BYTES)
 }
 
-/// A file goes from the peer's Linux through `rxo run` with these flags into a guest's Linux, and back.
+/// Carries a file from the peer's Linux through `rxo run` with these flags into a guest's Linux, and back.
 pub(crate) fn carried(flags: &str) {
     carried_by(flags, GuestNet::Vhost, |_| ());
 }
 
-/// As [`carried`], with a card that leads to a socket as `net` says. `check` looks at the guest at the end.
+/// Like [`carried`], with the card that `net` returns for a socket. `check` examines the guest at the end.
 pub(crate) fn carried_by(
     flags: &str,
     net: impl Fn(PathBuf) -> GuestNet,

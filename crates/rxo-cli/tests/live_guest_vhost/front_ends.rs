@@ -1,4 +1,5 @@
-//! A file into a guest and back, with other options of QEMU's card than its own. The guest says on what it agreed.
+//! Carries a file into a guest and back, with other options of QEMU's card than the default. The guest shows
+//! the negotiated features.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ const MRG_RXBUF: usize = 15;
 const MQ: usize = 22;
 const RING_PACKED: usize = 34;
 
-/// Aggregates go into a ring of the other form.
+/// Aggregates are delivered into packed rings.
 pub(crate) fn packed_rings() {
     carried_by(
         "",
@@ -22,7 +23,7 @@ pub(crate) fn packed_rings() {
     );
 }
 
-/// The front end has four rings; the guest has one processor, and uses two of them.
+/// The front end has four rings; the guest has one processor, and uses two rings.
 pub(crate) fn several_queues() {
     carried_by(
         "",
@@ -33,7 +34,7 @@ pub(crate) fn several_queues() {
     );
 }
 
-/// An aggregate must fit into one chain of buffers.
+/// Without mergeable buffers, an aggregate must fit into one descriptor chain.
 pub(crate) fn no_mergeable_buffers() {
     carried_by(
         "",
@@ -44,7 +45,7 @@ pub(crate) fn no_mergeable_buffers() {
     );
 }
 
-/// QEMU's line with these options of the back end and of the card.
+/// Returns QEMU's command line with these options of the back end and of the card.
 fn qemu(socket: &Path, netdev: &str, device: &str) -> GuestNet {
     let socket = socket.display();
     GuestNet::Line(format!(
@@ -55,7 +56,8 @@ fn qemu(socket: &Path, netdev: &str, device: &str) -> GuestNet {
     ))
 }
 
-/// Whether the guest's driver and its card have agreed on a feature. The guest shows a digit for each.
+/// Returns `true` if the guest's driver and its card negotiated the feature. The guest shows one digit for
+/// each feature.
 fn agrees(guest: &mut Guest, feature: usize) -> bool {
     let digits = guest.run("cat /sys/class/net/eth0/device/features", PATIENCE).unwrap();
     digits.trim().as_bytes()[feature] == b'1'

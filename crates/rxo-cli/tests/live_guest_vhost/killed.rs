@@ -1,4 +1,5 @@
-//! SIGKILL at random instants of a transfer, of rxo and of QEMU: the other side goes on with the next.
+//! Kills rxo or QEMU with SIGKILL at random instants of a transfer: the other side continues with the next
+//! instance.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -13,11 +14,11 @@ use rxo_testbed::Lab;
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, wait_until};
 
-/// How often a side is killed.
+/// Number of times that each side is killed.
 const TIMES: u32 = 4;
 
-/// Waits until a random part of the content has crossed the wire, at most half: the transfer is under way.
-/// `before` have crossed it before.
+/// Waits until a random part of the content, at most half, has crossed the wire beyond the first `before`
+/// bytes.
 fn await_a_part(lab: &Lab, before: u64, content: &[u8]) -> u64 {
     let part = 1_500 + RandomState::new().hash_one(0) % (content.len() as u64 / 2);
     wait_until("a part has crossed the wire", || received_bytes(lab) >= before + part);
@@ -35,17 +36,17 @@ fn boot(image: &GuestImage, socket: &Path) -> Guest {
     Guest::boot(image, &options).unwrap()
 }
 
-/// Kills both processes of a run, so nothing is put in order.
+/// Kills both processes of a run, so that no cleanup happens.
 fn kill(rxo: &Rxo) {
     let worker = rxo.worker();
-    // Stopped, so that it does not see the worker end.
+    // Stopped first, so that it does not notice the worker's end.
     rxo.signal("STOP");
     rxo.signal_worker("KILL");
     rxo.signal("KILL");
     wait_until("the worker ends", || !Path::new(&format!("/proc/{worker}")).exists());
 }
 
-/// Ends a run, and returns what it said. It leaves nothing in the folder.
+/// Ends a run, which must leave nothing in the folder. Returns its standard error.
 fn end(rxo: Rxo, folder: &Folder) -> String {
     rxo.signal("INT");
     let (code, _, said) = rxo.end();
@@ -54,7 +55,7 @@ fn end(rxo: Rxo, folder: &Folder) -> String {
     said
 }
 
-/// The next run takes over the socket, QEMU finds it, and the connection goes on.
+/// The next run replaces the socket, QEMU reconnects, and the connection continues.
 pub(crate) fn a_transfer_survives_rxo_being_killed() {
     let image = GuestImage::find().unwrap();
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
@@ -69,7 +70,7 @@ pub(crate) fn a_transfer_survives_rxo_being_killed() {
             let sent = scope.spawn(|| guest.send(lab.peer(), &content, PATIENCE));
             let after = await_a_part(&lab, before, &content);
             kill(&rxo);
-            // Its socket may still be there: the process beside it removes it a moment later.
+            // The killed run's socket may still exist: another process removes it a moment later.
             rxo = start();
             (sent.join().unwrap(), after)
         });
@@ -79,7 +80,7 @@ pub(crate) fn a_transfer_survives_rxo_being_killed() {
     end(rxo, &folder);
 }
 
-/// rxo notices, and serves the next machine.
+/// rxo notices the end of QEMU, and serves the next machine.
 pub(crate) fn the_next_guest_is_served_after_qemu_was_killed() {
     let image = GuestImage::find().unwrap();
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
@@ -89,7 +90,7 @@ pub(crate) fn the_next_guest_is_served_after_qemu_was_killed() {
     for _ in 0..TIMES {
         let mut guest = boot(&image, &socket);
         let qemu = guest.process_id().to_string();
-        // Nobody acknowledges the rest.
+        // The rest is never acknowledged.
         let (before, briefly) = (received_bytes(&lab), Duration::from_secs(10));
         thread::scope(|scope| {
             let sent = scope.spawn(|| guest.send(lab.peer(), &content, briefly));

@@ -1,8 +1,8 @@
 //! `rxo run --host vhost:PATH` and a real Linux guest behind it, in an emulated machine; either side killed;
-//! a guest that reboots. The shortest story of this kind is `live_linux`, which runs in CI.
+//! a guest that reboots. The shortest test of this kind is `live_linux`, which runs in CI.
 //!
-//! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. What is missing is an error that
-//! names it.
+//! Needs QEMU, busybox and a kernel; `cargo xtask test --guests` runs it. A missing program is an error with
+//! its name.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod carried;

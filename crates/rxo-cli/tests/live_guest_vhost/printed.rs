@@ -1,4 +1,4 @@
-//! QEMU started by the line that `rxo guest` prints.
+//! Starts QEMU with the command line that `rxo guest` prints.
 
 use rxo_peers::{Guest, GuestImage, GuestNet, GuestOptions, Processor};
 use rxo_testbed::Lab;
@@ -6,8 +6,8 @@ use rxo_testbed::Lab;
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, run};
 
-/// The line is used word for word, with what is to be added without KVM. QEMU would refuse the guest's name as an
-/// identifier.
+/// The line is used verbatim, with its note for machines without KVM applied. QEMU would refuse the guest's
+/// name as an identifier.
 pub(crate) fn the_line_that_rxo_prints_starts_a_guest() {
     let image = GuestImage::find().unwrap();
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());

@@ -1,4 +1,4 @@
-//! A guest's Linux reboots behind `rxo guest`: its machine goes on, and so does everybody else.
+//! A guest's Linux reboots behind `rxo guest`: its machine and all other guests continue.
 
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -14,17 +14,17 @@ use serde_json::Value;
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, spawn};
 
-/// The guest beside it: rxo's own host, so that it takes all that comes.
+/// The guest beside it: rxo's own endpoint, which receives everything without pause.
 const STEADY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
 const STEADY_PORT: u16 = 7_000;
-/// Where the guest that reboots receives what it never hears the end of.
+/// Port on which the rebooting guest receives a stream that never ends.
 const POURED_PORT: u16 = 5_001;
-/// Of each file for the guest that reboots: each takes a second or two.
+/// Bytes of each file for the rebooting guest; each takes a second or two.
 const BYTES: usize = 2 << 20;
 const BRIEF: Duration = Duration::from_millis(100);
 
-/// The guest has packets in its rings when it reboots. It comes back and gets a file whole, and the transfer to
-/// the other one, which never paused, is intact.
+/// The guest has packets in its rings when it reboots. Afterwards it receives a whole file, and the
+/// continuous transfer to the other guest is intact.
 pub(crate) fn a_guest_reboots_while_another_receives() {
     let image = GuestImage::find().unwrap();
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
@@ -58,11 +58,11 @@ pub(crate) fn a_guest_reboots_while_another_receives() {
     rxo.signal("INT");
     let (code, _, said) = rxo.end();
     assert_eq!(code, Some(0), "{said}");
-    // Its machine kept the connection from start to end.
+    // The virtual machine kept its vhost connection all the time.
     assert_eq!(said.matches("first: a guest has started").count(), 1, "{said}");
 }
 
-/// Reboots while a connection pours into the guest.
+/// Reboots while the peer sends to the guest continuously.
 fn reboot_under_load(guest: &mut Guest, peer: &Namespace) {
     let boot = |guest: &mut Guest| guest.run("cat /proc/sys/kernel/random/boot_id", PATIENCE);
     let before = boot(guest).unwrap();
@@ -78,7 +78,7 @@ fn reboot_under_load(guest: &mut Guest, peer: &Namespace) {
     assert_ne!(boot(guest).unwrap(), before, "it is another boot");
 }
 
-/// Writes until it is told to stop, or the other side has forgotten the connection.
+/// Writes until `stop` is set, or the other side resets the connection.
 fn pour_until(stop: &AtomicBool, mut stream: TcpStream) {
     stream.set_write_timeout(Some(BRIEF)).unwrap();
     while !stop.load(Ordering::Relaxed) {
@@ -89,7 +89,8 @@ fn pour_until(stop: &AtomicBool, mut stream: TcpStream) {
     }
 }
 
-/// Sends to the steady guest until it is told to stop. Returns the CRC of what was sent, and counts it in `sent`.
+/// Sends to the steady guest until `stop` is set. Returns the CRC of the sent bytes, and counts them in
+/// `sent`.
 fn send_until(stop: &AtomicBool, peer: &Namespace, sent: &AtomicU64) -> u32 {
     let (mut stream, mut crc) = (connect(peer, STEADY, STEADY_PORT), crc32fast::Hasher::new());
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -105,14 +106,14 @@ fn send_until(stop: &AtomicBool, peer: &Namespace, sent: &AtomicU64) -> u32 {
         stream.write_all(&chunk).unwrap();
         crc.update(&chunk);
         sent.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-        // The emulated guest needs a processor too.
+        // The pause leaves processor time to the emulated guest.
         thread::sleep(Duration::from_millis(2));
     }
     stream.shutdown(Shutdown::Write).unwrap();
     crc.finalize()
 }
 
-/// Tells a thread to stop, also when a test fails: its scope waits for it.
+/// Sets a thread's stop flag on drop, also after a failed test, because its scope waits for the thread.
 struct End<'s>(&'s AtomicBool);
 
 impl Drop for End<'_> {
@@ -121,7 +122,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Connects as soon as somebody listens.
+/// Connects as soon as a process listens there.
 fn connect(peer: &Namespace, address: Ipv4Addr, port: u16) -> TcpStream {
     let begun = Instant::now();
     loop {
@@ -133,7 +134,7 @@ fn connect(peer: &Namespace, address: Ipv4Addr, port: u16) -> TcpStream {
     }
 }
 
-/// That the sink has received so many bytes with this CRC.
+/// Checks that the sink received this many bytes with this CRC.
 fn received(sink: Child, bytes: u64, crc: u32) {
     let output = sink.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,7 +1,7 @@
-//! A real Linux guest behind `rxo run --host vhost:PATH`, in an emulated machine: the one story of guests
-//! that every run of CI has. It takes some seconds.
+//! A real Linux guest behind `rxo run --host vhost:PATH`, in an emulated machine: the only test of guests in
+//! every CI run. It takes some seconds.
 //!
-//! Needs QEMU, busybox and a kernel. What is missing is an error that names it.
+//! Needs QEMU, busybox and a kernel. A missing program is an error with its name.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[path = "../live_guest_vhost/carried.rs"]

@@ -1,7 +1,9 @@
-//! promtool, which comes with Prometheus, reads the pages that rxo writes, and the rules beside `packaging/`.
+//! Checks the pages that rxo writes, and the alert rules in `packaging/`, with promtool, which comes with
+//! Prometheus.
 //!
-//! The pages are kept beside this file; a test of the crate holds them against what rxo writes. Needs the Debian package
-//! `prometheus`. Without it the tests are told as ignored, and fail where `CI=true`: nothing is skipped in silence.
+//! The pages are kept beside this file; a test of the crate compares them with rxo's output. Needs the Debian
+//! package `prometheus`. Without it the tests are reported as ignored, and fail under `CI=true`: none is
+//! skipped silently.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 use std::fs::File;
@@ -46,7 +48,7 @@ fn checked(page: &Path) -> Output {
     Command::new("promtool").args(["check", "metrics"]).stdin(page).output().unwrap()
 }
 
-/// Valid, and named by the conventions: nothing is remarked.
+/// Pages are valid and follow the naming conventions, so that promtool prints nothing.
 fn pages() {
     for page in ["worker.prom", "host.prom"] {
         let output = checked(&folder().join(page));

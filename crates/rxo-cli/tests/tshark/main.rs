@@ -1,8 +1,8 @@
-//! Coalesced captures read by tshark: nothing is malformed, no checksum is bad, and nothing is an
-//! error that was not one before. And reports about groups (`memberships.rs`).
+//! tshark reads coalesced captures: no packet is malformed, no checksum is bad, and there are no new errors.
+//! It also reads membership reports (`memberships.rs`).
 //!
-//! Needs the Debian package `tshark`. Without it the tests are told as ignored, and fail where
-//! `CI=true`: nothing is skipped in silence.
+//! Needs the Debian package `tshark`. Without it the tests are reported as ignored, and fail under `CI=true`:
+//! none is skipped silently.
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 #[allow(dead_code, reason = "shared with another target")]
@@ -64,7 +64,7 @@ fn real_captures() {
     }
 }
 
-/// Coalesces `capture` and lets tshark compare.
+/// Coalesces `capture` and compares tshark's complaints before and after.
 fn check(folder: &Folder, capture: &Path, how: &str) {
     let line = format!("coalesce {} out.pcapng --policy {how}", capture.display());
     let output = folder.command(&line).output().unwrap();
@@ -80,8 +80,8 @@ fn check(folder: &Folder, capture: &Path, how: &str) {
     }
 }
 
-/// `rxo analyze` counts TCP packets, data segments and pure ACKs as tshark does, every kind of
-/// flag on an empty segment among them.
+/// `rxo analyze` and tshark count the same TCP packets, data segments and pure ACKs, also for every
+/// combination of flags on an empty segment.
 fn segments_are_counted_alike() {
     let folder = Folder::new("tshark-counts");
     let mut packets = mixed(7, 60);
@@ -99,7 +99,8 @@ fn segments_are_counted_alike() {
     }
 }
 
-/// TCP packets, data segments and pure ACKs, fragments and what ICMP quotes left out.
+/// Returns tshark's count of TCP packets, data segments and pure ACKs, without fragments and packets quoted
+/// in ICMP.
 fn counted(capture: &Path) -> [u64; 3] {
     let whole = "tcp && !icmp && !icmpv6 && !(ip.flags.mf == 1) && !(ip.frag_offset > 0)";
     let mut command = Command::new("tshark");
@@ -118,25 +119,25 @@ fn counted(capture: &Path) -> [u64; 3] {
     counts
 }
 
-/// Flags of TCP (RFC 9293, section 3.1).
+/// TCP flags (RFC 9293, section 3.1).
 const FIN: u16 = 1;
 const SYN: u16 = 2;
 const RST: u16 = 4;
 const ACK: u16 = 16;
 
-/// What tshark finds wrong with a capture.
+/// tshark's complaints about a capture.
 #[derive(Debug, Default)]
 struct Complaints {
     packets: usize,
     malformed: usize,
-    /// Remarks of the severity "error".
+    /// Remarks with the severity "error".
     errors: usize,
     bad_checksums: usize,
 }
 
 /// tshark's number for that severity.
 const ERROR: &str = "8388608";
-/// And for a checksum that is bad.
+/// tshark's number for a bad checksum.
 const BAD: &str = "0";
 
 impl Complaints {

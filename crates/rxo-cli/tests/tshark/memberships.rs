@@ -1,4 +1,4 @@
-//! What a host reports of its groups, read by tshark.
+//! Membership reports of a host, read by tshark.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use rxo_host::link::{Channel, Link, LinkConfig};
 
 use crate::world::{Folder, pcap_of};
 
-/// Joins and leaves an IPv4 and an IPv6 channel; tshark must read the records, and find every checksum right.
+/// Joins and leaves an IPv4 and an IPv6 channel; tshark must parse the records, with correct checksums.
 pub(crate) fn are_read() {
     let addresses = ["10.0.0.2/24", "fd00::2/64"].map(|text| text.parse().unwrap());
     let config = LinkConfig::ethernet([2, 0, 0, 0, 0, 2], addresses.to_vec());
@@ -34,7 +34,7 @@ pub(crate) fn are_read() {
     assert_eq!(lines, [v4(5), v4(6), v6(5), v6(6)]);
 }
 
-/// Checksums that are right are 1; the last two fields are what tshark complains of.
+/// The fields that tshark prints: a correct checksum is 1; the last two fields are complaints.
 const FIELDS: [&str; 11] = [
     "ip.checksum.status",
     "igmp.checksum.status",

@@ -1,4 +1,4 @@
-//! Casts that end for one side, or for all, before they are done.
+//! Casts that end early, for one side or for all.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::endpoint::pattern;
 use crate::process::{command, signal, wait_until};
 use crate::report::Scratch;
 
-/// A cast to receivers, one in each host but the first, slowly enough that there is a half.
+/// A cast to receivers, one in each host except the first, slow enough to interrupt it half way.
 struct Halfway {
     rack: Rack,
     scratch: Scratch,
@@ -46,7 +46,7 @@ impl Halfway {
         receive(&self.rack.hosts[1 + index], 10 + index, &self.folder(index))
     }
 
-    /// Waits until a part of the file has left.
+    /// Waits until 2 MB of the file have been sent.
     fn wait_for_a_part(&self) {
         let sent = || self.rack.hosts[0].interface("eth0").counters().unwrap().sent_bytes;
         wait_until("a part of the file is sent", || sent() > 2_000_000);
@@ -58,8 +58,8 @@ impl Halfway {
         assert!(fs::read(self.folder(index).join("image.img")).unwrap() == self.file);
     }
 
-    /// The receiver ended with `code` and one line that begins with `start`, and left nothing in its folder. Returns the
-    /// line.
+    /// Checks that the receiver exited with `code` and one line that begins with `start`, and left nothing in
+    /// its folder. Returns the line.
     fn assert_failed(&self, index: usize, child: Child, code: i32, start: &str) -> String {
         let output = child.wait_with_output().unwrap();
         let said = said(&output);
@@ -75,7 +75,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The last line of the sender's results.
+/// Returns the last line of the sender's results.
 fn total(output: &Output) -> Value {
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
     serde_json::from_str(lines.lines().last().unwrap_or_default()).unwrap()
@@ -85,7 +85,8 @@ fn counts(total: &Value) -> [u64; 3] {
     ["receivers", "done", "failed"].map(|name| total[name].as_u64().unwrap())
 }
 
-/// One receiver's disk is full, another one's folder does not exist. Each says so in one line; the third has the file.
+/// One receiver's disk is full, and another's folder does not exist: each fails with one line, and the third
+/// receives the file.
 pub(crate) fn cannot_write() {
     let cast = Halfway::new("cast-full", 3, "");
     let with_out = |index: usize, out: &str| {
@@ -108,7 +109,8 @@ pub(crate) fn cannot_write() {
     assert_eq!(counts(&total(&output)), [3, 1, 2]);
 }
 
-/// The sender is killed half way. Nobody answers the receivers' probes (docs/cast.md: they notice within 20 s).
+/// The sender is killed half way. The receivers' probes get no answer, so they fail within 20 s
+/// (docs/cast.md).
 pub(crate) fn killed_sender() {
     let mut cast = Halfway::new("cast-killed", 2, "");
     let children = [0, 1].map(|index| cast.receiver(index));
@@ -123,7 +125,8 @@ pub(crate) fn killed_sender() {
     }
 }
 
-/// Both signals: the sender says how far it was and ends; its receivers fail at once, without a file.
+/// On SIGINT and SIGTERM the sender reports its progress and ends; its receivers fail at once and keep no
+/// file.
 pub(crate) fn signalled_sender() {
     at_once(["INT", "TERM"], |name| {
         let cast = Halfway::new(&format!("cast-stop-{name}"), 2, "");
@@ -146,7 +149,7 @@ pub(crate) fn signalled_sender() {
     });
 }
 
-/// Both signals: the receiver ends without a file, and the other one has it.
+/// On SIGINT and SIGTERM a receiver ends without a file, and the other receiver gets the file.
 pub(crate) fn signalled_receiver() {
     at_once(["INT", "TERM"], |name| {
         let cast = Halfway::new(&format!("cast-leave-{name}"), 2, "");
@@ -163,7 +166,7 @@ pub(crate) fn signalled_receiver() {
     });
 }
 
-/// One line: the device, what is not permitted, and what to do about it.
+/// Without privileges each command fails with one line: the device, the missing permission, and a remedy.
 pub(crate) fn without_privileges() {
     let (rack, scratch) = (Rack::new(1), Scratch::new("cast-weak"));
     let original = scratch.file("image.img");
@@ -183,5 +186,5 @@ pub(crate) fn without_privileges() {
     }
 }
 
-/// With what a busy machine adds. A sender that is lost is noticed after 20 s only.
+/// Time for a prompt end on a busy machine; noticing a lost sender would take 20 s.
 const PROMPT: Duration = Duration::from_secs(10);

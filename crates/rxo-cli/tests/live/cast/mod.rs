@@ -1,4 +1,5 @@
-//! Receivers of a cast, each in a network of its own, behind a bridge that forwards a group to its members only.
+//! Receivers of a cast, each in its own network namespace, behind a bridge that forwards a group only to its
+//! members.
 
 mod endings;
 mod sender;
@@ -40,7 +41,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("rxo_cast_without_privileges_says_which_it_needs", endings::without_privileges),
 ];
 
-/// Hosts with one interface each, eth0, without an address of the system's.
+/// Hosts with one interface each, eth0, that has no address in the kernel.
 struct Rack {
     _switch: Namespace,
     hosts: Vec<Namespace>,
@@ -69,7 +70,7 @@ impl Rack {
     }
 }
 
-/// The stream of docs/cast.md, with the hash that the system's own program computes.
+/// Returns the stream that docs/cast.md defines, with a hash that `sha256sum` computes.
 fn stream(scratch: &Scratch, name: &str, file: &[u8]) -> Vec<u8> {
     let path = scratch.file("original");
     fs::write(&path, file).unwrap();
@@ -97,8 +98,8 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The commands on both sides, as docs/cast.md has them. The receiver that was killed has failed, but its host comes again,
-/// so all have the file.
+/// Runs the commands on both sides as docs/cast.md shows them. One receiver is killed and started again, so
+/// that in the end all have the file.
 fn sent_by_command() {
     let (rack, scratch) = (Rack::new(4), Scratch::new("cast-send"));
     let file = pattern(120_000_000);
@@ -132,14 +133,15 @@ fn sent_by_command() {
     let (said, ended_at) = said.join().unwrap();
     assert_eq!(sender.wait().unwrap().code(), Some(0), "{said:?}");
     let (total, at) = said.last().unwrap();
-    // A receiver that has missed the last ACK asks again, and must be answered.
+    // A receiver that missed the last ACK repeats its segment, and the sender must answer.
     let stayed = ended_at - *at;
     assert!(stayed > Duration::from_millis(500), "it ended {stayed:?} after its last line");
     let total: Value = serde_json::from_str(total).unwrap();
     let counts = ["receivers", "done", "failed"].map(|name| total[name].as_u64().unwrap());
     assert_eq!(counts, [4, 3, 1], "{said:?}");
     assert!(total["fast_path"]["consumed"].as_u64().unwrap() > 0, "{total}");
-    // One ACK of 66 bytes for 16 segments of each receiver is 0.9 %; for each segment it would be 14 %.
+    // One ACK of 66 bytes for 16 segments of each receiver is 0.9 % of the bytes; one for each segment would
+    // be 14 %.
     let share = total["return_share"].as_f64().unwrap();
     assert!((0.002..0.1).contains(&share), "{total}");
     // Three receivers acknowledge one of 16 segments each, and more while one of them catches up.
@@ -150,11 +152,12 @@ fn sent_by_command() {
         (Some(3), Some(0)),
         "{total}"
     );
-    // Each byte left once, and what the one that came again had missed once more.
+    // Each byte was sent once, and those that the restarted receiver had missed once more.
     assert!(sent() < 300_000_000, "{}", sent());
 }
 
-/// One of two receivers comes, and a host without SACK. The one has the file; a script that sends to both must notice.
+/// One of two expected receivers connects, and a host without SACK, which is refused. The receiver gets the
+/// file, and the sender exits with 1.
 fn too_few() {
     let (rack, scratch) = (Rack::new(3), Scratch::new("cast-few"));
     let file = pattern(1_000_000);
@@ -187,7 +190,8 @@ fn too_few() {
     assert_eq!(counts.map(|name| total[name].as_u64().unwrap()), [2, 1, 1, 0, 1], "{total}");
 }
 
-/// The device needs root, and the file is the user's. A folder of root's is not written to.
+/// The receiver works as the user of `--user`: it can write into that user's folder, but not into one of
+/// root's.
 fn another_user() {
     if !has_nobody() {
         return;
@@ -223,18 +227,19 @@ fn another_user() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("image.img cannot be written: Permission denied"), "{said}");
     assert_eq!(names(&roots_folder), [""; 0]);
-    // One of two has the file.
+    // One of two receivers has the file.
     assert_eq!(sender.wait_with_output().unwrap().status.code(), Some(1));
 }
 
-/// Three receivers, 1 % loss. One is killed half way and comes again; a host that is no receiver sees nothing of it.
+/// Three receivers, 1 % loss. One is killed half way and started again; a host that is no receiver gets no
+/// segments.
 fn receivers() {
     let (rack, scratch) = (Rack::new(5), Scratch::new("cast"));
     let file = pattern(12_000_000);
     let stream = stream(&scratch, "image.img", &file);
     let cast = Cast { stream, receivers: 3, one_lost_of: 100 }.start(&rack.hosts[0]);
     let folders: Vec<_> = (0..3).map(|number| scratch.file(&format!("r{number}"))).collect();
-    // The bridge forwards to members only when it has been a querier for a moment.
+    // The bridge forwards only to members after it has been a querier for some time.
     thread::sleep(Duration::from_secs(2));
     let before = rack.hosts[4].interface("eth0").counters().unwrap().received_bytes;
     let start = |index: usize| receive(&rack.hosts[1 + index], 10 + index, &folders[index]);
@@ -260,14 +265,14 @@ fn receivers() {
     assert!(seen < 1_000_000, "the bridge floods the group: {seen} bytes reach a host beside");
 }
 
-/// A namespace whose TCP is Linux's, with the filter beside it.
+/// A namespace with Linux's TCP receives the cast; `rxo cast join` runs in it.
 fn linux() {
     let rack = Rack::new(2);
     let host = &rack.hosts[1];
     received_by_linux(&rack, "tap:cast0", host, "cast0");
 }
 
-/// A namespace that the filter's interface leads to. Its checksums are as it sends them on a link that needs none.
+/// The namespace is behind the filter's second interface, a veth, on which Linux leaves checksums incomplete.
 fn linux_behind() {
     let rack = Rack::new(2);
     let behind = Namespace::new("behind").unwrap();
@@ -278,8 +283,8 @@ fn linux_behind() {
     received_by_linux(&rack, "packet:lan0", &behind, "eth0");
 }
 
-/// A cast to Linux in the namespace `receiver`. The filter is in the network's second host, and `interface` of the
-/// receiver leads to its device.
+/// Sends a cast to Linux in the namespace `receiver`. The filter runs in the rack's second host on `device`,
+/// and the receiver's `interface` leads there.
 fn received_by_linux(rack: &Rack, device: &str, receiver: &Namespace, interface: &str) {
     let file = pattern(8_000_000);
     let cast = Cast { stream: file.clone(), receivers: 1, one_lost_of: 100 }.start(&rack.hosts[0]);
@@ -313,13 +318,14 @@ fn received_by_linux(rack: &Rack, device: &str, receiver: &Namespace, interface:
     assert_eq!(page["rxo_group_given_total"], given as f64);
 }
 
-/// `rxo cast send --raw` on a terminal, to a receiver whose TCP is Linux's: all receivers in one line while it sends.
+/// Runs `rxo cast send --raw` on a terminal, with a receiver that uses Linux's TCP: one line shows all
+/// receivers during the transfer.
 fn on_a_terminal() {
     let (rack, scratch) = (Rack::new(2), Scratch::new("cast-terminal"));
     let file = pattern(15_000_000);
     let original = scratch.file("image.img");
     fs::write(&original, &file).unwrap();
-    // Slowly enough that there is something to see.
+    // Slow enough that progress is shown.
     rack.hosts[0].interface("eth0").limit_rate(RateLimit::new(5_000_000)).unwrap();
     let line = format!(
         "{} cast send {} --raw --nic packet:eth0 --ip {SENDER}/24 {GROUP} --receivers 1 --fast-path on",
@@ -363,7 +369,7 @@ fn on_a_terminal() {
     assert!(filter.wait().unwrap().success());
 }
 
-/// Nobody sends: one line, and nothing in the folder.
+/// Without a sender the receiver fails with one line, and leaves nothing in the folder.
 fn no_sender() {
     let (rack, scratch) = (Rack::new(1), Scratch::new("cast-none"));
     let folder = scratch.file("r");

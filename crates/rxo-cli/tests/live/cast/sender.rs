@@ -1,4 +1,4 @@
-//! A sender of a cast, modelled naively: it speaks docs/cast.md on a packet socket, byte by byte, with none of rxo's TCP.
+//! A simple model of a cast's sender, which implements docs/cast.md on a packet socket without rxo's TCP.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ const PORT: u16 = 7_000;
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const ISS: u32 = u32::MAX - 1_000_000;
 const MSS: usize = 1_400;
-/// How far the group may be ahead of its slowest receiver.
+/// Bytes by which the group may be ahead of its slowest receiver.
 const WINDOW: usize = 60 * MSS;
 const STALLED: Duration = Duration::from_millis(30);
 const FIN: u8 = 1;
@@ -24,21 +24,21 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// How a receiver fared: its address, whether it has closed, and how often something was repeated for it.
+/// The result for a receiver: its address, whether it has closed, and the number of repairs sent to it.
 pub(crate) type Fared = (Ipv4Addr, bool, u32);
 
-/// What a cast is to do.
+/// The settings of a cast.
 #[derive(Clone)]
 pub(crate) struct Cast {
     pub(crate) stream: Vec<u8>,
-    /// It begins when so many have connected, and ends when so many have closed.
+    /// Number of receivers: the cast begins when all have connected, and ends when all have closed.
     pub(crate) receivers: usize,
-    /// One of so many segments to the group is lost.
+    /// One of this many segments to the group is dropped.
     pub(crate) one_lost_of: u32,
 }
 
 impl Cast {
-    /// Runs in `namespace`, on its interface eth0, which has no address.
+    /// Runs the sender in `namespace`, on its interface eth0, which has no address.
     pub(crate) fn start(
         self,
         namespace: &Namespace,
@@ -52,8 +52,8 @@ struct Receiver {
     nxt: u32,
     una: usize,
     is_done: bool,
-    /// It has sent an RST. However long it was silent, a busy machine may just not let it run; one that was killed
-    /// comes again, and then knows nothing of the connection.
+    /// Set after it sent an RST. Silence alone proves nothing on a busy machine; a receiver that was killed
+    /// and restarted answers with an RST, because it does not know the connection.
     is_gone: bool,
     repairs: u32,
     heard_at: Instant,
@@ -80,7 +80,7 @@ impl Sender {
         while self.receivers.len() < self.cast.receivers {
             self.hear();
         }
-        // Their last acknowledgement of the handshake may be on its way.
+        // The receivers' last ACKs of the handshake may be in flight.
         wait::pause(Duration::from_millis(200));
         self.begun = Instant::now();
         self.receivers.values_mut().for_each(|it| it.heard_at = Instant::now());
@@ -99,7 +99,7 @@ impl Sender {
         all.map(|((ip, _), it)| (*ip, it.is_done, it.repairs)).collect()
     }
 
-    /// The FIN takes the number behind the stream.
+    /// Returns the offset after the FIN, which follows the stream.
     fn end(&self) -> usize {
         self.cast.stream.len() + 1
     }
@@ -120,7 +120,7 @@ impl Sender {
         }
     }
 
-    /// By unicast, to those that wait; a receiver that came late gets the beginning so.
+    /// Resends by unicast to receivers that made no progress; a late receiver gets the beginning in this way.
     fn repair(&mut self) {
         let now = Instant::now();
         let mut frames = Vec::new();
@@ -142,7 +142,7 @@ impl Sender {
         wait::pause(Duration::from_millis(1));
     }
 
-    /// The segment at `at` of the stream; the last one has the FIN.
+    /// Returns the segment at offset `at` of the stream; the last one has the FIN.
     fn segment(&self, mac: [u8; 6], to: (Ipv4Addr, u16), (at, ack): (usize, u32)) -> Vec<u8> {
         let until = self.cast.stream.len().min(at + MSS);
         let text = self.cast.stream.get(at..until).unwrap_or_default();
@@ -224,7 +224,7 @@ impl Sender {
         (text, echo): (&[u8], u32),
     ) -> Vec<u8> {
         let clock = (4_000_000_000_u32).wrapping_add(self.begun.elapsed().as_millis() as u32);
-        // The clock must not go back where the cast begins.
+        // The timestamp clock must not go backwards where the cast begins.
         let clock = if self.sent == 0 && text.is_empty() { 4_000_000_000 } else { clock };
         let stamps = [clock.to_be_bytes(), echo.to_be_bytes()].concat();
         let mut options = [&[1, 1, 8, 10][..], &stamps].concat();
@@ -248,7 +248,7 @@ impl Sender {
     }
 }
 
-/// TSval among options.
+/// Returns TSval from TCP options; `None` if there is no timestamp.
 fn stamp(mut options: &[u8]) -> Option<u32> {
     while let [kind, rest @ ..] = options {
         options = match (kind, rest) {
@@ -261,7 +261,7 @@ fn stamp(mut options: &[u8]) -> Option<u32> {
     None
 }
 
-/// RFC 1071.
+/// Returns the internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let words =
         bytes.chunks(2).map(|it| (u32::from(it[0]) << 8) | u32::from(*it.get(1).unwrap_or(&0)));

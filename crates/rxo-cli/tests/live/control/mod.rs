@@ -1,4 +1,4 @@
-//! `--control SOCKET` and `rxo ctl`: what is shown, what changes, and that nothing is lost by it.
+//! `--control SOCKET` and `rxo ctl`: shows and changes settings, and no frame is lost by that.
 
 pub(crate) mod socket;
 
@@ -39,7 +39,7 @@ fn ctl(line: &str) -> Output {
     command(&format!("ctl {line}")).output().unwrap()
 }
 
-/// What `rxo ctl SOCKET REQUEST --json` answers.
+/// Returns the answer of `rxo ctl SOCKET REQUEST --json`.
 pub(crate) fn asked(socket: &Path, request: &str) -> Value {
     let output = ctl(&format!("{} {request} --json", socket.display()));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -49,7 +49,7 @@ pub(crate) fn asked(socket: &Path, request: &str) -> Value {
     answer["ok"].take()
 }
 
-/// The line on standard error of a request that is refused.
+/// Returns the line on standard error of a request that must be refused.
 pub(crate) fn refusal(socket: &Path, request: &str) -> String {
     let output = ctl(&format!("{} {request}", socket.display()));
     let said = String::from_utf8(output.stderr).unwrap();
@@ -105,7 +105,7 @@ fn a_run_is_asked() {
         let engine = asked(&socket, "policy")["engines"][0].take();
         engine["policy"] == "menon-2008" && engine["settings"]["max_segments"] == 7
     });
-    // Fields alone change the policy that is there.
+    // Fields alone modify the current policy.
     let changed = asked(&socket, "policy flows=9");
     assert_eq!(
         (&changed["policy"], &changed["settings"]["flows"]),
@@ -117,11 +117,11 @@ fn a_run_is_asked() {
     asked(&socket, "coalesce=off");
     wait_until("it is off", || asked(&socket, "coalesce")["host"]["on"] == false);
     assert_eq!(asked(&socket, "policies")["engines"][0]["coalescing"]["asked"], "off");
-    // The policy is what it will follow again.
+    // The shown policy is the one that applies again after `coalesce=on`.
     assert_eq!(asked(&socket, "policy")["engines"][0]["policy"], "menon-2008");
     asked(&socket, "coalesce=on");
 
-    // An hour has not passed when the next line comes.
+    // The next line comes long before the hour has passed.
     assert_eq!(asked(&socket, "stats")["stats_s"], 3600.0);
     assert_eq!(asked(&socket, "stats=100ms")["stats_s"], 0.1);
     assert_eq!(rxo.next()["kind"], "interval");
@@ -154,19 +154,19 @@ fn refused() {
         let said = refusal(&socket, request);
         assert!(said.starts_with(&format!("rxo: {message}")), "{request}: {said}");
     }
-    // For a program the refusal is an answer, too.
+    // With `--json` a refusal is printed as an answer, too.
     let output = ctl(&format!("{} hold=1h --json", socket.display()));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(answer["error"].as_str().unwrap().starts_with("hold=1h is invalid"), "{answer}");
     assert_eq!(output.status.code(), Some(1));
-    // Nothing of it has changed anything.
+    // The refused request changed nothing.
     let engine = asked(&socket, "policies")["engines"][0].take();
     assert_eq!(
         (&engine["policy"], &engine["settings"]["flows"]),
         (&"linux-gro".into(), &64.into())
     );
 
-    // A second run gets neither the socket nor as far as a change.
+    // A second run fails to get the socket, and has changed nothing by then.
     let output = run(
         lab.host(),
         &format!("run --nic packet:wire0 --host tap:b --control {}", socket.display()),
@@ -182,7 +182,7 @@ fn refused() {
     assert!(gone.contains("there is no socket") && gone.contains("--control"), "{gone}");
 }
 
-/// What to ask of an engine, again and again. Every kind of hold, and rules that hold nothing at all.
+/// Requests to an engine, sent repeatedly: every kind of hold, and rules that hold nothing.
 const TOGGLES: [(&str, &str); 16] = [
     ("hold", "auto"),
     ("policy", "none"),
@@ -202,7 +202,7 @@ const TOGGLES: [(&str, &str); 16] = [
     ("policy", "inet-lro"),
 ];
 
-/// Asks all that, `rounds` times.
+/// Sends all these requests, `rounds` times.
 fn toggle(socket: &Path, rounds: usize) {
     let mut session = Session::open(socket).unwrap();
     for (name, value) in TOGGLES.iter().cycle().take(rounds * TOGGLES.len()) {
@@ -226,7 +226,7 @@ fn toggled_run() {
             && there.received_bytes() > before.0 + 1_000_000
             && back.received_bytes() > before.1 + 1_000_000
     });
-    // Every byte is compared with the one that was sent.
+    // Every byte is compared with the byte that was sent.
     assert!(there.stop().unwrap().is_intact());
     assert!(back.stop().unwrap().is_intact());
     let totals = totals(rxo);
@@ -266,7 +266,7 @@ fn toggled_host() {
                 value: Some((*value).into()),
                 ..Request::default()
             };
-            // When both have been received, the sink ends.
+            // The sink ends once it has received both transfers.
             let Ok(answer) = session.ask(&request) else { break };
             asked += usize::from(answer.result.is_ok());
         }
@@ -278,11 +278,11 @@ fn toggled_host() {
     assert!(ends.iter().all(|end| end["crc32"] == *hash(&bytes)), "{ends:?}");
 }
 
-/// What to switch, again and again.
+/// Switches to send repeatedly.
 const MODULES: [&str; 6] =
     ["on", "off", "pure-ack,accounting", "accounting", "pure-ack", "syn-flood"];
 
-/// Pure ACKs come to a sender: they are what the fast path consumes.
+/// The fast path is switched repeatedly while it consumes the pure ACKs that a sender receives.
 fn toggled_fast_path() {
     let (scratch, lab) = (Scratch::new("ctl-fast"), Lab::through().unwrap());
     let socket = scratch.file("source.sock");
@@ -314,7 +314,7 @@ fn toggled_fast_path() {
     let (mut switched, mut consumed) = (0, 0);
     for modules in MODULES.iter().cycle() {
         let switch = Request { value: Some((*modules).into()), ..one.clone() };
-        // When all is sent, the source ends.
+        // The source ends once it has sent everything.
         let (Ok(answer), Ok(shown)) = (session.ask(&switch), session.ask(&one)) else { break };
         switched += usize::from(answer.result.is_ok());
         let Ok(shown) = shown.result else { break };
@@ -331,7 +331,7 @@ fn toggled_fast_path() {
 }
 
 fn many_connections() {
-    // More than one page.
+    // More connections than fit into one page of answers.
     const COUNT: usize = 300;
     let (scratch, lab) = (Scratch::new("ctl-many"), Lab::through().unwrap());
     let socket = scratch.file("sink.sock");
@@ -400,7 +400,7 @@ fn guests() {
         engines().as_array().unwrap().iter().all(|engine| engine["settings"]["hold"] == hold)
     };
     wait_until("both hold nothing", || in_force("end-of-poll"));
-    // The kernel's profile holds adaptively for guests, as at the start.
+    // The kernel's profile holds adaptively for guests, as initially.
     asked(&socket, "policy=linux-gro");
     wait_until("both hold adaptively", || in_force("auto:50us,8"));
     let counters = asked(&socket, "counters");

@@ -1,4 +1,4 @@
-//! The socket of `--control`: whose it is, how it goes, and clients that pause.
+//! The socket of `--control`: its owner, its removal, and clients that pause.
 
 use std::fs;
 use std::io::Write;
@@ -33,7 +33,7 @@ pub(super) fn file() {
         rxo.end();
         wait_until("the socket is gone", || !socket.exists());
     }
-    // What a killed host leaves is taken over. In a sandbox another process removes it.
+    // The next run replaces the socket of a killed host. In a sandbox another process removes it.
     let host = format!(
         "sink --nic packet:wire0 --ip 10.77.0.2/24 --listen 7000 --json --no-sandbox --control {}",
         socket.display()
@@ -50,7 +50,7 @@ pub(super) fn file() {
     asked(&socket, "counters");
     totals(rxo);
     assert!(!socket.exists());
-    // A file that is no socket is nobody's to remove.
+    // A file that is no socket must not be removed.
     fs::write(&socket, "a letter").unwrap();
     let output = run(lab.host(), &format!("run {flags}"));
     let said = String::from_utf8(output.stderr).unwrap();
@@ -59,10 +59,10 @@ pub(super) fn file() {
     assert!(!lab.host().interface("rxo0").exists());
 }
 
-/// The number of nobody, who owns nothing.
+/// User id of nobody, who owns no files.
 const NOBODY: u32 = 65_534;
 
-/// A copy of the command that everybody may run.
+/// Returns the path of a copy of the command that every user may run.
 pub(crate) fn copied_command(scratch: &Scratch) -> PathBuf {
     let path = scratch.file("rxo");
     fs::copy(env!("CARGO_BIN_EXE_rxo"), &path).unwrap();
@@ -80,7 +80,7 @@ pub(super) fn another_user() {
         command.args(["ctl".as_ref(), socket.as_os_str(), "counters".as_ref()]);
         command.uid(NOBODY).gid(NOBODY).output()
     };
-    // In a user namespace there is only one user; then the mode is all that this can test.
+    // A user namespace may have only one user; then this test can only check the file's mode.
     let Ok(output) = as_nobody() else {
         assert!(!has_other_users(), "nobody could have asked");
         assert_eq!(mode(&socket), 0o600);
@@ -96,7 +96,7 @@ pub(super) fn another_user() {
     totals(rxo);
 }
 
-/// Whether this user namespace has the user nobody.
+/// Returns `true` if this user namespace maps the user nobody.
 fn has_other_users() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap();
     map.lines().any(|line| {
@@ -105,7 +105,7 @@ fn has_other_users() -> bool {
     })
 }
 
-/// Clients that send half a line, or read no answer, while a transfer runs.
+/// Clients that send half a line, or read no answer, during a transfer.
 pub(super) fn paused_client() {
     let (scratch, lab) = (Scratch::new("ctl-paused"), Lab::through().unwrap());
     let socket = scratch.file("run.sock");

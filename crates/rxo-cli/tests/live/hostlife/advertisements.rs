@@ -1,4 +1,4 @@
-//! A host that has its addresses from a router's advertisements (SLAAC).
+//! A host that gets its addresses from router advertisements (SLAAC).
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("hostlife_a_router_that_goes_takes_its_route_with_it", a_router_that_goes),
 ];
 
-/// As short as a busy machine permits.
+/// As short as a busy machine permits, in seconds.
 const SHORT: Lifetimes = Lifetimes { router: 4, valid: 4, preferred: 3 };
 const VALID: Duration = Duration::from_secs(4);
 
-/// A host that obeys advertisements, and has heard one.
+/// Returns a host that accepts advertisements, and has received one.
 fn slaac() -> (Lab, Advertiser) {
     let lab = lab();
     sorted(&lab, "ip -6 route delete default");
@@ -46,7 +46,7 @@ fn has_route(lab: &Lab) -> bool {
     sorted(lab, "ip -6 route show default").contains("proto ra metric 1024")
 }
 
-/// Looks several times whether the host is online, for longer than every lifetime.
+/// Checks repeatedly, for longer than every lifetime, that the host is online.
 fn stays_online(lab: &Lab, what: &str) {
     let begin = Instant::now();
     while begin.elapsed() < VALID + VALID / 2 {
@@ -59,12 +59,12 @@ fn stays_online(lab: &Lab, what: &str) {
 
 fn slaac_lives_on() {
     at_once(BOTH, |takes_part| {
-        // A machine that is so busy that the router is late says nothing about rxo.
+        // If a busy machine delayed the router, the test says nothing about rxo and is repeated.
         while !lives_on(takes_part) {}
     });
 }
 
-/// Whether the router was never late. Where it was, nothing is asserted.
+/// Returns `true` if the router was never late; otherwise nothing is asserted.
 fn lives_on(takes_part: bool) -> bool {
     let (lab, router) = slaac();
     let before = state(&lab);
@@ -82,13 +82,13 @@ fn lives_on(takes_part: bool) -> bool {
         return false;
     }
     outcome.and(after).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    // What is held above ends by itself: nobody renews it.
+    // The address above expires, because nothing renews it.
     drop(router);
     wait_until("the address ends", || !has_address(&lab));
     true
 }
 
-/// A router that says that it is none any more.
+/// A router that announces that it is no longer a router.
 fn a_router_that_goes() {
     at_once(BOTH, |takes_part| {
         let (lab, router) = slaac();

@@ -1,4 +1,4 @@
-//! A router that advertises itself and a prefix, as `radvd` does.
+//! A router that advertises itself and a prefix, like `radvd`.
 
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub(super) struct Lifetimes {
 pub(super) struct Advertiser {
     stop: Arc<AtomicBool>,
     lifetimes: Arc<Mutex<Lifetimes>>,
-    /// The longest time between two of them, in milliseconds: a busy machine may keep it from sending.
+    /// Longest time between two advertisements, in milliseconds: a busy machine may delay them.
     longest_gap_ms: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,10 +30,10 @@ pub(super) struct Advertiser {
 const BETWEEN: Duration = Duration::from_millis(200);
 
 impl Advertiser {
-    /// The prefix that it advertises.
+    /// The advertised prefix.
     pub(super) const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 5, 0, 0, 0, 0, 0);
 
-    /// Starts it on the peer's end of the wire.
+    /// Starts the router on the peer's end of the wire.
     pub(super) fn start(lab: &Lab, lifetimes: Lifetimes) -> Self {
         let open = || socket(AddressFamily::INET6, SocketType::RAW, Some(ipproto::ICMPV6)).unwrap();
         let socket = lab.peer().run(open).unwrap();
@@ -55,7 +55,7 @@ impl Advertiser {
         *self.lifetimes.lock().unwrap() = lifetimes;
     }
 
-    /// Whether it has sent often enough that nothing of this lifetime could end.
+    /// Returns `true` if it sent often enough that nothing with this lifetime could expire.
     pub(super) fn kept_up(&self, lifetime: Duration) -> bool {
         u128::from(self.longest_gap_ms.load(Ordering::Relaxed)) < lifetime.as_millis() / 2
     }
@@ -78,7 +78,7 @@ fn advertise(
     let mut last = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let bytes = advertisement(*lifetimes.lock().unwrap());
-        // Without a carrier there is nobody to hear it.
+        // Without a carrier nothing is sent, and the error does not matter.
         _ = sendto(socket, &bytes, SendFlags::empty(), &to);
         let gap = last.elapsed().as_millis() as u64;
         longest_gap_ms.fetch_max(gap, Ordering::Relaxed);
@@ -87,7 +87,7 @@ fn advertise(
     }
 }
 
-/// RFC 4861, sections 4.2 and 4.6.2. The kernel completes the checksum.
+/// Returns an advertisement (RFC 4861, sections 4.2 and 4.6.2). The kernel completes the checksum.
 fn advertisement(lifetimes: Lifetimes) -> Vec<u8> {
     let Lifetimes { router, valid, preferred } = lifetimes;
     let mut bytes = vec![134, 0, 0, 0, 64, 0];

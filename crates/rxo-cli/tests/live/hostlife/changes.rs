@@ -1,4 +1,4 @@
-//! What a host changes while rxo runs stays changed.
+//! Changes of the host's network while rxo runs persist after its end.
 
 use std::fs;
 use std::path::Path;
@@ -24,9 +24,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("hostlife_a_deleted_tap_takes_nothing_with_it", a_deleted_tap),
 ];
 
-/// What an operator and programs do, by the name of the nic.
+/// Commands of an operator or a program that use the name of the nic.
 const CHANGES: &[&str] = &[
-    // A virtual address that moves to another host.
+    // A virtual address moves to another host.
     "ip address delete 10.77.0.3/24 dev eth1",
     "ip address add 10.77.0.4/24 dev eth1",
     "ip address add fd77::4/64 dev eth1 nodad",
@@ -55,7 +55,8 @@ fn with_more() -> Lab {
     lab
 }
 
-/// The state with the hardware addresses of this lab left out, so that it can be compared with that of another.
+/// Returns the state without the hardware addresses of this lab, so that it can be compared with another
+/// lab's.
 fn anonymous(lab: &Lab) -> Vec<String> {
     let mac =
         lab.host().interface(Lab::NIC).mac().unwrap().map(|byte| format!("{byte:02x}")).join(":");
@@ -82,7 +83,7 @@ fn what_is_changed() {
     assert_eq!(found.len(), expected.len(), "{found:#?}\n{expected:#?}");
 }
 
-/// A next hop object belongs to the nic, and stays there.
+/// A next hop object belongs to the nic, and must stay there.
 fn an_object() {
     let lab = lab();
     shell(
@@ -97,7 +98,7 @@ fn an_object() {
     let rxo = start(&lab, true);
     let route = sorted(&lab, "ip route show 198.51.102.0/24");
     assert!(route.contains("via 10.77.0.1 dev eth1") && !route.contains("nhid"), "{route}");
-    // Also when the record was written anew.
+    // Also after the record has been rewritten.
     shell(&lab, &["ip address add 10.77.0.9/24 dev eth1"]);
     thread::sleep(Duration::from_millis(500));
     shell(&lab, &["ip address delete 10.77.0.9/24 dev eth1"]);
@@ -105,7 +106,7 @@ fn an_object() {
     becomes(&lab, &before, "with an object");
 }
 
-/// A DHCP client sets the address again and again, each time for a short while.
+/// A DHCP client renews the address repeatedly, each time for a short lease.
 fn a_short_lease() {
     const RENEW: &str = "ip address replace 10.77.0.50/24 dev eth1 valid_lft 5 preferred_lft 5";
     at_once(BOTH, |takes_part| {
@@ -114,7 +115,7 @@ fn a_short_lease() {
         let has = || sorted(&lab, "ip -o address show dev eth1").contains("10.77.0.50");
         let before = state(&lab);
         let rxo = start(&lab, takes_part);
-        // Longer than the lease of the start.
+        // Longer than the first lease.
         for _ in 0..12 {
             shell(&lab, &[RENEW]);
             thread::sleep(Duration::from_millis(500));
@@ -126,7 +127,7 @@ fn a_short_lease() {
     });
 }
 
-/// Some programs keep the number of the interface: theirs is the nic's.
+/// Programs may keep the interface's index, which is that of the nic.
 fn by_number() {
     let lab = lab();
     let rxo = start(&lab, true);
@@ -147,11 +148,11 @@ fn by_number() {
     assert!(on("eth1"));
 }
 
-/// The record is what the TAP had last, and not what the nic had at the start.
+/// The restored state is the TAP's last state, not the nic's initial state.
 fn after_a_crash() {
     let (lab, place) = (with_more(), Place::new());
     let without = with_more();
-    // Rules stay where they are whatever happens, and settings are not recorded.
+    // Rules are never moved, and settings are not recorded.
     let changes = &CHANGES[..9];
     shell(&without, changes);
     let rxo = place.start(&lab, "");
@@ -185,7 +186,7 @@ fn after_a_crash() {
     assert_eq!(place.file_count(), 0);
 }
 
-/// Whoever deletes the TAP ends the run, but the host keeps what it had.
+/// Deleting the TAP ends the run, but the host keeps its configuration.
 fn a_deleted_tap() {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let before = state(&lab);

@@ -1,4 +1,4 @@
-//! `--confirm`: a run that nobody confirms gives everything back, so that a session that was cut comes back.
+//! `--confirm`: a run without a confirmation gives everything back, so that an interrupted session recovers.
 
 use std::path::Path;
 use std::thread;
@@ -19,7 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn start(lab: &Lab, socket: &Path, time: &str) -> Rxo {
     let flags = SetUp::TakeOver.flags();
-    // A worker that hangs is ended for want of a confirmation, and not by the watchdog.
+    // With the watchdog off, only the missing confirmation ends a hung worker.
     let flags = format!("{flags} --watchdog off --control {} --confirm {time}", socket.display());
     Rxo::start(lab.host(), &flags).0
 }
@@ -52,7 +52,7 @@ fn confirmed() {
         let begin = Instant::now();
         let rxo = start(&lab, &socket, "3s");
         let output = command(&format!("ctl {} confirm", socket.display())).output().unwrap();
-        // On a busy machine the time may have passed by then.
+        // On a busy machine the time may already have passed.
         let is_in_time = begin.elapsed() < TIME;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         if is_in_time {

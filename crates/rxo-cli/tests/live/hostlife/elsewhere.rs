@@ -1,4 +1,4 @@
-//! Interfaces in other network namespaces that are made of the nic, as container networks make them.
+//! Interfaces in other network namespaces that are based on the nic, as container networks create them.
 
 use std::process::Command;
 
@@ -13,7 +13,8 @@ use crate::takeover::shell;
 pub(crate) const TESTS: &[Test] =
     &[("hostlife_a_macvlan_in_a_container_is_seen_and_refused", a_macvlan)];
 
-/// Made in the container at once, or moved there as Docker's driver does; while a process lives there or not.
+/// Created in the container directly, or moved there as Docker's driver does; with or without a process in
+/// it.
 const WAYS: [(&str, &str, bool); 3] = [
     ("made there", "ip link add mv0 link eth1 netns PID type macvlan mode bridge", true),
     ("moved there", "ip link add mv0 link eth1 type macvlan && ip link set mv0 netns PID", true),
@@ -37,9 +38,9 @@ fn a_macvlan() {
         assert!(succeeds(&container, "ip link set mv0 up"), "{what}");
         is_refused(&lab, what);
         assert!(succeeds(&container, "ip link delete mv0"), "{what}");
-        // The other end of its wire is also elsewhere, and counts for nothing.
+        // The other end of the nic's veth is also in another namespace, but is not based on the nic.
         end(start(&lab, true));
-        // It has ended already in one row.
+        // In one row the process has already ended.
         _ = process.kill();
         _ = process.wait();
     }

@@ -1,4 +1,4 @@
-//! Programs that lease addresses (DHCP), with leases as short as their server gives: two minutes.
+//! DHCP clients, with the shortest leases of their server: two minutes.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -14,11 +14,11 @@ use crate::process::{signal, wait_until};
 use crate::report::Scratch;
 use crate::takeover::sorted;
 
-/// They take longer than a lease.
+/// Tests that take longer than a lease.
 pub(crate) const LONG_TESTS: &[Test] =
     &[("hostlife_clients_of_dhcp_renew_their_lease", clients_renew)];
 
-/// The clients: their names, and how each is started by a shell. `DIRECTORY` is for its files.
+/// The clients: name, and the shell line that starts it. `DIRECTORY` stands for a folder for its files.
 const CLIENTS: [(&str, &str); 2] = [
     (
         "udhcpc",
@@ -35,15 +35,15 @@ const CLIENTS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The shortest lease of `dnsmasq`.
+/// The shortest lease that `dnsmasq` supports.
 const LEASE: Duration = Duration::from_secs(120);
 
-/// A process that is ended when this is dropped, with its own.
+/// A process that is ended together with its children on drop.
 struct Ended(Child);
 
 impl Ended {
     fn start(namespace: &Namespace, line: &str) -> Self {
-        // With files of its own.
+        // In its own mount namespace, with its own files.
         let mut shell = Command::new("unshare");
         shell.args(["--mount", "sh", "-c", line]);
         shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -53,7 +53,7 @@ impl Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Asked, it ends its children; killed, it would leave them.
+        // SIGTERM lets it end its children; SIGKILL would leave them.
         signal("TERM", self.0.id());
         let begin = Instant::now();
         while self.0.try_wait().is_ok_and(|status| status.is_none()) && begin.elapsed() < SETTLED {
@@ -81,7 +81,8 @@ fn clients_renew() {
         wait_until("the client has an address", has);
         let rxo = start(&lab, true);
         let begin = Instant::now();
-        // One that starts again when a name passes to another interface has an address again some seconds later.
+        // A client that restarts when the name moves to another interface has an address again after some
+        // seconds.
         wait_until("the client has an address beside rxo", || has() && begin.elapsed() > SETTLED);
         while begin.elapsed() < LEASE + LEASE / 4 {
             assert!(has(), "{name}: no address after {:?}", begin.elapsed());

@@ -39,7 +39,7 @@ fn what_the_nic_shows() {
         end(rxo);
         becomes(&lab, &before, &format!("with rxo: {takes_part}"));
     });
-    // The cable is out from the start.
+    // The link is down from the start.
     let lab = lab();
     let peer = lab.peer().interface(Lab::PEER_INTERFACE);
     peer.down().unwrap();
@@ -53,7 +53,7 @@ fn what_the_nic_shows() {
     assert!(code == Some(0) && said.contains("has no carrier"), "{said}");
 }
 
-/// Every name by which something may know the nic.
+/// Every name under which a program may know the nic.
 fn names() {
     for name in ["eth1", "enp0s31f6ab", "enx0123456789ab"] {
         let lab = lab();
@@ -84,7 +84,7 @@ fn renamed() {
     let lab = lab();
     let rxo = start(&lab, true);
     shell(&lab, &["ip link set eth1 name lan0", "ip link property add dev lan0 altname office0"]);
-    // And another interface has the TAP's own name.
+    // Another interface has the TAP's own name.
     shell(
         &lab,
         &[
@@ -98,7 +98,7 @@ fn renamed() {
     assert!(!lab.host().interface(Lab::NIC).exists() && !lab.host().interface(PARKED).exists());
 }
 
-/// A socket with a link-local address is bound to its interface.
+/// A socket with a link-local address is bound to its interface's index.
 fn bound_sockets() {
     let lab = lab();
     let shown = sorted(&lab, "ip -6 -o address show dev eth1 scope link");
@@ -114,7 +114,7 @@ fn bound_sockets() {
     assert!(said.contains(&format!("UDP [{address}]:7999")), "{said}");
 }
 
-/// As mDNS does: a member since before the run.
+/// A socket joins groups before the run, as mDNS does.
 fn groups() {
     at_once(BOTH, |takes_part| {
         let lab = lab();
@@ -155,7 +155,7 @@ fn groups() {
     });
 }
 
-/// The peer sends what is for a group by its only interface.
+/// The peer sends to groups through its only interface.
 fn sorted_route(lab: &Lab) {
     assert!(super::succeeds(lab.peer(), "ip route add 239.0.0.0/8 dev eth0"));
 }

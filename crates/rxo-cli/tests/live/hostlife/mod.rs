@@ -1,5 +1,6 @@
-//! `--take-over` beside a host that lives on: leases end, routers advertise, rules name the nic, addresses move away. Each
-//! row is held with and without rxo, and the state of the machine is compared item by item at the end.
+//! `--take-over` on a host whose network changes: leases expire, routers advertise, rules name the nic,
+//! addresses move away. Each row runs with and without rxo, and the state of the machine is compared item by
+//! item at the end.
 
 mod advertisements;
 mod advertiser;
@@ -37,15 +38,15 @@ pub(crate) fn tests() -> impl Iterator<Item = &'static Test> {
 
 pub(crate) use leases::LONG_TESTS;
 
-/// With rxo, and without.
+/// Values of `takes_part`: with rxo, and without.
 const BOTH: [bool; 2] = [true, false];
 
-/// Starts rxo, if it takes part in this row.
+/// Starts rxo if `takes_part`.
 fn start(lab: &Lab, takes_part: bool) -> Option<Rxo> {
     takes_part.then(|| Rxo::start(lab.host(), SetUp::TakeOver.flags()).0)
 }
 
-/// Ends it as a user does.
+/// Ends rxo with SIGTERM, as a user would; it must succeed without output.
 fn end(rxo: Option<Rxo>) {
     if let Some(rxo) = rxo {
         rxo.signal("TERM");
@@ -58,8 +59,8 @@ pub(crate) fn lab() -> Lab {
     SetUp::TakeOver.lab(LabOptions::default())
 }
 
-/// Everything that is compared, item by item: lines of what is set of interfaces, addresses, routes, rules, neighbours,
-/// and packet filters. Lifetimes pass meanwhile, so they are left out.
+/// Returns the compared state, one item a line: settings of interfaces, addresses, routes, rules, neighbours,
+/// and packet filters. Lifetimes are left out, because they change meanwhile.
 pub(crate) fn state(lab: &Lab) -> Vec<String> {
     let commands = [
         "ip -d -o link show",
@@ -77,13 +78,14 @@ pub(crate) fn state(lab: &Lab) -> Vec<String> {
     lines.map(|line| line.split(' ').map(without_time).collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// A word of `ip`; a time is replaced.
+/// Returns a word of `ip`'s output, with a duration replaced by a placeholder.
 fn without_time(word: &str) -> &str {
     let is_time = word.strip_suffix("sec").is_some_and(|number| number.parse::<u32>().is_ok());
     if is_time { "SECONDS" } else { word }
 }
 
-/// Waits until the state is `before`, because the kernel makes some of it a moment later. Names the lines that differ.
+/// Waits until the state equals `before`, because the kernel updates some of it with a delay. Fails with the
+/// lines that differ.
 fn becomes(lab: &Lab, before: &[String], what: &str) {
     let begin = Instant::now();
     loop {
@@ -98,7 +100,7 @@ fn becomes(lab: &Lab, before: &[String], what: &str) {
     }
 }
 
-/// Whether `command` succeeds in a network.
+/// Returns `true` if `command` succeeds in this namespace.
 fn succeeds(namespace: &Namespace, command: &str) -> bool {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]);

@@ -1,4 +1,4 @@
-//! Records of what a killed run owes.
+//! Records of what to restore after a run was killed.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ fn half_a_record() {
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, &text[..text.len() / 2]).unwrap();
         fs::write(file.with_extension("new"), "unfinished").unwrap();
-        // Nothing says any more what the nic was called.
+        // Nothing shows any more which name the nic had.
         shell(&lab, &[&format!("ip link set {PARKED} name eth1")]);
         let said = if by == "--restore" {
             place.restore(&lab)
@@ -67,7 +67,7 @@ fn of_networks_that_are_gone() {
     assert_eq!(place.file_count(), 0);
 }
 
-/// One that the user made stays, with the name of the nic.
+/// A TAP that the user made persists, under the name of the nic.
 fn a_tap_that_stays() {
     for by in ["--restore", "the next run"] {
         let (lab, place) = (lab(), Place::new());
@@ -85,7 +85,8 @@ fn a_tap_that_stays() {
             let (code, _, said) = rxo.end();
             assert_eq!(code, Some(0), "{said}");
         }
-        // What else the TAP had is not in the record: it is up, with the hardware address of the nic.
+        // Other properties of the TAP are not in the record: that it is up, and has the hardware address of
+        // the nic.
         shell(&lab, &["ip link delete rxo0"]);
         let of_nic = |lines: &[String]| {
             let lines = lines.iter().filter(|line| !line.contains("rxo0"));
@@ -97,7 +98,7 @@ fn a_tap_that_stays() {
     }
 }
 
-/// A process whose files have no room.
+/// A process that may write no bytes to files.
 fn a_full_disk() {
     let (lab, place) = (lab(), Place::new());
     let line = format!(

@@ -1,4 +1,4 @@
-//! Rules that name the nic: what was closed stays closed, what was open stays open, NAT goes on.
+//! Rules that name the nic: blocked ports stay blocked, open ports stay open, and NAT continues.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("hostlife_a_dry_run_lists_the_rules_that_name_the_nic", a_dry_run),
 ];
 
-/// A firewall as hosts have it: by the name of the nic.
+/// A typical firewall, with rules on the nic's name.
 const BY_NAME: &str = "
 table ip filter {
     chain input {
@@ -61,7 +61,7 @@ pub(crate) fn nft(lab: &Lab, rules: &str) {
     assert!(child.wait().unwrap().success(), "{rules}");
 }
 
-/// A host with this firewall, and with listeners on both sides.
+/// A host with this firewall, and listeners on both sides.
 struct Walled {
     lab: Lab,
     listeners: Vec<TcpListener>,
@@ -81,13 +81,13 @@ impl Walled {
         Self { lab, listeners }
     }
 
-    /// Whether the peer can open a connection to this port of the host.
+    /// Returns `true` if the peer can connect to this port of the host.
     fn is_open(&self, port: u16) -> bool {
         let to = SocketAddr::from((Lab::HOST_ADDRESSES.0, port));
         self.lab.peer().run(|| connects(to)).unwrap()
     }
 
-    /// The address by which the peer sees a connection from the host's inner address.
+    /// Returns the source address that the peer sees on a connection from the host's inner address.
     fn seen_as(&self) -> IpAddr {
         use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
         let open = || {
@@ -113,7 +113,8 @@ impl Walled {
     }
 }
 
-/// Whether a connection opens. One to an open port does at once; the other limit is for what is dropped.
+/// Returns `true` if a connection opens. To an open port that may take long; the short limit is for dropped
+/// packets.
 fn connects(to: SocketAddr) -> bool {
     let is_meant_open = [7001, 7003].contains(&to.port());
     let patience = if is_meant_open { Duration::from_secs(60) } else { Duration::from_millis(700) };
@@ -133,7 +134,7 @@ fn rules_by_name() {
     });
 }
 
-/// The session that starts rxo lives by a rule that names the nic.
+/// The session that starts rxo depends on a rule that names the nic.
 fn a_session_lives() {
     let host = Walled::new();
     let to = SocketAddr::from((Lab::HOST_ADDRESSES.0, 7001));
@@ -147,7 +148,7 @@ fn a_session_lives() {
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         client.read_exact(&mut [0; 2]).unwrap_or_else(|error| panic!("{what}: {error}"));
     };
-    // Only packets of new connections are let in: the rule for established ones is gone.
+    // Only new connections are accepted: the rule for established ones is deleted.
     shell(&host.lab, &["nft flush chain ip filter input"]);
     nft(&host.lab, "add rule ip filter input iifname \"eth1\" tcp dport 7001 accept\n");
     says("before");
@@ -205,14 +206,14 @@ fn refused() {
             assert!(said.contains("--nic packet:eth1") && said.contains(place), "{said}");
         }
         assert_eq!(state(&lab), before);
-        // A rule about another interface is nobody's business.
+        // A rule about another interface does not matter.
         shell(&lab, &["nft flush ruleset", "tc qdisc delete dev eth1 ingress 2>/dev/null || true"]);
         nft(&lab, "add table ip t\nadd chain ip t c\nadd rule ip t c iif lo accept\n");
         end(start(&lab, true));
     });
 }
 
-/// Every name that the nic could have meanwhile is taken.
+/// Every name that the nic could get meanwhile is taken.
 fn no_name() {
     let lab = lab();
     let index = lab.host().interface(Lab::NIC).index().unwrap();

@@ -1,8 +1,9 @@
-//! Every tunnel, over IPv4 and IPv6, with and without an outer checksum and large sends, to a TAP, a TUN and a guest.
+//! Every tunnel, over IPv4 and IPv6, with and without an outer checksum and large sends, to a TAP, a TUN and
+//! a guest.
 //!
-//! VXLAN is the kernel's own in mod.rs. Here both ends are this process ([`TunnelEnd`]), because kernels lack most of
-//! these tunnels, and because such an end checks every outer header that reaches it. In each cell TCP over IPv4 and over
-//! IPv6 crosses both ways, and every byte of it is checked.
+//! The tests in mod.rs use the kernel's VXLAN. Here both ends are this process ([`TunnelEnd`]), because
+//! kernels lack most of these tunnels, and because this end checks every outer header. In each cell TCP over
+//! IPv4 and over IPv6 crosses both ways, and every byte of it is checked.
 
 use std::net::IpAddr;
 
@@ -18,16 +19,16 @@ use crate::at_once::at_once;
 use crate::guests::Socket;
 use crate::process::Rxo;
 
-/// What stands between nic and host.
+/// The path between nic and host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// A wire.
+    /// A plain wire, without rxo.
     Kernel,
-    /// `--host tap:…`.
+    /// `rxo run --host tap:…`.
     Tap,
-    /// `--nic tun:… --host tun:…`.
+    /// `rxo run --nic tun:… --host tun:…`.
     Tun,
-    /// `--host vhost:…`, and a guest that is another rxo.
+    /// `rxo run --host vhost:…`, with another rxo as the guest.
     Guest,
 }
 
@@ -80,7 +81,7 @@ impl Cell {
         format!("{tunnel} over IPv{version}{sum}{large}")
     }
 
-    /// Sends `bytes` four times.
+    /// Sends `bytes` in each direction over each IP version. Returns the rate in Gbit/s.
     fn cross(self, bytes: u64) -> f64 {
         let lab = Lab::through().unwrap();
         let wire = lab.host().interface("wire1");
@@ -106,12 +107,13 @@ impl Cell {
             }
         };
         let (gbit_per_s, ends) = self.between(&lab, wire, host, bytes);
-        // A wire would be gone with its end.
+        // The processes end before their wire, whose loss would be an error.
         self.check(rxo, ends.each_ref().map(TunnelEnd::counters));
         gbit_per_s
     }
 
-    /// Puts an end of the tunnel on each side, and sends through it. The peer's is on the wire, if there is a `wire`.
+    /// Connects a tunnel end on each side, and sends through the tunnel. The peer's end is on `wire`, if
+    /// given.
     fn between(
         self,
         lab: &Lab,
@@ -136,7 +138,8 @@ impl Cell {
         (gbit_per_s, ends)
     }
 
-    /// Only the peer sends large: the host's kernel would segment by the outer headers what it is given so.
+    /// Returns one end. Only the peer sends large frames: the host's kernel would segment them by their outer
+    /// headers.
     fn end(self, end: usize, namespace: &Namespace, below: Below<'_, '_>) -> TunnelEnd {
         let outside: [IpAddr; 2] = match self.is_outer_v6 {
             false => ["10.77.0.101", "10.77.0.102"].map(|address| address.parse().unwrap()),
@@ -161,7 +164,7 @@ impl Cell {
         tunnel
     }
 
-    /// Ends the processes, that of the host first, and checks what was counted.
+    /// Ends the processes, the host's first, and checks the counters.
     fn check(self, rxo: Vec<Rxo>, ends: [TunnelCounters; 2]) {
         assert_eq!(ends.map(|end| end.wrong), [0, 0], "{self:?}: {ends:?}");
         assert_eq!(ends[0].sent_large > 0, self.sends_large, "{self:?}: {ends:?}");
@@ -171,7 +174,8 @@ impl Cell {
             assert_eq!(code, Some(0), "{self:?}: {said}");
             let totals = lines.pop().unwrap();
             assert_adds_up(&totals);
-            // What arrives for a guest that has ended is dropped, so only the first has dropped nothing.
+            // Frames for a guest that has ended are dropped, so only the first process must have dropped
+            // none.
             if n == 0 {
                 assert_nothing_was_lost(&totals);
             }
@@ -179,8 +183,8 @@ impl Cell {
     }
 }
 
-/// Asserts that every frame that came in went out or was counted as dropped, and that none was refused because of what
-/// was said of it.
+/// Asserts that every frame was forwarded or counted as dropped, and that none was refused because of its
+/// metadata.
 pub(crate) fn assert_adds_up(totals: &Value) {
     for (into, out, overload) in
         [("nic_in", "host_out", totals["overload"].as_u64()), ("host_in", "nic_out", Some(0))]
@@ -195,7 +199,8 @@ pub(crate) fn assert_adds_up(totals: &Value) {
     }
 }
 
-/// Sends `bytes` between two ends with these addresses, over IPv4 and over IPv6, each way. Returns the rate of all.
+/// Sends `bytes` between two ends with these addresses, over IPv4 and IPv6, in each direction. Returns the
+/// total rate in Gbit/s.
 pub(super) fn both_ways(
     [near, far]: [&Namespace; 2],
     addresses: impl Fn(bool) -> [IpAddr; 2],
@@ -216,7 +221,7 @@ pub(super) fn both_ways(
     4.0 * bytes as f64 * 8e-9 / seconds
 }
 
-/// One cell for each tunnel, each way that a frame can take, and each thing that can be said of it.
+/// Runs one cell for each tunnel, each path, and each kind of frame metadata.
 pub(super) fn each_tunnel_crosses() {
     let cell = |encapsulation, [is_outer_v6, has_checksum, sends_large]: [bool; 3], way| Cell {
         encapsulation,
@@ -243,15 +248,15 @@ pub(super) fn each_tunnel_crosses() {
     );
 }
 
-/// Every cell, with its rate as a share of that of the same ends without rxo: medians of interleaved rounds. A rate is no
-/// reason to fail.
+/// Runs every cell, and prints its rate as a share of the rate without rxo: medians of interleaved rounds. A
+/// low rate is no failure.
 pub(super) fn all_tunnels_cross() {
     let rows: Vec<_> = Cell::all(Way::Kernel).collect();
     let mut rounds: Vec<[Vec<f64>; 4]> = rows.iter().map(|_| Default::default()).collect();
     for _ in 0..ROUNDS {
         for (alone, rates) in rows.iter().zip(&mut rounds) {
             for (way, rates) in Way::ALL.into_iter().zip(rates) {
-                // The peer's kernel sends into a TUN, and segments before.
+                // The peer's kernel segments before it sends into a TUN.
                 if !(way == Way::Tun && alone.sends_large) {
                     rates.push(Cell { way, ..*alone }.cross(BYTES));
                 }
@@ -270,7 +275,7 @@ pub(super) fn all_tunnels_cross() {
     print_all_together(&rows, &rounds);
 }
 
-/// The median of all tunnels, with the least and the most.
+/// Prints the median of all tunnels, with minimum and maximum.
 fn print_all_together(rows: &[Cell], rounds: &[[Vec<f64>; 4]]) {
     eprintln!("\n| all tunnels | TAP | TUN | guest |\n|---|---|---|---|");
     for sends_large in [false, true] {
@@ -297,10 +302,10 @@ fn median(mut values: Vec<f64>) -> f64 {
 const ROUNDS: usize = 3;
 const BYTES: u64 = 10_000_000;
 
-/// Of the peer's and the host's frames.
+/// MAC addresses of the peer's and the host's frames.
 const MACS: [Mac; 2] = [[0x02, 0, 0, 0, 0, 0x51], [0x02, 0, 0, 0, 0, 0x52]];
 
-/// With the headers of every tunnel a packet has at most 1500 bytes.
+/// With the headers of any tunnel a packet stays within 1500 bytes.
 const MTU: u32 = 1_400;
-/// And a GSO frame at most 65,535.
+/// With those headers a GSO frame stays within 65,535 bytes.
 const LARGEST_BYTES: u32 = 60_000;

@@ -1,5 +1,5 @@
-//! Overlays: TCP inside the datagrams of a VXLAN crosses `rxo run`, whatever the kernel says of them. Every cluster in a
-//! laboratory is such a set-up: a veth, and a tunnel over it.
+//! Overlays: TCP inside the datagrams of a VXLAN crosses `rxo run`, whatever metadata the kernel attaches.
+//! Container clusters use this setup: a veth with a tunnel over it.
 
 pub(crate) mod matrix;
 mod rate;
@@ -29,10 +29,10 @@ pub(crate) const LONG_TESTS: &[Test] = &[
     ("tcp_in_a_wireguard_tunnel_crosses_both_ways", wireguard::wireguard_crosses),
 ];
 
-/// Of VXLAN, and one that says nothing.
+/// VXLAN's own port, and a port that identifies no tunnel.
 const PORTS: [u16; 2] = [4_789, 5_999];
 
-/// An overlay, and what is sent through it.
+/// The settings of an overlay, and of the traffic through it.
 #[derive(Clone, Copy, Debug)]
 struct Overlay {
     port: u16,
@@ -47,7 +47,7 @@ impl Overlay {
             .map(move |(has_checksum, is_outer_v6)| Self { port, has_checksum, is_outer_v6 })
     }
 
-    /// The addresses of peer and host inside.
+    /// Returns the inner addresses of peer and host.
     fn addresses(is_v6: bool) -> [IpAddr; 2] {
         match is_v6 {
             false => ["10.88.0.1", "10.88.0.2"].map(|address| address.parse().unwrap()),
@@ -65,7 +65,7 @@ impl Overlay {
         self.connect_by((lab, "overlay0"), outside, &inside);
     }
 
-    /// Connects both ends, which reach each other at the addresses `outside`, by interfaces of this name.
+    /// Connects both ends, which reach each other at `outside`, through interfaces of this name.
     fn connect_by(self, (lab, name): (&Lab, &str), outside: [IpAddr; 2], inside: &[[IpAddr; 2]]) {
         for (end, namespace) in [lab.peer(), lab.host()].into_iter().enumerate() {
             let interface = namespace.interface(name);
@@ -92,7 +92,8 @@ fn tcp_in_datagrams_crosses() {
 fn crosses(overlay: Overlay) {
     let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
     overlay.connect(&lab);
-    // What the first end said before the other took it was an error: a datagram without a checksum, over IPv6.
+    // The first packet of one end came before the other existed, and counted as an error: a datagram without
+    // a checksum over IPv6.
     transfer(lab.peer(), lab.host(), Overlay::addresses(false)[1], 1, 10_000);
     let before = [lab.peer(), lab.host()].map(checksum_errors);
     for is_v6 in [false, true] {
@@ -107,7 +108,7 @@ fn crosses(overlay: Overlay) {
     assert_nothing_was_lost(&totals);
 }
 
-/// One tunnel is looked into. The kernel hands no GSO frame of two over, so that every frame crosses as it is.
+/// rxo parses one level of tunnels. The kernel sends no GSO frames in two, so every frame crosses unchanged.
 fn a_tunnel_in_a_tunnel_crosses() {
     at_once(Overlay::all(PORTS[0]), |overlay| {
         let (lab, rxo) = setup::start(SetUp::TakeOver, LabOptions::default(), "");
@@ -129,7 +130,8 @@ fn a_tunnel_in_a_tunnel_crosses() {
     });
 }
 
-/// Ends the process and gives its totals. The only line that it may print says that a packet socket segments no tunnels.
+/// Ends the process and returns its totals. It may print only one line: that a packet socket segments no
+/// tunnels.
 fn totals(rxo: Rxo) -> Value {
     rxo.signal("TERM");
     let (code, mut lines, said) = rxo.end();
@@ -141,7 +143,7 @@ fn totals(rxo: Rxo) -> Value {
     lines.pop().unwrap()
 }
 
-/// Asserts that nothing was dropped, and that no frame was refused because of what was said of it.
+/// Asserts that nothing was dropped, and that no frame was refused because of its metadata.
 fn assert_nothing_was_lost(totals: &Value) {
     for (into, out) in [("nic_in", "host_out"), ("host_in", "nic_out")] {
         assert_eq!(totals[out]["dropped"], 0, "{totals}");
@@ -149,7 +151,7 @@ fn assert_nothing_was_lost(totals: &Value) {
     }
 }
 
-/// Datagrams and segments that the namespace's kernel found damaged.
+/// Returns the datagrams and segments with bad checksums that the namespace's kernel counted.
 fn checksum_errors(namespace: &Namespace) -> u64 {
     let read = || {
         let snmp = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
@@ -159,7 +161,7 @@ fn checksum_errors(namespace: &Namespace) -> u64 {
     namespace.run(read).unwrap()
 }
 
-/// Of the pairs of lines, names and values, those that are `InCsumErrors`.
+/// Returns the sum of `InCsumErrors` in pairs of lines, names above values.
 fn errors_v4(snmp: &str) -> u64 {
     let lines: Vec<_> = snmp.lines().collect();
     let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].split(' ').zip(pair[1].split(' ')));

@@ -1,8 +1,8 @@
-//! Rates through `rxo run`, beside those of the kernel alone: of TCP in an overlay, and of plain TCP over the same wire.
-//! The second shows which part of the cost is the overlay's.
+//! Compares rates through `rxo run` with those of the kernel alone: TCP in an overlay, and plain TCP over the
+//! same wire, which shows the overlay's share of the cost.
 //!
-//! Rounds are interleaved, and a row is the median of its rounds. A rate is no reason to fail: what is asserted is that
-//! every byte is right and nothing was lost.
+//! Rounds are interleaved, and a row is the median of its rounds. No rate makes the test fail; it asserts
+//! only that every byte is right and nothing was lost.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{Overlay, PORTS, assert_nothing_was_lost, totals};
 use crate::setup::{self, SetUp};
 
-/// What is sent, and to whom.
+/// The traffic of a table row, and its direction.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     /// `None` for plain TCP.
@@ -21,16 +21,16 @@ struct Row {
     to_host: bool,
 }
 
-/// One transfer.
+/// The result of one transfer.
 struct Measured {
     gbit_per_s: f64,
     retransmitted: u64,
-    /// The totals of rxo, if it carried it.
+    /// rxo's totals; `None` without rxo.
     totals: Option<Value>,
 }
 
-/// What leaves room for the headers of a VXLAN over IPv6, as the kernel sets it by itself for a tunnel over an interface
-/// that it is told. With more, the first large sends are fragments.
+/// Leaves space for the headers of a VXLAN over IPv6; the kernel sets this value for a tunnel over a known
+/// interface. With a larger MTU the first large sends are fragmented.
 const MTU: u32 = 1_430;
 
 const ROUNDS: usize = 5;
@@ -137,7 +137,7 @@ fn transfer((from, to): (&Namespace, &Namespace), address: IpAddr) -> Measured {
     Measured { gbit_per_s, retransmitted, totals: None }
 }
 
-/// The median, with the least and the most.
+/// Formats the median with minimum and maximum.
 pub(super) fn spread(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
     let (least, most) = (values[0], values[values.len() - 1]);

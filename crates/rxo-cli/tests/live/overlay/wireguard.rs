@@ -1,5 +1,5 @@
-//! A WireGuard tunnel, whose ends are the example of this project, through `rxo run --take-over`. Outside it is a train
-//! of UDP datagrams of equal size; nobody on the way sees what is inside.
+//! A WireGuard tunnel between two instances of this project's example, through `rxo run --take-over`. Its
+//! outside is trains of UDP datagrams of equal size with encrypted content.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(super) fn wireguard_crosses() {
     eprintln!("WireGuard: {alone:.2} Gbit/s without rxo, {:.2} of it with", carried / alone);
 }
 
-/// The rate with a process in the network of the far end.
+/// Returns the rate with the process that `start` starts in the far end's network.
 fn gbit_per_s(start: impl FnOnce(&Namespace) -> Option<Rxo>) -> f64 {
     let program = Path::new(crate::PROGRAM).with_file_name("rxo-tunnel");
     assert!(program.exists(), "{}: build it with `-p rxo-tunnel`", program.display());
@@ -38,7 +38,7 @@ fn gbit_per_s(start: impl FnOnce(&Namespace) -> Option<Rxo>) -> f64 {
     assert_eq!(code, Some(0), "{said}");
     let totals = lines.pop().unwrap();
     assert_adds_up(&totals);
-    // The trains that the ends send pass whole.
+    // Trains from the ends are forwarded undivided.
     for side in ["host_out", "nic_out"] {
         let count = |what: &str| totals[side][what].as_u64().unwrap();
         assert!(count("bytes") > 3_000 * count("deliveries"), "{totals}");

@@ -1,5 +1,5 @@
-//! `packaging/rxo@.service` under a real systemd, which is the first process of a system of its own: the unit begins, reads its
-//! file again, and however its processes end, the interface is given back and the service begins again.
+//! `packaging/rxo@.service` under a real systemd, the first process of its own container: the unit starts,
+//! reloads its file, and however its processes end, the interface is given back and the service restarts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use crate::Test;
 use crate::process::wait_until;
 use crate::report::Scratch;
 
-/// They need systemd.
+/// Tests that need systemd.
 pub(crate) const LONG_TESTS: &[Test] = &[("the_unit_lives_under_systemd", lives)];
 
 const SERVICE: &str = "rxo@eth1";
 const FILE: &str = "hold = \"auto\"\n";
 
-/// A system that systemd runs. Dropping it ends all its processes.
+/// A container with its own systemd. Dropping it ends all its processes.
 struct System {
     child: Child,
     first: u32,
@@ -28,7 +28,7 @@ impl System {
         let scratch = Scratch::new("systemd");
         let folder = scratch.file("files");
         fs::create_dir(&folder).unwrap();
-        // Without one of its own it would tidy up the machine's.
+        // Without its own cgroup, systemd would clean up the machine's.
         let cgroup = cgroups().join(format!("rxo-test-{}", std::process::id()));
         fs::create_dir(&cgroup).unwrap();
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -50,14 +50,14 @@ impl System {
         system
     }
 
-    /// Runs `line` by a shell of that system, and returns its standard output.
+    /// Runs `line` in a shell of the container, and returns its standard output.
     fn say(&self, line: &str) -> String {
         let mut enter = Command::new("nsenter");
         enter.args(["--target", &self.first.to_string(), "--all", "sh", "-c", line]);
         String::from_utf8(enter.output().unwrap().stdout).unwrap()
     }
 
-    /// Runs `line`, which must succeed.
+    /// Runs `line` in the container, which must succeed.
     fn run(&self, line: &str) {
         let said = self.say(&format!("({line}) 2>&1; echo exit $?"));
         assert!(said.ends_with("exit 0\n"), "{line}: {said}{}", self.journal());
@@ -67,12 +67,13 @@ impl System {
         self.say("journalctl --no-pager -u 'rxo@*' 2>&1 | tail -30")
     }
 
-    /// The number of the keeper, which is the service's main process.
+    /// Returns the process id of the keeper, the service's main process.
     fn keeper(&self) -> String {
         self.say(&format!("systemctl show -p MainPID --value {SERVICE}"))
     }
 
-    /// Waits until the service works, with another keeper than `before`, and the TAP has what the nic had.
+    /// Waits until the service is active with a keeper other than `before`, and checks that the TAP has the
+    /// nic's configuration.
     fn works(&self, before: &str) {
         wait_until("the service works", || {
             self.say(&format!("systemctl is-active {SERVICE}")) == "active\n"
@@ -92,14 +93,14 @@ impl Drop for System {
     }
 }
 
-/// The folder of cgroups of version 2, which may stand beside version 1.
+/// Returns the folder of the version 2 cgroups, which may be mounted beside version 1.
 fn cgroups() -> PathBuf {
     let folders = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
     let is_mounted = |folder: &PathBuf| folder.join("cgroup.procs").exists();
     folders.into_iter().find(is_mounted).expect("cgroups of version 2")
 }
 
-/// Removes a cgroup and those in it, once their processes have ended.
+/// Removes a cgroup and its children, once their processes have ended.
 fn remove(cgroup: &Path) {
     let inner = fs::read_dir(cgroup).into_iter().flatten().flatten();
     let folders = inner.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -117,12 +118,12 @@ fn lives() {
     system.run(&format!("systemctl start {SERVICE}"));
     system.works("");
     reads_its_file_again(&system);
-    // Only what carries frames comes before other processes.
+    // Only the thread that carries frames has priority over other processes.
     let nice = system.say("for n in $(pgrep rxo); do ps -L -o ni= -p $n; done");
     assert_eq!(nice.matches("-20").count(), 1, "{nice}");
     for (what, kill) in [
         ("all its processes are killed", "kill -9 $(pgrep rxo)"),
-        // The service manager hears nothing of it then.
+        // Then the service manager gets no messages.
         ("its keeper is stopped", "kill -STOP $(systemctl show -p MainPID --value rxo@eth1)"),
     ] {
         let before = system.keeper();
