@@ -35,8 +35,8 @@ pub(crate) fn breaks(why: impl Into<String>) -> Error {
 #[error("another process of rxo ended with code {0}")]
 pub(crate) struct ReportedError(u8);
 
-/// Returns the result of this process after another rxo process has ended: the same code, silently. `None`
-/// means that a signal ended the other process.
+/// Returns the result of this process after another rxo process has ended: the same exit code, without a
+/// message. `None` means that a signal ended the other process.
 pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
     match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) => Ok(()),

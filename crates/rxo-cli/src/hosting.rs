@@ -102,7 +102,7 @@ impl HostPlan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a name or an address is invalid; the message says what would be accepted.
+    /// If a name or an address is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &HostFlags) -> Result<Self> {
         let nic: DeviceName = flags.nic.parse().context("--nic")?;
         nic.check_both_ways().context("--nic")?;
@@ -114,7 +114,7 @@ impl HostPlan {
         Ok(Self { nic, addresses, gateways, limits, fast_path, tap, sandbox })
     }
 
-    /// Returns the number of connections that `--memory` has room for, if none of them holds data.
+    /// Returns the number of connections that fit into `--memory` if none of them buffers data.
     pub(crate) fn most_connections(&self) -> u64 {
         self.limits.memory_bytes / IDLE_CONNECTION_BYTES
     }
@@ -205,7 +205,7 @@ const LINK_PERIOD: Duration = Duration::from_secs(1);
 /// Stops the host, for a command that shows none of its counters.
 ///
 /// # Errors
-/// Those of [`Running::finish`].
+/// The errors of [`Running::finish`].
 pub(crate) fn finish(host: Running, stop: &AtomicBool) -> Result<()> {
     host.finish(stop).map(|_| ())
 }
@@ -253,7 +253,8 @@ fn initial_window(text: &str) -> Result<InitialWindow> {
     segments.map(InitialWindow::Segments).ok_or_else(refused)
 }
 
-/// Permitted sizes of the neighbour table. The smallest leaves room beside one gateway of each version.
+/// Permitted sizes of the neighbour table. The smallest size has free entries besides one gateway of each IP
+/// version.
 const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
 const INITIAL_SEGMENTS: RangeInclusive<u8> = 1..=64;
 const BUFFER: RangeInclusive<u64> = 64 << 10..=1_000_000_000;

@@ -96,7 +96,7 @@ pub fn definition() -> clap::Command {
 /// Runs `experiment` with a flag that SIGINT and SIGTERM set, and that it must check.
 ///
 /// # Errors
-/// Those of `experiment`, and if the handlers of signals cannot be installed.
+/// The errors of `experiment`, and if the handlers of signals cannot be installed.
 pub fn until_stopped(experiment: impl FnOnce(&AtomicBool) -> Result<()>) -> Result<()> {
     experiment(stop::on_request()?.as_ref())
 }

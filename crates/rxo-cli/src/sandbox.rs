@@ -69,7 +69,7 @@ pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec
 }
 
 /// Runs `command` beside a process that removes the files `sockets` after its end, however it ends. A
-/// confined process cannot remove them, and one of another user may lack the permission.
+/// confined process cannot remove files, and a process of another user may lack the permission.
 ///
 /// # Errors
 /// The error of `command`, and if the system gives no process.

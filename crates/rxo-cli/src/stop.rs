@@ -77,7 +77,7 @@ fn signals() -> impl Iterator<Item = i32> {
     SIGNALS.into_iter().filter(move |&signal| signal != SIGHUP || !ignores_hangup)
 }
 
-/// Returns true if a process with this status ignores `signal`.
+/// Returns `true` if a process with this status ignores `signal`.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -18,7 +18,7 @@ pub const TAP: &str = "rxo0";
 pub struct Manner {
     /// The coalescing policy.
     pub policy: Policy,
-    /// How frames are written to the TAP.
+    /// The system calls that write frames to the TAP.
     pub submit: SubmitMode,
     /// MTU of the TAP, in bytes; `None` keeps the kernel's default of 1,500.
     pub mtu: Option<u32>,

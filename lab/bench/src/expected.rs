@@ -77,7 +77,7 @@ fn pure_ack(packet: &[u8]) -> Option<FlowKey> {
     (parsed.payload_bytes() == 0).then_some(parsed.key)
 }
 
-/// Returns true if `packet` is appended to its flow. Updates `held` with the new state of the flow.
+/// Returns `true` if `packet` is appended to its flow. Updates `held` with the new state of the flow.
 fn appends(packet: &[u8], held: &mut HashMap<FlowKey, Held>) -> bool {
     let Ok(parsed) = rxo_wire::parse(packet) else {
         held.clear();

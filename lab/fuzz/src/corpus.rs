@@ -17,7 +17,7 @@ mod vnet;
 use rxo_testkit::script::Setup;
 use rxo_testkit::{Packet, Random, arp, geneve, seg, udp, vxlan};
 
-/// One file of the corpus.
+/// A file of the corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
     /// The target that reads the file.

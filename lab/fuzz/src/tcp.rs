@@ -7,8 +7,8 @@
 #[path = "../../../crates/rxo-tcp/tests/harness/mod.rs"]
 pub(crate) mod harness;
 
-/// Runs one connection. The first bytes select settings and a state; the others encode segments, calls and
-/// time.
+/// Runs one connection. The first bytes select settings and a state; the remaining bytes encode segments,
+/// calls and time.
 ///
 /// # Panics
 /// If read or sent data is wrong, or the connection never ends.

@@ -90,7 +90,7 @@ pub(crate) fn crate_and_file(path: &str) -> Option<(&str, &str)> {
     in_product().or_else(in_laboratory)?.split_once('/')
 }
 
-/// Returns true if the profile names source files of rxo.
+/// Returns `true` if the profile names source files of rxo.
 fn has_lines(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('f') && line.contains("crates/rxo"))
 }
@@ -121,7 +121,7 @@ fn costs<const N: usize>(
 }
 
 impl Origin<'_> {
-    /// Returns true if this is a function that copies memory.
+    /// Returns `true` if this is a function that copies memory.
     pub(crate) fn copies(&self) -> bool {
         COPIES.iter().any(|name| self.function.contains(name))
     }

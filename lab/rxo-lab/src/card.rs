@@ -37,7 +37,7 @@ pub(crate) fn start(
 /// Starts `rxo card` as [`start`] does, with templates expanded by `expansion`.
 ///
 /// # Errors
-/// As [`start`].
+/// The errors of [`start`].
 pub(crate) fn start_for(
     expansion: Expansion,
     lab: &Lab,

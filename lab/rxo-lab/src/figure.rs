@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::statement::Statement;
 
-/// One figure with the values measured here.
+/// A figure with the values measured here.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Figure {
     /// The paper's number, such as "4" or "Table 1". A figure that the paper does not have gets a word

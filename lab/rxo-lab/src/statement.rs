@@ -19,7 +19,7 @@ pub(crate) struct Statement {
     pub(crate) is_withheld: bool,
 }
 
-/// Returns the verdict in the words of reports. `is_withheld` tells that measurements exist but permit no
+/// Returns the verdict in the words of reports. `is_withheld` is set if measurements exist but permit no
 /// verdict.
 pub(crate) const fn verdict(holds: Option<bool>, is_withheld: bool) -> &'static str {
     match holds {

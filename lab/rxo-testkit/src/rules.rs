@@ -85,7 +85,7 @@ pub enum HoldRule {
     Polls(u32),
     /// Every n-th packet.
     Packets(u32),
-    /// This time after the first arrival.
+    /// This time after the first segment arrived.
     Time(Duration),
     /// A time that follows the receiver's load.
     Auto {

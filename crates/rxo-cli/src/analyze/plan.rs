@@ -47,7 +47,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a value is invalid; the message says what would be accepted.
+    /// If a value is invalid; the message describes valid values.
     pub(super) fn from_flags(flags: &AnalyzeFlags) -> Result<Self> {
         let chosen = rules::point(&flags.replay, defaults::STUDIED_POLL)?;
         let costs = flags.costs.as_deref().map(costs::read).transpose()?;
@@ -130,7 +130,7 @@ fn part(text: &str) -> Result<(u32, u32)> {
     numbers.ok_or_else(|| usage(format!("--part {text} is invalid: N/M, such as 3/8")))
 }
 
-/// Returns true if the file is a saved part.
+/// Returns `true` if the file is a saved part.
 fn is_part(path: &Path) -> bool {
     let mut head = [0; Part::MAGIC.len()];
     // Reading from a pipe here would consume bytes that the study needs.

@@ -18,10 +18,10 @@ pub(super) fn write(part: &Part, path: &Path) -> Result<()> {
         .with_context(|| format!("--save {}: the part was not written", path.display()))
 }
 
-/// Merges the parts in these files. One part is in memory beside the sum.
+/// Merges the parts in these files. Memory holds one part at a time, and the sum.
 ///
 /// # Errors
-/// If one cannot be read, or does not belong to the others.
+/// If a part cannot be read, or does not match the others.
 pub(super) fn merge(paths: &[PathBuf]) -> Result<Part> {
     let mut sum: Option<Part> = None;
     for path in paths {

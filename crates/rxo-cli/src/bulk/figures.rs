@@ -9,7 +9,7 @@ use super::session::Done;
 use crate::hosting::FastTotals;
 use crate::numbers::{gbit_per_s, ratio, rounded};
 
-/// One interval, or everything since the first connection was open.
+/// Counters of an interval, or of everything since the first connection opened.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Figures {
     /// "interval" or "totals".

@@ -36,7 +36,7 @@ pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
 /// Sends until the time is over or all is sent.
 ///
 /// # Errors
-/// As [`sink`].
+/// The errors of [`sink`].
 pub(crate) fn source(flags: &SourceFlags) -> Result<()> {
     let (host, doors) = (&flags.endpoint.host, Doors::from_flags(&flags.meter.control)?);
     with_sockets_removed(host, &doors, || run("rxo source", &Plan::of_source(flags)?))

@@ -54,7 +54,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a value is invalid; the message says what would be accepted.
+    /// If a value is invalid; the message describes valid values.
     pub(super) fn of_sink(flags: &SinkFlags) -> Result<Self> {
         let work = if flags.rr { Work::Answer } else { Work::Receive };
         Self::new(EndpointPlan::from_flags(&flags.endpoint)?, work, &flags.meter)
@@ -63,7 +63,7 @@ impl Plan {
     /// Makes the plan from the flags of a source.
     ///
     /// # Errors
-    /// As [`Plan::of_sink`].
+    /// The errors of [`Plan::of_sink`].
     pub(super) fn of_source(flags: &SourceFlags) -> Result<Self> {
         let amount = match &flags.bytes {
             Some(text) => Amount::Bytes(bytes(text)?),

@@ -67,7 +67,7 @@ impl<'i> Rewriting<'i> {
     /// Calls `take` with all batches.
     ///
     /// # Errors
-    /// Those of `take`.
+    /// The errors of `take`.
     pub(crate) fn read(
         &mut self,
         mut take: impl FnMut(&Capture, &mut Vec<Record>) -> Result<(), RewriteError>,

@@ -3,7 +3,7 @@
 //! * `plan` reads the flags of the sender; `addresses` parses the addresses of all three commands.
 //! * `send` sends to a group; `outgoing` makes its stream, and `tally` counts the results of receivers.
 //! * `receive` receives on a host of rxo's own; `stream` reads the stream.
-//! * `join` makes a receiver of a host that knows nothing of groups.
+//! * `join` lets a host whose TCP does not support groups receive a cast.
 
 mod addresses;
 mod join;
@@ -21,7 +21,7 @@ use crate::flags::{CastCommand, CastFlags};
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Those of the subcommand.
+/// The errors of the subcommand.
 pub(crate) fn command(flags: &CastFlags) -> Result<()> {
     match &flags.command {
         CastCommand::Send(flags) => send::command(flags),

@@ -102,7 +102,7 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Returns true if a signal has come, or the host has ended.
+    /// Returns `true` if a signal has come, or the host has ended.
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || !self.host.is_running()
     }

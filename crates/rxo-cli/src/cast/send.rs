@@ -171,7 +171,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Writes as much of the file as there is room for. Returns true when all of it is written.
+    /// Writes as much of the file as the send buffer accepts. Returns `true` once everything is written.
     fn feed(&mut self) -> Result<bool> {
         while self.cast.room() > 0 {
             if self.rest.is_empty() {

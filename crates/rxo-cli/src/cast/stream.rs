@@ -34,7 +34,7 @@ pub(super) enum StreamError {
     /// The stream continues behind the hash.
     #[error("the stream goes on behind its end")]
     Long,
-    /// The hash differs, so the received bytes are not those of the file.
+    /// The hash differs, so the received bytes are not the file.
     #[error("the hash differs from the sender's: what came is not the file")]
     Hash,
     /// The file cannot be written.
@@ -63,8 +63,8 @@ impl Head {
     }
 }
 
-/// Copies `bytes` of the file from the stream to `to`, checks the hash behind them, and that nothing follows. Calls
-/// `progress` with the number of bytes received. Returns the hash.
+/// Copies `bytes` of the file from the stream to `to`, checks the hash after the file, and that nothing
+/// follows the hash. Calls `progress` with the number of bytes received. Returns the hash.
 ///
 /// # Errors
 /// If the stream is not the file, or the file cannot be written.
@@ -109,7 +109,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> Result<(), StreamError> {
     })
 }
 
-/// Returns true if `name` names a file of a directory, and nothing outside of it.
+/// Returns `true` if `name` names a file of a directory, and nothing outside of it.
 fn is_name(name: &str) -> bool {
     let is_plain = |letter: char| letter != '/' && !letter.is_control();
     name != "." && name != ".." && name.chars().all(is_plain)

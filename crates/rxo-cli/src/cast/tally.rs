@@ -60,9 +60,9 @@ impl Tally {
         }
     }
 
-    /// Returns the number of receivers without the file: those that came in time and failed, unless their host came
-    /// again and has it. If fewer than expected are done, all failures count; otherwise a late one that failed is a
-    /// stranger.
+    /// Returns the number of receivers without the file: receivers that joined in time and failed, unless
+    /// their host joined again and has it. If fewer receivers than expected are done, all failures count;
+    /// otherwise failures of late receivers do not.
     fn lacking(&self, expected: usize) -> usize {
         if self.done < expected {
             return self.failed;

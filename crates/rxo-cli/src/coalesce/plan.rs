@@ -23,7 +23,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a value is invalid; the message says what would be accepted.
+    /// If a value is invalid; the message describes valid values.
     pub(super) fn from_flags(flags: &CoalesceFlags) -> Result<Self> {
         let point = rules::point(&flags.replay, defaults::WRITTEN_POLL)?;
         let checksums = rules::checksums(&flags.replay.checksum)?;

@@ -30,7 +30,7 @@ pub(crate) struct Source {
     path: PathBuf,
 }
 
-/// The flags of a run, those of its file included, as they were when it was read.
+/// The flags of a run, including those of its file, at the time of the last reading.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) flags: RunFlags,
@@ -68,7 +68,7 @@ impl Source {
     /// Reads the opened `file` as [`load`](Self::load) does.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub(crate) fn read(&self, file: io::Result<File>) -> Result<Loaded> {
         let text = file.and_then(io::read_to_string).map_err(|error| {
             let name = self.path.display();

@@ -117,7 +117,7 @@ fn an_error_has_line_and_column_and_the_remedy() {
     );
 }
 
-/// A fault that only the plan finds is placed as well. A flag that was typed has no place in the file.
+/// An error found by the plan also shows its line in the file; an error of a typed flag shows none.
 #[test]
 fn an_error_of_the_plan_is_placed() {
     let text =

@@ -58,7 +58,7 @@ impl Doors {
     /// Reads the sockets from `flags`.
     ///
     /// # Errors
-    /// If an address is invalid; the message says what would be accepted.
+    /// If an address is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &ControlFlags) -> Result<Self> {
         let of_metrics = Self::of_metrics(&flags.metrics)?;
         Ok(Self { control: flags.control.clone(), ..of_metrics })
@@ -67,7 +67,7 @@ impl Doors {
     /// Reads the socket of a command that has metrics only.
     ///
     /// # Errors
-    /// If the address is invalid; the message says what would be accepted.
+    /// If the address is invalid; the message describes valid values.
     pub(crate) fn of_metrics(flags: &MetricsFlags) -> Result<Self> {
         let metrics = flags.metrics.as_deref().map(str::parse).transpose()?;
         Ok(Self { control: None, metrics })
@@ -92,7 +92,7 @@ impl Doors {
     /// Checks whether the sockets could be bound.
     ///
     /// # Errors
-    /// As [`Doors::bind`].
+    /// The errors of [`Doors::bind`].
     pub(crate) fn check(&self) -> Result<()> {
         let check = |path: &PathBuf| Listener::check(&label(path), path);
         self.control.as_ref().map_or(Ok(()), check)?;
@@ -127,7 +127,7 @@ impl Sockets {
 /// Runs `command` of a host, and removes the files of its sockets when it has ended, however it ends.
 ///
 /// # Errors
-/// As [`with_files_removed`].
+/// The errors of [`with_files_removed`].
 pub(crate) fn with_sockets_removed(
     flags: &HostFlags,
     doors: &Doors,
@@ -140,7 +140,7 @@ pub(crate) fn with_sockets_removed(
 /// Serves the counters of a command that has metrics only.
 ///
 /// # Errors
-/// As [`Sockets::serve`].
+/// The errors of [`Sockets::serve`].
 pub(crate) fn serve_metrics(
     sockets: Sockets,
     command: &'static str,

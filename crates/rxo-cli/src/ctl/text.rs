@@ -40,7 +40,7 @@ fn add(lines: &mut Vec<String>, depth: usize, value: &Value) {
     }
 }
 
-/// Returns true if the value takes lines of its own.
+/// Returns `true` if the value takes lines of its own.
 fn is_nested(value: &Value) -> bool {
     match value {
         Value::Object(fields) => !fields.is_empty(),

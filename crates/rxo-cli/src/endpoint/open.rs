@@ -44,7 +44,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// Returns true if a signal has come, or the host has ended.
+    /// Returns `true` if a signal has come, or the host has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.was_asked() || !self.host.is_running()
     }
@@ -54,7 +54,7 @@ impl Endpoint {
         Arc::clone(&self.stop)
     }
 
-    /// Returns true if a signal has come.
+    /// Returns `true` if a signal has come.
     pub(crate) fn was_asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -154,7 +154,7 @@ pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
     partial(format!("{what}: {error}"))
 }
 
-/// Returns true if a call only timed out.
+/// Returns `true` if a call only timed out.
 pub(crate) fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

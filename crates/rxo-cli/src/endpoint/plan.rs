@@ -36,7 +36,7 @@ impl EndpointPlan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a value is invalid; the message says what would be accepted.
+    /// If a value is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &EndpointFlags) -> Result<Self> {
         let host = HostPlan::from_flags(&flags.host)?;
         let policy =

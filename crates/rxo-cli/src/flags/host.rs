@@ -84,7 +84,7 @@ pub(crate) struct HostFlags {
     pub(crate) user: UserFlags,
 }
 
-/// What accounts are of.
+/// The senders that share one account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccountFlag {
     /// One for each network of senders: 24 bits of IPv4, 64 of IPv6.

@@ -23,7 +23,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Returns true if the fast path's filter has a rule.
+    /// Returns `true` if the fast path's filter has a rule.
     pub(crate) const fn has_rules(&self) -> bool {
         self.has_rules
     }

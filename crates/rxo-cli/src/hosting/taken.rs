@@ -24,8 +24,8 @@ pub(super) fn refuse(address: IpAddr) -> Result<()> {
 }
 
 /// Returns `true` if the system has the address on an interface of this namespace. Lists the addresses,
-/// because in a namespace without any a socket can be bound to every address. If this process may not list
-/// them, returns `false`.
+/// because in a namespace without any a socket can be bound to every address. Returns `false` if this process
+/// may not list addresses.
 fn is_the_systems(address: IpAddr) -> bool {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     address.is_loopback() || interfaces.iter().any(|interface| interface.ip() == address)

@@ -75,7 +75,7 @@ impl Address {
     /// Checks whether the socket could be bound, without lasting changes.
     ///
     /// # Errors
-    /// As [`Address::bind`].
+    /// The errors of [`Address::bind`].
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Self::Unix(path) => Ok(Listener::check(&self.label(), path)?),

@@ -33,7 +33,7 @@ pub(super) struct CardPlan {
 /// Makes the plan of `rxo card`.
 ///
 /// # Errors
-/// If a name, a time or an offload is invalid; the message says what would be accepted.
+/// If a name, a time or an offload is invalid; the message describes valid values.
 pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
     let nic = plan::device("--wire", &flags.wire)?;
     plan::can_wait_for(flags.wait_for_nic, "--wire", &nic)?;
@@ -84,12 +84,12 @@ impl CardPlan {
         }
     }
 
-    /// Returns true if the card validates the checksums of frames for the host.
+    /// Returns `true` if the card validates the checksums of frames for the host.
     pub(super) const fn validates(self) -> bool {
         self.checksum
     }
 
-    /// Returns true if the card expands ACK templates of the host.
+    /// Returns `true` if the card expands ACK templates of the host.
     pub(super) const fn expands(self) -> bool {
         self.expand
     }

@@ -15,7 +15,7 @@ use crate::output;
 /// Examines everything, and prints the result.
 ///
 /// # Errors
-/// Those with which the run would fail at once.
+/// The errors with which the run would fail at once.
 pub(super) fn run(mut plan: Plan) -> Result<()> {
     left(&plan)?;
     let survey = Survey::of(&plan)?;

@@ -55,7 +55,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
 /// Runs as [`command`], with flags in a file. Errors about these name the place in the file.
 ///
 /// # Errors
-/// As [`command`], and if the file cannot be read or is invalid.
+/// The errors of [`command`], and if the file cannot be read or is invalid.
 pub(crate) fn with_file(source: &Source) -> Result<()> {
     let loaded = source.load()?;
     let flags = &loaded.flags;
@@ -72,7 +72,7 @@ pub(crate) fn with_file(source: &Source) -> Result<()> {
 /// Plays a network card until a signal, and prints the totals. A dry run only checks.
 ///
 /// # Errors
-/// As [`command`].
+/// The errors of [`command`].
 pub(crate) fn card(flags: &CardFlags) -> Result<()> {
     execute(card::plan(flags)?, None, flags.live.dry_run)
 }
@@ -80,7 +80,7 @@ pub(crate) fn card(flags: &CardFlags) -> Result<()> {
 /// Serves guests until a signal, and prints the totals. A dry run only checks.
 ///
 /// # Errors
-/// As [`command`].
+/// The errors of [`command`].
 pub(crate) fn guests(flags: &GuestFlags) -> Result<()> {
     execute(Plan::of_guests(flags)?, None, flags.live.dry_run)
 }

@@ -77,7 +77,7 @@ impl Plan {
     /// Makes the plan of `rxo guest` from its flags.
     ///
     /// # Errors
-    /// If a name, a number or a time is invalid; the message says what would be accepted.
+    /// If a name, a number or a time is invalid; the message describes valid values.
     pub(super) fn of_guests(flags: &GuestFlags) -> Result<Self> {
         let nic = device("--nic", &flags.nic)?;
         can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
@@ -150,7 +150,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a name, a number or a time is invalid; the message says what would be accepted.
+    /// If a name, a number or a time is invalid; the message describes valid values.
     pub(super) fn from_flags(flags: &RunFlags) -> Result<Self> {
         let nic = device("--nic", &flags.nic)?;
         let host = device("--host", flags.host.as_deref().unwrap_or_default())?;

@@ -43,11 +43,11 @@ pub(super) struct Session {
 #[derive(Debug)]
 struct Devices {
     nic: Device,
-    /// The host's device, or those of all guests.
+    /// The device of the host, or the devices of all guests.
     hosts: Vec<Device>,
 }
 
-/// Handles that hold the devices. Those of hosts survive a nic that goes and comes.
+/// Handles of the open devices. The hosts' handles stay valid while a nic is removed and comes back.
 #[derive(Debug)]
 struct Handles {
     nic: Box<dyn DeviceHandle>,
@@ -200,7 +200,7 @@ impl Session {
         }
     }
 
-    /// Returns true if the nic was deleted and must be waited for.
+    /// Returns `true` if the nic was deleted and must be waited for.
     fn waits_after(&self, result: &Result<(), DeviceError>, control: &Control) -> bool {
         let is_gone = matches!(result, Err(DeviceError::Gone(_)));
         self.plan.wait_for_nic && is_gone && control.has_lost_nic()

@@ -37,7 +37,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a value is invalid; the message says what would be accepted.
+    /// If a value is invalid; the message describes valid values.
     pub(super) fn from_flags(flags: &ServeFlags) -> Result<Self> {
         let ServeFlags { directory, port, clients, control, json, .. } = flags;
         if *port == 0 {
@@ -76,7 +76,7 @@ impl Plan {
     /// close or wait.
     ///
     /// # Errors
-    /// Those of [`HostPlan::start_with`].
+    /// The errors of [`HostPlan::start_with`].
     pub(super) fn start_host(&self) -> Result<Running> {
         let files = vec![(self.directory.clone(), Access::Read)];
         self.host.start_with(files, |config| config.sockets = config.sockets.max(2 * self.clients))

@@ -1,7 +1,7 @@
 //! Congestion marks that a host counts behind a TAP, compared with the kernel's own path.
 //!
-//! What the host counts is `InCEPkts` of its IP layer: of packets that the kernel coalesced itself their
-//! segments, of packets that came coalesced one each. A host with accurate ECN (RFC 9768) counts marks for
+//! The host's counter is `InCEPkts` of its IP layer: a packet that the kernel coalesced counts once per
+//! segment, a packet that arrives coalesced counts once. A host with accurate ECN (RFC 9768) counts marks for
 //! its peer the same way (`tcpi_received_ce`), but needs a kernel that negotiates it (`tcp_ecn=3`).
 
 use std::net::UdpSocket;

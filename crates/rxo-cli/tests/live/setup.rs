@@ -77,8 +77,8 @@ pub(crate) fn start(set_up: SetUp, options: LabOptions, flags: &str) -> (Lab, Rx
     (lab, rxo)
 }
 
-/// Asserts that the peer was told of few duplicates: a busy machine retransmits some needlessly, but if each
-/// frame were delivered twice, about half would be.
+/// Asserts that the peer received few reports of duplicates: a busy machine retransmits some segments
+/// needlessly, but if each frame were delivered twice, about half would be reported.
 pub(crate) fn assert_nothing_came_twice(lab: &Lab, totals: &Value) {
     let told = lab.peer().stack_counters().unwrap().duplicates_told;
     let packets = totals["nic_in"]["packets"].as_u64().unwrap();

@@ -32,7 +32,7 @@ struct Machine {
 /// path.
 ///
 /// # Errors
-/// If the text is invalid, or the file cannot be read; the message says what would be accepted.
+/// If the text is invalid, or the file cannot be read; the message describes valid values.
 pub fn read(text: &str) -> Result<Given> {
     if text.contains('=') && fs::metadata(text).is_err() {
         let costs = text.parse().map_err(|error| usage(format!("--costs {text}: {error}")))?;

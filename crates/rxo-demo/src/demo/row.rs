@@ -8,7 +8,7 @@ use super::sample::{CpuParts, Sample};
 use crate::losses::Losses;
 use crate::stats::Spread;
 
-/// One path: medians with their spreads.
+/// The figures of one path: medians with their spreads.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) path: Path,

@@ -1,4 +1,4 @@
-//! One measurement of one path.
+//! A measurement of one path.
 
 use serde::Serialize;
 

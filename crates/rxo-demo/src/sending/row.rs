@@ -7,7 +7,7 @@ use super::{Sample, Way};
 use crate::losses::Losses;
 use crate::stats::Spread;
 
-/// One way: medians with their spreads, and counts of all rounds together.
+/// The figures of one way: medians with their spreads, and counts of all rounds together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The way by which acknowledgements reached the sender.

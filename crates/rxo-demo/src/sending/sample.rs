@@ -1,4 +1,4 @@
-//! One measurement of one way.
+//! A measurement of one way.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub struct Sample {
     pub both_cpu_s_per_gb: f64,
     /// Segments that reached the peer.
     pub segments: u64,
-    /// Frames that reached the host; all but those of handshakes and FINs are pure ACKs.
+    /// Frames that reached the host; all frames except those of handshakes and FINs are pure ACKs.
     pub acks: u64,
     /// Deliveries of these frames to the host's IP layer, as the kernel counts them.
     pub ack_deliveries: u64,

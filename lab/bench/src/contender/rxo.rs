@@ -38,7 +38,7 @@ impl Acks {
 }
 
 /// Returns the policy for `traffic`. UDP is coalesced in UDP workloads only, so that its support costs
-/// nothing in the others.
+/// nothing in other workloads.
 pub(crate) fn policy(traffic: &Traffic) -> Policy {
     let is_udp = |packet: &[u8]| {
         parse(packet).is_ok_and(|parsed| matches!(parsed.transport, Transport::Udp(_)))

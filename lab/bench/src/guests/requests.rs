@@ -33,7 +33,7 @@ pub(super) struct Requests {
     ratio: [f64; 3],
     /// 95 % confidence interval of the median ratio; `None` for too few rounds.
     bounds: Option<(f64, f64)>,
-    /// The same ratio for two measurements without coalescing, which shows the precision of the ratio.
+    /// Ratio as above, but for two measurements without coalescing, which shows the precision of the ratio.
     control: [f64; 3],
     /// 99th percentile of the time for which the first segment of a delivery was held, in microseconds.
     hold_p99_us: Option<f64>,

@@ -71,7 +71,7 @@ struct Report {
     memory: Vec<Memory>,
 }
 
-/// One row: the cost with both stacks, or the reason for a failure.
+/// A row: the cost with both stacks, or the reason for a failure.
 #[derive(Debug, Serialize)]
 struct Row {
     #[serde(flatten)]

@@ -1,9 +1,9 @@
 //! Measures a sending host's cost of an ACK: the receiving part of its turn, per ACK.
 //!
-//! The same ACKs take three ways: each separately through the engine (*stack*), aggregated with a record of
-//! each (*records*), or through the fast path, which consumes them inside the device's ring. In each round
-//! all data is sent and acknowledged, so the counted turn has nothing to send. The count covers
-//! `Host::receive`: device, engine or fast path, demultiplexing, and TCP.
+//! Equal ACKs take three ways: each separately through the engine (*stack*), aggregated with a record of each
+//! (*records*), or through the fast path, which consumes them inside the device's ring. In each round all
+//! data is sent and acknowledged, so the counted turn has nothing to send. The count covers `Host::receive`:
+//! device, engine or fast path, demultiplexing, and TCP.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;

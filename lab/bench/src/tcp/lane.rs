@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Number of consecutive pauses that counts as a failure.
 const MOST_PAUSES: u32 = 100;
 
-/// One contender and its peer.
+/// A contender and its peer.
 pub(crate) struct Lane {
     ends: Ends,
     now: Instant,
@@ -21,7 +21,7 @@ pub(crate) struct Lane {
 }
 
 enum Ends {
-    /// A reading stack, with the generator as sender.
+    /// A receiving stack, whose sender is the generator.
     Alone(Box<dyn Stack>, Peer),
     /// A writing stack, with a reading stack of the same kind.
     Pair(Box<dyn Stack>, Box<dyn Stack>),

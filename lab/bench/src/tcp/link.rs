@@ -151,7 +151,7 @@ impl Buffer {
         Self { memory: Some(free.unwrap_or_else(|| vec![0; LARGE_BYTES].into())), length }
     }
 
-    /// Returns two buffers with the same bytes, one of them a copy.
+    /// Returns two buffers with equal bytes; the second is a copy of the first.
     pub(crate) fn share(self) -> (Self, Self) {
         let mut copy = Self::take_large(self.length);
         copy.bytes_mut().copy_from_slice(self.as_ref());

@@ -79,7 +79,7 @@ impl Peer {
         self.text.len()
     }
 
-    /// Returns true if every connection is open.
+    /// Returns `true` if every connection is open.
     pub(crate) fn is_open(&self) -> bool {
         self.flows.iter().all(|flow| flow.is_open)
     }

@@ -1,7 +1,7 @@
 //! UDP through a tunnel: one flow of equal datagrams, as fast as the tunnel accepts them.
 //!
 //! The sender learns of arrivals, like the sender of a QUIC connection, and limits the datagrams in flight to
-//! a window. Both ends are in this process, so no packets are needed for that. Lost datagrams are not sent
+//! a window. Both ends are in this process, so this knowledge needs no packets. Lost datagrams are not sent
 //! again.
 
 use std::net::{IpAddr, SocketAddr};

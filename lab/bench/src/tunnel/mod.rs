@@ -2,10 +2,10 @@
 //! on a wire.
 //!
 //! All tunnels run at the same time and take turns: TCP over one connection and over eight, UDP in one flow.
-//! Every byte of TCP is checked. Throughput counts payload. Processor time is given twice: for the programs
-//! at both ends with the kernel's work on their account, and for all participants, which adds sender,
-//! receiver and softirq threads. A veth charges the sender for the receive work of the other side, so only
-//! sums are meaningful.
+//! Every TCP byte is checked. Throughput counts payload. Processor time is given twice: for the programs at
+//! both ends with the kernel's work on their account, and for all participants, which adds sender, receiver
+//! and softirq threads. A veth charges the sender for the receive work of the other side, so only sums are
+//! meaningful.
 
 mod contender;
 mod datagrams;

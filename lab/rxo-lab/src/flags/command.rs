@@ -274,7 +274,7 @@ pub(crate) enum XenPart {
     Guests,
 }
 
-/// What the experiment runs under valgrind.
+/// The process that `rxo-lab xen` runs under valgrind.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum XenStep {
     /// Pass frames on and print what was sent.
@@ -321,7 +321,7 @@ pub(crate) enum ParoPart {
     Live,
 }
 
-/// What the experiment runs under valgrind.
+/// The process that `rxo-lab paro` runs under valgrind.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum ParoStep {
     /// Serve modelled clients and print what they took.

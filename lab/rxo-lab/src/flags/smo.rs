@@ -37,7 +37,7 @@ pub(crate) enum SmoPart {
     Real,
 }
 
-/// What the experiment runs as processes of their own.
+/// The processes that `rxo-lab smo` starts.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum SmoStep {
     /// Send to modelled receivers, for valgrind.

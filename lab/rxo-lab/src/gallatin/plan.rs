@@ -26,7 +26,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a number or a time is invalid; the message says what would be accepted.
+    /// If a number or a time is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &GallatinFlags) -> Result<Self> {
         let GallatinFlags { measure, connections, out } = flags;
         within("--connections", *connections, 1..=MOST_CONNECTIONS)?;

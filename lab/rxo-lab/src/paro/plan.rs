@@ -55,7 +55,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a number is invalid; the message says what would be accepted.
+    /// If a number is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &ParoFlags) -> Result<Self> {
         let ParoFlags { only, extent: ExtentFlags { quick, rounds, json }, out, .. } = flags;
         let wanted = |part| only.is_empty() || only.contains(&part);

@@ -27,7 +27,7 @@ use super::clients::{Clients, Habits, Tally};
 use super::stamped::Stamped;
 use crate::folder::Folder;
 
-/// What `rxo-lab paro` starts under valgrind; not for users.
+/// Flags of the server that `rxo-lab paro` starts under valgrind; not for users.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerFlags {
     /// The way of an ACK.
@@ -46,7 +46,7 @@ pub(crate) struct ServerFlags {
     /// Bytes that clients take before counting begins.
     #[arg(long)]
     pub(crate) warm_bytes: u64,
-    /// Bytes that they take meanwhile.
+    /// Bytes that clients take while counting.
     #[arg(long)]
     pub(crate) counted_bytes: u64,
 }

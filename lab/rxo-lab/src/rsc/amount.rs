@@ -51,7 +51,7 @@ impl<'a> Captures<'a> {
         payloads
     }
 
-    /// Returns those of the `wanted` numbers of connections that were captured.
+    /// Returns the numbers among `wanted` for which a capture was made.
     fn connections(self, wanted: &[usize]) -> Vec<usize> {
         let is_there = |count: &usize| {
             self.0

@@ -62,8 +62,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a number or a time is invalid, or flags contradict each other; the message says what would be
-    /// accepted.
+    /// If a number or a time is invalid, or flags contradict each other; the message describes valid values.
     pub(crate) fn from_flags(flags: &RscFlags) -> Result<Self> {
         let wanted = |part| flags.only.is_empty() || flags.only.contains(&part);
         // Brought captures are studied alone, unless --only says otherwise.

@@ -149,7 +149,7 @@ fn in_rounds(case: Case, rounds: usize) -> Result<Done> {
     Ok(Done { consumed, ..scene.done })
 }
 
-/// Whether callgrind counts a round: `On` or `Off`.
+/// Switches callgrind's counting `On` or `Off` for a round.
 #[derive(Clone, Copy, Debug)]
 enum Counting {
     Off,

@@ -73,7 +73,7 @@ impl Findings {
     /// Returns the verdict at the end.
     ///
     /// # Errors
-    /// Those of [`holds`](Self::holds), or if a resource grows.
+    /// The errors of [`holds`](Self::holds), or if a resource grows.
     pub(super) fn verdict(&self) -> Result<()> {
         self.holds()?;
         let courses = resources::courses(&self.samples);

@@ -94,7 +94,7 @@ impl Machine {
     /// Sets the sysctl `name`, for sockets that listen or connect from now on.
     ///
     /// # Errors
-    /// Those of [`Settings::set_sysctl`]; then nothing has changed.
+    /// The errors of [`Settings::set_sysctl`]; then nothing has changed.
     pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
         let mut changed = self.settings.clone();
         changed.set_sysctl(name, value)?;
@@ -138,7 +138,7 @@ impl Machine {
         }
     }
 
-    /// Returns true if the socket's family is IPv6.
+    /// Returns `true` if the socket's family is IPv6.
     #[must_use]
     pub fn is_v6(&self, fd: Fd) -> bool {
         self.sockets.get(&fd).is_some_and(|socket| socket.is_v6)

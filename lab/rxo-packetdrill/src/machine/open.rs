@@ -38,7 +38,7 @@ impl Machine {
     /// a port that the host chooses.
     ///
     /// # Errors
-    /// Those of Linux.
+    /// The errors that Linux returns.
     pub fn bind(&mut self, fd: Fd, to: SocketAddr) -> Result<i64, Errno> {
         if !self.socket(fd)?.options.reuses_address && self.is_taken(to) {
             return Err(Errno::EADDRINUSE);
@@ -62,7 +62,8 @@ impl Machine {
     /// Implements listen(2). A second call changes nothing.
     ///
     /// # Errors
-    /// Those of Linux; [`Errno::EOPNOTSUPP`] if the settings differ from those of a host that is in use.
+    /// The errors that Linux returns; [`Errno::EOPNOTSUPP`] if the settings differ from those of a host that
+    /// is in use.
     pub fn listen(&mut self, fd: Fd, backlog: i32) -> Result<i64, Errno> {
         let settings = self.settings.clone();
         let socket = self.socket(fd)?;
@@ -204,7 +205,7 @@ impl Machine {
     /// Implements shutdown(2).
     ///
     /// # Errors
-    /// Those of Linux.
+    /// The errors that Linux returns.
     pub fn shut_down(&mut self, fd: Fd, how: i32) -> Result<i64, Errno> {
         let direction = match how {
             SHUT_RD => Shutdown::Read,

@@ -25,7 +25,7 @@ impl Machine {
     /// Implements fcntl(2) with command and argument.
     ///
     /// # Errors
-    /// Those of Linux.
+    /// The errors that Linux returns.
     pub fn fcntl(&mut self, fd: Fd, command: i32, argument: i32) -> Result<i64, Errno> {
         let options = &mut self.socket(fd)?.options;
         match command {
@@ -42,7 +42,7 @@ impl Machine {
     /// Implements ioctl(2). All known requests return a number.
     ///
     /// # Errors
-    /// Those of Linux.
+    /// The errors that Linux returns.
     pub fn ioctl(&mut self, fd: Fd, request: u64) -> Result<Answer, Errno> {
         if let Kind::Listener(_) = self.socket(fd)?.kind {
             return Err(Errno::EINVAL);
@@ -61,7 +61,7 @@ impl Machine {
     /// Implements getsockopt(2) with level and name.
     ///
     /// # Errors
-    /// Those of Linux.
+    /// The errors that Linux returns.
     pub fn get_option(&mut self, fd: Fd, level: i32, name: i32) -> Result<Answer, Errno> {
         let options = self.socket(fd)?.options.clone();
         let config = &self.settings.config;
@@ -124,8 +124,8 @@ impl Machine {
     /// Implements setsockopt(2) with level, name and value.
     ///
     /// # Errors
-    /// Those of Linux; [`Errno::ENOPROTOOPT`] also for options that the host cannot change on an existing
-    /// connection. It sizes the buffers of such a connection by itself.
+    /// The errors that Linux returns; [`Errno::ENOPROTOOPT`] also for options that the host cannot change on
+    /// an existing connection. It sizes the buffers of such a connection by itself.
     pub fn set_option(
         &mut self,
         fd: Fd,

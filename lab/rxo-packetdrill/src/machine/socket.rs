@@ -12,7 +12,7 @@ use rxo_tcp::{Algorithm, Config, KeepAlive};
 use super::{Settings, errno};
 use crate::abi::Errno;
 
-/// One descriptor.
+/// A descriptor of a script, and its socket's state.
 #[derive(Debug)]
 pub(super) struct Socket {
     /// `true` if the family is IPv6.

@@ -44,7 +44,7 @@ pub fn run(name: &str, source: &str) -> Result<(), Failure> {
 /// Runs a script as [`run`] does, but ignores packets that leave after the last event, as packetdrill does.
 ///
 /// # Errors
-/// Those of [`run`].
+/// The errors of [`run`].
 pub fn run_foreign(name: &str, source: &str) -> Result<(), Failure> {
     run_until(name, source, Runner::finish_calls)
 }

@@ -112,7 +112,7 @@ impl Guest {
     /// guest also starts again.
     ///
     /// # Errors
-    /// Those of [`Guest::boot`].
+    /// The errors of [`Guest::boot`].
     pub fn boot_for_reboots(image: &GuestImage, options: &GuestOptions) -> Result<Self> {
         Self::boot_until(image, options, AtReboot::Start)
     }

@@ -76,7 +76,7 @@ fn install(apt_get: impl Fn() -> Command, packages: &[&str]) -> Result<()> {
 /// Returns the output of a program, as text.
 ///
 /// # Errors
-/// Those of [`bytes`].
+/// The errors of [`bytes`].
 pub(super) fn output(command: &mut Command) -> std::result::Result<String, String> {
     bytes(command).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -11,7 +11,7 @@ mod limits;
 
 use crate::{Packet, seg};
 
-/// One case.
+/// A test case.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Name of the case, with the IP version.

@@ -88,7 +88,7 @@ pub(super) fn verdict(last: &Segment, next: &Segment) -> Verdict {
     }
 }
 
-/// Returns true if `next` carries a SACK list that `last` does not.
+/// Returns `true` if `next` carries a SACK list that `last` does not.
 fn brings_news(last: &Segment, next: &Segment) -> bool {
     sack(next).is_some() && sack(next) != sack(last)
 }

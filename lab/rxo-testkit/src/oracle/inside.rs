@@ -71,7 +71,8 @@ impl Oracle<'_> {
         }
     }
 
-    /// Returns the reason why the tunnel's headers keep `next` from joining `held`; `None` if they do not.
+    /// Returns the reason why the tunnel's headers prevent appending `next` to `held`; `None` if they permit
+    /// it.
     pub(super) fn difference_around(&self, held: &Group, next: &Segment) -> Option<&'static str> {
         let outer = next.outer.as_ref()?;
         let others: Vec<&Segment> = held.iter().map(|index| self.segment(*index)).collect();

@@ -393,8 +393,8 @@ const fn name_of(fault: Fault) -> &'static str {
     }
 }
 
-/// Decides whether the order of two frames must be kept because one of them is inside a tunnel, or may be. `None` if
-/// both are segments of a tunnel, or neither is in one.
+/// Decides whether the order of two frames must be kept because one of them is, or may be, inside a tunnel.
+/// `None` if both are segments of a tunnel, or neither is in one.
 fn are_related_in_tunnels(earlier: &Reading, later: &Reading) -> Option<bool> {
     let is_segment =
         |reading: &Reading| matches!(reading, Reading::Segment(it) if it.outer.is_some());
@@ -411,7 +411,7 @@ fn are_related_in_tunnels(earlier: &Reading, later: &Reading) -> Option<bool> {
     }
 }
 
-/// Returns true if the order of two frames, as read, must be kept.
+/// Returns `true` if the order of two frames, as read, must be kept.
 #[must_use]
 pub fn are_related<'a>(earlier: &'a Reading, later: &'a Reading) -> bool {
     let ends = |reading: &'a Reading| -> Option<&'a Ends> {

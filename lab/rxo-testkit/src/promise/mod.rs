@@ -29,7 +29,7 @@ pub struct Observed {
     pub reasons: Vec<BTreeMap<Why, u64>>,
 }
 
-/// One delivery.
+/// A delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// Numbers of the delivery's frames in the script.

@@ -30,7 +30,7 @@ pub struct Script {
     pub(crate) source: Vec<u8>,
 }
 
-/// One event.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Adds the frame with this number to the batch.

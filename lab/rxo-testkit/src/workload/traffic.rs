@@ -42,7 +42,7 @@ impl Traffic {
         self.lengths.len()
     }
 
-    /// Returns true if there are no packets.
+    /// Returns `true` if there are no packets.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.lengths.is_empty()

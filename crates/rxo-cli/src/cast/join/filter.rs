@@ -1,7 +1,7 @@
 //! The filter of `rxo cast join`: decides which frames are rewritten for the receiver's connection, which it
 //! only observes.
 //!
-//! Pure: frames and times go in, decisions come out. The receiver's stack knows nothing of groups, so this
+//! Pure: frames and times go in, decisions come out. The receiver's stack does not support groups, so this
 //! filter has the checks that guard rxo's own receivers: source, window and timestamp of a group's segment
 //! must be the sender's.
 
@@ -214,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if the receiver has acknowledged the sender's FIN.
+    /// Returns `true` if the receiver has acknowledged the sender's FIN.
     fn has_all(&self) -> bool {
         self.end.is_some_and(|end| !self.expects.is_before(end))
     }
@@ -228,7 +228,7 @@ impl Connection {
         Some(Target { mac, receiver, ack, window, echo: clock })
     }
 
-    /// Returns true if TSval `value` can be the sender's, by the rule of
+    /// Returns `true` if TSval `value` can be the sender's, by the rule of
     /// [`Connection::on_group_arrival`](rxo::tcp::Connection::on_group_arrival).
     fn is_timely(&self, value: u32, now: Instant) -> bool {
         let (recent, at) = self.recent;

@@ -89,16 +89,16 @@ fn open(option: &'static str, name: &str) -> Result<Device> {
 
 /// Two devices, the filter between them, and the membership.
 struct Bridge {
-    /// Behind a wire: the filter knows no GSO frames.
+    /// The network device, which must deliver no GSO frames, because the filter cannot rewrite them.
     nic: DeviceSource,
     nic_sink: DeviceSink,
     host: DeviceSource,
     host_sink: DeviceSink,
     filter: Filter,
     channel: Channel,
-    /// The network's side. It must deliver no GSO frames, because the filter cannot rewrite them.
-    member: Option<Link>,
     /// The link that reports the membership on behalf of the receiver; `None` while no group is joined.
+    member: Option<Link>,
+    /// The desk at which requests for the counters are answered.
     desk: Desk<Reply<Value>>,
 }
 

@@ -1,4 +1,4 @@
-//! `fast-path`: switches the modules that look at frames before the engine.
+//! `fast-path`: switches the modules that process frames before the engine.
 
 use rxo_control::{Entry, Refusal, Request};
 use rxo_host::FastModules;

@@ -72,7 +72,7 @@ impl Experiment for Plan {
 /// Parses `--hold`: the rule by which rxo ends the hold of ACKs.
 ///
 /// # Errors
-/// If the text is no hold rule; the message says what would be accepted.
+/// If the text is no hold rule; the message describes valid values.
 fn hold(text: &str) -> Result<Hold> {
     let mut policy = Policy::none();
     let set = policy.set("hold", text);
@@ -83,7 +83,7 @@ fn hold(text: &str) -> Result<Hold> {
 /// Parses `--peer-acks`: the rate at which the peer acknowledges.
 ///
 /// # Errors
-/// If the text is no such rate; the message says what would be accepted.
+/// If the text is no such rate; the message describes valid values.
 fn ack_rate(text: &str) -> Result<AckRate> {
     let groups = text.parse().ok().filter(|segments| GROUPS.contains(segments));
     match (text, groups) {

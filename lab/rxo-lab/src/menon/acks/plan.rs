@@ -33,7 +33,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a number or a time is invalid; the message says what would be accepted.
+    /// If a number or a time is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &AcksFlags) -> Result<Self> {
         let AcksFlags { measure, only, out, rate } = flags;
         let wanted = |part| only.is_empty() || only.contains(&part);

@@ -58,7 +58,7 @@ pub(super) fn measure(case: Case, plan: &Plan) -> Result<Sample> {
 /// Simulates the cost of a packet in cycles, with the stack Original on a processor with this `prefetch`.
 ///
 /// # Errors
-/// As [`measure`].
+/// The errors of [`measure`].
 pub(super) fn simulate(prefetch: Prefetch, plan: &Plan) -> Result<Counts> {
     let folder = Folder::new("menon")?;
     let case = Case::one_processor(Stack::ORIGINAL);

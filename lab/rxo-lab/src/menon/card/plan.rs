@@ -56,7 +56,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a number is invalid; the message says what would be accepted.
+    /// If a number is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &CardFlags) -> Result<Self> {
         let CardFlags { extent: ExtentFlags { quick, rounds, json }, only, out } = flags;
         let rounds = rounds.unwrap_or(if *quick { 1 } else { ROUNDS });

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::menon::receive::stack::Stack;
 
-/// What `rxo-lab menon card` starts; not for users.
+/// Flags of the receiver that `rxo-lab menon card` starts; not for users.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReceiverFlags {
     /// The card's socket.
@@ -48,7 +48,7 @@ pub(crate) struct ReceiverFlags {
     /// Connections to wait for.
     #[arg(long)]
     pub(crate) connections: usize,
-    /// Bytes that all of them send together.
+    /// Bytes that all connections send together.
     #[arg(long)]
     pub(crate) bytes: u64,
     /// True if each byte is sent back.

@@ -28,7 +28,7 @@ impl Plan {
     /// Makes the plan from the flags.
     ///
     /// # Errors
-    /// If a number or a time is invalid; the message says what would be accepted.
+    /// If a number or a time is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &ReceiveFlags) -> Result<Self> {
         let ReceiveFlags { measure, only, out } = flags;
         let quick = measure.extent.quick;

@@ -2,7 +2,7 @@
 
 use super::category::Breakdown;
 
-/// One bulk transfer, during the measured time.
+/// A bulk transfer, during the measured time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bulk {
     pub(super) seconds: f64,
@@ -49,7 +49,7 @@ impl Bulk {
     }
 }
 
-/// One exchange of single bytes.
+/// An exchange of single bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
     pub(super) per_s: f64,

@@ -1,4 +1,4 @@
-//! One client, which downloads whole files one after the other over a single connection without loss.
+//! A client, which downloads whole files one after the other over a single connection without loss.
 
 use anyhow::{Context, Result, bail, ensure};
 use rxo::wire::tcp::Timestamp;

@@ -78,8 +78,8 @@ impl Network {
         Ok(())
     }
 
-    /// Returns the time of the next event; `has_frame` tells that the card has a frame for the link. `None`
-    /// if nothing is due.
+    /// Returns the time of the next event; `has_frame` is set if the card has a frame for the link. `None` if
+    /// nothing is due.
     pub(crate) fn poll_at(&self, has_frame: bool) -> Option<Instant> {
         let room = has_frame.then(|| self.wire.room_at());
         [self.wire.poll_at(), self.receivers.poll_at(), room].into_iter().flatten().min()

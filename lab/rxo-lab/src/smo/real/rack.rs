@@ -106,7 +106,7 @@ type Arrived = Rc<RefCell<VecDeque<Frame<Arc<[u8]>>>>>;
 /// Source of a host's frames that drops some of them.
 type Lossy = ImpairedSource<Queue, fn() -> Instant>;
 
-/// One receiver: a host with its connection.
+/// A receiver: a host with its connection.
 struct Receiver {
     number: usize,
     host: Host<Lossy, Shared>,

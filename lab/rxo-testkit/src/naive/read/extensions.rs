@@ -36,8 +36,8 @@ pub(super) fn walk(bytes: &[u8], network: usize, end: usize) -> Result<(usize, u
     Err(Fault::Malformed)
 }
 
-/// Returns true if a header changes the addresses that the receiver's transport sees, or authenticates a single packet.
-/// `first` is the type of the first header, `headers` is all of them.
+/// Returns `true` if a header changes the addresses that the receiver's transport sees, or authenticates a
+/// single packet. `first` is the type of the first header, `headers` is all of them.
 pub(super) fn are_odd(first: u8, headers: &[u8]) -> bool {
     let mut kind = first;
     let mut rest = headers;
@@ -54,7 +54,7 @@ pub(super) fn are_odd(first: u8, headers: &[u8]) -> bool {
     false
 }
 
-/// Returns true if a list of options contains a home address, or is invalid.
+/// Returns `true` if a list of options contains a home address, or is invalid.
 fn has_home_address(options: &[u8]) -> bool {
     let mut at = 0;
     while at < options.len() {

@@ -1,4 +1,4 @@
-//! One event of a script of pure ACKs.
+//! An event of a script of pure ACKs.
 
 use core::num::NonZeroU16;
 

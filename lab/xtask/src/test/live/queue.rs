@@ -26,7 +26,7 @@ pub(super) struct Target {
     folder: PathBuf,
 }
 
-/// One test of a target.
+/// A test of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Test<'t> {
     target: &'t Target,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::super::receiver::counted_phase;
 use crate::menon::receive::stack::Stack;
 
-/// What `rxo-lab menon card` starts; not for users.
+/// Flags of the driver domain that `rxo-lab menon card` starts; not for users.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DomainFlags {
     /// The card's socket.
