@@ -5,5 +5,5 @@ pub(crate) use rxo::live::defaults::{LIVE_MAX_SEGMENTS, POLICY, live};
 /// Default of `rxo analyze --poll`: a common setting of network cards that moderate their interrupts.
 pub(crate) const STUDIED_POLL: &str = "time:50us";
 
-/// Default of `rxo coalesce --poll`: as long as a host's budget allows, so that the file becomes small.
+/// Default of `rxo coalesce --poll`: as long as a host's budget permits, so that the file becomes small.
 pub(crate) const WRITTEN_POLL: &str = "packets:64";

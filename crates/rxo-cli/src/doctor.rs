@@ -1,4 +1,5 @@
-//! `rxo doctor`: examines what this machine offers to a run and what a run would break, and changes nothing.
+//! `rxo doctor`: checks, without changing anything, that this machine supports a run, and what the run would
+//! break.
 
 use anyhow::{Context, Result};
 use rxo_driver::custody::{self, Claim};
@@ -13,7 +14,7 @@ use crate::output;
 /// Examines the machine and the nic, and prints the findings.
 ///
 /// # Errors
-/// If there is no such nic, something would break a run, or a check could not run.
+/// If the nic does not exist, a finding would break a run, or a check could not be made.
 pub(crate) fn command(flags: &DoctorFlags) -> Result<()> {
     let nic = flags.nic.as_deref().map(nic).transpose()?;
     let findings = nic.as_ref().map_or_else(|| Ok(Findings::of_machine(Some(LOOPBACK))), of_nic)?;

@@ -119,7 +119,7 @@ pub(crate) fn one_line(error: &Error) -> String {
     line
 }
 
-/// Makes the line for a missing subcommand. The usage in the rendered help names the command before it.
+/// Makes the line for a missing subcommand. The usage line of the help contains the name of the command.
 fn missing_line(program: &str, rendered: &str) -> String {
     let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: "));
     let before =

@@ -130,8 +130,8 @@ impl HostPlan {
     }
 
     /// Opens the device and starts the host on a thread of its own, with settings that `change` makes.
-    /// Afterwards the process has given up everything but `files`, which may be opened while it runs. So
-    /// anything else that needs a privilege must come before, and no other thread may exist yet.
+    /// Afterwards the process has given up all privileges except to open `files`. So anything else that needs
+    /// a privilege must come before, and no other thread may exist yet.
     ///
     /// # Errors
     /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
@@ -190,7 +190,7 @@ pub(crate) struct LinkNotices {
 }
 
 impl LinkNotices {
-    /// Returns a notice if the link has changed. Asks the system at most once a second.
+    /// Returns a notice if the link has changed. Queries the system at most once a second.
     pub(crate) fn next(&mut self) -> Option<String> {
         let now = Instant::now();
         let interface = self.interface.as_ref().filter(|_| now >= self.due)?;
@@ -264,7 +264,7 @@ const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 /// error.
 fn whose_fault(error: StartError, nic: &DeviceName) -> Error {
     let error = match error {
-        // The error names what could not be given up.
+        // The error names the privilege that could not be given up.
         StartError::Confine(error) => return error.into(),
         StartError::Device(error) => return Error::from(error).context("--nic"),
         StartError::Host(HostError::NoDescriptor(_)) | StartError::Thread(_) => error.into(),

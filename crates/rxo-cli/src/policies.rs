@@ -13,7 +13,7 @@ use crate::{defaults, output};
 /// Lists every policy.
 ///
 /// # Errors
-/// If the reader of the output is gone.
+/// If the output cannot be written.
 pub(crate) fn command(flags: &PoliciesFlags) -> Result<()> {
     if flags.json {
         let policies: Vec<_> = Policy::all().iter().map(Listed::new).collect();

@@ -1,5 +1,4 @@
-//! The policy that the flags ask for: a profile by name, then its fields one by one; and the rules for polls and
-//! checksums.
+//! The policy of the flags: a profile by name, then single fields; and the rules for polls and checksums.
 
 use anyhow::Result;
 use rxo_coalesce::{Hold, Policy};
@@ -9,10 +8,11 @@ use crate::defaults;
 use crate::exit::usage;
 use crate::flags::{PolicyFlags, ReplayFlags};
 
-/// Makes the policy: the profile of this name with the settings (`key=value`) and then `hold` applied, in this order.
+/// Makes the policy: the profile of this name with the settings (`key=value`) and then `hold` applied, in
+/// this order.
 ///
 /// # Errors
-/// If there is no such profile, or a field or a value is invalid.
+/// If the profile does not exist, or a field or a value is invalid.
 pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
     let PolicyFlags { policy: name, set, hold } = flags;
     let profile =

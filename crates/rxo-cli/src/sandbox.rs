@@ -23,7 +23,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Reads `--no-sandbox` alone.
+    /// Reads `--no-sandbox`; `--user` does not apply.
     pub(crate) const fn from_flags(flags: &SandboxFlags) -> Self {
         Self { is_off: flags.no_sandbox, user: None }
     }
@@ -49,7 +49,7 @@ impl Sandbox {
     }
 }
 
-/// Warns the user of limits that this kernel does not have.
+/// Warns the user of limits that this kernel does not support.
 pub(crate) fn warn_of_gaps(in_force: &InForce) {
     in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
 }

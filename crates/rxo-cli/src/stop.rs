@@ -43,7 +43,8 @@ pub(crate) fn on_any_request(reloads: bool) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Returns a stream that yields a byte for each request from now on. If `reloads`, SIGHUP is no such request.
+/// Returns a stream that yields a byte for each later request to end. If `reloads` is set, SIGHUP is no such
+/// request.
 ///
 /// # Errors
 /// If the signals cannot be caught.
@@ -51,7 +52,7 @@ pub(crate) fn requests(reloads: bool) -> Result<UnixStream> {
     stream_of(signals().filter(|signal| !reloads || *signal != SIGHUP))
 }
 
-/// Returns a stream that yields a byte for each SIGHUP from now on; `None` under `nohup`.
+/// Returns a stream that yields a byte for each later SIGHUP; `None` under `nohup`.
 ///
 /// # Errors
 /// If the signal cannot be caught.
@@ -84,7 +85,7 @@ fn ignores(status: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Signals that ask for an end. A terminal sends some of them to all its processes: if Ctrl-\ were missing here, it
+/// Signals that request an end. A terminal sends some of them to all its processes: without Ctrl-\ here, it
 /// would end both processes of a run, and neither could restore the interfaces.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 

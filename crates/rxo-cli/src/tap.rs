@@ -14,7 +14,7 @@ use rxo_frame::LinkKind;
 pub(crate) struct Capture {
     path: PathBuf,
     tracer: Tracer<File>,
-    /// The trace points: of the nic, and then of each host.
+    /// The trace points: the nic's first, then one for each host.
     pub(crate) points: Vec<TracePoint<File>>,
 }
 

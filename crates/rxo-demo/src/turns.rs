@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::progress::Progress;
 
-/// The measurements of one run of an experiment.
+/// The measurements of an experiment's run.
 #[derive(Debug)]
 pub struct Turns<'a> {
     progress: Progress,

@@ -8,7 +8,7 @@
 /// Size of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// True if [`flush`] has an effect on this processor.
+/// `true` if [`flush`] has an effect on this processor.
 pub(crate) const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
 
 /// Flushes every cache line of `bytes` from all caches. Takes about 100 ns per line.

@@ -134,7 +134,7 @@ type Counts = BTreeMap<String, f64>;
 /// Growth that is not a regression: compilers vary this much.
 const TOLERATED_GROWTH: f64 = 0.02;
 
-/// Counts all subjects, then compares the counts or keeps them.
+/// Counts all subjects, then compares the counts with the kept ones or keeps the new ones.
 pub(crate) fn run(args: &InstructionsArgs) -> Result<()> {
     let subjects = if args.only.is_empty() { Subject::all() } else { args.only.clone() };
     let mut counts = Counts::new();

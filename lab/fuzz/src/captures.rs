@@ -88,7 +88,7 @@ pub(crate) fn check_again(file: &[u8], outcome: &Outcome) {
     assert_eq!(again.error.map(|e| e.to_string()), outcome.error.as_ref().map(ToString::to_string));
 }
 
-/// Checks that what was read can be written, and is read again unchanged.
+/// Checks that read captures can be written, and are equal when read again.
 pub(crate) fn check_written(outcome: &Outcome) {
     let file = write(outcome);
     let again = read(&file, usize::MAX, 64);

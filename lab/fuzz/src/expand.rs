@@ -17,7 +17,7 @@ const BATCH_RECORDS: usize = 16;
 /// exactly.
 ///
 /// # Panics
-/// If the restored capture differs.
+/// If the restored capture differs from the original.
 pub fn run(data: &[u8]) {
     let Some((records, interfaces)) = read(data) else { return };
     if records.len() >= MOST_RECORDS {

@@ -142,7 +142,7 @@ struct Reader<'t> {
     /// The file of the function; the next field holds the file that instructions were inlined from.
     home: &'t str,
     inlined: &'t str,
-    /// True if the next cost is that of a called function.
+    /// `true` if the next cost is that of a called function.
     is_call: bool,
     /// The cost of one event, for each number in a cost line.
     weights: Vec<f64>,

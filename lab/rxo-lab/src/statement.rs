@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) struct Statement {
     /// The paper's statement; in quotation marks if it is quoted.
     pub(crate) paper: &'static str,
-    /// True if the statement holds here; `None` if nothing was measured that decides it.
+    /// `true` if the statement holds here; `None` if nothing was measured that decides it.
     pub(crate) holds: Option<bool>,
     /// The result here, in a sentence.
     pub(crate) ours: String,

@@ -1,4 +1,4 @@
-//! The outputs of the report beside its text: projection, Parquet tables, HTML page.
+//! Writes the report's files: projection, Parquet tables, HTML page.
 
 use std::path::Path;
 

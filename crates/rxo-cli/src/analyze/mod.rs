@@ -101,7 +101,7 @@ impl Opened<'_> {
     }
 }
 
-/// Reads all captures until they end or a signal comes. Returns the signal's text, if one came.
+/// Reads all captures until they end or a signal arrives. Returns the signal's text, if any.
 fn read(
     mut study: Study,
     captures: &[Opened<'_>],

@@ -99,7 +99,7 @@ fn work(flags: &AnalyzeFlags) -> Result<Work> {
     Ok(Work::Part { files, number, parts })
 }
 
-/// Makes the plan to merge saved parts, whose settings are those with which they were saved.
+/// Makes the plan to merge saved parts. Their settings were saved with them.
 fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
     if saved < inputs.len() {
         return Err(usage("parts and captures together: analyze the captures with --save first"));

@@ -16,14 +16,14 @@ pub(super) struct Figures {
     pub(super) kind: &'static str,
     /// Seconds from the first connection to the end of the interval.
     pub(super) elapsed_s: f64,
-    /// Seconds the interval lasted.
+    /// Length of the interval, in seconds.
     pub(super) seconds: f64,
     /// Payload bytes: received by a sink, sent by a source, or received in responses.
     pub(super) bytes: u64,
     pub(super) gbit_per_s: f64,
     /// Processor time of the whole process.
     pub(super) cpu_s: f64,
-    /// Processor time for 10^9 bytes; `None` without any bytes.
+    /// Processor time per 10^9 bytes; `None` without bytes.
     pub(super) cpu_s_per_gb: Option<f64>,
     /// Requests that were answered; at a sink, echoes that were sent.
     pub(super) exchanges: u64,
@@ -33,7 +33,7 @@ pub(super) struct Figures {
     pub(super) connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) frames: Option<Frames>,
-    /// The totals of the fast path, if it was on.
+    /// Totals of the fast path; `None` if it was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fast_path: Option<FastTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,9 +48,9 @@ pub(super) struct Figures {
 pub(super) struct Frames {
     /// Frames received.
     pub(super) received: u64,
-    /// Deliveries that they were coalesced to.
+    /// Deliveries into which those frames were coalesced.
     pub(super) deliveries: u64,
-    /// Frames for each delivery.
+    /// Frames per delivery.
     pub(super) per_delivery: f64,
     /// Frames sent; a GSO frame counts as its segments. At a sink these are its acknowledgements.
     pub(super) sent: u64,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Counters that sessions add to while they work.
+/// Counters to which all sessions add.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     bytes: AtomicU64,
@@ -25,12 +25,12 @@ pub(super) struct Reading {
 }
 
 impl Meter {
-    /// Starts the clock, if no connection was open before.
+    /// Starts the clock at the first open connection.
     pub(super) fn begin(&self) {
         self.begun.get_or_init(|| self.read());
     }
 
-    /// Returns the reading at which the first connection was open.
+    /// Returns the reading from the time when the first connection opened.
     pub(super) fn begun(&self) -> Option<Reading> {
         self.begun.get().copied()
     }

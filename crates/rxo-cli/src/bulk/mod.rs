@@ -59,7 +59,7 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
     printed
 }
 
-/// Most lines that wait for their reader.
+/// Most lines that wait to be printed.
 const MOST_WAITING: usize = 32;
 
 /// Prints lines of figures at an interval that may change.

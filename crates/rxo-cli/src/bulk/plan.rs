@@ -18,7 +18,7 @@ pub(super) struct Plan {
     pub(super) endpoint: EndpointPlan,
     pub(super) work: Work,
     pub(super) connections: usize,
-    /// The time between two lines; none for totals only.
+    /// Time between two lines; `None` for totals only.
     pub(super) interval: Arc<Interval>,
     /// The sockets for requests and for metrics.
     pub(super) doors: Doors,

@@ -25,7 +25,7 @@ pub(super) struct Done {
     pub(super) crc32: Option<u32>,
     /// Time from a request to the end of its response, in nanoseconds.
     pub(super) round_trips: Option<Histogram<u64>>,
-    /// True if a signal came before the work was done.
+    /// `true` if a signal came before the work was done.
     pub(super) was_interrupted: bool,
 }
 
@@ -241,7 +241,7 @@ impl Amount {
     }
 }
 
-/// Locks the counters. A panic while counting cannot leave them half changed.
+/// Locks the counters, even after a panic of another thread, which cannot leave them half changed.
 fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -251,7 +251,7 @@ fn closed_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
 }
 
-/// Pseudo-random bytes with a period that is no power of two. All connections send the same memory.
+/// Pseudo-random bytes whose period is no power of two. All connections send this memory.
 static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| Pattern::of_port(0).file(PATTERN_BYTES));
 
 fn nanos(time: Duration) -> u64 {

@@ -11,7 +11,7 @@ use crate::output;
 /// Formats the figures of one interval.
 ///
 /// # Errors
-/// If they have no form as JSON.
+/// If the figures cannot be written as JSON.
 pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<String> {
     if plan.json { output::json(figures) } else { Ok(log::for_output(line(figures))) }
 }
@@ -29,7 +29,7 @@ pub(super) fn skipped_text(lines: u64) -> String {
 /// Formats the totals.
 ///
 /// # Errors
-/// If they have no form as JSON.
+/// If the totals cannot be written as JSON.
 pub(super) fn totals(plan: &Plan, figures: &Figures) -> Result<String> {
     if plan.json { output::json(figures) } else { Ok(log::for_output(lines(figures))) }
 }

@@ -17,7 +17,7 @@ pub(crate) enum Input {
         /// The path as text, for messages.
         name: String,
     },
-    /// Standard input.
+    /// The input is standard input.
     Standard,
 }
 
@@ -50,7 +50,7 @@ impl Input {
     /// Opens the capture. Standard input ends when `stop` is set.
     ///
     /// # Errors
-    /// If it cannot be opened, or is not a capture.
+    /// If the input cannot be opened, or is not a capture.
     pub(crate) fn open(&self, stop: &Arc<AtomicBool>) -> Result<Capture, CaptureError> {
         match self {
             Self::File { path, .. } => Capture::open(path),

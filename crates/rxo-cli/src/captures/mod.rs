@@ -18,7 +18,7 @@ pub(crate) use rewriting::Rewriting;
 /// Opens the capture and reads the first batch.
 ///
 /// # Errors
-/// If it cannot be opened, or is not a capture.
+/// If the input cannot be opened, or is not a capture.
 pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Batches, Step)> {
     let mut batches = Batches::new(input.open(stop)?, Arc::clone(stop));
     let step = batches.step();

@@ -12,7 +12,7 @@ use super::{Input, Progress, open, why_partial};
 use crate::exit::usage;
 use crate::stop;
 
-/// A capture that is being read, and the file that is being made of it.
+/// A capture that is read, and the file that is written from it.
 pub(crate) struct Rewriting<'i> {
     input: &'i Input,
     batches: Batches,

@@ -1,4 +1,4 @@
-//! The addresses of a cast, the sender's and the group's, as they are typed.
+//! Parses the addresses of a cast: the sender's and the group's.
 
 use std::net::SocketAddr;
 

@@ -1,6 +1,6 @@
 //! The stream of a cast, as the sender writes it: head, file, hash (docs/cast.md).
 //!
-//! Separate from the cast: it only reads the file, in order for all, and again for receivers that come late.
+//! Separate from the cast: it only reads the file, in order for the group, and again for late receivers.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ impl Outgoing {
     /// Opens the file at `path` as a stream; as the file alone if `is_raw`.
     ///
     /// # Errors
-    /// If it cannot be opened, is no regular file, or has a name that no receiver takes.
+    /// If it cannot be opened, is no regular file, or has a name that no receiver accepts.
     pub(super) fn open(path: &Path, is_raw: bool) -> Result<Self> {
         let open = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(open)?;
@@ -95,7 +95,7 @@ impl Outgoing {
         piece
     }
 
-    /// Reads data again that has been part of a piece, from the position `from` on, at most `bytes`.
+    /// Reads earlier data again, from the position `from` on, at most `bytes`.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -144,7 +144,8 @@ fn fill(file: &mut File, to: &mut [u8]) -> io::Result<usize> {
     Ok(got)
 }
 
-/// Length of a piece: large enough that a piece costs little, small enough that late receivers read little twice.
+/// Length of a piece: large enough that the overhead is small, small enough that late receivers cause few
+/// double reads.
 const PIECE_BYTES: usize = 256 << 10;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::flags::CastSendFlags;
 use crate::hosting::HostPlan;
 use crate::numbers::{parse_bytes, parse_time};
 
-/// The work of `rxo cast send`, as its flags say.
+/// The work of `rxo cast send`, from its flags.
 pub(super) struct Plan {
     pub(super) host: HostPlan,
     pub(super) config: CastConfig,
@@ -38,7 +38,7 @@ impl Plan {
             .ok_or_else(|| usage(format!("--wait {}: give a time such as 30s", flags.wait)))?;
         let receivers = receivers(flags.receivers)?;
         let (late, late_time) = late(&flags.late, flags.raw)?;
-        // A receiver that restarts joins again before its old connection has failed, so it takes two places.
+        // A restarted receiver joins again before its old connection has failed, so it occupies two slots.
         let at_a_time = if late == Late::Refuse { receivers } else { 2 * receivers };
         let config = CastConfig {
             local,
@@ -58,7 +58,7 @@ impl Plan {
         self.config.late_time.get_or_insert(late_time(bytes));
     }
 
-    /// Changes the settings of the host to those of a cast, with a socket for each receiver.
+    /// Adapts the host's settings to a cast, with a socket for each receiver.
     pub(super) fn configure(&self, config: &mut HostConfig) {
         cast_sender(config);
         config.sockets = config.sockets.max(self.config.receivers + MORE_SOCKETS);
@@ -88,7 +88,7 @@ fn slow(text: &str) -> Result<Slow> {
     }
 }
 
-/// Parses `--late`: the treatment of late receivers, and the time that they have together, if given.
+/// Parses `--late`: the treatment of late receivers, and their common time limit, if given.
 fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     let (how, time) =
         text.split_once(':').map_or((text, None), |(how, time)| (how, Some(parse_time(time))));
@@ -123,7 +123,7 @@ fn repairs(text: &str) -> Result<Repairs> {
 }
 
 const MOST_RECEIVERS: usize = 65_536;
-/// Sockets for connections that are opening, refused, or ended a moment ago.
+/// Additional sockets for connections that are opening, refused, or just ended.
 const MORE_SOCKETS: usize = 1_024;
 /// Assumed rate of a late receiver, in bytes a second.
 const LATE_BYTES_A_SECOND: u64 = 10_000_000;

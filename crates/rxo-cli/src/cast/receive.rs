@@ -1,8 +1,8 @@
 //! `rxo cast receive`: joins the group, opens its connection to the sender, and writes the file.
 //!
-//! The file appears under its name when all of it has come and its hash is right; until then nothing is there, or the
-//! older file. The sender learns that this receiver is done by its FIN, which leaves after that. If
-//! anything fails, the connection is reset.
+//! The file appears under its name when it is complete and its hash is right; until then the older file, if
+//! any, remains. The receiver's FIN, sent after that, reports to the sender that it is done. If anything
+//! fails, the connection is reset.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr};
@@ -34,7 +34,7 @@ use crate::stop;
 /// Receives one file.
 ///
 /// # Errors
-/// If a flag is invalid, the sender cannot be reached, or the file does not come whole.
+/// If a flag is invalid, the sender cannot be reached, or the file arrives incomplete.
 pub(crate) fn command(flags: &CastReceiveFlags) -> Result<()> {
     let doors = Doors::of_metrics(&flags.metrics)?;
     with_sockets_removed(&flags.host, &doors, || receive(flags))
@@ -81,8 +81,8 @@ impl Plan {
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
     }
 
-    /// Returns the paths that are opened for the file: its folder, because the file is renamed there when it is
-    /// complete; or the pipe or device itself.
+    /// Returns the paths that are opened for the file: its folder, because the complete file is renamed
+    /// there; or the pipe or device itself.
     fn files(&self) -> Vec<(PathBuf, Access)> {
         let is_stream = |out: &Path| out.metadata().is_ok_and(|found| !found.is_file());
         let paths = match self.out.as_deref() {
@@ -102,12 +102,12 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Returns `true` if a signal has come, or the host has ended.
+    /// Returns `true` if a signal has arrived, or the host has ended.
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || !self.host.is_running()
     }
 
-    /// Joins the group and connects, repeatedly while nobody listens.
+    /// Joins the group and connects; repeats until the sender listens.
     fn connect(&self) -> Result<TcpStream> {
         let begun = Instant::now();
         let to = || format!("cannot join the cast of {}", self.plan.source);
@@ -215,16 +215,16 @@ struct Figures {
     sha256: String,
     /// Segments to the group that were accepted, modulo 2^32.
     group_segments: u32,
-    /// Segments to the group that this receiver had already.
+    /// Segments to the group that this receiver already had.
     group_repeated: u32,
-    /// Segments to the group that cannot be the sender's.
+    /// Segments to the group that the sender cannot have sent.
     group_refused: u32,
     frames_received: u64,
     frames_sent: u64,
     /// Frames sent for each segment of the file (the last may be short). The handshake and membership reports count as
     /// well.
     acks_a_segment: f64,
-    /// The totals of the fast path, if it was on.
+    /// Totals of the fast path; `None` if it was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
 }
@@ -278,8 +278,8 @@ impl Read for Incoming<'_> {
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Returns the path for a file whose name the sender has chosen. Nobody can be sure who the sender is, so it replaces
-/// nothing and hides nothing.
+/// Returns the path for a file whose name the sender has chosen. The sender is not authenticated, so the name
+/// must replace no file and hide nothing.
 fn named_by_sender(name: &str) -> Result<PathBuf> {
     let path = Path::new(".").join(name);
     if name.starts_with('.') || path.symlink_metadata().is_ok() {

@@ -24,7 +24,7 @@ use crate::{output, stop};
 /// Sends one file.
 ///
 /// # Errors
-/// If a flag is invalid, the file cannot be read, or a receiver failed, was refused, or did not come.
+/// If a flag is invalid, the file cannot be read, or a receiver failed, was refused, or did not join.
 pub(crate) fn command(flags: &CastSendFlags) -> Result<()> {
     let doors = Doors::of_metrics(&flags.metrics)?;
     with_sockets_removed(&flags.host, &doors, || send(flags))
@@ -93,15 +93,15 @@ struct Total {
     done: usize,
     failed: usize,
     refused: usize,
-    /// Segments that were repaired for the group; below, for one receiver.
+    /// Segments repeated to the group; the next field counts those to single receivers.
     group_repairs: u64,
     own_repairs: u64,
-    /// Bytes of all frames that came in while the file was sent, for each byte of the file.
+    /// Bytes of all received frames per byte of the file, while the file was sent.
     return_share: f64,
     /// Frames received while the file was sent, nearly all of them ACKs, per segment sent.
     acks_a_segment: f64,
     sha256: String,
-    /// The totals of the fast path, if it was on.
+    /// Totals of the fast path; `None` if it was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
 }
@@ -141,7 +141,7 @@ impl Sender<'_> {
         })
     }
 
-    /// Waits for the receivers that are expected.
+    /// Waits for the expected receivers.
     fn gather(&mut self) -> Result<()> {
         let Plan { receivers, config: CastConfig { local, group, .. }, .. } = *self.plan;
         output::note(&format!("waiting for {receivers} receivers at {local}, group {group}"));
@@ -354,7 +354,7 @@ impl Total {
     }
 }
 
-/// Most lines that wait for their reader. Each receiver has one, and many may end at once.
+/// Most lines that wait to be printed. Each receiver has one, and many may end at once.
 const MOST_WAITING: usize = 4_096;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Pause while the send buffer is full.

@@ -31,7 +31,7 @@ pub(super) enum StreamError {
     /// The name cannot be used for a file here.
     #[error("the sender names the file {0:?}, which is no file's name")]
     Name(String),
-    /// The stream continues behind the hash.
+    /// The stream continues after the hash.
     #[error("the stream goes on behind its end")]
     Long,
     /// The hash differs, so the received bytes are not the file.
@@ -46,7 +46,7 @@ impl Head {
     /// Reads the head.
     ///
     /// # Errors
-    /// If it is none, or the stream fails.
+    /// If the bytes are no head, or the stream fails.
     pub(super) fn read(from: &mut impl Read) -> Result<Self, StreamError> {
         if array(from)? != *MAGIC {
             return Err(StreamError::Magic);
@@ -109,7 +109,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> Result<(), StreamError> {
     })
 }
 
-/// Returns `true` if `name` names a file of a directory, and nothing outside of it.
+/// Returns `true` if `name` names a file in a directory, and nothing outside it.
 fn is_name(name: &str) -> bool {
     let is_plain = |letter: char| letter != '/' && !letter.is_control();
     name != "." && name != ".." && name.chars().all(is_plain)

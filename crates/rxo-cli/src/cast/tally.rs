@@ -1,4 +1,4 @@
-//! The receivers of a cast and their results. They decide whether the command has failed.
+//! The receivers of a cast and their results, which decide if the command has failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -13,21 +13,21 @@ pub(super) struct Tally {
     pub(super) joined: usize,
     pub(super) done: usize,
     pub(super) failed: usize,
-    /// True once the first byte has left: receivers that join now are late.
+    /// `true` once the first byte has been sent: receivers that join now are late.
     has_begun: bool,
     /// Late receivers that have not ended.
     late: BTreeSet<SocketAddr>,
-    /// For each host, the receivers that came in time and failed.
+    /// Number of receivers of each host that joined in time and failed.
     lost: BTreeMap<IpAddr, usize>,
-    /// For each host, the receivers that came late and have the file.
+    /// Number of receivers of each host that joined late and have the file.
     caught_up: BTreeMap<IpAddr, usize>,
-    /// The reasons for which hosts were refused that have not joined since.
+    /// The reason of each refused host that has not joined since.
     refused: BTreeMap<IpAddr, String>,
     pub(super) progress: CastProgress,
 }
 
 impl Tally {
-    /// Records that the first byte leaves.
+    /// Records that the first byte is being sent.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
     }
@@ -41,7 +41,8 @@ impl Tally {
         self.refused.remove(&peer.ip());
     }
 
-    /// Records that `peer` was refused. The number of remembered hosts is limited, because anybody can ask.
+    /// Records that `peer` was refused. The number of recorded hosts is limited, because any host can
+    /// connect.
     pub(super) fn refuse(&mut self, peer: SocketAddr, why: String) {
         if self.refused.len() < MOST_REFUSED {
             self.refused.insert(peer.ip(), why);
@@ -85,9 +86,9 @@ impl Tally {
         self.refused.len()
     }
 
-    /// Returns the reason why the cast has not reached the `expected` receivers, in one line; `None` if it has. A
-    /// refused host only explains that one is missing: anybody can ask to join. A receiver that restarted and has the
-    /// file is not missing.
+    /// Returns one line with the reason why the cast did not reach `expected` receivers; `None` if it did. A
+    /// refused host only explains a missing receiver, because any host can connect. A receiver that restarted
+    /// and has the file is not missing.
     pub(super) fn shortfall(&self, expected: usize, wait: Duration) -> Option<String> {
         let (joined, lacking) = (self.joined, self.lacking(expected));
         let absent = (joined < expected)

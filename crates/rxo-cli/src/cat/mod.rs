@@ -65,7 +65,7 @@ fn send_input(mut stream: TcpStream) -> Result<Receiver<Result<()>>> {
     thread::Builder::new().name("rxo-cat input".to_owned()).spawn(move || {
         let sent = copy(&mut io::stdin().lock(), &mut stream);
         let ended = sent.and_then(|()| stream.shutdown(Shutdown::Write).map_err(not_taken));
-        // At the end of the process nobody receives this.
+        // At the end of the process the channel may have no receiver.
         _ = results.send(ended);
     })?;
     Ok(result)
@@ -120,7 +120,7 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// Pause between two checks for the request to stop.
+/// Pause between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 64 * 1024;
 

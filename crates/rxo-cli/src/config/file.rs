@@ -20,20 +20,20 @@ pub(super) struct Entry {
 /// The value of an entry.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
-    /// The value of a flag that takes none: true or false.
+    /// The value of a flag that takes no argument: true or false.
     Switch(bool),
     /// The values of a flag that takes one or several.
     Texts(Vec<(String, Place)>),
 }
 
-/// A place in the file. Both numbers begin with 1; a column is a character.
+/// A position in the file. Both numbers begin with 1; a column is a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     line: usize,
     column: usize,
 }
 
-/// A fault of the file: its place, and the line for the user.
+/// An error in the file: its position, and the line for the user.
 #[derive(Debug)]
 pub(super) struct Fault(Place, String);
 
@@ -50,7 +50,7 @@ impl Entry {
         }
     }
 
-    /// Returns the place of the part of the value that `message` is about.
+    /// Returns the position of the part of the value that `message` is about.
     pub(super) fn place_in(&self, message: &str) -> Place {
         match &self.given {
             Given::Texts(texts) => {
@@ -159,5 +159,5 @@ fn text(value: &Value<'_>) -> Option<String> {
     value.as_str().map(str::to_owned).or_else(number).or_else(fraction)
 }
 
-/// Flags that a file cannot contain: it names no other file, and asks for no help.
+/// Flags that a file cannot contain: `--config` and the help flags.
 pub(super) const NOT_IN_FILES: [&str; 2] = ["config", "help"];

@@ -1,8 +1,8 @@
-//! `rxo run --config FILE`: flags that stand in a file of TOML.
+//! `rxo run --config FILE`: reads flags from a TOML file.
 //!
-//! A key is the long name of a flag, so [`mod@file`] turns entries into arguments that clap parses with those that were typed:
-//! every flag works in the file without a second definition. What was typed wins. [`places`] puts line and column before
-//! an error about an entry. The file can be read again while the run goes on.
+//! A key is the long name of a flag, so [`mod@file`] turns entries into arguments that clap parses with those
+//! that were typed: every flag works in the file without a second definition. What was typed wins. [`places`]
+//! puts line and column before an error about an entry. The file can be read again while the run goes on.
 
 mod file;
 mod places;
@@ -22,7 +22,7 @@ use self::places::Places;
 use crate::exit::{self, usage};
 use crate::flags::{Cli, RunFlags};
 
-/// The arguments of a run whose flags stand partly in a file.
+/// The arguments of a run with some flags in a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The typed arguments, with the program's name and the command.
@@ -60,7 +60,7 @@ impl Source {
     /// Reads the file, and parses it together with the typed arguments.
     ///
     /// # Errors
-    /// If the file cannot be read, or a flag is invalid. The line names the place in the file.
+    /// If the file cannot be read, or a flag is invalid. The message names the position in the file.
     pub(crate) fn load(&self) -> Result<Loaded> {
         self.read(File::open(&self.path))
     }
@@ -113,7 +113,7 @@ impl Source {
 }
 
 impl Loaded {
-    /// Puts the place in the file before an error about a flag that stands there.
+    /// Puts the position in the file in front of an error about a flag that the file contains.
     pub(crate) fn locate(&self, error: Error) -> Error {
         self.places.locate(error)
     }
@@ -123,7 +123,7 @@ impl Loaded {
 #[derive(Debug, Default)]
 struct TypedFlags {
     given: BTreeSet<String>,
-    /// Flags that cannot stand beside the typed ones, such as `host` beside `--restore`.
+    /// Flags that conflict with the typed ones, such as `host` with `--restore`.
     excluded: BTreeSet<String>,
 }
 
@@ -134,7 +134,7 @@ impl TypedFlags {
     }
 }
 
-/// Parses the typed flags alone. A missing flag is no error, because it may stand in the file.
+/// Parses the typed flags alone. A missing flag is no error, because the file may contain it.
 fn typed(arguments: &[OsString]) -> Option<ArgMatches> {
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
     matches.subcommand_matches(RUN).cloned()

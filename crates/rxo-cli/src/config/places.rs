@@ -1,6 +1,7 @@
-//! Finds the place in the file that an error is about.
+//! Finds the position in the file of the flag that an error is about.
 //!
-//! By convention an error of a flag names the flag before anything else, so the first flag of the line is its subject.
+//! By convention an error of a flag names the flag before anything else, so the first flag of the line is its
+//! subject.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use anyhow::Error;
 use super::file::Entry;
 use crate::exit::{is_usage, one_line, usage};
 
-/// The entries of a file that count, and the flags that were typed.
+/// The entries of a file that are in effect, and the typed flags.
 #[derive(Debug)]
 pub(super) struct Places {
     file: String,

@@ -32,7 +32,7 @@ fn value(arg: &Arg) -> String {
     names.find(|name| !is_default(name)).unwrap_or_else(|| "7s".to_owned())
 }
 
-/// Each flag of `rxo run` can stand in the file, and then has the meaning that it has when it is typed.
+/// Each flag of `rxo run` can be set in the file, with the same meaning as on the command line.
 #[test]
 fn every_flag_can_stand_in_the_file() {
     let run = run();

@@ -40,7 +40,7 @@ pub(crate) struct Sockets {
     metrics: Option<Door>,
 }
 
-/// Sockets that are served until this is dropped; then their files are removed.
+/// Sockets that are served until this is dropped, which removes their files.
 #[derive(Debug)]
 pub(crate) struct Served {
     _control: Option<Control>,
@@ -49,7 +49,8 @@ pub(crate) struct Served {
 
 #[derive(Debug)]
 struct Control {
-    /// Declared before the listener and so dropped first: while the socket's file is there, somebody answers.
+    /// Declared before the listener and so dropped first: as long as the socket's file exists, the process
+    /// answers.
     _server: Server,
     _listener: Listener,
 }
@@ -73,10 +74,10 @@ impl Doors {
         Ok(Self { control: None, metrics })
     }
 
-    /// Binds the sockets that were asked for. From now on clients wait until they are served.
+    /// Binds the requested sockets. From now on clients can connect, and wait until they are served.
     ///
     /// # Errors
-    /// If another process listens there, or one cannot be bound.
+    /// If another process listens there, or a socket cannot be bound.
     pub(crate) fn bind(&self) -> Result<Sockets> {
         let bind = |path: &PathBuf| Listener::bind(&label(path), path, Access::OwnerOnly);
         let control = self.control.as_ref().map(bind).transpose()?;
@@ -110,7 +111,7 @@ impl Sockets {
     /// Serves the clients with `process`.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If no thread can be started.
     pub(crate) fn serve(self, process: Process) -> Result<Served> {
         let of_metrics = Self { control: None, metrics: self.metrics };
         let metrics = serve_metrics(of_metrics, process.command, &process.counters)?;

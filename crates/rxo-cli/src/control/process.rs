@@ -1,4 +1,4 @@
-//! The parts of a running command that requests are about.
+//! The parts of a running command to which requests apply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,20 +26,20 @@ pub(crate) struct Process {
     pub(crate) confirmer: Option<Confirmer>,
     /// Reads the file of its flags again; `None` if it has none.
     pub(crate) reload: Option<Reload>,
-    /// True if the engines can be switched off.
+    /// `true` if the engines can be switched off.
     pub(crate) can_pass: bool,
     /// The connections of the command's host.
     pub(crate) connections: Option<HostAsker>,
-    /// True if the filter of the fast path has a rule.
+    /// `true` if the filter of the fast path has a rule.
     pub(crate) has_rules: bool,
-    /// The lines of figures.
+    /// Controls the time between the lines of figures; `None` without such lines.
     pub(crate) stats: Option<Box<dyn Stats>>,
 }
 
-/// Reads the file of a command's flags again, and returns what has changed.
+/// Reads the file of a command's flags again, and returns the flags that have changed.
 pub(crate) type Reload = Box<dyn Fn() -> Result<Value, Refusal> + Send>;
 
-/// The engines of a command. All follow one policy, as far as their sinks carry it.
+/// The engines of a command. All follow one policy, as far as their sinks support it.
 pub(crate) trait Engines: Send {
     /// Returns the state of each engine.
     ///
@@ -54,7 +54,7 @@ pub(crate) trait Engines: Send {
     /// Changes the policy of all engines. Returns the time at which that takes effect.
     ///
     /// # Errors
-    /// If one engine cannot follow it; then none does.
+    /// If an engine cannot follow the policy; then no engine changes.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
     /// Sets whether frames go through the engines. Returns the time at which that takes effect.
@@ -69,17 +69,17 @@ pub(crate) trait Engines: Send {
 pub(crate) struct EngineState {
     /// The engine's owner: `host`, or a guest's name.
     pub(crate) of: String,
-    /// The policy that it follows.
+    /// The policy in force.
     pub(crate) policy: Policy,
-    /// The policy that it will follow as soon as possible; `None` if it follows it already.
+    /// The policy that follows as soon as possible; `None` if it is already in force.
     pub(crate) next: Option<Policy>,
-    /// The state of switching the engine off and on; `None` if it is always used.
+    /// The state of switching the engine off and on; `None` if it cannot be switched.
     pub(crate) coalescing: Option<Coalescing>,
 }
 
 /// The lines of figures of a command.
 pub(crate) trait Stats: Send {
-    /// Returns the time between two lines; `None` for none.
+    /// Returns the time between two lines; `None` for no lines.
     fn every(&self) -> Option<Duration>;
 
     /// Changes the time between two lines.
@@ -140,7 +140,7 @@ impl Engines for HostEngine {
     }
 }
 
-/// The time at which a change of a policy takes effect.
+/// The time at which a policy change takes effect.
 pub(crate) const NEXT_TURN: &str = "with the next batch; what was held is delivered first";
 
 const HAS_ENDED: &str = "the host does not answer; it is ending";

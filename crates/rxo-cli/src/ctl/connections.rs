@@ -22,7 +22,7 @@ fn first(row: &Value) -> String {
     line(&text("state"), &number("recv_q"), &number("send_q"), &text("local"), &text("peer"))
 }
 
-/// Formats the second line with the words of `ss`. Values that are zero or unknown are left out, as there.
+/// Formats the second line with the words of `ss`. Like `ss`, it leaves out values that are zero or unknown.
 fn rest(row: &Value) -> String {
     let mut words = Words { row, said: Vec::new() };
     for field in ["congestion", "options"] {

@@ -1,4 +1,4 @@
-//! Parses the words behind the socket into a request.
+//! Parses the words after the socket into a request.
 
 use anyhow::Result;
 use rxo_control::Request;

@@ -44,17 +44,17 @@ impl Endpoint {
         &self.host
     }
 
-    /// Returns `true` if a signal has come, or the host has ended.
+    /// Returns `true` if a signal has arrived, or the host has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.was_asked() || !self.host.is_running()
     }
 
-    /// Returns the flag that asks for an end.
+    /// Returns the flag that requests the end.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Returns `true` if a signal has come.
+    /// Returns `true` if a signal has arrived.
     pub(crate) fn was_asked(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -62,7 +62,7 @@ impl Endpoint {
     /// Opens one connection: connects or accepts, as planned.
     ///
     /// # Errors
-    /// If it cannot be opened, or a signal came first.
+    /// If it cannot be opened, or a signal arrived first.
     pub(crate) fn one(&self) -> Result<TcpStream> {
         match &self.listen()? {
             Some(listeners) => {
@@ -82,7 +82,7 @@ impl Endpoint {
         Ok(Some(Listeners::open(&self.host.handle(), addresses, BACKLOG)?))
     }
 
-    /// Accepts the next peer; `None` if a signal came first.
+    /// Accepts the next peer; `None` if a signal arrived first.
     ///
     /// # Errors
     /// If the host has ended.
@@ -99,7 +99,7 @@ impl Endpoint {
     /// Connects to the peer.
     ///
     /// # Errors
-    /// If the peer refuses, does not answer in time, or a signal came first.
+    /// If the peer refuses, does not answer in time, or a signal arrived first.
     pub(crate) fn connect(&self) -> Result<TcpStream> {
         let Other::Connect(peer) = self.other else { bail!("there is no peer to connect to") };
         self.connect_to(peer).with_context(|| format!("cannot connect to {peer}"))
@@ -122,10 +122,10 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Waits, however long, until `stream` may be readable, a signal has come, or the host has ended.
+    /// Waits, without a time limit, until `stream` may be readable, a signal arrives, or the host ends.
     ///
     /// # Errors
-    /// If the system fails to wait.
+    /// If the wait itself fails.
     pub(crate) fn await_readable(&self, stream: &TcpStream) -> Result<()> {
         wait_readable(&[stream.as_fd(), self.requests.as_fd()], None)?;
         Ok(())
@@ -140,16 +140,16 @@ impl Endpoint {
     }
 }
 
-/// Waits until the peer has everything, the FIN included.
+/// Waits until the peer has acknowledged everything, including the FIN.
 ///
 /// # Errors
-/// If the peer did not get everything: the connection failed, the time was up, or a signal came.
+/// If the peer did not get everything: the connection failed, the time was up, or a signal arrived.
 pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     host::settle(stream, || endpoint.is_over()).map_err(|error| partial(error.to_string()))
 }
 
-/// Makes the error of a connection that failed half way, so that one end misses data. The cause becomes text: otherwise
-/// a peer that closed would be taken for a closed reader of our own output.
+/// Makes the error of a connection that failed half way, so that one end misses data. The cause becomes text,
+/// because a connection closed by the peer would otherwise look like a closed reader of our output.
 pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
     partial(format!("{what}: {error}"))
 }

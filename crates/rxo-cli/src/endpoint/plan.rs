@@ -13,7 +13,7 @@ use crate::flags::{AcksFlag, EndpointFlags, PolicyFlags};
 use crate::hosting::HostPlan;
 use crate::rules;
 
-/// A host and its peer.
+/// The host of an endpoint, and its peer.
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointPlan {
     pub(crate) host: HostPlan,

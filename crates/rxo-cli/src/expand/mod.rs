@@ -1,4 +1,4 @@
-//! `rxo expand`: restores the capture that `rxo coalesce` was given, byte for byte.
+//! `rxo expand`: restores the original of a capture from `rxo coalesce`, byte for byte.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
     report.text(&text)
 }
 
-/// Returns the format that the extension of the name asks for; `None` if it names none.
+/// Returns the format of the file name's extension; `None` if it names none.
 fn format(name: &Path) -> Option<FileFormat> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {

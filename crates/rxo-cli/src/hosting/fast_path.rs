@@ -13,10 +13,10 @@ use serde::Serialize;
 use crate::exit::usage;
 use crate::flags::{AccountFlag, HostFlags};
 
-/// Makes the fast path that the flags ask for. Rules turn the filter on.
+/// Makes the fast path from the flags. Rules turn the filter on.
 ///
 /// # Errors
-/// If a module or a rule is invalid, or a flag would be without effect.
+/// If a module or a rule is invalid, or a flag would have no effect.
 pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     let mut modules = flags
         .fast_path
@@ -54,11 +54,11 @@ pub(crate) struct FastTotals {
     modules: String,
     consumed: u64,
     duplicates: u64,
-    /// Calls of connections for consumed ACKs.
+    /// Calls of connections with consumed ACKs.
     calls: u64,
-    /// Slots of the device that were given back without a buffer for the ACK.
+    /// Slots of the device that were returned without a buffer for the ACK.
     unseen: u64,
-    /// Frames that took the ordinary way, by reason.
+    /// Frames that the fast path passed to the stack, by reason.
     fallback: serde_json::Map<String, serde_json::Value>,
     ring: Ring,
     filtered: u64,

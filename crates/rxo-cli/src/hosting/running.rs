@@ -16,7 +16,7 @@ use crate::tap::Capture;
 pub(crate) struct Running {
     pub(super) host: RunningHost,
     pub(super) capture: Option<Capture>,
-    /// True if the fast path's filter has a rule. Without one, turning it on would have no effect.
+    /// `true` if the fast path's filter has a rule. Without one, turning it on would have no effect.
     pub(super) has_rules: bool,
     pub(super) link: LinkNotices,
     pub(super) in_force: InForce,
@@ -38,7 +38,7 @@ impl Running {
         &self.in_force
     }
 
-    /// Stops the host as soon as no peer needs its last acknowledgement again, or `stop` is set; completes the capture.
+    /// Stops the host once no peer can need its last ACK again, or `stop` is set; then completes the capture.
     ///
     /// # Errors
     /// The failure of its device, if that ended it before; or packets are missing in the capture.

@@ -1,7 +1,7 @@
 //! Checks that an address is not the system's own.
 //!
-//! On `packet:IF` both rxo and the system receive every frame: at an address of its own, the system answers
-//! with a reset, whatever rxo answers.
+//! On `packet:IF` both rxo and the system receive every frame: at one of its own addresses, the system sends
+//! a reset in addition to rxo's answer.
 
 use std::net::IpAddr;
 

@@ -18,7 +18,7 @@ pub(crate) enum Address {
     Unix(PathBuf),
 }
 
-/// A bound socket. Clients wait until it is served.
+/// A bound socket. Clients wait until the process serves them.
 #[derive(Debug)]
 pub(crate) enum Door {
     Tcp(TcpListener),
@@ -55,7 +55,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Binds the socket. A socket file has mode 0600 from its creation on.
+    /// Binds the socket. A socket file is created with mode 0600.
     ///
     /// # Errors
     /// If another process listens there, or the socket cannot be bound.
@@ -112,7 +112,7 @@ impl Door {
     /// Returns a copy of the socket, which another thread serves.
     ///
     /// # Errors
-    /// If the system gives no descriptor.
+    /// If the descriptor cannot be copied.
     pub(super) fn socket(&self) -> io::Result<rxo_control::Door> {
         Ok(match self {
             Self::Tcp(listener) => rxo_control::Door::Tcp(listener.try_clone()?),

@@ -1,5 +1,5 @@
-//! Tests that compare the series with the JSON of all commands: the table itself, the listing in `docs/metrics.md`, an
-//! example of a page, and the names in the dashboard and in the rules.
+//! Compares the series with the JSON of all commands: the table itself, the listing in `docs/metrics.md`, an
+//! example page, and the names in the dashboard and in the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn all() -> [(&'static str, Value); 3] {
     [("worker", of_worker()), ("host", of_host()), ("join", of_join())]
 }
 
-/// Collects the paths to all numbers.
+/// Collects the paths of all numbers.
 fn numbers(json: &Value, at: &str, to: &mut Vec<String>) {
     match json {
         Value::Number(_) | Value::Bool(_) => to.push(at.to_owned()),
@@ -186,7 +186,7 @@ fn listing() -> String {
     lines
 }
 
-/// The kept pages are what rxo writes. `tests/promtool` checks them with promtool.
+/// The kept pages equal rxo's output. `tests/promtool` checks them with promtool.
 #[test]
 fn the_example_pages_are_as_rxo_writes_them() {
     let pages = [("worker", "rxo guest", of_worker()), ("host", "rxo serve", of_host())];

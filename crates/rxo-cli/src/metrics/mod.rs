@@ -19,15 +19,16 @@ use serde_json::Value;
 
 pub(crate) use self::address::{Address, Door};
 
-/// Reads everything that a command counts.
+/// A function that reads all counters of a command.
 pub(crate) type Counters = Arc<dyn Fn() -> Result<Value, Refusal> + Send + Sync>;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A socket that is served until this is dropped; then its file is removed.
+/// A socket that is served until this is dropped, which removes its file.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// Declared before the door and so dropped first: while the socket's file is there, somebody answers.
+    /// Declared before the door and so dropped first: as long as the socket's file exists, the process
+    /// answers.
     _server: Server,
     _door: Door,
 }
@@ -35,7 +36,7 @@ pub(crate) struct Metrics {
 /// Answers the clients of `door` with the counters of `command`.
 ///
 /// # Errors
-/// If the system gives no thread or no descriptor.
+/// If no thread can be started, or the descriptor cannot be copied.
 pub(crate) fn serve(door: Door, command: &'static str, counters: Counters) -> Result<Metrics> {
     let text = move || {
         let counted = counters().map_err(|refusal| refusal.0)?;

@@ -20,9 +20,9 @@ pub(super) struct SeriesRow {
 pub(super) enum Kind {
     /// A series that never decreases while the process lives.
     Counter,
-    /// A series that goes up and down.
+    /// A series whose value can rise and fall (a gauge).
     Gauge,
-    /// No series: Prometheus computes the value from others. The help names them.
+    /// No series, because Prometheus computes the value from other series, which the help names.
     LeftOut,
 }
 

@@ -33,7 +33,7 @@ pub(super) fn written(
     Ok(text)
 }
 
-/// The series that names the build and the command.
+/// Name of the series with the build and the command.
 pub(super) const BUILD: (&str, [&str; 2], &str) =
     ("rxo_build_info", ["version", "command"], "The version of rxo and the command; always 1");
 

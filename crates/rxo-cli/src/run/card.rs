@@ -1,4 +1,4 @@
-//! `rxo card`: a run that coalesces nothing and does the work of a network card.
+//! `rxo card`: a run that emulates a network card and coalesces nothing.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use crate::sandbox::Sandbox;
 /// The work that the card does for its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct CardPlan {
-    /// True if the card validates and fills checksums.
+    /// `true` if the card validates and fills checksums.
     checksum: bool,
-    /// True if the card segments GSO frames.
+    /// `true` if the card segments GSO frames.
     tso: bool,
-    /// True if the card expands ACK templates.
+    /// `true` if the card expands ACK templates.
     expand: bool,
-    /// Seconds from a frame to the notification of the host.
+    /// Delay from a frame to the host's notification, in seconds.
     moderate_s: f64,
 }
 

@@ -38,18 +38,18 @@ pub(super) struct Configuration {
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impair_back: Option<String>,
-    /// The work of the network card; left out if none is played.
+    /// The work of the emulated network card; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardPlan>,
     /// The socket of `rxo ctl`; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     control: Option<String>,
-    /// The address of the metrics; left out without.
+    /// The address of the metrics; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
     /// Mechanism that keeps the kernel's own stack off packet interfaces.
     isolation: &'static str,
-    /// The nice value that the thread that carries frames is given; left out if it keeps that of the process.
+    /// Nice value of the thread that carries frames; left out if the thread keeps the value of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     nice: Option<i8>,
     /// The limits of the process that carries frames; left out of a dry run.
@@ -73,7 +73,7 @@ struct TakeOver {
     addresses: Vec<String>,
     routes: Vec<String>,
     neighbours: usize,
-    /// The rules of the host that name the nic. They match the TAP, which has its name then.
+    /// The host's rules that name the nic. During the run they match the TAP, which has that name.
     rules: Vec<String>,
 }
 
@@ -101,8 +101,8 @@ impl TakeOver {
 }
 
 impl Configuration {
-    /// Makes the configuration of `plan` on this system. If the nic's configuration moves, `custody` has it. The plan's
-    /// policy must be one that the sink can carry.
+    /// Makes the configuration of `plan` on this system. If the nic's configuration moves to the TAP,
+    /// `custody` has the items. The sink must support the plan's policy.
     pub(super) fn new(plan: &Plan, survey: Survey, custody: Option<&Custody>) -> Self {
         Self {
             kind: "configuration",
@@ -133,7 +133,7 @@ impl Configuration {
         }
     }
 
-    /// Drops the nice value, which the system has refused.
+    /// Removes the nice value, which the system has refused.
     pub(super) fn keeps_nice(&mut self) {
         self.nice = None;
     }
@@ -211,7 +211,7 @@ impl Configuration {
     }
 }
 
-/// Formats a setting for people. The largest number of a limit means that there is none.
+/// Formats a setting for people. The largest number of a limit means no limit.
 fn shown(name: &str, value: &Value) -> String {
     let most = match name {
         "max_segments" | "max_acks" => Some(u16::MAX.into()),

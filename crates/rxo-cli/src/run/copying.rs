@@ -17,7 +17,7 @@ pub(super) struct Copying {
 }
 
 impl Copying {
-    /// Reads the flags, for the device `host` of `flag`.
+    /// Reads the flags for the device `host`, which `flag` names.
     ///
     /// # Errors
     /// If a flag is not the default, and `host` is no guest.
@@ -40,7 +40,7 @@ impl Copying {
         GuestOptions { path, layout, ..offered }
     }
 
-    /// Formats both, if either is not the default.
+    /// Formats path and layout; `None` if both are the defaults.
     pub(super) fn text(self) -> Option<String> {
         let Self { path, layout, .. } = self;
         (self != Self::default()).then(|| format!("path {path}, layout {layout}"))

@@ -31,7 +31,7 @@ pub(super) fn run(mut plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a nic that a killed run left under another name, because nothing else about it can be examined.
+/// Refuses a nic that a killed run left under another name, because it cannot be examined further.
 fn left(plan: &Plan) -> Result<()> {
     let nic = &plan.nic;
     let is_existing = nic.kind().interface == Some(Origin::Existing);
@@ -55,7 +55,7 @@ fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) 
 /// The configuration and the findings as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
-    /// The `kind` of the configuration, if there is one.
+    /// The `kind` of the configuration; `None` if there is no configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(flatten)]

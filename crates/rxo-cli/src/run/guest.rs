@@ -36,7 +36,7 @@ impl Guest {
     /// Parses all guests.
     ///
     /// # Errors
-    /// If a text is invalid, or two guests share what each needs for itself.
+    /// If a text is invalid, two guests have the same name or socket, or ports conflict.
     pub(super) fn all(texts: &[String]) -> Result<Vec<Self>> {
         if texts.len() > MOST_GUESTS {
             let count = texts.len();
@@ -99,7 +99,8 @@ impl Guest {
         }
     }
 
-    /// Returns the part of QEMU's command line for this guest's device and the shared memory, quoted for a shell.
+    /// Returns the part of QEMU's command line for this guest's device and its shared memory, quoted for a
+    /// shell.
     fn qemu(&self) -> String {
         let Self { name, device, port } = self;
         let mac = port.fixed.map_or(String::new(), |mac| format!(",mac={mac}"));
@@ -116,7 +117,7 @@ impl Guest {
     }
 }
 
-/// The memory of a guest, unless the user writes another size into the line.
+/// Memory size of a guest in QEMU's line, which the user may change.
 const QEMU_MEMORY: &str = "1G";
 
 /// Makes an identifier that QEMU accepts: a letter, then letters, digits, `-`, `.` and `_`.

@@ -115,7 +115,7 @@ fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     }
 }
 
-/// A run that is examined and can begin.
+/// A checked run that can start.
 struct Prepared {
     plan: Plan,
     file: Option<FileOfRun>,
@@ -125,7 +125,7 @@ struct Prepared {
     sockets: Sockets,
 }
 
-/// Examines everything. Takes locks and sockets, but changes nothing yet.
+/// Checks everything. Takes locks and sockets, but changes nothing yet.
 fn prepare(mut plan: Plan, file: Option<FileOfRun>) -> Result<Prepared> {
     recover(&plan.nic)?;
     let survey = Survey::of(&plan)?;
@@ -168,7 +168,7 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             plan.sandbox.confine(needs)?;
             log::begin(plan.log, &nic)?;
             let kept = keeper.keep(output::note);
-            // A confined worker cannot remove these files, and a killed one has left them.
+            // A confined worker cannot remove these files, and a killed one leaves them behind.
             files.into_iter().for_each(remove_stale);
             exit::as_ended(kept?)
         }
@@ -191,7 +191,7 @@ fn recover(nic: &DeviceName) -> Result<()> {
     Ok(())
 }
 
-/// Gives the nic everything back that a killed run took, and does nothing else.
+/// Restores the nic to its state before a killed run, and does nothing else.
 fn restore(flags: &RunFlags) -> Result<()> {
     let nic: DeviceName = flags.nic.parse().context("--nic")?;
     if nic.kind().interface != Some(Origin::Existing) {

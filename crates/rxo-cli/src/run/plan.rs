@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) nic: DeviceName,
     /// The host's device, or that of the first guest.
     pub(super) host: DeviceName,
-    /// The work of the network card, if this run plays one.
+    /// The work of the emulated network card; `None` for other runs.
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; none for `rxo run`.
     pub(super) guests: Vec<Guest>,
@@ -44,7 +44,7 @@ pub(super) struct Plan {
     pub(super) coalesce: Coalesce,
     /// Number of segments per ACK; `None` leaves the host's ACKs unchanged.
     pub(super) ack_split: Option<u16>,
-    /// True if a checksum that the device has not verified counts as correct.
+    /// `true` if a checksum that the device has not verified counts as correct.
     pub(super) trust_checksums: bool,
     /// Time between two lines of figures; `None` prints only totals.
     pub(super) stats: Option<Duration>,
@@ -52,11 +52,11 @@ pub(super) struct Plan {
     pub(super) tap: Option<PathBuf>,
     /// The impairments towards the host, and back.
     pub(super) impair: [Option<ImpairmentSettings>; 2],
-    /// True if the nic's configuration moves to the host's TAP for the run.
+    /// `true` if the nic's configuration moves to the host's TAP for the run.
     pub(super) take_over: bool,
-    /// True if the run waits for a nic that is deleted.
+    /// `true` if the run waits for a nic that is deleted.
     pub(super) wait_for_nic: bool,
-    /// True if the kernel's own stack is kept off packet interfaces.
+    /// `true` if the kernel's own stack is kept off packet interfaces.
     pub(super) isolates: bool,
     /// The time within which the user must confirm the run; `None` needs no confirmation.
     pub(super) confirm: Option<Duration>,
@@ -129,7 +129,7 @@ impl Plan {
         guests.map(|device| Path::new(device.name())).chain(self.doors.paths()).collect()
     }
 
-    /// Returns the interfaces that exist without the run, which may change them.
+    /// Returns the interfaces that exist independently of the run, which may change them.
     pub(super) fn existing(&self) -> Vec<DeviceName> {
         let all = std::iter::once(&self.nic).chain(self.hosts());
         all.filter(|device| device.kind().interface == Some(Origin::Existing)).cloned().collect()
@@ -197,7 +197,7 @@ impl Plan {
     }
 }
 
-/// Checks that the nic can be waited for: only a nic that rxo does not make comes back by itself.
+/// Checks that the run can wait for this nic: a nic that rxo itself makes does not come back by itself.
 pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<()> {
     if !waits || nic.kind().interface == Some(Origin::Existing) {
         return Ok(());
@@ -213,8 +213,8 @@ fn policy_for_guests(flags: &PolicyFlags) -> Result<Policy> {
     Ok(for_guests(rules::policy(flags)?, is_said))
 }
 
-/// Returns the policy for guests: linux-gro holds adaptively unless the user has chosen how to hold; every other policy
-/// stays.
+/// Returns the policy for guests: linux-gro holds adaptively unless the user has chosen a hold; every other
+/// policy stays unchanged.
 pub(super) fn for_guests(policy: Policy, is_hold_said: bool) -> Policy {
     let hold = if policy.name == POLICY && !is_hold_said { Hold::AUTO } else { policy.hold };
     Policy { hold, ..policy }
@@ -298,7 +298,7 @@ const MOST_SILENCE: Duration = Duration::from_secs(60);
 /// The nice values of Linux.
 const FIRST: i8 = -20;
 const LAST: i8 = 19;
-/// Shortest time of `--confirm`: nobody confirms sooner.
+/// Shortest time of `--confirm`, because no user confirms sooner.
 const SOONEST: Duration = Duration::from_secs(1);
 /// Largest number of `--ack-split`. Beyond it no ACK would be missing.
 const MOST_SEGMENTS_AN_ACK: u16 = 64;
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(plan.stats, None);
     }
 
-    /// A dry run touches nothing, and giving back is a change.
+    /// A dry run must change nothing, and restoring is a change.
     #[test]
     fn giving_back_goes_with_no_other_request() {
         for flag in ["--dry-run", "--take-over", "--wait-for-nic", "--host tap:b"] {

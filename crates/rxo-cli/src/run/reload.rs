@@ -1,4 +1,4 @@
-//! Reading the file of `--config` again while the run goes on.
+//! Reloads the file of `--config` during a run.
 //!
 //! The keeper opens the file, because this process may lack the permission. [`decide`] compares the flags;
 //! the worker changes policy and interval between two turns, as for `rxo ctl`, so no frame is lost. A reload
@@ -24,7 +24,7 @@ use crate::config::{Settings, Source};
 use crate::control::{Engines, NEXT_TURN, Refusal, Reload, Stats};
 use crate::exit::one_line;
 
-/// The file of a run, and the flags that the run began with.
+/// The file of a run, and the flags with which it began.
 #[derive(Clone, Debug)]
 pub(super) struct FileOfRun {
     pub(super) source: Source,
@@ -37,7 +37,7 @@ pub(super) struct Reloader {
     source: Source,
     survey: Survey,
     remote: Remote,
-    /// The flags that the run follows. Locked while they change.
+    /// The flags in force, locked during a change.
     follows: Mutex<Settings>,
 }
 
@@ -47,18 +47,18 @@ impl Reloader {
         Self { source: file.source, survey, remote, follows }
     }
 
-    /// Starts a thread that reloads for each order. Returns the function that answers `rxo ctl SOCKET reload`; after a
-    /// SIGHUP the log gets a line.
+    /// Starts a thread that reloads on each request. Returns the function that answers `rxo ctl SOCKET
+    /// reload`; after a SIGHUP the log gets a line.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If no thread can be started.
     pub(super) fn follow(self, (orders, asker): (Receiver<Order>, ReloadAsker)) -> Result<Reload> {
         let (answer, answers) = mpsc::channel();
         let follow = move || {
             for order in orders {
                 let followed = self.reload(order.file);
                 if order.is_asked {
-                    // A client that has waited too long has got its answer already.
+                    // A client that has waited too long has already got an answer.
                     _ = answer.send(followed);
                 } else if let Err(Refusal(line)) = followed {
                     log::say(Level::Warning, &line);
@@ -106,8 +106,8 @@ impl Reloader {
         }
         if self.remote.stats() != plan.stats {
             let followed = Stats::change(&self.remote, plan.stats);
-            // All or nothing: the policy goes back if the interval cannot change. If the worker has ended, neither
-            // matters.
+            // All or nothing: the policy is restored if the interval cannot change. If the worker has ended,
+            // neither matters.
             followed.inspect_err(|_| _ = Engines::change(&self.remote, before))?;
             name("stats", &["stats"]);
         }
@@ -127,9 +127,9 @@ fn decide(before: &Settings, now: &Settings) -> Result<Vec<String>, Vec<String>>
     if others.is_empty() { Ok(live) } else { Err(others) }
 }
 
-/// Asks the keeper for the file, and waits until the run follows it.
+/// Requests the file from the keeper, and waits until the run follows it.
 fn ask(asker: &ReloadAsker, answers: &Receiver<Result<Value, Refusal>>) -> Result<Value, Refusal> {
-    // Drops an answer that came too late for an earlier client.
+    // Discards an answer that came too late for an earlier client.
     while answers.try_recv().is_ok() {}
     let late = "the file was not read in time; ask again";
     asker.ask().map_err(|_| "the run is ending")?;

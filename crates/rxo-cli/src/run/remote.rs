@@ -29,7 +29,7 @@ pub(super) struct Remote {
 
 #[derive(Debug)]
 struct State {
-    /// The counters of the workers before this one.
+    /// The counters of earlier workers.
     before: Readings,
     policy: Policy,
     coalesce: Coalesce,
@@ -50,7 +50,7 @@ impl Remote {
         self.desk.clone()
     }
 
-    /// Returns the counter of the worker's turns.
+    /// Returns the counter that the worker increments in each turn.
     pub(super) const fn turns(&self) -> &'static AtomicU64 {
         self.pulse.turns()
     }

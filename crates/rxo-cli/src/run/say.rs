@@ -23,7 +23,7 @@ pub(super) struct Sayer {
     printer: Printer,
     form: Form,
     nic: String,
-    /// The sum of the parts that have ended.
+    /// Sum of the ended parts' counters.
     before: Readings,
     /// The names of the guests.
     guests: Vec<String>,
@@ -40,7 +40,7 @@ pub(super) enum Form {
     Card,
 }
 
-/// One line that the user should see once.
+/// A notice that the user should see once.
 #[derive(Serialize)]
 struct Notice<'a> {
     kind: &'static str,
@@ -59,7 +59,7 @@ struct Stamped<'a, T> {
     nic: Option<&'a str>,
 }
 
-/// Intervals that were left out because the reader was too slow.
+/// Number of intervals left out because the reader was too slow.
 #[derive(Serialize)]
 struct Skipped {
     kind: &'static str,
@@ -67,8 +67,8 @@ struct Skipped {
 }
 
 impl Sayer {
-    /// Starts the printing thread. The thread sets `stop` when the terminal in whose foreground the run
-    /// stands is closed.
+    /// Starts the printing thread. If the run is in the foreground of a terminal and that is closed, the
+    /// thread sets `stop`.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -97,8 +97,8 @@ impl Sayer {
         Ok(())
     }
 
-    /// Prints the figures of the interval from `last` to `now`, which becomes the last. Their time continues
-    /// from the parts before.
+    /// Prints the figures of the interval from `last` to `now`, then sets `last` to `now`. Times continue
+    /// from the earlier parts.
     pub(super) fn interval(&self, last: &mut Readings, now: Readings) {
         let mut figures = Figures::between(last, &now, &self.guests);
         *last = now;
@@ -119,12 +119,13 @@ impl Sayer {
         log::say(Level::Notice, &text);
     }
 
-    /// Adds a part that has ended to the totals.
+    /// Adds the counters of an ended part to the totals.
     pub(super) fn part_ended(&mut self, part: &Readings) {
         self.before = self.before.plus(part);
     }
 
-    /// Prints the totals of all parts as the last line, `last` included. Waits until all is printed, but not for a reader that takes no line for long.
+    /// Prints the totals of all parts, including `last`, as the last line. Waits until everything is printed,
+    /// but not for a reader that has stopped reading.
     ///
     /// # Errors
     /// If the reader of the output is too slow, or the last lines cannot be written.

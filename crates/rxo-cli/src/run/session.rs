@@ -95,8 +95,8 @@ impl Session {
         worked?.map_or(Ok(()), |ended| ended.say())
     }
 
-    /// Gives up the privileges that carrying frames does not need. This comes before the first thread, so that no
-    /// thread has more. From here on there are threads, among them that of the log.
+    /// Gives up the privileges that carrying frames does not need. This comes before the first thread, so
+    /// that no thread has more. After this call threads exist, such as the log's.
     fn confine(&mut self, keeper: &mut Control, is_recorded: bool) -> Result<()> {
         let needs = if self.plan.wait_for_nic || !is_recorded {
             Confinement::worker_that_reopens(custody::folders())
@@ -200,14 +200,14 @@ impl Session {
         }
     }
 
-    /// Returns `true` if the nic was deleted and must be waited for.
+    /// Returns `true` if the nic was deleted and the run must wait for a new one.
     fn waits_after(&self, result: &Result<(), DeviceError>, control: &Control) -> bool {
         let is_gone = matches!(result, Err(DeviceError::Gone(_)));
         self.plan.wait_for_nic && is_gone && control.has_lost_nic()
     }
 
-    /// Waits for another interface of the nic's name, sets its MTU and brings it up. Meanwhile, answers the messages of
-    /// the guests' machines. Returns the interface's index; `None` after a request to end.
+    /// Waits for a new interface with the nic's name, sets its MTU and brings it up. Meanwhile, answers the
+    /// vhost-user messages of the guests. Returns the interface's index; `None` after a request to end.
     fn nic_again(
         &self,
         hosts: &[Box<dyn DeviceHandle>],
@@ -232,11 +232,11 @@ impl Session {
     }
 }
 
-/// Time between two checks for a nic that was deleted. Short, because the machine of a guest that starts sends some
-/// forty messages and waits for the reply to each.
+/// Time between two checks for a deleted nic. Short, because a starting guest sends some forty messages and
+/// waits for the reply to each.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// The output and the counters that remain when the devices are closed.
+/// The output, and the counters that outlive the devices.
 #[derive(Debug)]
 struct Ended {
     sayer: Sayer,
@@ -255,7 +255,7 @@ impl Ended {
     }
 }
 
-/// Makes the middleware between the devices and the workers; `None` if the plan has none.
+/// Makes the middleware between devices and workers; `None` if the plan needs none.
 fn middleware(
     plan: &Plan,
     link: LinkKind,
@@ -306,7 +306,7 @@ fn work(
     Ok((totals, result))
 }
 
-/// The station of the plan; `None` without a host.
+/// Makes the station that the plan describes, with its workers; `None` without a host.
 fn station(
     plan: &Plan,
     config: WorkerConfig,
@@ -326,7 +326,7 @@ fn station(
     }))
 }
 
-/// Makes the configuration of the next worker, with everything that was changed since the plan.
+/// Makes the configuration of the next worker, including all changes since the plan.
 fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     let policy = remote.policy();
     let mut config = WorkerConfig::new(policy);

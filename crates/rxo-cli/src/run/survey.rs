@@ -22,9 +22,9 @@ pub(super) struct Survey {
     pub(super) link: LinkKind,
     /// The MTU of both devices, in bytes.
     pub(super) mtu: u32,
-    /// True if the nic is a TAP that does not exist yet.
+    /// `true` if the nic is a TAP that does not exist yet.
     pub(super) makes_nic: bool,
-    /// True if the host's device is a TAP that does not exist yet.
+    /// `true` if the host's device is a TAP that does not exist yet.
     pub(super) makes_host: bool,
 }
 
@@ -32,7 +32,7 @@ impl Survey {
     /// Examines both devices.
     ///
     /// # Errors
-    /// If one does not exist or is down, or the two do not fit together.
+    /// If a device does not exist or is down, or the two do not match.
     pub(super) fn of(plan: &Plan) -> Result<Self> {
         let Plan { nic, host, flags: [nic_flag, host_flag], .. } = plan;
         let (nic_link, host_link) = (nic.kind().link, host.kind().link);

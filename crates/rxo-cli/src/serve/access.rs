@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use crate::numbers::rounded;
 
-/// One request and its answer.
+/// A request and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Access {
     /// Time at which the answer had been sent, in seconds since 1970.
     at_s: f64,
     peer: SocketAddr,
-    /// The request's method. Empty, like the target, if no request could be read.
+    /// The request's method; empty, like the target, if no request could be read.
     method: &'static str,
     target: String,
     status: u16,
     /// Bytes of content sent.
     bytes: u64,
-    /// True if the whole answer was written.
+    /// `true` if the whole answer was written.
     complete: bool,
     /// Time from the end of the request until the answer was written, in milliseconds.
     ms: f64,

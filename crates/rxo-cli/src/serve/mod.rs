@@ -74,7 +74,8 @@ fn serve(flags: &ServeFlags) -> Result<()> {
     printed
 }
 
-/// Raises the limit of open files as far as `clients` could need, because each file that is being sent is open.
+/// Raises the limit of open files to the most that `clients` could need, because each file being sent is
+/// open.
 fn allow_files(clients: usize) {
     let wanted = (clients + OTHER_FILES) as u64;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -91,7 +92,7 @@ fn allow_files(clients: usize) {
     }
 }
 
-/// Returns a line for the user if clients were refused or slowed down for lack of memory.
+/// Returns a line for the user if memory ran short and clients were refused or slowed down; otherwise `None`.
 fn short_of_memory(counters: &HostCounters) -> Option<String> {
     let (syns, texts) = (counters.syns_without_memory, counters.texts_without_memory);
     (syns + texts > 0).then(|| {
@@ -153,7 +154,7 @@ fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
     Ok(log::for_output(format!("serving {directory} at {urls} (sandbox: {in_force})")))
 }
 
-/// Most access lines that wait for their reader. A line is long if its target is, which is part of the head of a
+/// Most access lines that wait to be printed. A line is long if its target is, which is part of the head of a
 /// request: 16 KiB, or three times as much if all of it is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
 /// Most connections that are opening or wait to be accepted. Beyond that, SYNs are answered with cookies.

@@ -126,7 +126,7 @@ impl Loop {
             stream.set_nodelay(true)?;
             let readiness = &self.readiness;
             self.server.admit(peer, (Instant::now(), SystemTime::now()), |token| {
-                // Fails only if the stream is watched already.
+                // Fails only if the stream is already watched.
                 _ = readiness.watch(&stream, token);
                 Guest(stream)
             });
@@ -159,13 +159,13 @@ impl Loop {
 const DOOR: u64 = u64::MAX;
 /// The token of file readers that have finished. The server records which of them have.
 const READER: u64 = u64::MAX - 1;
-/// Most clients that are accepted before the present ones have a turn.
+/// Most clients accepted in a row before the present ones get a turn.
 const MOST_ACCEPTED: usize = 256;
 /// Longest time between two checks of the stop flag.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time that unfinished answers have at the end.
+/// Time limit for unfinished answers at the end.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Memory for pages of files.
+/// Memory for cached pages of files, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
 /// Threads that read files. The disk serves few requests at once, so more threads would only wait longer.
 const READERS: usize = 4;

@@ -1,4 +1,4 @@
-//! Decides when the memory of departed clients is given back to the system.
+//! Decides when the memory of departed clients is returned to the system.
 //!
 //! Separate because it needs only a count and a time. While clients come and go, new clients reuse the memory
 //! of departed ones. Once the count has stayed below half of its maximum for a while, the free memory is
@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The largest number of clients since memory was given back.
+/// The largest number of clients since memory was last returned to the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slack {
     most: usize,
@@ -15,7 +15,8 @@ pub(super) struct Slack {
 }
 
 impl Slack {
-    /// Returns `true` once when the number of clients has fallen so far that memory should be given back.
+    /// Returns `true` once the number of clients has fallen so far that memory should be returned to the
+    /// system.
     pub(super) fn is_due(&mut self, clients: usize, now: Instant) -> bool {
         self.most = self.most.max(clients);
         if self.most < LEAST || clients > self.most / 2 {
@@ -31,9 +32,9 @@ impl Slack {
     }
 }
 
-/// The number of clients below which giving memory back is not worth it.
+/// Number of clients below which returning memory is not worth the effort.
 const LEAST: usize = 64;
-/// Time for which clients must be gone: longer than the host keeps the buffers of idle connections.
+/// Time for which clients must have been gone: longer than the host keeps the buffers of idle connections.
 const REST: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

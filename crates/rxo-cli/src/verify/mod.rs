@@ -62,7 +62,8 @@ fn limits(flags: &VerifyFlags) -> Result<Limits> {
     Ok(Limits { waiting_bytes: flags.window * 1_000_000, ..Limits::default() })
 }
 
-/// Reads both side by side. Returns the verdict, and the reason why part of the captures was not compared.
+/// Reads both captures in parallel. Returns the verdict, and the reason why part of the captures was not
+/// compared.
 fn compare(
     limits: Limits,
     mut sides: [(Batches, Step); 2],

@@ -22,7 +22,7 @@ pub struct Row {
     pub core_s_per_gb: Spread,
     /// Processor time of the threads and ksoftirqd of both hosts, in seconds per GB.
     pub both_cpu_s_per_gb: Spread,
-    /// ACKs that the peer sent, per data segment of the sender.
+    /// ACKs that the peer sent per data segment of the sender.
     pub acks_per_segment: Spread,
     /// ACKs in one delivery to the sender's stack.
     pub acks_per_delivery: Spread,

@@ -129,7 +129,7 @@ impl Runner {
         Ok(self.machine.poll(&descriptors, so_far.deadline))
     }
 
-    /// Returns the machine's descriptor. A descriptor that was never created has none there either.
+    /// Returns the machine's descriptor; one that matches nothing if the script never created it.
     fn descriptor(&self, script_fd: i64) -> Fd {
         self.descriptors.get(&script_fd).copied().unwrap_or(NO_DESCRIPTOR)
     }

@@ -1,4 +1,4 @@
-//! The counters of a join, as JSON of the form that the totals of `rxo run` have.
+//! The counters of `rxo cast join` as JSON, in the form of `rxo run`'s totals.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -13,7 +13,7 @@ use rxo_frame::{Duration, Instant};
 
 use super::rewrite::{Target, rewrite};
 
-/// The filter of one receiver's connection.
+/// The filter for one receiver's connection.
 #[derive(Debug)]
 pub(super) struct Filter {
     sender: SocketAddr,
@@ -29,7 +29,7 @@ pub(super) struct Counts {
     pub(super) rewritten: u64,
     /// Segments outside the receiver's window. Ten of them in five seconds are passed on.
     pub(super) outside: u64,
-    /// Segments that came while no connection was open, or that cannot be the sender's.
+    /// Segments that arrived while no connection was open, or that the sender cannot have sent.
     pub(super) refused: u64,
 }
 
@@ -55,28 +55,28 @@ pub(super) enum FrameDecision {
     Drop,
 }
 
-/// The state of the connection, learnt from the segments of both sides.
+/// The state of the connection, observed from the segments of both sides.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     receiver: SocketAddr,
     mac: [u8; 6],
-    /// The sequence number after everything that the receiver has sent.
+    /// Sequence number after everything that the receiver has sent.
     sent: SeqNumber,
-    /// The ACK number of the sender's last segment; `None` before its SYN has come.
+    /// ACK number of the sender's last segment; `None` before its SYN has arrived.
     acked: Option<SeqNumber>,
-    /// The sender's window, as it stands in its header.
+    /// The sender's window as its header contains it, without the scale.
     window: u16,
-    /// The next sequence number that the receiver expects; below, its window and the shift of its windows.
+    /// Next sequence number that the receiver expects; the next fields are its window and the window shift.
     expects: SeqNumber,
     takes: u32,
     scale: u8,
-    /// The sequence number after the sender's FIN; `None` before the FIN has come.
+    /// Sequence number after the sender's FIN; `None` before the FIN has arrived.
     end: Option<SeqNumber>,
     /// The receiver's last TSval.
     clock: u32,
     /// The sender's last TSval, and its arrival time.
     recent: (u32, Instant),
-    /// Start of the current period for segments outside the window, and the number passed on since.
+    /// Start of the current period for segments outside the window, and the number passed on in it.
     outside: (Instant, u32),
 }
 
@@ -219,7 +219,8 @@ impl Connection {
         self.end.is_some_and(|end| !self.expects.is_before(end))
     }
 
-    /// Returns the fields for the rewritten segment, if a segment to the group can be the sender's.
+    /// Returns the fields of the rewritten segment; `None` if a segment to the group cannot come from the
+    /// sender.
     fn target(&self, tcp: &FrameSegment, value: u32, now: Instant) -> Option<Target> {
         let flags = tcp.segment.flags;
         let says_something = tcp.len() > 0 && !flags.intersects(TcpFlags::SYN | TcpFlags::RST);
@@ -228,7 +229,7 @@ impl Connection {
         Some(Target { mac, receiver, ack, window, echo: clock })
     }
 
-    /// Returns `true` if TSval `value` can be the sender's, by the rule of
+    /// Returns `true` if TSval `value` can come from the sender, by the rule of
     /// [`Connection::on_group_arrival`](rxo::tcp::Connection::on_group_arrival).
     fn is_timely(&self, value: u32, now: Instant) -> bool {
         let (recent, at) = self.recent;
@@ -272,7 +273,7 @@ fn segment_in(bytes: &[u8]) -> Option<(FlowKey, FrameSegment, SegmentOptions)> {
     Some((parsed.key, FrameSegment { parsed, segment }, options))
 }
 
-/// Returns TSval, if the timestamp is the segment's only option and at its usual place.
+/// Returns TSval, if the timestamp is the segment's only option and at its usual offset.
 fn value_of(bytes: &[u8], tcp: &FrameSegment) -> Option<u32> {
     let at = tcp.parsed.at;
     let options = bytes.get(at.tcp_options()).filter(|_| has_plain_options(bytes, at))?;
@@ -289,7 +290,7 @@ fn destination(key: &FlowKey) -> SocketAddr {
 
 /// Largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
-/// Most ticks by which a clock may be ahead of the time that passed here, and by which segments may be reordered.
+/// Most ticks by which a TSval may be ahead of the elapsed time, or behind because of reordering.
 const TICKS_AHEAD: u64 = 10_000;
 const TICKS_BEHIND: u32 = 1_000;
 const MOST_OUTSIDE: u32 = 10;

@@ -37,7 +37,7 @@ use crate::numbers::grouped;
 use crate::sandbox::{Sandbox, warn_of_gaps, with_files_removed};
 use crate::stop;
 
-/// Forwards frames until a signal comes.
+/// Forwards frames until a signal arrives.
 ///
 /// # Errors
 /// If a flag is invalid, a device cannot be opened, or fails while in use.
@@ -229,7 +229,7 @@ impl Bridge {
 /// Most frames taken from a device at once.
 const BUDGET: usize = 256;
 const MLD_QUERY: u8 = 130;
-/// Pause between two checks for the request to stop.
+/// Pause between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 /// Pause before sending to a full device again.
 const SHORT: Duration = Duration::from_millis(1);

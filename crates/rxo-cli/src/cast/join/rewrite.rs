@@ -73,5 +73,5 @@ const PORT_AT: usize = 2;
 const ACK_AT: usize = 8;
 const WINDOW_AT: usize = 14;
 const CHECKSUM_AT: usize = 16;
-/// Offset of TSecr: behind two no-operations, type, length and TSval.
+/// Offset of TSecr: after two no-operations, type, length and TSval.
 const ECHO_AT: usize = 28;

@@ -34,5 +34,5 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// Most connections in one answer, which then has less than 300 KB.
+/// Most connections in one answer, so that it has less than 300 KB.
 const PAGE: usize = 256;

@@ -1,4 +1,4 @@
-//! The requests, a file each. A new one is its file, its `mod` line and its place in [`MENU`].
+//! The requests, one file each. A new request needs its file, its `mod` line and its entry in [`MENU`].
 
 mod coalesce;
 mod confirm;
@@ -29,7 +29,7 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     confirm::ENTRY,
 ]);
 
-/// Returns the engines. The request is offered only if there are some, so an error is not expected.
+/// Returns the engines. The request is offered only if there are engines, so no error is expected.
 fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
     let none = || Refusal(format!("{} coalesces nothing", process.command));
     process.engines.as_deref().ok_or_else(none)

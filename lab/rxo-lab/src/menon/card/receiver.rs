@@ -39,7 +39,7 @@ pub(crate) struct ReceiverFlags {
     /// The Aggregation Limit; without it each frame is alone.
     #[arg(long)]
     pub(crate) limit: Option<u16>,
-    /// True if ACKs leave as templates.
+    /// `true` if ACKs leave as templates.
     #[arg(long)]
     pub(crate) ack_offload: bool,
     /// Frames that one poll takes at most.
@@ -51,10 +51,10 @@ pub(crate) struct ReceiverFlags {
     /// Bytes that all connections send together.
     #[arg(long)]
     pub(crate) bytes: u64,
-    /// True if each byte is sent back.
+    /// `true` if each byte is sent back.
     #[arg(long)]
     pub(crate) echo: bool,
-    /// True if each connection is read on a thread of its own.
+    /// `true` if each connection is read on a thread of its own.
     #[arg(long)]
     pub(crate) threads: bool,
     /// The time for which a worker that finds nothing pauses, in microseconds.
