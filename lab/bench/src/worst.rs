@@ -1,8 +1,8 @@
 //! Counts the worst case: the cost of a frame that a sender has chosen to be as expensive as possible, in
-//! some assaults with knowledge of the seed.
+//! some attacks with knowledge of the seed.
 //!
-//! The assaults are those of the engine's own tests, which count steps; here instructions are counted. The
-//! engine has the largest permitted configuration. Filling it before an assault is not counted. The count is
+//! The attacks are those of the engine's own tests, which count steps; here instructions are counted. The
+//! engine has the largest permitted configuration. Filling it before an attack is not counted. The count is
 //! per frame that enters or leaves the engine during the assault, and includes the polls.
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::contender::SEED;
 
 const POLL_NS: u64 = 1_000;
 
-/// An assault on an engine with one kind of hold.
+/// An attack on an engine with one kind of hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worst {
     hold: &'static str,

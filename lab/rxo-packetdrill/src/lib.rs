@@ -1,8 +1,8 @@
 //! Runs packetdrill scripts against a host of [`rxo_host`], on virtual time.
 //!
-//! packetdrill is a tool and a language. A script says which segments arrive, which calls the
-//! application makes, and which segments must leave, each with its time. This crate runs such
-//! scripts against [`rxo_host`], without any other program:
+//! packetdrill is a tool and a language. A script lists which segments arrive, which calls the application
+//! makes, and which segments must leave, each with its time. This crate runs such scripts against
+//! [`rxo_host`], without any other program:
 //!
 //! * [`script`] parses the language, as far as TCP scripts need it.
 //! * [`machine`] has the host, and Linux's calls on its sockets.

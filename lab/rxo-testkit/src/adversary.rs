@@ -52,7 +52,7 @@ pub enum Adversary {
     Mixed(u64),
 }
 
-/// The frames of an assault.
+/// The frames of an attack.
 #[derive(Clone, Debug, Default)]
 pub struct Assault {
     /// Frames sent before the measurement, in polls.

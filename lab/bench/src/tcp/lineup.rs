@@ -49,7 +49,7 @@ pub(crate) struct Race {
     pub(crate) contenders: &'static [Contender],
 }
 
-/// A stack in one configuration.
+/// One stack in one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contender {
     Smoltcp,

@@ -26,8 +26,8 @@ thread_local! {
         const { RefCell::new(ManuallyDrop::new([Vec::new(), Vec::new()])) };
 }
 
-/// A stack's end of the link. Frames are IP packets, because a link layer might cost one stack more
-/// than another.
+/// A stack's end of the link. Frames are IP packets without a link layer, whose cost could differ between
+/// stacks.
 pub(crate) struct Port {
     /// Received frames.
     pub(crate) received: VecDeque<Frame<Buffer>>,

@@ -12,7 +12,7 @@ pub(super) enum Category {
     Rx,
     /// Allocation, release and copying of memory.
     Memory,
-    /// Locks and atomic operations, and the backlog behind them.
+    /// Locks and atomic operations, and the backlog that locks protect.
     Sync,
     /// The receiver's connection: the paper's TCP control block.
     Block,

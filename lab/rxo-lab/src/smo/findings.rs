@@ -62,7 +62,7 @@ impl Times {
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     figures: Vec<Figure>,
-    /// The project's own aims, beside the paper's statements.
+    /// The project's own aims, in addition to the paper's statements.
     aims: Vec<Verdict>,
     #[serde(flatten)]
     pub(super) measured: Measured,

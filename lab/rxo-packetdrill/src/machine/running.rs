@@ -16,7 +16,8 @@ pub(super) struct Running {
     /// Settings with which the host was made.
     pub(super) settings: Settings,
     to_host: MemoryLink,
-    /// The link that the host sends to. Its other end cuts GSO frames and completes checksums, as a device does.
+    /// The link to which the host sends. Its other end segments GSO frames and completes checksums, like a
+    /// device.
     from_host: MemoryLink,
     wire: WireSource<MemorySource>,
 }

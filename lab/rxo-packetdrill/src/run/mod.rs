@@ -86,7 +86,7 @@ struct Runner {
     folder: PathBuf,
     start: Instant,
     tolerance: Duration,
-    /// Unit in which timestamps of sent segments are compared; zero if they are not compared.
+    /// Unit in which timestamps of sent segments are compared; zero to ignore timestamps.
     timestamp_tick: Duration,
     is_v6: bool,
     /// Maps the script's descriptors to the machine's.

@@ -194,8 +194,8 @@ pub fn read<B: AsRef<[u8]>>(frame: &Frame<B>, link: LinkKind) -> Reading {
     };
     let device_vlan = frame.vlan.map(|tag| tag.tci & 0x0fff);
     if let (Some(_), Some(third)) = (device_vlan, vlans.get_mut(1)) {
-        // Two tags name a flow, and the device's tag is the outermost. Segments with different
-        // third tags are one flow but never merge, because their link headers differ.
+        // Two tags identify a flow, and the device's tag is the outermost. Segments with different third tags
+        // are one flow but never merge, because their link headers differ.
         *third = 0;
     }
     let ends = Ends { vlans, device_vlan, ..Ends::default() };

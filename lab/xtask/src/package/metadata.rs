@@ -17,7 +17,7 @@ const LICENCES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
 /// Checks the manifests of `libraries`.
 ///
 /// # Errors
-/// One lacks a field, a licence, or the version of a dependency inside the workspace.
+/// A manifest lacks a field, a licence, or the version of a dependency inside the workspace.
 pub(super) fn check(workspace: &Workspace, libraries: &[&Package]) -> Result<()> {
     let text = Program::cargo(&workspace.root, "metadata --no-deps --format-version 1").output()?;
     let json: Value = serde_json::from_str(&text)?;

@@ -32,7 +32,7 @@ impl Emitter {
         Self { summer: checksums.then(Summer::detect), templates, id: 0 }
     }
 
-    /// Puts `transmit` on the link as frames.
+    /// Sends the segments of `transmit` on the link as frames.
     pub(super) fn emit(&mut self, pair: &FlowKey, transmit: &Transmit<'_>, port: &mut Port) {
         if transmit.payload_bytes() > 0 {
             self.emit_text(pair, transmit, port);

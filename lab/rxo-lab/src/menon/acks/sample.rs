@@ -69,7 +69,7 @@ pub(super) struct Figures {
     pub(super) full_rate_rounds: usize,
     /// Frames that the sender received for each frame that it sent.
     pub(super) acks_per_segment: Spread,
-    /// Frames from the wire for each delivery to the host.
+    /// Frames from the wire per delivery to the host.
     pub(super) per_delivery: Spread,
     /// Processor time of both ends and rxo, in seconds per 10^9 bytes of payload.
     pub(super) cpu_s_per_gb: Spread,
