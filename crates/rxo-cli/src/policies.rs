@@ -103,7 +103,7 @@ fn limits_of(policy: &Policy) -> Vec<String> {
     ]
 }
 
-/// Formats the policy's name and these fields of it.
+/// Formats the policy's name and its fields `keys`.
 fn named(policy: &Policy, keys: &[&str]) -> Vec<String> {
     let settings: Vec<_> = policy.settings().collect();
     let of = |name| settings.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());

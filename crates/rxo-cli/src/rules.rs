@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(free, Policy::linux_gro());
     }
 
-    /// The limits in `--help` are those that are enforced: the ends are accepted, values beyond are not.
+    /// The limits in `--help` are the enforced ones: both ends are accepted, values beyond are not.
     #[test]
     fn the_help_names_the_limits() {
         use clap::CommandFactory;

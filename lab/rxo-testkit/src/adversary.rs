@@ -81,7 +81,7 @@ impl Adversary {
         Self::Mixed(1),
     ];
 
-    /// Returns the frames of the attack, for a receiver with these flow hashes.
+    /// Returns the frames of the attack, for a receiver whose flow hashes `hash` computes.
     #[must_use]
     pub fn assault(self, hash: Hash<'_>) -> Assault {
         let mut world = World::new(self, hash);

@@ -139,7 +139,7 @@ pub(crate) const BUSYBOX: Package =
 pub(crate) const QEMU_USER: Package =
     Package::program("qemu-user", "qemu-s390x", "runs the tests of foreign processors");
 
-/// The linkers for those processors, each with the C library of its target.
+/// Linkers for the foreign processors, each with the target's C library.
 pub(crate) const FOREIGN_LINKERS: [Package; 4] = [
     Package::program("gcc-s390x-linux-gnu", "s390x-linux-gnu-gcc", "links tests for s390x"),
     Package::file(

@@ -48,7 +48,7 @@ pub(super) struct Figures {
 pub(super) struct Frames {
     /// Frames received.
     pub(super) received: u64,
-    /// Deliveries into which those frames were coalesced.
+    /// Deliveries into which the received frames were coalesced.
     pub(super) deliveries: u64,
     /// Frames per delivery.
     pub(super) per_delivery: f64,

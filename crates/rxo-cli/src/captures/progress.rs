@@ -20,7 +20,7 @@ const KNOWN: &str = "{msg} {bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec}
 const UNKNOWN: &str = "{msg} {spinner} {bytes} {binary_bytes_per_sec}";
 
 impl Progress {
-    /// Makes a bar for these captures.
+    /// Makes a progress bar over all `inputs`.
     pub(crate) fn over(inputs: &[Input]) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let total: Option<u64> = inputs.iter().map(Input::bytes).sum();

@@ -153,7 +153,7 @@ mod tests {
     use super::super::stream::{self, Head};
     use super::*;
 
-    /// The receiver's half reads the file, and late receivers get the same bytes.
+    /// The receiver's parser reads back the same file, and late receivers get the same bytes.
     #[test]
     fn a_receiver_reads_what_was_written() {
         let path = std::env::temp_dir().join(format!("rxo-cast-{}.img", std::process::id()));

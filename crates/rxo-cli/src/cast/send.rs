@@ -87,13 +87,13 @@ struct Total {
     bytes: u64,
     seconds: f64,
     gbit_per_s: f64,
-    /// Number of receivers to wait for; the next field counts those that came.
+    /// Number of receivers to wait for; the next field counts the receivers that joined.
     expected: usize,
     receivers: usize,
     done: usize,
     failed: usize,
     refused: usize,
-    /// Segments repeated to the group; the next field counts those to single receivers.
+    /// Segments repeated to the group; the next field counts segments repeated to single receivers.
     group_repairs: u64,
     own_repairs: u64,
     /// Bytes of all received frames per byte of the file, while the file was sent.

@@ -38,7 +38,7 @@ pub(super) struct Place {
 pub(super) struct Fault(Place, String);
 
 impl Entry {
-    /// Returns the arguments of a command line with the same meaning.
+    /// Returns the command-line arguments with the meaning of the entry.
     pub(super) fn arguments(&self) -> Vec<String> {
         let Self { key, given, .. } = self;
         match given {

@@ -93,7 +93,7 @@ struct Worst {
 
 #[derive(Clone, Debug, Serialize)]
 struct OneAccount {
-    /// The account's network or flow; "others" for the sum of those beyond the table's capacity.
+    /// The account's network or flow; "others" for the sum of all accounts beyond the table's capacity.
     of: String,
     frames: u64,
     bytes: u64,
@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// The reason why these flags are refused.
+    /// Returns the reason why `flags` are refused.
     fn refused(flags: HostFlags) -> String {
         let fast_path = if flags.fast_path.is_empty() { "off" } else { &flags.fast_path };
         let flags = HostFlags { fast_path: fast_path.to_owned(), ..flags };

@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// QEMU 7.2 crashes without these options.
+    /// Options without which QEMU 7.2 crashes.
     #[test]
     fn what_qemu_needs_without_kvm_is_said_once_below_the_lines() {
         let lines = |texts: &[&str]| {

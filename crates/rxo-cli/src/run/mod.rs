@@ -52,7 +52,7 @@ pub(crate) fn command(flags: &RunFlags) -> Result<()> {
     execute(Plan::from_flags(flags)?, None, flags.live.dry_run)
 }
 
-/// Runs as [`command`], with flags in a file. Errors about these name the place in the file.
+/// Runs as [`command`], with flags in a file. Errors about such flags show the position in the file.
 ///
 /// # Errors
 /// The errors of [`command`], and if the file cannot be read or is invalid.

@@ -12,13 +12,13 @@ use rxo_frame::LinkKind;
 use super::plan::Plan;
 use crate::exit::usage;
 
-/// The MTU if rxo makes both devices.
+/// The MTU that both devices get if rxo makes them.
 const DEFAULT_MTU: u32 = 1_500;
 
 /// The properties of the devices before the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
-    /// Type of link of both devices; Ethernet if it is unknown until a device is open.
+    /// Link type of both devices; Ethernet if it is unknown until a device is open.
     pub(super) link: LinkKind,
     /// The MTU of both devices, in bytes.
     pub(super) mtu: u32,

@@ -22,7 +22,7 @@ pub(super) struct Bulk {
     pub(super) cpu_s_per_gb: f64,
     /// Packets that the peer sent.
     pub(super) packets: u64,
-    /// Deliveries to the host's IP layer for these packets.
+    /// Deliveries of the peer's packets to the host's IP layer.
     pub(super) deliveries: u64,
     pub(super) cpu_parts: CpuParts,
     /// Losses, without those inside rxo.

@@ -37,9 +37,9 @@ pub struct Setup {
     pub cores: Cores,
     /// The rate at which the peer acknowledges.
     pub acks: AckRate,
-    /// The rule by which rxo ends a hold, on both ways through it.
+    /// The rule by which rxo ends a hold, for both ways that go through rxo.
     pub hold: Hold,
-    /// Time for which arriving ACKs are gathered on both ways through rxo, as by a card with interrupt
-    /// moderation; zero for no delay.
+    /// Time for which arriving ACKs are gathered, for both ways that go through rxo, like a card's interrupt
+    /// moderation; zero for none.
     pub moderation: Duration,
 }

@@ -20,7 +20,7 @@ pub struct Row {
     pub cpu_s_per_gb: Spread,
     /// Time in which the sending host's core was not idle, in seconds per GB.
     pub core_s_per_gb: Spread,
-    /// Processor time of the threads and ksoftirqd of both hosts, in seconds per GB.
+    /// Processor time of both hosts' threads and ksoftirqd, in seconds per GB.
     pub both_cpu_s_per_gb: Spread,
     /// ACKs that the peer sent per data segment of the sender.
     pub acks_per_segment: Spread,
@@ -32,7 +32,7 @@ pub struct Row {
     pub segments: u64,
     /// Pure ACKs that reached the host.
     pub acks: u64,
-    /// Deliveries of these ACKs to the host's stack.
+    /// Deliveries of the peer's ACKs to the host's stack.
     pub ack_deliveries: u64,
     #[serde(flatten)]
     /// Losses of all rounds together.

@@ -17,7 +17,7 @@ pub struct Sample {
     pub segments: u64,
     /// Frames that reached the host; all frames except those of handshakes and FINs are pure ACKs.
     pub acks: u64,
-    /// Deliveries of these frames to the host's IP layer, as the kernel counts them.
+    /// Deliveries of the received frames to the host's IP layer, as the kernel counts them.
     pub ack_deliveries: u64,
     /// Losses of this measurement.
     pub losses: Losses,

@@ -39,7 +39,7 @@ pub(crate) trait Contender {
 pub(crate) struct Outcome {
     /// Packets delivered: aggregates and single packets.
     pub(crate) deliveries: u64,
-    /// Original packets in these deliveries.
+    /// Number of original packets in the deliveries.
     pub(crate) frames: u64,
 }
 

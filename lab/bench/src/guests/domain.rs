@@ -143,7 +143,7 @@ impl Domain {
     }
 }
 
-/// Makes a bridge of these interfaces once they exist.
+/// Makes a bridge of `interfaces` once they exist.
 fn bridge(lab: &Lab, ports: &[&str]) -> Result<()> {
     let bridge = lab.host().interface(BRIDGE);
     bridge.create_bridge()?;

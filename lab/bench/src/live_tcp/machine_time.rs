@@ -26,8 +26,8 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// Reads both times. Besides this process and its ended children, the running processes `others`
-    /// participate.
+    /// Reads the time of all cores, and that of the participants: this process with its ended children, the
+    /// softirq threads, and the running processes `others`.
     pub(crate) fn read(others: &[u32]) -> Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
         let by_all = busy(&text).context("/proc/stat has no line for all cores")?;

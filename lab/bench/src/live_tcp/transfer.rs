@@ -29,7 +29,7 @@ pub(super) struct Cost {
     pub(super) processor: Duration,
     /// Processor time of the participants.
     pub(super) own: Duration,
-    /// Frames that the peer received; these are ACKs if the stack receives.
+    /// Frames that the peer received; if the stack receives, these are its ACKs.
     pub(super) peer_frames: u64,
 }
 

@@ -52,7 +52,8 @@ pub(crate) struct Row {
     pub(crate) packets_per_aggregate: f64,
     /// Target in nanoseconds per packet; `null` if there is none.
     pub(crate) target_ns: Option<f64>,
-    /// Ratio of the time of DPDK's best configuration to this one; `null` if DPDK was not measured.
+    /// Ratio of the time of DPDK's best configuration to the time of this row; `null` if DPDK was not
+    /// measured.
     pub(crate) times_faster_than_dpdk: Option<f64>,
 }
 

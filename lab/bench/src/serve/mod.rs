@@ -47,7 +47,7 @@ pub struct ServeArgs {
 /// File sizes, in bytes.
 const SIZES: [usize; 4] = [4 << 10, 64 << 10, 1 << 20, 8 << 20];
 
-/// The wire of both places, on which the sender segments.
+/// The wire for both servers. Without TSO, the sender's stack segments.
 const WIRE: Net = Net { mtu: 1_500, tso: false, delay_ms: 0, loss_percent: 0 };
 
 /// Results for one file with both servers.

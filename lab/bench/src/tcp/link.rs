@@ -221,7 +221,7 @@ fn give_back(memory: Box<[u8]>) {
     }
 }
 
-/// Returns a large buffer, or one that exceeds the list's capacity.
+/// Puts a large buffer back into its free list, or a buffer beyond the usual capacity of the list.
 #[cold]
 #[inline(never)]
 fn give_back_rarely(memory: Box<[u8]>) {

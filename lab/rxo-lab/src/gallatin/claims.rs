@@ -8,7 +8,7 @@ use super::peer::Peer;
 use super::table::Table;
 use crate::statement::Statement;
 
-/// Returns every statement of the paper that these tables can decide.
+/// Returns every statement of the paper that `tables` can decide.
 pub(super) fn all(tables: &[Table]) -> Vec<Statement> {
     let of = |peer| tables.iter().find(|table| table.peer == peer);
     let one = [

@@ -7,7 +7,7 @@ mod variants;
 use super::examine::Examined;
 use crate::figure::Figure;
 
-/// Returns the figures of these captures, without figures that would have no values.
+/// Returns the figures of the captures, without figures that would have no values.
 pub(super) fn figures(examined: &[Examined]) -> Vec<Figure> {
     let captures = Captures(examined);
     let all = [

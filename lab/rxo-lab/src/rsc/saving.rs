@@ -6,7 +6,7 @@ use crate::figure::{Figure, Series};
 use crate::statement::Statement;
 use rxo_demo::stats::Spread;
 
-/// Returns the figures of these costs; none without costs.
+/// Returns the figures of the measured costs; none without costs.
 pub(super) fn figures(costs: &[Cost]) -> Vec<Figure> {
     let costs = Costs(costs);
     if costs.0.is_empty() { Vec::new() } else { vec![figure_10(costs), figure_12(costs)] }
@@ -59,7 +59,7 @@ impl<'a> Costs<'a> {
     }
 
     /// Returns the saving of a level for each payload with valid costs of Regular and of the level. `saved`
-    /// computes it from these two.
+    /// computes the saving from the two costs.
     fn savings(self, pace: Pace, level: Level, saved: fn(&Cost, &Cost) -> f64) -> Vec<Saved> {
         let of = |kb| {
             let valid = |level| self.of(pace, kb, level).filter(|cost| cost.is_valid);

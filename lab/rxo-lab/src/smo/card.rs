@@ -23,7 +23,7 @@ pub(super) struct Card(Rc<RefCell<Rings>>);
 struct Rings {
     pool: Pool,
     slots: Vec<Slot>,
-    /// Number of frames put into the ring; the next field counts those taken out.
+    /// Number of frames put into the ring; the next field counts frames taken out.
     put: usize,
     taken: usize,
     /// Received frames for which the ring has no free slot.

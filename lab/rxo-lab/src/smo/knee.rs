@@ -127,7 +127,7 @@ fn model(
 struct Answers {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Number of these frames that were sent.
+    /// Number of answers at the front of the queue that were sent.
     sent: usize,
 }
 

@@ -16,7 +16,8 @@ pub(super) struct Counts {
     pub(super) tap: Ends,
     /// Counters of `rxo run`.
     pub(super) run: Run,
-    /// Counters of the interface behind which `rxo serve` runs; the next field has those of `rxo serve`.
+    /// Counters of the interface behind which `rxo serve` runs; the next field has the counters of `rxo
+    /// serve`.
     pub(super) wire: Ends,
     pub(super) serve: Serve,
     /// Datagrams dropped because a socket buffer was full, at the host; the next field counts those at the

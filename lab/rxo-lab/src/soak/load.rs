@@ -17,7 +17,7 @@ use crate::downloads::{Clients, Load};
 pub(super) struct Carried {
     /// Connections that were opened, used and closed, without those of requests.
     pub(super) connections: u64,
-    /// Bytes of these connections and of bulk transfers.
+    /// Bytes of short connections and of bulk transfers.
     pub(super) tcp_bytes: u64,
     /// Datagrams for the host.
     #[serde(serialize_with = "datagrams")]

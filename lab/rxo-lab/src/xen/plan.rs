@@ -182,7 +182,7 @@ const SEVERAL: [usize; 3] = [1, 2, 4];
 const SEVERAL_SYSTEMS: [System; 3] = [System::Xen, System::Lro, System::Auto];
 /// Rate measurements of each system.
 const ROUNDS: usize = 3;
-/// Rounds of requests with the same guests.
+/// Rounds of requests with one set of guests.
 const REQUEST_ROUNDS: usize = 3;
 /// Number of boots. Boots times rounds is odd, so that a middle value exists.
 const BOOTS: usize = 7;

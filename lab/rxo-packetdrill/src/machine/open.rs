@@ -165,7 +165,7 @@ impl Machine {
         self.running.as_mut().ok_or(Errno::EINVAL)
     }
 
-    /// Returns a host with these settings. A host with other settings is replaced if it is unused.
+    /// Returns a host with the settings of `socket`. A host with other settings is replaced if it is unused.
     ///
     /// # Errors
     /// If the host is in use with other settings.

@@ -250,7 +250,7 @@ fn millis(timeout: Option<Duration>) -> i32 {
     timeout.map_or(0, |timeout| i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX))
 }
 
-/// Options that are fixed when a connection is made. Linux can change these later, too.
+/// Options that this host fixes when a connection is made. Linux can change them later, too.
 const AT_THE_BEGINNING: &[(i32, i32)] = &[(IPPROTO_TCP, TCP_MAXSEG), (IPPROTO_TCP, TCP_CONGESTION)];
 /// TCP_MAXSEG before the connection exists (RFC 9293, section 3.7.1).
 const DEFAULT_SEGMENT_BYTES: i32 = 536;

@@ -36,7 +36,7 @@ enum Meaning {
     Switches(fn(&mut Settings) -> &mut bool),
     /// Sets a time in seconds.
     Lasts(fn(&mut Settings) -> &mut Duration),
-    /// Must have one of these values, which describe the fixed behaviour.
+    /// Only the listed values are accepted; they describe the fixed behaviour.
     Is(&'static [&'static str]),
     /// Affects no segment, so any value is accepted.
     Nothing,

@@ -17,7 +17,7 @@ const DONE: &str = "rxo-done ";
 
 /// A line that is no command and gets no answer.
 const STILL_HERE: &[u8] = b":\n";
-/// Interval of these lines. `init.sh` switches the guest off after 120 s without a line.
+/// Interval of the periodic lines. `init.sh` switches the guest off after 120 s without a line.
 const BETWEEN: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]

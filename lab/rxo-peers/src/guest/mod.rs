@@ -190,7 +190,7 @@ impl Guest {
         self.statistic("rx_packets")
     }
 
-    /// Returns the bytes of these packets, with their Ethernet headers.
+    /// Returns the bytes of all packets that the guest's card received, with their Ethernet headers.
     ///
     /// # Errors
     /// If the guest does not answer.

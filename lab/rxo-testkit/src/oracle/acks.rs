@@ -93,7 +93,7 @@ fn brings_news(last: &Segment, next: &Segment) -> bool {
     sack(next).is_some() && sack(next) != sack(last)
 }
 
-/// Returns the first difference that a single ACK for both would hide; `None` if there is none.
+/// Returns the first difference that a single ACK in place of both would hide; `None` if there is none.
 fn difference(last: &Segment, next: &Segment) -> Option<&'static str> {
     let marks = ECE | CWR | AE;
     let has_list = sack(last).is_some() || sack(next).is_some();
@@ -112,8 +112,8 @@ fn difference(last: &Segment, next: &Segment) -> Option<&'static str> {
         .or_else(|| rest.iter().find_map(|(name, is_broken)| is_broken.then_some(*name)))
 }
 
-/// Returns `true` if both have the same option kinds and lengths in the same order, and equal header lengths;
-/// the SACK option and its padding are ignored.
+/// Returns `true` if both ACKs have the same option kinds and lengths in the same order, and equal header
+/// lengths; the SACK option and its padding are ignored.
 fn same_arrangement(last: &Segment, next: &Segment) -> bool {
     let shape = |segment: &Segment| -> Option<Vec<(u8, usize)>> {
         let options = options::list(&segment.options)?;

@@ -80,7 +80,7 @@ impl Memory {
         }
     }
 
-    /// Marks the last ACK of every flow between these hosts as uncertain.
+    /// Marks the last ACK of every flow between the two hosts as uncertain.
     pub(super) fn doubt(&mut self, ends: &Ends) {
         let doubted = self.known.iter_mut().filter(|known| known.flow.0 == *ends);
         doubted.for_each(|known| known.window = None);

@@ -158,7 +158,7 @@ impl Packet {
         self.options(&[1, 3, 3, shift])
     }
 
-    /// Adds two no-operations and a SACK option with these blocks.
+    /// Adds two no-operations and a SACK option with `blocks`.
     #[must_use]
     pub fn sack(self, blocks: &[(u32, u32)]) -> Self {
         let mut bytes = vec![1, 1, 5, (2 + 8 * blocks.len()) as u8];

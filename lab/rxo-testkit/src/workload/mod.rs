@@ -41,7 +41,7 @@ pub enum Workload {
     BadCase,
     /// One flow of UDP datagrams with 1200 bytes of payload, as sent by QUIC.
     U1,
-    /// 16 flows of such datagrams in turn, in runs of eight whose last datagram is shorter.
+    /// 16 flows of QUIC-like datagrams in turn, in runs of eight whose last datagram is shorter.
     U2,
     /// The given number of flows, with each packet from a random one.
     ManyFlows(u32),

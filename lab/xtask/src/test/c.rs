@@ -67,7 +67,7 @@ impl Kit {
         self.program(program, arguments).run()
     }
 
-    /// Returns the compiler flags of these libraries from `pkg-config`.
+    /// Returns the compiler flags of `libraries` from `pkg-config`.
     pub(super) fn flags(&self, libraries: &[&str]) -> Result<Vec<String>> {
         let path = self.prefix.join("lib/pkgconfig");
         let arguments = ["--cflags", "--libs"].iter().chain(libraries);

@@ -55,7 +55,7 @@ impl Options {
         Ok(())
     }
 
-    /// Returns `true` if these options select `step`.
+    /// Returns `true` if the options select `step`.
     pub(super) fn wants(&self, step: &Step) -> bool {
         match &self.only {
             Some(only) => only.iter().any(|name| name == step.name),

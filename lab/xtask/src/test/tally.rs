@@ -29,7 +29,7 @@ impl Tally {
     }
 }
 
-/// Adds up the counts in these lines.
+/// Adds up the counts in several result lines.
 impl<'l> FromIterator<&'l str> for Tally {
     fn from_iter<I: IntoIterator<Item = &'l str>>(lines: I) -> Self {
         let mut tally = Self::default();

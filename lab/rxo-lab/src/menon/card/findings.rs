@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::menon::receive::stack::Stack;
 
-    /// Makes findings from these rows, without missing parts.
+    /// Makes findings from `rows`, without missing parts.
     fn all(rows: Vec<Row>) -> Found {
         Found::new(Measured { rows, ..Measured::default() }, Vec::new())
     }

@@ -90,7 +90,7 @@ impl Breakdown {
         self.0.iter().sum()
     }
 
-    /// Returns the share of these categories in the total, 0 to 1.
+    /// Returns the share of `categories` in the total, 0 to 1.
     pub(super) fn share(&self, categories: &[Category]) -> f64 {
         rxo_console::numbers::ratio(self.sum(categories), self.total())
     }

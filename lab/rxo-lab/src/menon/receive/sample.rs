@@ -10,7 +10,7 @@ pub(super) struct Bulk {
     pub(super) bytes: u64,
     /// Data frames that reached the host.
     pub(super) packets: u64,
-    /// Deliveries of these frames to connections.
+    /// Deliveries of the received frames to connections.
     pub(super) deliveries: u64,
     /// Frames that the host sent, all of them ACKs.
     pub(super) acks: u64,

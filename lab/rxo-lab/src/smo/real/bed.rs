@@ -8,7 +8,7 @@ use super::BITS_PER_S;
 /// Namespaces on a bridge with one interface each, to which the system assigns no address.
 pub(super) struct Bed {
     _switch: Namespace,
-    /// Namespace of the sender, then those of the racks.
+    /// Namespace of the sender, then the namespaces of the racks.
     hosts: Vec<Namespace>,
 }
 

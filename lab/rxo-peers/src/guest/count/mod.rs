@@ -99,7 +99,8 @@ impl Guest {
         layout::read_total(&self.counter()?.counts)
     }
 
-    /// Returns these instructions by code address. Reading costs the guest nothing.
+    /// Returns the instructions that the guest has executed, by code address. Reading costs the guest
+    /// nothing.
     ///
     /// # Errors
     /// If the guest was not started with [`Processor::Counted`](super::Processor::Counted).

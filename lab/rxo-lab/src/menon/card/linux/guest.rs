@@ -38,7 +38,7 @@ pub(in super::super) struct Cost {
     pub(super) domain: Parts,
     /// Packets on the wire per delivery to the guest.
     pub(super) packets_per_delivery: f64,
-    /// ACKs of the guest per packet; the next field counts those on the wire.
+    /// ACKs of the guest per packet; the next field counts ACKs on the wire.
     pub(super) guest_acks_per_packet: f64,
     pub(super) acks_per_packet: f64,
 }

@@ -10,7 +10,7 @@ use super::row::Rows;
 use super::units::Units;
 use crate::figure::Figure;
 
-/// Returns the figures that these rows can make.
+/// Returns the figures that the measured rows permit.
 pub(super) fn all(rows: Rows<'_>, units: Units) -> Vec<Figure> {
     let all = [
         profile::figure_3(rows),
