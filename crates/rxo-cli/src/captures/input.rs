@@ -12,7 +12,7 @@ use rxo_capture::{Capture, CaptureError};
 pub(crate) enum Input {
     /// A file.
     File {
-        /// The path; on Unix any bytes.
+        /// The path; on Unix it may contain any bytes.
         path: PathBuf,
         /// The path as text, for messages.
         name: String,

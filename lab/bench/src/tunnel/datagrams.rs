@@ -33,7 +33,7 @@ pub(super) struct Flow {
     threads: Vec<JoinHandle<rxo_testbed::Result<Result<()>>>>,
 }
 
-/// Data received in a time, and its cost.
+/// Data received in a period, and the processor time for it.
 pub(super) struct Taken {
     pub(super) bytes: f64,
     pub(super) seconds: f64,
