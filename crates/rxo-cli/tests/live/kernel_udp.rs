@@ -27,7 +27,8 @@ pub(crate) const LONG_TESTS: &[Test] =
 
 /// Frames of one poll besides the one that opens the gate: a veth takes 64.
 const MOST_FRAMES: u64 = 62;
-/// Each stream takes some hundredths of a second, in which both sides wait for the kernel's timer.
+/// Number of streams. Each takes some hundredths of a second, in which both sides wait for the kernel's
+/// timer.
 const STREAMS: u64 = 50;
 const MANY_STREAMS: u64 = 200;
 

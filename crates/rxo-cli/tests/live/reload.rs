@@ -263,7 +263,7 @@ fn hangup() {
 }
 
 /// `script` provides a terminal, and closes it when it is killed. The run's output goes elsewhere, so only
-/// the signal reports that.
+/// SIGHUP shows that the terminal is gone.
 fn closed_terminal() {
     let desk = Desk::new("config-terminal", "");
     let line =

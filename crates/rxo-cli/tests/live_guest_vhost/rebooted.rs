@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::carried::{Folder, GUEST, PATIENCE, content};
 use super::process::{Rxo, spawn};
 
-/// The guest beside it: rxo's own endpoint, which receives everything without pause.
+/// Address of the steady guest: rxo's own endpoint, which receives everything without pause.
 const STEADY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
 const STEADY_PORT: u16 = 7_000;
 /// Port on which the rebooting guest receives a stream that never ends.
