@@ -18,8 +18,8 @@ pub(crate) enum CastCommand {
     Send(Box<CastSendFlags>),
     /// Receive the file that a host sends to many with rxo cast send.
     Receive(Box<CastReceiveFlags>),
-    /// Make a receiver of a host that knows nothing of groups, such as Linux on a TAP: carry its frames, and give it
-    /// what comes to the group as segments of its own connection to the sender.
+    /// Let a host whose TCP does not support groups receive, such as Linux on a TAP: forward its frames, and
+    /// rewrite segments to the group into segments of its own connection to the sender.
     Join(CastJoinFlags),
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct CastReceiveFlags {
     #[arg(value_name = "SOURCE:PORT")]
     pub(crate) source: String,
 
-    /// The group to which it sends, such as 232.1.1.1:7000 or `[ff3e::8000:1]:7000`.
+    /// The group to which the sender sends, such as 232.1.1.1:7000 or `[ff3e::8000:1]:7000`.
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) group: String,
 
@@ -113,7 +113,7 @@ pub(crate) struct CastJoinFlags {
     #[arg(value_name = "SOURCE:PORT")]
     pub(crate) source: String,
 
-    /// The group to which it sends, such as 232.1.1.1:7000 or `[ff3e::8000:1]:7000`.
+    /// The group to which the sender sends, such as 232.1.1.1:7000 or `[ff3e::8000:1]:7000`.
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) group: String,
 

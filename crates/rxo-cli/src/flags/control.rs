@@ -1,4 +1,4 @@
-//! Flags of every command that can be asked while it runs.
+//! Flags of every command that answers requests while it runs.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use clap::Args;
 /// Flags of a command that answers requests and gives metrics.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ControlFlags {
-    /// Unix socket on which this process answers `rxo ctl SOCKET`: shows counters, connections and policies, and
-    /// changes what may change while it runs. Its file has mode 0600 and is removed at the end.
+    /// Unix socket on which this process answers `rxo ctl SOCKET`: shows counters, connections and policies,
+    /// and changes settings while it runs. Its file has mode 0600 and is removed at the end.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
 

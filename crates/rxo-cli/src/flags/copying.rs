@@ -1,5 +1,6 @@
-//! Flags of every command that has guests, for measurements of copies. The help does not show them: a guest gets the same
-//! packets whatever they say. The benchmark of the Xen paper uses them (docs/repro/xen.md).
+//! Flags of every command that has guests, for measurements of copies. The help does not show them, because a
+//! guest gets the same packets with any of them. The benchmark of the Xen paper uses them
+//! (docs/repro/xen.md).
 
 use clap::{Args, ValueEnum};
 

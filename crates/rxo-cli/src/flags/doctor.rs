@@ -4,7 +4,7 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorFlags {
-    /// Interface that a run would take over, such as eth1. Without it only the machine is looked at.
+    /// Interface that a run would take over, such as eth1. Without it only the machine is checked.
     #[arg(long, value_name = "IF")]
     pub(crate) nic: Option<String>,
 

@@ -44,9 +44,9 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) congestion: String,
 
-    /// What a connection may send before the first acknowledgement: rfc6928, which is ten segments but at most 14,600 bytes
-    /// or two segments; or a number of segments of any size, 1 to 64. Linux begins with 10. What is more than RFC 6928
-    /// allows is paced over half a round trip.
+    /// Bytes that a connection may send before the first acknowledgement: rfc6928, which is ten segments but
+    /// at most 14,600 bytes or two segments; or a number of segments of any size, 1 to 64. Linux uses ten
+    /// segments. Bytes beyond RFC 6928's limit are paced over half a round trip.
     #[arg(long, value_name = "SEGMENTS", default_value = "rfc6928")]
     pub(crate) initial_window: String,
 
@@ -56,18 +56,20 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     pub(crate) orphans: usize,
 
-    /// What looks at frames before the stack: on (the same as pure-ack), off, or a list of pure-ack, which takes
-    /// acknowledgements without a buffer; syn-flood, which counts half-open connections; accounting, which counts what
-    /// arrives; filter, which --filter turns on. The totals say what it did, and why other frames took the ordinary way.
+    /// Modules that process frames before the stack: on (the same as pure-ack), off, or a list of pure-ack,
+    /// which consumes acknowledgements without a buffer; syn-flood, which counts half-open connections;
+    /// accounting, which counts arriving traffic; filter, which --filter turns on. The totals show the
+    /// consumed frames, and the reasons why others went to the stack.
     #[arg(long, value_name = "MODULES", default_value = "off")]
     pub(crate) fast_path: String,
 
-    /// Drop or pass arriving packets, such as "drop from 10.0.0.0/8 port 53 to 192.0.2.1". May be given several times:
-    /// the first rule that matches decides, and what matches none passes.
+    /// Drop or pass arriving packets, such as "drop from 10.0.0.0/8 port 53 to 192.0.2.1". May be given
+    /// several times: the first rule that matches decides, and a packet that matches none passes.
     #[arg(long, value_name = "RULE")]
     pub(crate) filter: Vec<String>,
 
-    /// What the accounts of --fast-path accounting are of. Other than the default it needs that module.
+    /// Senders that share an account of --fast-path accounting. A value other than the default needs that
+    /// module.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = AccountFlag::Network)]
     pub(crate) account_by: AccountFlag,
 

@@ -41,8 +41,8 @@ pub(crate) struct LiveFlags {
     #[arg(long, value_name = "TIME", default_value = "700ms")]
     pub(crate) watchdog: String,
 
-    /// Nice value of the thread that carries frames, -20 to 19, or keep. Below 0 it comes before other processes, as
-    /// a kernel that receives does; where the system refuses, the run goes on at its own.
+    /// Nice value of the thread that carries frames, -20 to 19, or keep. Below 0 it has priority over other
+    /// processes, like the kernel's receive path; if the system refuses the value, the run keeps its own.
     #[arg(long, value_name = "N|keep", default_value = "keep", allow_hyphen_values = true)]
     pub(crate) nice: String,
 

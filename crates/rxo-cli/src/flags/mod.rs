@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Sink(SinkFlags),
     /// Send over rxo's own TCP, and show rate and processor cost.
     Source(SourceFlags),
-    /// Ask a running rxo: show or change what it does.
+    /// Send a request to a running rxo: show or change its state.
     Ctl(CtlFlags),
     /// List the coalescing policies, their rules and their sources.
     Policies(PoliciesFlags),

@@ -8,8 +8,8 @@ use super::{LiveFlags, PolicyFlags, WayFlags};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunFlags {
-    /// File of TOML with flags of this command, each by its long name: hold = "auto", take-over = true,
-    /// set = ["flows=8"]. What is typed wins. `rxo ctl SOCKET reload` and SIGHUP read it again.
+    /// File of TOML with flags of this command, each by its long name: hold = "auto", take-over = true, set =
+    /// ["flows=8"]. Flags on the command line override it. `rxo ctl SOCKET reload` and SIGHUP read it again.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 

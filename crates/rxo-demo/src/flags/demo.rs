@@ -9,7 +9,7 @@ pub struct DemoFlags {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) connections: usize,
 
-    /// How often every path is measured; the table shows medians.
+    /// Number of measurements of every path; the table shows medians.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) rounds: usize,
 
@@ -21,12 +21,13 @@ pub struct DemoFlags {
     #[arg(long)]
     pub(crate) reverse: bool,
 
-    /// How often that peer acknowledges: each (segment), linux (as it does by itself) or every N
-    /// segments, 2 to 40.
+    /// With --reverse: segments for which the peer sends one ACK: each (1), linux (Linux's default) or N, 2
+    /// to 40.
     #[arg(long, value_name = "RATE", default_value = "each", requires = "reverse")]
     pub(crate) peer_acks: String,
 
-    /// How long rxo holds ACKs there: end-of-poll, polls:N, packets:N or a time such as 100us.
+    /// With --reverse: time for which rxo holds ACKs: end-of-poll, polls:N, packets:N or a time such as
+    /// 100us.
     #[arg(long, value_name = "HOLD", default_value = "end-of-poll", requires = "reverse")]
     pub(crate) hold: String,
 
