@@ -1,7 +1,7 @@
 //! `rxo ctl SOCKET`: sends a request to a running process, and shows the answer.
 //!
-//! The typed [`words`] become a request, the answer becomes [`text`]; [`connections`] formats them like `ss
-//! -ti`. It has code for no request but `help`, and shows every answer of the process.
+//! The typed [`words`] become a request, the answer becomes [`text`]; [`connections`] formats connections
+//! like `ss -ti`. It has code for no request but `help`, and shows every answer of the process.
 
 mod connections;
 mod text;
