@@ -94,7 +94,7 @@ pub unsafe extern "C" fn rxo_vnet_complete(
     });
     match completed {
         Ok(Some((at, sum))) => {
-            // `finished` returns an offset inside the packet.
+            // SAFETY: `finished` returns an offset inside the packet.
             unsafe { packet.add(at).cast::<[u8; 2]>().write(sum.to_be_bytes()) };
             RXO_OK
         }
