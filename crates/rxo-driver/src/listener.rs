@@ -46,7 +46,7 @@ pub struct SocketFile {
 }
 
 impl Listener {
-    /// The most connections that can wait to be accepted.
+    /// The greatest number of connections that can wait to be accepted.
     pub(crate) const MOST_WAITING: u16 = 128;
 
     /// Binds the socket to `path`; messages call it `label`. Takes over the file of a killed process, on
@@ -174,16 +174,19 @@ fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
 
 const OWNER_ONLY: u32 = 0o600;
 
-/// The lock that keeps other processes from taking over a socket file at the same time.
+/// The lock that a process holds while it takes over or removes a socket file, so that no other process does
+/// so at the same time.
 #[derive(Debug)]
 enum Taking {
-    /// A lock that only this user can take.
+    /// A lock file that only this user can lock.
     Lock { _lock: Lock },
-    /// The folder itself, where no such lock is possible. Any user who can read the folder can lock it.
+    /// The socket file's folder itself, if there can be no lock file. Any user who can read the folder can
+    /// lock it.
     Folder { _folder: File },
 }
 
-/// Locks taking over socket files, or the folder of `path`, until the value is dropped or this process ends.
+/// Takes the lock for taking over socket files, or locks the folder of `path` if there can be no lock file.
+/// The lock is held until the returned value is dropped or this process ends.
 fn lock_folder(label: &str, path: &Path, attempts: u32) -> Result<Taking, DeviceError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(|error| {
@@ -218,12 +221,12 @@ fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {
     ))
 }
 
-/// The number of attempts. A process that starts at the same moment holds the lock for less than a
-/// millisecond.
+/// The number of attempts to lock a folder. A process that starts at the same moment holds the lock for less
+/// than a millisecond.
 const LOCK_ATTEMPTS: u32 = 400;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(25);
 
-/// The file that exists at a path.
+/// The file found at the path of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupant {
     Nothing,

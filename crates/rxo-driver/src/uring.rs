@@ -39,7 +39,7 @@ pub(crate) struct Uring<F> {
 }
 
 impl<F: AsFd> Uring<F> {
-    /// Sets up the queue. Fails if the system lacks io_uring or forbids it.
+    /// Sets up the io_uring of `file`. Fails if the system lacks io_uring or forbids it.
     pub(crate) fn new(file: Arc<F>) -> io::Result<Self> {
         let ring = deferred().or_else(|_older_kernel| disabled().build(ENTRIES))?;
         let submitter = ring.submitter();
@@ -72,7 +72,8 @@ impl<F: AsFd> Uring<F> {
     }
 }
 
-/// Tries to create a queue. Returns `true` if the kernel runs entries inside the call that waits (Linux 6.1).
+/// Tries to create an io_uring. Returns `true` if the kernel supports deferred task work
+/// (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1).
 ///
 /// # Errors
 /// If the system lacks io_uring or forbids it.
@@ -80,7 +81,7 @@ pub(crate) fn probe() -> io::Result<bool> {
     deferred().map(|_| true).or_else(|_older_kernel| IoUring::new(ENTRIES).map(|_| false))
 }
 
-/// The operations that `complete` needs. A trait, so that a test can use a queue that fails.
+/// The operations of an io_uring that `complete` needs. A trait, so that a test can use a queue that fails.
 trait Queue {
     /// Submits the queued entries, and waits until `count` entries are completed.
     fn submit_and_wait(&mut self, count: usize) -> io::Result<()>;
@@ -199,14 +200,15 @@ fn write_entry(pieces: &[libc::iovec], number: u64, more_follow: bool) -> Entry 
     if more_follow { entry.flags(Flags::IO_LINK) } else { entry }
 }
 
-/// Creates a queue whose linked entries run on the waiting thread, inside the call that waits. A link then
-/// costs nothing (otherwise about 100 ns). Only the thread that created the queue may submit.
+/// Creates an io_uring with deferred task work (`IORING_SETUP_DEFER_TASKRUN`): linked entries run on the
+/// thread that waits for completions, inside its system call. A link then costs nothing (otherwise about 100
+/// ns). Only the thread that created the ring may submit.
 fn deferred() -> io::Result<IoUring> {
     disabled().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
 }
 
-/// Prepares a queue that accepts nothing until it is enabled, and can be restricted before. Requires Linux
-/// 5.10.
+/// Prepares an io_uring that starts disabled (`IORING_SETUP_R_DISABLED`, Linux 5.10): it can be restricted,
+/// and accepts no entries until it is enabled.
 fn disabled() -> Builder {
     let mut builder = IoUring::builder();
     builder.setup_r_disabled();

@@ -21,7 +21,7 @@ use crate::{descriptors, fault};
 /// A message from the keeper to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The interfaces are prepared.
+    /// The interfaces are prepared: the worker may begin.
     Begin(Begun),
     /// The interfaces could not be prepared. The keeper prints the reason.
     Quit,
@@ -35,7 +35,7 @@ pub(super) enum Order {
     PutBack,
 }
 
-/// The start of a run whose interfaces are prepared.
+/// What the worker learns when a run's interfaces are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Every frame that arrived before this instant went to the kernel.

@@ -71,7 +71,8 @@ impl Follower {
         Self { held, tap, adopt: Pending::default(), record: Pending::default() }
     }
 
-    /// Processes a change at time `now`. Returns the orders to carry out at once.
+    /// Processes a change of the host's network that was noticed at `now`. Returns the orders to carry out
+    /// immediately; delayed ones are returned by [`Follower::due`].
     pub(super) fn notice(&mut self, change: &Change, now: Instant) -> Vec<Order> {
         match change {
             Change::Link { index, name, mtu, has_carrier } => {
@@ -96,7 +97,7 @@ impl Follower {
         }
     }
 
-    /// Returns the delayed orders whose time has come.
+    /// Returns the delayed orders that are due at `now`.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Order> {
         let pending = [(&mut self.adopt, Order::Adopt), (&mut self.record, Order::Record)];
         let due = pending.into_iter().filter_map(|(pending, order)| {

@@ -1,4 +1,4 @@
-//! Custody: records what a run changes on interfaces that exist without it, and restores them.
+//! Custody: records what a run changes on interfaces that it did not create, and restores them.
 //!
 //! A run is two processes (see [`guard`](crate::guard)). The worker carries frames and has a [`Control`]; the
 //! [`Keeper`] makes all changes and waits. Both have the [`Custody`], so that whichever process outlives the
@@ -97,14 +97,14 @@ pub struct Claim<'a> {
     pub host: (&'a str, &'a DeviceName),
     /// `true` if the nic's addresses, routes and names move to the host's TAP.
     pub takes_over: bool,
-    /// `true` if the kernel's own stack is kept off interfaces that exist without the run.
+    /// `true` if the kernel's own stack is kept off the interfaces that the run does not create.
     pub isolates: bool,
     /// `true` if the run creates the host's TAP, and removes it at the end.
     pub makes_host: bool,
 }
 
 impl<'a> Claim<'a> {
-    /// Returns the devices on interfaces that exist without the run, each with its flag.
+    /// Returns the devices whose interfaces the run does not create, each with the flag that named it.
     fn existing(self) -> impl Iterator<Item = (&'a str, &'a DeviceName)> {
         let is_existing = |device: &DeviceName| device.kind().interface == Some(Origin::Existing);
         [self.nic, self.host].into_iter().filter(move |(_, device)| is_existing(device))
@@ -114,7 +114,7 @@ impl<'a> Claim<'a> {
 /// The interfaces of a run, with their state before it.
 #[derive(Debug)]
 pub struct Custody {
-    /// Interfaces that exist without the run; the nic is first, if it is such an interface.
+    /// The interfaces that the run does not create; the nic is first, if it has such an interface.
     held: Vec<Held>,
     takes_over: bool,
     isolates: bool,

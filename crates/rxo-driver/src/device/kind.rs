@@ -49,7 +49,7 @@ pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, Device
 /// The origin of a device's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The interface exists without rxo. The kernel and other programs use it too, so a run locks it, keeps
+    /// rxo does not create the interface. The kernel and other programs use it too, so a run locks it, keeps
     /// the kernel off it, and restores it.
     Existing,
     /// rxo creates the interface if it does not exist.

@@ -2,8 +2,8 @@
 //! container.
 //!
 //! The list of this namespace's interfaces does not contain them. The kernel lists another namespace's
-//! interfaces to this process only if that namespace has an id here, so each namespace that can be found gets
-//! one.
+//! interfaces to this process only if this namespace has assigned an id (nsid) to it, so an id is assigned to
+//! each namespace that can be found.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -63,15 +63,15 @@ fn search(index: u32, files: &[File], is_refused: &mut bool) -> io::Result<Vec<S
     Ok(found)
 }
 
-/// Returns the ids of all namespaces that have one here.
+/// Returns the ids of all namespaces to which this namespace has assigned one.
 fn numbers(netlink: &Netlink) -> io::Result<Vec<u32>> {
     let shown = netlink.dump(&Request::new(GET_NUMBER, &[0; NUMBER_HEADER_BYTES]))?;
     let number = |one: &Vec<u8>| u32_at(attribute(one.get(NUMBER_HEADER_BYTES..)?, NUMBER)?, 0);
     Ok(shown.iter().filter_map(number).collect())
 }
 
-/// Returns the id of this namespace. The kernel assigns it when it lists an interface that is built on one of
-/// this namespace.
+/// Returns the id that this namespace has for itself. The kernel assigns it when it lists an interface that
+/// is built on one of this namespace.
 fn own_number(netlink: &Netlink) -> Option<u32> {
     let own = File::open("/proc/thread-self/ns/net").ok()?;
     let answer = netlink.ask(&request(GET_NUMBER, &own)).ok()?;

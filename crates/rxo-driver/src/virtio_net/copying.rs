@@ -1,4 +1,4 @@
-//! Copying: the way in which packets are copied into a guest's memory, and the cost.
+//! Copying: how packets are copied into a guest's memory, and counters of the bytes and pieces copied.
 //!
 //! The defaults copy each byte once. The alternatives exist for comparison: they copy as a driver domain of
 //! Xen did (Oi and Nakajima 2009, sections II.C and III.A).
@@ -36,7 +36,7 @@ pub(crate) struct Copying {
     pub(crate) layout: FrameLayout,
 }
 
-/// The cost of the packets that were written.
+/// Counters of the packets that were copied into a guest's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copies {
     /// The bytes that were copied; a byte that was copied twice counts twice.
