@@ -48,7 +48,8 @@ pub(crate) struct AckRing {
     head: AtomicU32,
     /// The number of the next record to be written. Only the worker writes it.
     tail: AtomicU32,
-    /// From this number on, each record supersedes the one before it. Only the worker uses it.
+    /// The number of the last record that did not supersede the one before it: each record from this number
+    /// on is superseded by the next. Only the worker uses it.
     covered_from: AtomicU32,
     entries: [Entry; ENTRIES as usize],
 }

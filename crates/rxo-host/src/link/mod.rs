@@ -411,17 +411,24 @@ pub(crate) const DEFAULT_NEIGHBOURS: usize = 4_096;
 const LINK_LOCAL_BITS: u8 = 64;
 /// Maximum number of frames that wait for the device.
 const MOST_FRAMES: usize = 256;
-/// The rate limit of requests for neighbours' addresses. A burst lets connections to many neighbours open at
-/// once, but a flood of SYNs from addresses that do not exist must not become a flood of requests.
+/// The largest burst of address requests (ARP, neighbour discovery), in packets. A burst lets connections to
+/// many neighbours open at once, but a flood of SYNs from addresses that do not exist must not become a flood
+/// of requests.
 const ASK_AT_ONCE: u32 = 64;
+/// The long-term limit of address requests, in packets per second.
 const ASK_EACH_SECOND: u32 = 128;
-/// The rate limit of answers to neighbours: ample, because a neighbour repeats a request only once a second.
+/// The largest burst of answers to address requests, in packets. Ample, because a neighbour repeats a request
+/// only once a second.
 const ANSWER_AT_ONCE: u32 = 128;
+/// The long-term limit of answers to address requests, in packets per second.
 const ANSWER_EACH_SECOND: u32 = 1_000;
-/// RFC 1812, section 4.3.2.8, requires a limit and leaves its size open.
+/// The largest burst of ICMP echo replies, in packets. RFC 1812, section 4.3.2.8, requires a limit and leaves
+/// its size open.
 const ECHO_AT_ONCE: u32 = 100;
+/// The long-term limit of ICMP echo replies, in packets per second.
 const ECHO_EACH_SECOND: u32 = 1_000;
-/// The rate limit of ICMP "port unreachable" messages: lower than for echoes, because datagrams are often
-/// sent by programs that do not wait for an answer.
+/// The largest burst of ICMP "port unreachable" messages, in packets. Smaller than that of echo replies,
+/// because datagrams are often sent by programs that do not wait for an answer.
 const REFUSE_AT_ONCE: u32 = 20;
+/// The long-term limit of "port unreachable" messages, in packets per second.
 const REFUSE_EACH_SECOND: u32 = 100;

@@ -16,7 +16,7 @@ use crate::post::{Command, Post};
 #[derive(Debug)]
 pub(crate) struct Listening<B> {
     pub(crate) address: SocketAddr,
-    /// Maximum number of connections that are half-open or wait.
+    /// Maximum number of connections that are half-open or wait to be accepted.
     pub(crate) backlog: usize,
     /// Number of half-open connections. Only the worker writes it.
     opening: AtomicUsize,

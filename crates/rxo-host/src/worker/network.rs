@@ -94,7 +94,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// The maximum burst of resets: enough for a client that scans a range of ports, while a flood from forged
-/// addresses is not reflected (RFC 5961, section 10, asks for such a limit).
+/// The largest burst of resets, in packets: enough for a client that scans a range of ports, while a flood
+/// from forged addresses is not reflected (RFC 5961, section 10, asks for such a limit).
 const RESETS_AT_ONCE: u32 = 256;
+/// The long-term limit of resets, in packets per second.
 const RESETS_EACH_SECOND: u32 = 1_000;

@@ -1,8 +1,9 @@
 //! Orphans: connections that the application has dropped and that are not closed yet.
 //!
 //! Separate because it is only a queue and a count. The memory of orphans counts towards the host's, and each
-//! connection limits how long it waits for a peer that accepts little; this module limits the number of
-//! orphans whose peers accept nothing. A peer that reads slowly is never reset for their number.
+//! connection limits how long it waits for a peer that accepts little data; this module limits the number of
+//! orphans whose peers accept almost none. An orphan whose peer reads slowly is never reset because there are
+//! too many.
 
 use std::collections::VecDeque;
 
@@ -69,9 +70,10 @@ impl Orphans {
         self.live -= 1;
     }
 
-    /// If there are too many orphans, removes and returns the one whose peer has accepted little for the
-    /// longest time, at least [`STALLED`]. Checks at most [`LOOKS`] entries. `left_bytes` returns the number
-    /// of unacknowledged bytes, or `None` if the ticket does not belong to that index any more.
+    /// If there are too many orphans, removes and returns the one whose peer has gone longest without
+    /// accepting [`LEAST_TAKEN`] bytes, for at least [`STALLED`]. Checks at most [`LOOKS`] entries.
+    /// `left_bytes` returns the number of unacknowledged bytes, or `None` if the ticket does not belong to
+    /// that index any more.
     pub(super) fn pop_stalled(
         &mut self,
         now: Instant,
@@ -98,8 +100,8 @@ impl Orphans {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
-    /// Records that the connection at index `place` is an orphan. If there are too many, resets some whose
-    /// peers accept nothing.
+    /// Records that the connection at index `place` is an orphan. If there are too many orphans, resets those
+    /// whose peers have accepted less than [`LEAST_TAKEN`] bytes within [`STALLED`].
     pub(super) fn add_orphan(&mut self, place: u32, now: Instant) {
         let Some(slot) = self.slots.get(place).filter(|slot| slot.orphan.is_none()) else { return };
         let (slots, begin) = (&self.slots, (now, left_bytes(slot)));

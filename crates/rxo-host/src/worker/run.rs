@@ -22,8 +22,8 @@ pub trait Waiter<I> {
     /// Blocks until `source` may have a frame, `alarm` is readable, or `timeout` has passed. May return
     /// earlier. If `source` is `None`, frames do not end the wait.
     ///
+    /// # Errors
     /// If the system call that waits fails.
-    /// If the system fails to wait.
     fn wait(
         &mut self,
         source: Option<&I>,

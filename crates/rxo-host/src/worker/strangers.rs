@@ -156,7 +156,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         connection.zip(Some(share))
     }
 
-    /// Counts a connection and reserves its memory; both or neither.
+    /// Counts a connection against the limit and reserves its memory; does both or neither.
     fn take_place(&mut self, reserve: impl FnOnce(&Memory) -> Option<Share>) -> Option<Share> {
         if !self.connections.post.take_socket() {
             return None;
@@ -232,7 +232,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         None
     }
 
-    /// Answers a segment, which arrived with the flow key `key`, with a reset, subject to the rate limit.
+    /// Counts a segment that belongs to no connection, and sends `reset` to the source of `key` unless the
+    /// rate limit of resets is exceeded.
     fn reset(&mut self, key: &FlowKey, reset: Reset) {
         self.connections.counters.strangers += 1;
         if self.network.may_reset.take(self.now) {
@@ -241,8 +242,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
     }
 
-    /// Sends `transmit` to the source of `key`. The packet is lost if the neighbour is not resolved; then the
-    /// peer retransmits.
+    /// Sends `transmit` to the source of `key`. The packet is lost if the neighbour's link-layer address is
+    /// not known; then the peer retransmits.
     fn send_to_stranger(&mut self, key: &FlowKey, transmit: &Transmit<'_>) {
         if let Resolve::Resolved(neighbour) = self.network.link.resolve(key.source(), self.now) {
             let mut path = Path::new(key.reversed(), &self.network.shape);
