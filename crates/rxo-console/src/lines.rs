@@ -53,7 +53,8 @@ struct State {
     waiting: VecDeque<Line>,
     /// Number of lines dropped since the last report of them.
     skipped: u64,
-    /// Number of lines that the line being written represents; 0 if none is being written.
+    /// Number of lines that are being written: 1 for a line of text; for a report of dropped lines, the
+    /// number of those; 0 if nothing is being written.
     writing: u64,
     /// The error of the last line, if it could not be written.
     failure: Option<io::Error>,
@@ -166,7 +167,7 @@ impl State {
 }
 
 impl Line {
-    /// Number of lines that this entry represents.
+    /// Returns 1 for a line of text, and for a report of dropped lines the number of those.
     const fn lines(&self) -> u64 {
         match self {
             Self::Text(_) => 1,

@@ -26,8 +26,8 @@ impl Server {
     /// Starts a thread that answers lines. `listener` must be nonblocking. `answer` is called with each line,
     /// without its end; while it runs, only the other clients wait.
     ///
+    /// # Errors
     /// If the system cannot create a thread or descriptors.
-    /// If the system gives no thread or no descriptors.
     pub fn start(
         listener: UnixListener,
         answer: impl FnMut(&[u8]) -> Answer + Send + 'static,
@@ -122,7 +122,7 @@ struct Client {
     talk: Conversation,
 }
 
-/// The decision if a client stays connected.
+/// Whether a client stays connected.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,

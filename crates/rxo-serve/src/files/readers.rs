@@ -42,7 +42,7 @@ pub(crate) enum Reply {
 /// A finished job: the client's token, its open files, and the result.
 pub(crate) type Done = (u64, Opened, Reply);
 
-/// The pool of threads, with its queues.
+/// The pool of threads that find and read files for the clients, with its queues of jobs and replies.
 pub(crate) struct Readers {
     root: Arc<Root>,
     most: usize,

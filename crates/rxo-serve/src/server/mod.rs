@@ -42,8 +42,8 @@ pub struct Rules {
     pub disk: Duration,
 }
 
-/// The clients of a served directory. Not generic over the client type, so that the code is compiled in this
-/// crate.
+/// A server of one directory, with its clients. Not generic over the client type, so that the code is
+/// compiled in this crate.
 pub struct Server<'c> {
     rules: Rules,
     shared: Shared,
