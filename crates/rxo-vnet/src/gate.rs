@@ -123,8 +123,9 @@ pub fn segments(
     })
 }
 
-/// Returns the headers that the metadata describes. `None` if its checksum field does not exist in such
-/// headers.
+/// Returns the headers by which a frame with this metadata is to be segmented. `None` if `kind` cannot be
+/// segmented, or `status` gives another offset of the checksum field than the transport protocol of `kind`
+/// has.
 fn stated(status: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
     let (protocol, is_v6) = kind.segments()?;
     let field = if protocol == PROTOCOL_TCP { 16 } else { 6 };

@@ -13,10 +13,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// The number of taken indices, plus one while the set is open.
 pub(super) type Top = AtomicU32;
 
-/// The indices 0..n, each in the set at most once. Borrows only atomics, for the reason given in `stack`.
+/// The set of the free indices among 0..n, under the name of the stack that it replaces. Borrows only
+/// atomics, for the reason given at that stack.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
-    /// The count of taken indices.
+    /// The number of taken indices, plus one while the set is open.
     pub(super) top: &'a Top,
     /// One bit per index, set if the index is free.
     pub(super) below: &'a [AtomicU32],

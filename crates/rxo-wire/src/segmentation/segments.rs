@@ -93,7 +93,7 @@ pub struct Stated {
 }
 
 impl Stated {
-    /// Returns `true` if `parsed` has the stated headers.
+    /// Returns `true` if the headers in `parsed` are those that `self` identifies.
     #[must_use]
     pub fn is(&self, parsed: &Parsed) -> bool {
         let is_v6 = parsed.ip.version == IpVersion::V6;
@@ -102,16 +102,16 @@ impl Stated {
             && self.transport.is_none_or(|at| at == parsed.at.transport as usize)
     }
 
-    /// Returns the packet inside the tunnel packet in `frame` that has the stated headers; `None` if there is
-    /// none.
+    /// Returns the inner packet of the tunnel packet in `frame`, whose outer headers are `outer`. `None` if
+    /// there is no inner packet with the headers that `self` identifies.
     #[must_use]
     pub fn inside(&self, frame: &[u8], outer: &Parsed) -> Option<Inside> {
         inside_at(frame, outer, self.transport?).filter(|inside| self.is(&inside.parsed))
     }
 }
 
-/// Segments `frame`, whose outermost headers are `parsed`, by the headers that are `stated`: the outermost
-/// ones, or those of the packet inside.
+/// Segments `frame`, whose outermost headers are `parsed`, by the headers that `stated` identifies: the
+/// outermost ones, or those of the packet inside a tunnel.
 ///
 /// # Errors
 /// [`NotSegmentable::Transport`] if the frame has no such headers; otherwise the errors of [`segment`].

@@ -45,7 +45,7 @@ impl AckRecord {
         }
     }
 
-    /// Reads a segment with any options.
+    /// Reads a segment as [`AckRecord::read`] does, whatever options its TCP header has.
     #[inline(never)]
     fn read_unusual(segment: &[u8], traffic_class: u8, arrived_at_ns: u64) -> Option<Self> {
         let tcp = FixedHeader::of(segment)?;
