@@ -1,4 +1,4 @@
-//! A private network: its own interfaces, addresses, routes and sockets.
+//! A network namespace: its own interfaces, addresses, routes and sockets.
 //!
 //! A namespace has no name in the file system. It lives as long as this process holds it open. When
 //! the last handle is gone, the kernel removes it with all its interfaces, also when the process is
@@ -29,7 +29,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a new, empty network in which only loopback is up. `label` appears in messages.
+    /// Makes a new network namespace, in which only the loopback interface is up. `label` appears in
+    /// messages.
     ///
     /// # Errors
     /// If the process lacks the privilege. The message names the remedy.
@@ -50,8 +51,8 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Opens the network that the calling thread is in, to connect it with others. Dropping the handle
-    /// removes that network only if the process was started in it and no other process holds it.
+    /// Opens the network namespace of the calling thread, to connect it with others. Dropping the handle
+    /// removes that namespace only if the process was started in it and no other process holds it.
     ///
     /// # Errors
     /// If the process lacks the privilege to open it.

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::link::{Interface, Offload, RateLimit, create_veth};
 use crate::namespace::Namespace;
 
-/// Two hosts in private networks. Removed when dropped.
+/// Two hosts, each in its own network namespace. Both namespaces are removed when this value is dropped.
 #[derive(Debug)]
 pub struct Lab {
     peer: Namespace,

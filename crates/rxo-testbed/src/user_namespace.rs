@@ -1,4 +1,4 @@
-//! Makes the process root over private networks without real root privileges.
+//! Gives the process the privilege to create network namespaces, without real root privileges.
 //!
 //! A user namespace gives its creator every privilege inside it and none outside. That is enough
 //! for one's own namespaces, interfaces, packet sockets and TAP devices. Only a process with a
@@ -10,18 +10,17 @@ use std::io;
 use crate::error::{Context, LabError, Result};
 use crate::sys;
 
-/// The source of the privilege to build private networks.
+/// How the process got the privilege to create network namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// The process already had it.
+    /// The process already had the privilege.
     Given,
     /// The process is now root in a user namespace of its own.
     UserNamespace,
 }
 
-/// Makes sure that this process may build private networks: does nothing as root, and otherwise
-/// enters an unprivileged user namespace. Call it at the start of `main`, before any thread is
-/// started.
+/// Makes sure that this process may create network namespaces: does nothing as root, and otherwise enters an
+/// unprivileged user namespace. Call it at the start of `main`, before any thread is started.
 ///
 /// A process in a user namespace cannot reach the interfaces of the machine.
 ///

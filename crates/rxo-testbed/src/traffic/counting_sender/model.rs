@@ -1,9 +1,9 @@
 //! The sender as a pure state machine: received segments and time go in, segments to send come out.
 //!
-//! It opens a connection, sends without end or up to a limit, repairs losses, and closes. It omits
-//! the parts of RFC 9293 that a sender in a private network never needs: data from the peer, urgent
-//! pointers, simultaneous open. Loss recovery is that of RFC 5681 with the partial ACKs of RFC
-//! 6582, without SACK. After a timeout it resends from the first unacknowledged byte.
+//! It opens a connection, sends without end or up to a limit, repairs losses, and closes. It omits the parts
+//! of RFC 9293 that a sender in a network namespace of a test never needs: data from the peer, urgent
+//! pointers, simultaneous open. Loss recovery is that of RFC 5681 with the partial ACKs of RFC 6582, without
+//! SACK. After a timeout it resends from the first unacknowledged byte.
 //!
 //! Positions in the stream are 64-bit and count from the first byte; the SYN precedes it. Time
 //! counts from the start of the connection.
