@@ -45,8 +45,8 @@ impl Run {
     }
 }
 
-/// The greatest length of a run that may still be extended, in bytes. No TCP window is larger, and the
-/// sequence numbers of a longer run could not be compared any more.
+/// The length at which a run is no longer extended, in bytes. No TCP window is larger, and the sequence
+/// numbers of a much longer run could not be compared any more.
 const MAX_RUN_BYTES: u32 = 1 << 30;
 /// The greatest number of runs per flow.
 pub(super) const MAX_RUNS: usize = 32;

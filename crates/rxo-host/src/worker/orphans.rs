@@ -100,7 +100,7 @@ impl Orphans {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
-    /// Records that the connection at index `place` is an orphan. If there are too many orphans, resets those
+    /// Records that the connection at index `place` is an orphan. If there are too many orphans, resets some
     /// whose peers have accepted less than [`LEAST_TAKEN`] bytes within [`STALLED`].
     pub(super) fn add_orphan(&mut self, place: u32, now: Instant) {
         let Some(slot) = self.slots.get(place).filter(|slot| slot.orphan.is_none()) else { return };
