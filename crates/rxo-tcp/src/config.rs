@@ -36,7 +36,7 @@ pub struct Config {
     pub large_send_bytes: u32,
     /// `true` if small segments wait while data is unacknowledged (Nagle; RFC 9293, section 3.7.4).
     pub nagle: bool,
-    /// The number and timing of the acknowledgements for text in order.
+    /// The policy that decides how many acknowledgements are sent for text that arrives in order.
     pub acks: AckPolicy,
     /// The number of segments with text, from the start, that are acknowledged at once: acknowledgements grow
     /// the window of a peer in slow start. 0 disables this.
@@ -139,8 +139,8 @@ impl Buffers {
     }
 }
 
-/// The acknowledgements that text in order causes. Text out of order causes one for each segment, except
-/// under [`AckPolicy::Spread`].
+/// The policy that decides how many acknowledgements are sent for text that arrives in order. Text out of
+/// order causes one for each segment, except under [`AckPolicy::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
     /// All acknowledgements that the original segments would have caused one by one (Menon and Zwaenepoel
@@ -195,12 +195,13 @@ pub enum InitialWindow {
 /// The times and number of keep-alive probes to an idle peer (RFC 9293, section 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// The idle time before the first probe; RFC 9293 says two hours by default. At least 1 ms.
+    /// The idle time before the first keep-alive probe. At least 1 ms; RFC 9293 requires a default of two
+    /// hours or more.
     pub idle: Duration,
-    /// The time between probes. At least 1 ms.
+    /// The time between two keep-alive probes. At least 1 ms.
     pub interval: Duration,
-    /// The number of probes that may go unanswered before the connection fails. At least 2, because one may
-    /// be lost.
+    /// The number of keep-alive probes in a row that may go unanswered before the connection fails. At least
+    /// 2, because one may be lost.
     pub probes: u8,
 }
 

@@ -62,7 +62,8 @@ pub struct Connection<B> {
     pub(crate) state: State,
     pub(crate) snd: Send,
     pub(crate) rcv: Receive<B>,
-    /// The rate at which the application reads; `None` until buffers are first asked for.
+    /// The rate at which the application reads; `None` until the first call of [`Connection::wants_buffers`],
+    /// and again after the receive buffer shrinks.
     read_rate: Option<ReadRate>,
     pub(crate) acks: Acks,
     pub(crate) recovery: Recovery,

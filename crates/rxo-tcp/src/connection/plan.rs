@@ -31,15 +31,16 @@ pub(super) type Range = (SeqNumber, SeqNumber);
 /// The reason for which text is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// The text is new.
+    /// The text is sent for the first time.
     New,
-    /// The text was lost.
+    /// The text is considered lost and is retransmitted.
     Lost,
-    /// The text is new, and its segment tests whether a larger size passes.
+    /// The text is sent for the first time, in a segment larger than the path is known to carry (path MTU
+    /// discovery).
     Trial,
     /// The text is retransmitted as a tail loss probe.
     TailProbe,
-    /// The text probes a closed window.
+    /// The text is sent as a window probe: the peer's window is closed.
     WindowProbe,
 }
 

@@ -33,9 +33,9 @@ pub struct GroupConfig {
 /// The treatment of a receiver that delays the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slow {
-    /// All receivers wait until its connection fails by itself: a silent receiver's does after the user
-    /// timeout. A receiver that keeps its window closed and answers probes may delay the group for ever (RFC
-    /// 9293, section 3.8.6.1).
+    /// All receivers wait until the slow receiver's connection fails by itself: that of a silent receiver
+    /// does after the user timeout. A receiver that keeps its window closed and answers probes may delay the
+    /// group for ever (RFC 9293, section 3.8.6.1).
     Wait,
     /// The receiver is ejected if it takes less than one segment in this time while text waits for it.
     Eject(Duration),
@@ -54,9 +54,10 @@ pub enum Slow {
 pub enum Late {
     /// The receiver is refused.
     Refuse,
-    /// Its own connection sends it the text from the beginning, until it reaches the position of the group.
+    /// The late receiver's own connection sends the text from the beginning, until the receiver reaches the
+    /// position of the group.
     CatchUp,
-    /// Its stream begins at the position of the group when it asks to join.
+    /// The late receiver's stream begins at the position of the group at the time when it asks to join.
     FromNow,
 }
 

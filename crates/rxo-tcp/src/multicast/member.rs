@@ -15,46 +15,47 @@ pub type MemberId = u32;
 /// The state of one receiver. Positions are offsets in the stream.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// The acknowledged position: everything before it has arrived.
+    /// The acknowledged position: the receiver has acknowledged everything before it.
     pub(super) una: u64,
-    /// The lent position: everything before it has been lent to its connection.
+    /// The lent position: everything before it has been lent to the receiver's connection.
     pub(super) given: u64,
-    /// The number of the first send that has not been reported to its connection.
+    /// The number of the first send that has not been reported to the receiver's connection.
     pub(super) send: u64,
     pub(super) sleep: Sleep,
-    /// `true` if the group sends it all new text.
+    /// `true` if the group sends all new text to this receiver.
     pub(super) is_led: bool,
-    /// `true` if it joined after the first byte.
+    /// `true` if the receiver joined after the first byte was sent.
     pub(super) is_late: bool,
-    /// The text of its full segments, in bytes.
+    /// The text of a full segment to the receiver, in bytes.
     mss: u32,
-    /// `true` if its connection has been closed for sending.
+    /// `true` if the receiver's connection has been closed for sending.
     is_shut: bool,
     /// `true` while a request for earlier text is open with the owner.
     has_asked: bool,
     joined_at: Instant,
     start: u64,
-    /// The acknowledged position at its last progress, and the time of that progress.
+    /// The acknowledged position at the receiver's last progress, and the time of that progress.
     pub(super) progress: (u64, Instant),
     /// The smoothed round-trip time in nanoseconds, as of the last update.
     pub(super) round_trip_ns: u64,
-    /// `true` if its retransmission timer had expired at the last update.
+    /// `true` if the connection's retransmission timer had expired at the last update.
     pub(super) has_timed_out: bool,
-    /// The number of bytes that its connection has retransmitted.
+    /// The number of bytes that the receiver's connection has retransmitted.
     repaired_bytes: u64,
-    /// The time by which it must confirm that it has everything.
+    /// The time by which the receiver must confirm that it has everything.
     pub(super) confirm_by: Option<Instant>,
-    /// The reason for which it was ejected, or `None`.
+    /// The reason for which the receiver was ejected; `None` if it was not.
     ejected: Option<Outcome>,
 }
 
 impl Member {
-    /// Returns `true` if its connection lacks reports of sends before `next`.
+    /// Returns `true` if the receiver's connection lacks reports of sends before `next`.
     pub(super) fn is_behind(&self, next: u64) -> bool {
         self.is_led && !self.is_dormant() && self.send < next
     }
 
-    /// Returns the time since which it has made no progress. `None` if it waits for the owner or is ejected.
+    /// Returns the time since which the receiver has made no progress. `None` if it waits for the owner to
+    /// lend text, or is ejected.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (!self.has_asked && self.ejected.is_none()).then_some(self.progress.1)
     }

@@ -106,11 +106,11 @@ pub enum GroupEvent {
         id: MemberId,
         /// The outcome for this receiver.
         outcome: Outcome,
-        /// The number of bytes that it has acknowledged.
+        /// The number of bytes that the receiver has acknowledged.
         bytes: u64,
-        /// The number of bytes that its connection has retransmitted.
+        /// The number of bytes that the connection to the receiver has retransmitted.
         repaired_bytes: u64,
-        /// The time since it joined.
+        /// The time since the receiver joined.
         time: Duration,
     },
 }

@@ -47,7 +47,7 @@ struct Last {
     end: u64,
     at: Instant,
     way: Way,
-    /// `true` if it has ever been sent to the group.
+    /// `true` if any repair of the segment was sent to the group.
     was_to_group: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::sequence::distance;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadRate {
     round: Round,
-    /// The most that was read in a round trip, in bytes.
+    /// The greatest number of bytes read in a round trip.
     most_bytes: u32,
     /// The receive buffer that this rate needs, in bytes; 0 if any size is large enough.
     need_bytes: u32,

@@ -55,7 +55,8 @@ pub(crate) struct Recovery {
     is_urgent: bool,
     /// The time at which RACK checks for losses again.
     look_again: Option<Instant>,
-    /// Until this sequence number is acknowledged, ECN marks report congestion that has been answered.
+    /// SND.NXT at the last reduction of the congestion window. Until it is acknowledged, ECN marks cause no
+    /// further reduction.
     reduced_until: Option<SeqNumber>,
     /// Set when the window is reduced; cleared by [`Recovery::take_reduction`].
     has_reduced: bool,
@@ -274,8 +275,8 @@ impl Recovery {
         core::mem::take(&mut self.has_reduced)
     }
 
-    /// Returns `true` if congestion in the flight that contains `una` has been answered. A loss and a mark in
-    /// one flight count as one (RFC 3168, section 6.1.2).
+    /// Returns `true` if the congestion window has already been reduced for the flight that contains `una`. A
+    /// loss and a mark in one flight count as one (RFC 3168, section 6.1.2).
     fn is_answered(&self, una: SeqNumber) -> bool {
         self.reduced_until.is_some_and(|until| una.is_before(until))
     }

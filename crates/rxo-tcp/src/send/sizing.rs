@@ -54,8 +54,9 @@ impl Sizing {
         }
     }
 
-    /// Applies rule 1 of RFC 9293, section 3.8.6.2.1: min(D, U) >= Eff.snd.MSS. Includes the end of the data
-    /// if it may be sent.
+    /// Returns the number of bytes to send in full segments, by rule 1 of RFC 9293, section 3.8.6.2.1: min(D,
+    /// U) >= Eff.snd.MSS. Includes a shorter last segment if everything may be sent. 0 if there is no full
+    /// segment.
     fn full_segments(&self, within_window: u32) -> u32 {
         let most = within_window.min(self.allowed).min(self.large_send.max(self.mss));
         let full = most - most % self.mss;
@@ -63,7 +64,8 @@ impl Sizing {
         if full > 0 && takes_the_rest { most } else { full }
     }
 
-    /// Applies rules 2 and 3 of RFC 9293, section 3.8.6.2.1, for less than a segment.
+    /// Returns the number of bytes to send if no full segment can be sent, by rules 2 and 3 of RFC 9293,
+    /// section 3.8.6.2.1; the reason if none may be sent.
     fn small_segment(&self, within_window: u32) -> Result<u32, Held> {
         if self.unsent == 0 {
             return Err(Held::Nothing);
