@@ -83,8 +83,9 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// Appends the datagrams from this one on that continue the run held at `place`. Returns the slot after
-    /// the last one; the slot of this one if none was appended.
+    /// Appends datagrams to those held at `place`: the one at `at` and those behind it, up to the first that
+    /// is not the next expected one. Returns the slot behind the last appended datagram, which is the slot of
+    /// `at` if none was appended.
     #[inline(never)]
     pub(super) fn run_of_datagrams<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let Some((count, id_step)) = self.count_datagrams::<S>(at, place) else {
@@ -99,8 +100,8 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot() + count
     }
 
-    /// Returns how many frames from this one on continue the datagrams held at `place`, and the increment of
-    /// their IPv4 IDs. `None` if there are none.
+    /// Returns how many frames, from the one at `at` on, continue the datagrams held at `place`, and the
+    /// increment of their IPv4 IDs. `None` if the frame at `at` does not.
     #[inline(always)]
     fn count_datagrams<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<(u32, u16)> {
         let held = self.store.held.get(usize::from(place))?;

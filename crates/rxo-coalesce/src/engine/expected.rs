@@ -29,8 +29,8 @@ struct Ran {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Receives an expected or plain frame, and the frames behind it that continue it. Returns the slot after
-    /// the last; `None` if only the slower tiers can decide.
+    /// Receives an expected or plain frame, and the frames behind it that continue its flow. Returns the slot
+    /// behind the last received frame; `None` if only the slower tiers can decide.
     #[inline(always)]
     pub(super) fn take_expected<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         if at.packet()?.len() > S::IP_BYTES + MOST_TCP_BYTES {
@@ -130,9 +130,9 @@ impl<B: FrameBuffer> Engine<B> {
         is_intact.then_some(expected.id_step())
     }
 
-    /// Appends the frames from this one on that continue the flow held at `place`, which expects `next_seq`.
-    /// Checks the sequence number first, because most frames fail there. Returns the slot after the last
-    /// appended frame.
+    /// Appends frames to the flow held at `place`, which expects `next_seq`: the frame at `at` and those
+    /// behind it, up to the first that does not continue the flow. Checks the sequence number first, because
+    /// most frames fail there. Returns the slot behind the last appended frame.
     #[inline(always)]
     fn run_if_next<S: Shape>(
         &mut self,
@@ -145,8 +145,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends the frames behind this one that continue it. This frame is the last one held at `place`.
-    /// Returns the slot after the last.
+    /// Appends the frames behind the one at `at` that continue its flow. The frame at `at` is the last one
+    /// held at `place`. Returns the slot behind the last appended frame.
     pub(super) fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let held = &self.store.held[usize::from(place)];
         match at.next().has_seq(held.at.transport().into(), held.next_seq) {
@@ -155,8 +155,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends the frames that continue this one, which the rules hold at `place`; it may be of any kind.
-    /// Returns the slot after the last.
+    /// Appends the frames behind the one at `at` that continue its flow. The rules hold the frame at `at`,
+    /// which may be of any kind, at `place`. Returns the slot behind the last appended frame.
     pub(super) fn go_on(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let held = &self.store.held[usize::from(place)];
         let (version, kind, starts) = (held.version, held.kind(), held.at);
@@ -171,8 +171,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Appends the frames from this one on that continue the flow held at `place`. The usual offsets of the
-    /// IP header are compile-time constants, so that the loop neither stores nor adds them.
+    /// Appends frames to the flow held at `place`: the frame at `at` and those behind it, up to the first
+    /// that does not continue the flow. Returns the slot behind the last appended frame. The usual offsets of
+    /// the IP header are compile-time constants, so that the loop neither stores nor adds them.
     #[inline(always)]
     fn run<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         match usize::from(self.store.held[usize::from(place)].at.network()) {
@@ -223,8 +224,9 @@ impl<B: FrameBuffer> Engine<B> {
         self.append(place, slot, ran.count, close).map(|_| next_seq)
     }
 
-    /// Compares and verifies one frame after the other. `SHORT` is explained at
-    /// [`headers_in`](crate::expected::headers_in).
+    /// Compares the frames from `at` on with the next expected ones of the flow held at `place`, and verifies
+    /// their checksums. Returns the run of frames that continue the flow; `None` if the frame at `at` does
+    /// not. `SHORT` is explained at [`headers_in`](crate::expected::headers_in).
     #[inline(always)]
     fn run_over<S: Shape, const SHORT: bool>(&self, at: Cursor<'_, B>, place: u16) -> Option<Ran> {
         let held = &self.store.held[usize::from(place)];

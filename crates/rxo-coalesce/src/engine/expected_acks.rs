@@ -13,7 +13,7 @@ use crate::{FlushReason, Kind};
 
 impl<B: FrameBuffer> Engine<B> {
     /// Appends a pure ACK to the ACKs held at the guessed index, if it may follow them, and then the ACKs
-    /// behind it. Returns the slot after the last; `None` if slower tiers must decide.
+    /// behind it. Returns the slot behind the last appended ACK; `None` if slower tiers must decide.
     #[inline(always)]
     pub(super) fn take_next_ack<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -41,8 +41,9 @@ impl<B: FrameBuffer> Engine<B> {
         })
     }
 
-    /// Appends the pure ACKs from this frame on that may follow those held at `place`. Returns the slot after
-    /// the last. Not inlined, so that interleaved ACKs of many flows spare no registers for it.
+    /// Appends pure ACKs to those held at `place`: the one at `at` and those behind it, up to the first that
+    /// may not follow. Returns the slot behind the last appended ACK. Not inlined, so that interleaved ACKs
+    /// of many flows spare no registers for it.
     #[inline(never)]
     fn run_of_acks<S: Shape, const NETWORK: usize>(
         &mut self,

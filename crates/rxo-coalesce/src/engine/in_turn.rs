@@ -21,7 +21,8 @@ use crate::{BypassReason, FlushReason};
 impl<B: FrameBuffer> Engine<B> {
     /// Receives a plain pure ACK under a policy that aggregates none: flushes its flow, then delivers it
     /// untouched. Continues with the frames behind it, as long as each continues the flow of the frame before
-    /// the ACK, or is a pure ACK of a flow that holds nothing. Returns the slot after the last.
+    /// the ACK, or is a pure ACK of a flow that holds nothing. Returns the slot behind the last received
+    /// frame.
     #[inline(always)]
     pub(super) fn take_ack_alone<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -44,8 +45,10 @@ impl<B: FrameBuffer> Engine<B> {
         Some(self.take_in_turn::<S>(at.next(), place).unwrap_or(after))
     }
 
-    /// Receives frames from this one on for the flow held at `place`. Returns the slot after the last, or
-    /// `None` if no expectation can be made. Not inlined, so that other paths spare no registers for it.
+    /// Receives the frame at `first` and those behind it, as long as each continues the flow held at `place`
+    /// or is a pure ACK of a flow that holds nothing. Returns the slot behind the last received frame, or
+    /// `None` if the next frame of the flow cannot be predicted. Not inlined, so that other paths spare no
+    /// registers for it.
     #[inline(never)]
     fn take_in_turn<S: Shape>(&mut self, first: Cursor<'_, B>, place: u16) -> Option<u32> {
         let network = first.network();

@@ -12,8 +12,8 @@ pub(super) fn memory(policy: &Policy) -> Memory {
     }
 }
 
-/// The longest payload, in bytes, of a plain segment that breaks no static rule; 0 if some plain segments
-/// may.
+/// The payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it also
+/// has a rule about DF or a zero timestamp echo, which plain segments may break.
 pub(super) fn plain_payload(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }

@@ -74,8 +74,8 @@ pub struct Engine<B> {
     recent: Recent,
     /// The greatest number of pure ACKs held together; below 2 none are aggregated.
     ack_limit: u32,
-    /// The longest payload, in bytes, of a plain segment that breaks no static rule; 0 if some plain segments
-    /// may.
+    /// The payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it
+    /// also has a rule about DF or a zero timestamp echo, which plain segments may break.
     plain_payload_bytes: u32,
     /// `true` if the policy coalesces UDP.
     takes_datagrams: bool,

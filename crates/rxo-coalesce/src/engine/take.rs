@@ -110,8 +110,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Processes a frame by the first tier that accepts it, and the frames behind it that continue it.
-    /// Returns the slot after the last.
+    /// Processes the frame at `at` by the first tier that accepts it, and the frames behind it that continue
+    /// its flow. Returns the slot behind the last processed frame.
     #[inline(always)]
     fn take_one(&mut self, at: Cursor<'_, B>, frame: &Frame<B>) -> u32 {
         let taken = match self.config.link {

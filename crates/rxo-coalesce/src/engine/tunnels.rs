@@ -3,8 +3,8 @@
 //! Separate from the tiers for TCP, so that those contain no code for tunnels: a tunnel packet comes here
 //! after they left it. The inner segment is judged like any segment; [`crate::tunnels`] judges the outer
 //! headers. A flow inside a tunnel has its own key ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)).
-//! The packets behind one that only continue it are recognised by one compare of the inner and one of the
-//! outer headers.
+//! The next expected packets of a held flow are recognised by one compare of the inner and one of the outer
+//! headers.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
@@ -130,8 +130,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(place)
     }
 
-    /// Appends the packets from this one on that only continue the flow held at `place`, each recognised by a
-    /// compare. Returns the slot after the last.
+    /// Appends tunnel packets to the flow held at `place`: the packet at `at` and those behind it, up to the
+    /// first that is not the next expected one of the flow. Returns the slot behind the last appended packet.
     pub(super) fn run_inside<S: Shape>(&mut self, mut at: Cursor<'_, B>, place: u16) -> u32 {
         // The frame before is received but not yet counted, hence 1 less.
         let most = self.packets_left.saturating_sub(1).min(at.upcoming().len() as u32);
@@ -153,8 +153,8 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot()
     }
 
-    /// Returns the increment of the inner IPv4 ID if this packet only continues the flow at `place`;
-    /// otherwise `None`.
+    /// Returns the increment of the inner IPv4 ID if the packet at `at` is the next expected one of the flow
+    /// held at `place`; otherwise `None`.
     fn next_inside<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<u16> {
         let held = &self.store.held[usize::from(place)];
         let (last, next) = (at.held(held.chain.tail), at.frame()?);

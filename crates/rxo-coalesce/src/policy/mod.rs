@@ -76,13 +76,13 @@ pub struct Policy {
     /// With [`PureAckRule::Single`], `true` if a pure ACK with SACK blocks may replace the one before it,
     /// provided that its blocks cover those of the older one.
     pub sack_superset: bool,
-    /// The rule that decides whether UDP datagrams are coalesced.
+    /// Decides whether UDP datagrams are coalesced.
     pub udp: UdpRule,
-    /// The rule that decides whether TCP inside tunnels is coalesced.
+    /// Decides whether TCP inside tunnels is coalesced.
     pub tunnels: TunnelRule,
     /// `true` if packets with equal IPv6 extension headers may be merged.
     pub extension_headers: bool,
-    /// The rule for how long a segment may be held.
+    /// Decides how long segments are held.
     pub hold: Hold,
     /// The longest time that a segment is held if `hold` counts polls or packets.
     pub max_hold: Duration,
@@ -175,8 +175,8 @@ pub enum PayloadRule {
     SameThenShorter,
 }
 
-/// The way in which pure ACKs are delivered that acknowledge more or only change the window. All others are
-/// never aggregated: duplicates, SACK, decreasing ACK numbers, changing ECN marks.
+/// Decides how pure ACKs are delivered if they acknowledge more data or only change the window. All other
+/// pure ACKs are never aggregated: duplicates, SACK, decreasing ACK numbers, changing ECN marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PureAckRule {
     /// Each pure ACK is delivered as it arrived.
@@ -187,10 +187,10 @@ pub enum PureAckRule {
     Record,
 }
 
-/// The rule for UDP datagrams, as in Linux with `rx-udp-gro-forwarding`. Datagrams of one flow are coalesced
-/// if their headers differ only in predictable fields and all have the same size, except that the last may be
-/// shorter; at most 64 together. The fields `max_bytes`, `buffer_bytes`, `extension_headers` and `hold` apply
-/// to them too; the fields about TCP do not.
+/// Decides whether UDP datagrams are coalesced, by the rules of Linux with `rx-udp-gro-forwarding`. Datagrams
+/// of one flow are coalesced if their headers differ only in predictable fields and all have the same size,
+/// except that the last may be shorter; at most 64 together. The fields `max_bytes`, `buffer_bytes`,
+/// `extension_headers` and `hold` apply to datagrams too; the fields of [`Policy`] for TCP headers do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpRule {
     /// Each datagram is delivered as it arrived.
@@ -202,9 +202,9 @@ pub enum UdpRule {
     Auto,
 }
 
-/// The rule for TCP inside VXLAN and Geneve, as in Linux. The fields about TCP apply to the inner headers,
-/// and `max_bytes` to the outer packet. The outer headers must be equal, except for predictable fields. Pure
-/// ACKs inside tunnels are delivered as they arrived.
+/// Decides whether TCP inside VXLAN and Geneve tunnels is coalesced, by the rules of Linux. The fields of
+/// [`Policy`] for TCP headers apply to the inner headers, and `max_bytes` to the outer packet. The outer
+/// headers must be equal, except for predictable fields. Pure ACKs inside tunnels are never coalesced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunnelRule {
     /// Each tunnel packet is delivered as it arrived.
@@ -218,7 +218,7 @@ pub enum TunnelRule {
     Auto,
 }
 
-/// The rule for how long segments are held.
+/// Decides how long segments are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// Until the end of the poll, so that nothing is held while the host is idle (work-conserving).
