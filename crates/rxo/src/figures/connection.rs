@@ -19,7 +19,7 @@ pub struct ConnectionFigures {
     pub peer: String,
     /// `true` if the application has closed the connection and the host finishes it alone.
     pub orphan: bool,
-    /// Bytes that have arrived but are not read.
+    /// Bytes that have arrived but are not read by the application.
     pub recv_q: usize,
     /// Bytes that are not acknowledged, whether sent or not.
     pub send_q: u64,
@@ -31,28 +31,28 @@ pub struct ConnectionFigures {
     pub wscale: Option<(u8, u8)>,
     /// The TCP options in use: `ts`, `sack`, `ecn`.
     pub options: Vec<&'static str>,
-    /// The smoothed round-trip time (SRTT); left out before the first sample.
+    /// The smoothed round-trip time (SRTT), in microseconds; left out before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<f64>,
-    /// The variation of the round-trip time (RTTVAR); left out before the first sample.
+    /// The variation of the round-trip time (RTTVAR), in microseconds; left out before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rttvar_us: Option<f64>,
-    /// The smallest round-trip time; left out before the first sample.
+    /// The smallest round-trip time, in microseconds; left out before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rtt_us: Option<f64>,
-    /// The retransmission timeout.
+    /// The retransmission timeout, in microseconds.
     pub rto_us: f64,
     /// The number of times that the retransmission timeout was doubled since the last progress.
     pub backoff: u32,
-    /// The payload of a full segment to the peer (MSS).
+    /// The payload of a full segment to the peer (MSS), in bytes.
     pub mss: u32,
-    /// The largest payload of a segment received from the peer.
+    /// The largest payload of a segment received from the peer, in bytes.
     pub received_mss: u32,
-    /// The maximum segment size that was offered to the peer.
+    /// The maximum segment size (MSS option) that was offered to the peer, in bytes.
     pub advertised_mss: u32,
-    /// The congestion window.
+    /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// The slow-start threshold; left out before the first loss.
+    /// The slow-start threshold, in bytes; left out before the first loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssthresh: Option<u32>,
     /// The phase of loss recovery: `open`, `disorder`, `cwr`, `recovery` or `loss`.
@@ -77,20 +77,20 @@ pub struct ConnectionFigures {
     pub duplicates_reported: u32,
     /// Ranges that arrived after later ones, although they were sent only once.
     pub reordered: u32,
-    /// The rate at which data arrives at the peer; left out if it is not measured, as by all algorithms
-    /// except BBR.
+    /// The rate at which data arrives at the peer, in bytes per second; left out if it is not measured, as by
+    /// all algorithms except BBR.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_rate: Option<u64>,
-    /// The pacing rate of segments; left out if only the windows limit sending.
+    /// The pacing rate of segments, in bytes per second; left out if only the windows limit sending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing_rate: Option<u64>,
-    /// The window that the peer advertises.
+    /// The send window: the window that the peer advertises, in bytes.
     pub snd_wnd: u32,
-    /// The window that is advertised to the peer.
+    /// The receive window: the window that is advertised to the peer, in bytes.
     pub rcv_wnd: u32,
-    /// The size of the send buffer.
+    /// The size of the send buffer, in bytes.
     pub send_buffer: u32,
-    /// The size of the receive buffer.
+    /// The size of the receive buffer, in bytes.
     pub receive_buffer: u32,
 }
 

@@ -6,7 +6,7 @@ use rxo_console::numbers::grouped;
 
 use super::{Figures, GuestFigures, Incoming, Outgoing, PureAcks};
 
-/// The most reasons of one kind that a line shows.
+/// The greatest number of reasons of one kind that a line shows.
 const TOP: usize = 3;
 
 impl Figures {

@@ -30,7 +30,7 @@ use table::{Learned, Table};
 /// The settings of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
-    /// The most addresses that the switch learns at a port without a fixed address.
+    /// The greatest number of addresses that the switch learns at a port without a fixed address.
     pub most_addresses: usize,
     /// The time for which an address is remembered after its last frame. IEEE 802.1Q, table 8-6, recommends
     /// 300 s.

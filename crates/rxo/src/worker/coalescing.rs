@@ -1,4 +1,5 @@
-//! Coalescing that switches itself off and on: a judge decides whether it pays.
+//! Coalescing that switches itself off and on: a judge decides whether it pays, that is, saves more than it
+//! costs.
 //!
 //! This module is separate from what it switches, because it is a decision over a time series. The
 //! computation has no side effects: samples of intervals go in, and the decision whether to use the engine
@@ -123,7 +124,8 @@ pub(super) struct Judge {
     last: Option<(Instant, Sample)>,
     /// The time that the engine stays off before the next probe.
     pause: Duration,
-    /// The most frames in an interval in which coalescing did not pay.
+    /// The greatest number of frames in an interval in which coalescing did not pay (cost more than it
+    /// saved), or in an interval of a probe.
     most_frames: u64,
     pub(super) switched_off: u64,
     pub(super) switched_on: u64,

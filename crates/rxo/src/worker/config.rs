@@ -16,12 +16,12 @@ pub struct WorkerConfig {
     pub engine: Config,
     /// The rule for pausing so that frames accumulate before the next batch.
     pub pause: Pause,
-    /// The most frames in a batch from the nic, 1 to 32,768. An aggregate of a work-conserving policy cannot
-    /// be larger than a batch, which many flows share. Must be well below the number of slots in the ring,
-    /// because those of a batch are lent meanwhile.
+    /// The greatest number of frames in a batch from the nic, 1 to 32,768. An aggregate of a work-conserving
+    /// policy cannot be larger than a batch, which many flows share. Must be well below the number of slots
+    /// in the ring, because those of a batch are lent meanwhile.
     pub budget_frames: usize,
-    /// The most frames in a batch from the host, 1 to 32,768. They may be GSO frames of 64 KiB, and the nic
-    /// is not read while they are sent.
+    /// The greatest number of frames in a batch from the host, 1 to 32,768. They may be GSO frames of 64 KiB,
+    /// and the nic is not read while they are sent.
     pub host_budget_frames: usize,
     /// The limits from which frames are dropped because the queue before the worker is too long. `None` drops
     /// none; then only the ring limits the queue.

@@ -136,7 +136,7 @@ pub enum Misfit {
 /// The shortest interval between two reports.
 const SHORTEST_REPORT: Duration = Duration::from_millis(1);
 
-/// The most frames in a batch.
+/// The greatest number of frames in a batch that may be configured.
 const MOST_BUDGET_FRAMES: usize = 32_768;
 
 /// Checks the devices and the configuration, and limits the engine to the aggregates that the host's sink

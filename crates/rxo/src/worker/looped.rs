@@ -67,8 +67,9 @@ pub(super) trait Looped<NI, NO, HI, HO> {
     fn coalesce(&mut self, when: Option<Coalesce>) -> Moment;
 }
 
-/// The most turns after a stop, in which the worker forwards the frames that the devices still have. The
-/// number is enough for a full ring, and bounded so that a busy link cannot keep the worker from stopping.
+/// The greatest number of turns after a stop in which the worker forwards the frames that the devices still
+/// have. The number is enough for a full ring, and bounded so that a busy link cannot keep the worker from
+/// stopping.
 const LAST_ROUNDS: usize = 64;
 
 /// Runs `it` until `stop` is set or a device fails. Calls `report` when a report or a check for notices is

@@ -45,12 +45,13 @@ impl Default for Overload {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     config: Overload,
-    /// The instant at which the queue will have been too long for an interval; `None` while it is short
-    /// enough.
+    /// The instant at which the delay will have been at least the target for an interval (`first_above_time`
+    /// in RFC 8289); `None` while it is less.
     standing_at: Option<Instant>,
     dropping: Option<Dropping>,
-    /// The number of drops in the last phase of dropping; its next drop was due at `last_drop_at`.
+    /// The number of drops in the last phase of dropping, when it ended.
     last_count: u32,
+    /// The instant at which the next drop of that phase was due when it ended.
     last_drop_at: Instant,
     /// The instant until which frames older than the target are dropped; `None` if single drops suffice.
     cut_until: Option<Instant>,
@@ -59,12 +60,14 @@ pub(super) struct CoDel {
 /// A phase of dropping single frames.
 #[derive(Clone, Copy, Debug)]
 struct Dropping {
-    /// The instant at which the phase's drops have had an interval to take effect.
+    /// The instant one interval after the start of the phase, by which its drops should have had an effect.
     patience_ends_at: Instant,
+    /// The instant at which the next drop is due (`drop_next` in RFC 8289).
     next_at: Instant,
-    /// The number of drops in this phase, which sets its pace.
+    /// The number of drops in this phase, which sets its pace. It begins near that of the phase before if
+    /// that ended recently.
     count: u32,
-    /// The number of drops with which the phase began.
+    /// The value of `count` at the start of the phase.
     first_count: u32,
 }
 

@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use rxo_device::SourceCounters;
 use rxo_frame::Frame;
 
-/// The most frames: several batches of the nic, because several guests may send to one.
+/// The greatest number of frames in a queue: several batches of the nic, because several guests may send to
+/// one.
 pub(super) const MOST_FRAMES: usize = 1_024;
-/// The most copied bytes: 64 GSO frames of 64 KiB.
+/// The greatest number of bytes in the copied frames of a queue: 64 GSO frames of 64 KiB.
 const MOST_COPIED_BYTES: usize = 64 * (64 << 10);
 
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub(super) struct Queue<B> {
     copied_bytes: usize,
     /// `true` if the guest's device is full, so that frames wait here for more than one turn.
     is_blocked: bool,
-    /// The frames read from the queue, as `ring_drops` the frames that found it full, and the bytes copied
-    /// for it.
+    /// The number of frames read from the queue, of frames that found it full (`ring_drops`), and of bytes
+    /// copied into it.
     pub(super) counters: SourceCounters,
 }
 
@@ -29,7 +30,8 @@ pub(super) struct Queue<B> {
 #[derive(Debug)]
 struct Waiting<B> {
     frame: Frame<B>,
-    /// The length of the copy in bytes; 0 if the frame is in the memory of the device that received it.
+    /// The length of the frame in bytes if it is a copy; 0 if it is still in the memory of the device that
+    /// received it.
     copied_bytes: usize,
 }
 
