@@ -1,4 +1,4 @@
-//! The page as a whole.
+//! The HTML page of a report: fills the template with all sections.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::figure::{STYLE, number};
 use crate::report::{Decision, Outcome, Report, Source};
 use crate::words::{count, duration, percent};
 
-/// The error of making a page.
+/// The error of making the HTML page of a report.
 #[derive(Debug, Error)]
 #[error("cannot make the HTML report: {0}")]
 pub struct HtmlError(String);

@@ -18,7 +18,8 @@ pub(super) struct Beside {
     pub(super) time: Time,
     /// The record header of an unusual pcap file.
     pub(super) head: Vec<u8>,
-    /// The options of a record within an aggregate. A single packet keeps its own.
+    /// The packet options of a record that was merged into an aggregate. Empty for a record that is written
+    /// by itself, with its options.
     pub(super) options: PacketOptions,
 }
 

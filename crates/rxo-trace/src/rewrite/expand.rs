@@ -37,9 +37,9 @@ pub struct Expander<'w> {
     /// True if the coalesced capture is compressed.
     is_packed: bool,
     pcap_header: Option<[u8; 24]>,
-    /// The sections and interfaces of the original that have been read so far.
+    /// The sections and interfaces of the original capture that have been read so far.
     described: Vec<Described>,
-    /// The clocks of these interfaces.
+    /// The clocks of the interfaces in `described`.
     clocks: Vec<Clock>,
     order: Order,
     digest: Digest,
@@ -48,8 +48,8 @@ pub struct Expander<'w> {
 }
 
 impl<'w> Expander<'w> {
-    /// Begins the file. The first batch of `capture` must have been read. `format` is the format to
-    /// write; `None` for that of the original.
+    /// Begins the restored file. The first batch of `capture` must have been read. `format` is the format to
+    /// write; `None` for that of the original capture.
     ///
     /// # Errors
     /// If the capture was not written by `rxo coalesce`, or the output cannot be written.
@@ -116,7 +116,7 @@ impl<'w> Expander<'w> {
         &self.figures
     }
 
-    /// Writes the rest.
+    /// Checks the restored capture against the totals of the original, and writes the rest.
     ///
     /// # Errors
     /// If something is missing or was changed, or the output cannot be written.
@@ -159,7 +159,7 @@ impl<'w> Expander<'w> {
         Ok(self.figures)
     }
 
-    /// Records the next sections and interfaces of the original.
+    /// Records further sections and interfaces of the original capture, and describes them in the output.
     fn learn(&mut self, described: Vec<Described>) -> Result<(), RewriteError> {
         if self.described.len() + described.len() > limits::DESCRIBED {
             return Err(RewriteError::Changed("it describes more than can be"));

@@ -37,7 +37,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Appends the totals.
+    /// Appends these totals to `to`, encoded for [`End::read`].
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         put_number(to, self.records);
         to.extend_from_slice(&self.digest.to_le_bytes());

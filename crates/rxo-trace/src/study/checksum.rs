@@ -97,7 +97,7 @@ fn pseudo(segment: &Segment, length: u32) -> Sum {
     pseudo_header(&segment.key, protocol, length)
 }
 
-/// Returns the checksum status for the engine.
+/// Returns the checksum status of `segment`, in the form that the engine takes.
 #[inline]
 pub(super) const fn status(
     mode: ChecksumMode,
@@ -115,7 +115,7 @@ pub(super) const fn status(
     }
 }
 
-/// Returns the checksum status of a captured packet of any kind, for the engine.
+/// Returns the checksum status of a captured packet of any kind, in the form that the engine takes.
 pub(crate) fn checksum_status(
     network: &Network,
     mode: ChecksumMode,

@@ -71,11 +71,11 @@ pub enum Kind {
     Window,
     /// The TCP options differ.
     Options,
-    /// The ECN bits differ, or ECE, CWR, AE.
+    /// The ECN bits of the IP header differ, or one of the TCP flags ECE, CWR and AE.
     Ecn,
-    /// The other bits of the TOS or traffic class byte differ.
+    /// The DSCP differs: the TOS or traffic class byte without its ECN bits.
     TrafficClass,
-    /// Other flags differ, or the urgent pointer.
+    /// TCP flags other than ECE, CWR and AE differ, or the urgent pointer.
     Flags,
     /// The lengths of the datagrams that a packet consists of differ.
     Datagrams,

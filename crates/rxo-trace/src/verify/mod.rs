@@ -12,13 +12,14 @@
 //! * **PSH and FIN**: the same between two such positions;
 //! * **segments inside an aggregate**: if `rxo coalesce` wrote a note, the note must fit its
 //!   packet, and each segment that it restores must equal the other capture's. Without a note, the
-//!   header has only the fields of the last segment, and the others count as forgotten.
+//!   header has only the fields of the last segment, and the other segments count as forgotten.
 //!
-//! UDP is compared datagram by datagram: those that a note restores; and where a packet without a note is longer
-//! than the other capture's datagram, those of that length, as segmentation would make them, which count as
-//! forgotten. Where these do not fit, both packets may be several datagrams of a smaller length: that is listed as
-//! undecided. Everything else (fragments, unreadable packets) is compared packet by packet. Times, link-layer headers,
-//! TTL, IP IDs and checksums are not compared, because they may differ between two captures of one conversation.
+//! UDP is compared datagram by datagram. A packet with a note is compared as the datagrams that the note restores. A
+//! packet without a note that is longer than the other capture's datagram is compared as datagrams of that length, as
+//! segmentation would divide it; these count as forgotten. If the ends of datagrams differ in two packets without
+//! notes, both may be several datagrams of a smaller length: that is listed as undecided. Everything else (fragments,
+//! unreadable packets) is compared packet by packet. Times, link-layer headers, TTL, IP IDs and checksums are not
+//! compared, because they may differ between two captures of one conversation.
 //!
 //! # Contract
 //! Both captures are read once, side by side. Packets that only one of them has shown wait; [`Limits`] bounds

@@ -185,14 +185,14 @@ pub(super) struct Position {
 pub(super) struct Headers(pub(super) Vec<u8>);
 
 impl Headers {
-    /// Writes a field.
+    /// Writes `field` at offset `at`; does nothing if it does not fit.
     pub(super) fn put<const N: usize>(&mut self, at: usize, field: [u8; N]) {
         if let Some(place) = self.0.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<N>()) {
             *place = field;
         }
     }
 
-    /// Reads a field of two bytes.
+    /// Returns the two bytes at offset `at`; zeros if the header is shorter.
     pub(super) fn pair(&self, at: usize) -> [u8; 2] {
         half(&self.0, at).to_be_bytes()
     }

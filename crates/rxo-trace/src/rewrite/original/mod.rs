@@ -21,7 +21,7 @@ pub enum FileFormat {
     PcapNg,
 }
 
-/// The file that is being written.
+/// The restored file that is being written.
 #[derive(Debug)]
 pub(super) enum Original<'w> {
     /// Pcap, with its original header or a new one.
@@ -33,7 +33,7 @@ pub(super) enum Original<'w> {
 }
 
 impl<'w> Original<'w> {
-    /// Begins the file, in `format` or its original format.
+    /// Begins the restored file, in `format` or the format of the original capture.
     pub(super) fn begin(
         output: To<'w>,
         origin: &Origin,
@@ -48,7 +48,7 @@ impl<'w> Original<'w> {
         })
     }
 
-    /// Records the next sections and interfaces of the original.
+    /// Records further sections and interfaces of the original capture.
     pub(super) fn describe(&mut self, described: &[Described]) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => described.iter().try_for_each(|one| file.describe(&one.part)),
@@ -60,7 +60,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Writes the next record. `ticks` is its time in the original's unit.
+    /// Writes the next record. `ticks` is its time in the unit of the original capture.
     pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.write(record, ticks),
@@ -69,7 +69,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Writes the truncated record at the end of the original.
+    /// Writes the truncated record at the end of the original capture.
     pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.put_cut_record(bytes),
@@ -77,14 +77,15 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Drops the sections and interfaces that the original describes behind records that were not written.
+    /// Drops the sections and interfaces that the original capture describes behind records that were not
+    /// written.
     pub(super) fn leave_out_rest(&mut self) {
         if let Self::Same(file) = self {
             file.leave_out_rest();
         }
     }
 
-    /// Writes the rest.
+    /// Writes what is still buffered, and ends the file.
     pub(super) fn finish(self) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.finish(),

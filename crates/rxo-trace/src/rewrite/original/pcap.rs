@@ -11,7 +11,7 @@ use super::super::{RewriteError, To};
 #[derive(Debug)]
 pub(in super::super) struct PcapFile<'w> {
     output: BufWriter<To<'w>>,
-    /// The original header; `None` if the original is pcapng.
+    /// The header of the original capture; `None` if that is pcapng.
     header: Option<[u8; 24]>,
     shape: Shape,
     clock: Clock,
@@ -118,7 +118,7 @@ impl<'w> PcapFile<'w> {
         ticks.transpose()
     }
 
-    /// Writes a truncated last record. Only a pcap original has one.
+    /// Writes a truncated last record. Only an original capture in pcap format has one.
     pub(super) fn put_cut_record(&mut self, bytes: &[u8]) -> Result<(), RewriteError> {
         if self.header.is_some() { self.put(bytes) } else { Ok(()) }
     }
