@@ -14,7 +14,7 @@ pub const RECORD_BYTES: usize = 16 * 1024 * 1024;
 /// [`RECORD_BYTES`].
 pub const PACKET_BYTES: u32 = 256 * 1024;
 
-/// Most interfaces in all sections of a file.
+/// The greatest number of interfaces in all sections of a file.
 pub const INTERFACES: usize = 65_536;
 
 /// The longest interface name that is kept, in bytes; longer ones are truncated.
@@ -24,8 +24,8 @@ pub const NAME_BYTES: usize = 256;
 /// unless asked to (`--ultra`, `--long`).
 pub const WINDOW_BYTES: u64 = 128 * 1024 * 1024;
 
-/// Most sections and interfaces whose description is kept.
+/// The greatest number of sections and interfaces whose description is kept.
 pub const DESCRIBED: usize = 2 * INTERFACES;
 
-/// Most bytes of all their options together.
+/// The greatest number of bytes in the options of all kept sections and interfaces together.
 pub const DESCRIBED_BYTES: usize = 4 * 1024 * 1024;

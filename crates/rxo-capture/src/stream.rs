@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::SharedBytes;
 use super::limits::CHUNK_BYTES;
 
-/// Most chunks that are kept for reuse. More may be in use; those are freed.
+/// The greatest number of chunks that are kept for reuse. More may be in use; those are freed.
 const MOST_KEPT: usize = 16;
 
 /// A chunk counts as little shared if less than one byte in this number is shared.

@@ -11,7 +11,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// The most descriptors that one message may carry: as many as a table of memory regions has.
+/// The greatest number of descriptors that one message may carry: as many as a table of memory regions has.
 pub const MOST_DESCRIPTORS: usize = 8;
 
 /// The size of the control message for [`MOST_DESCRIPTORS`] descriptors, in 8-byte words. The kernel cuts off

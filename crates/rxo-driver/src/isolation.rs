@@ -267,7 +267,8 @@ const FIRST: i32 = i32::MIN + 1;
 /// The remedy for a kernel that cannot filter at the ingress.
 pub(crate) const MODULE: &str =
     "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
-/// The most addresses in one chain: every frame passes the rules of all addresses before its own.
+/// The greatest number of addresses in one chain: every frame passes the rules of all addresses before its
+/// own.
 const MOST_ADDRESSES: usize = 16;
 
 #[cfg(test)]

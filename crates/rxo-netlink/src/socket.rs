@@ -27,7 +27,7 @@ pub struct Netlink {
 /// The size of the receive buffer, in bytes: the kernel's largest datagram of a dump.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The most attempts at a dump that changes keep interrupting.
+/// The greatest number of attempts at a dump that changes keep interrupting.
 const ATTEMPTS: usize = 8;
 
 /// The longest wait for an answer. The kernel answers at once; the limit bounds the effect of a bug here.

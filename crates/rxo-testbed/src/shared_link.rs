@@ -154,9 +154,9 @@ const RECEIVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const QUEUE_BYTES: u32 = 8 * 1024 * 1024;
 /// Bytes of a frame besides the IP packet, with a margin.
 const FRAME_BYTES: u32 = 64;
-/// Most full frames that leave back to back: more than the segments of one large send.
+/// The greatest number of full frames that leave back to back: more than the segments of one large send.
 const MOST_BURST_FRAMES: u32 = 64;
 /// Queue of a sender's own link, in bytes.
 const OWN_QUEUE_BYTES: u32 = 2 * 1024 * 1024;
-/// Most senders: the number of available addresses. The kernel's bridge takes 1,023 ports.
+/// The greatest number of senders: the number of available addresses. The kernel's bridge takes 1,023 ports.
 const MOST_SENDERS: usize = 250;

@@ -58,7 +58,8 @@ pub struct Custom<'a> {
 }
 
 impl Custom<'_> {
-    /// Most bytes of one custom option: its length has 16 bits and includes the enterprise number.
+    /// The greatest number of bytes of one custom option: its length has 16 bits and includes the enterprise
+    /// number.
     pub const MOST_BYTES: usize = MOST_OPTION_BYTES - 4;
 }
 

@@ -265,7 +265,7 @@ fn check(name: &str, options: PacketOptions) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// The most slots; a larger ring would need gigabytes.
+/// The greatest number of slots in a ring; a larger ring would need gigabytes.
 const MOST_SLOTS: u32 = 1 << 20;
 
 /// The number of spare buffers. Each batch that empties the ring uses one for as long as its last frame is

@@ -17,7 +17,7 @@ use crate::gate;
 /// The number of 64 KiB buffers: enough for two batches of the default budget.
 const BUFFERS: usize = 128;
 
-/// The most packets that one call discards, so that it ends regardless of what the stack sends.
+/// The greatest number of packets that one call discards, so that it ends regardless of what the stack sends.
 const MOST_DISCARDS: usize = 4_096;
 
 /// Reads the packets that the host's stack sends, one per system call. GSO frames stay whole.

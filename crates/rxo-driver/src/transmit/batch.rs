@@ -12,7 +12,7 @@ use libc::iovec;
 use rxo_frame::{Gather, Gso, GsoKind, GsoTunnel, LinkKind, VlanTag};
 use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
-/// The most pieces that the kernel accepts for one packet, including its header.
+/// The greatest number of pieces that the kernel accepts for one packet, including its header.
 pub(crate) const MOST_PIECES: usize = libc::UIO_MAXIOV as usize;
 
 /// The length of the two Ethernet addresses, after which a VLAN tag is inserted.

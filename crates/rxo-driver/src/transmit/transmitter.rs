@@ -13,7 +13,7 @@ use super::cutter::Cutter;
 use super::refusal::Refusal;
 use super::tally::Tally;
 
-/// The most packets in one submission.
+/// The greatest number of packets in one submission.
 const CHUNK: usize = 64;
 
 /// The number of pieces per packet for which memory is allocated at the start.

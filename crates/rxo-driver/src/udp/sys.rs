@@ -13,7 +13,7 @@ use super::outbox::Message;
 use super::source::MESSAGE_BYTES;
 use crate::sys::{self, Plain, set_option};
 
-/// The most messages of one call.
+/// The greatest number of messages of one call.
 pub(super) const MOST_MESSAGES: usize = 32;
 
 /// Space for one control message that contains a number, with the alignment of a control message.

@@ -47,7 +47,7 @@ enum Obstacle {
     System,
 }
 
-/// The most front ends that one call accepts, so that it ends; others wait for the next call.
+/// The greatest number of front ends that one call accepts, so that it ends; others wait for the next call.
 const MOST_ACCEPTS: usize = 8;
 
 impl Side for Backend {

@@ -26,10 +26,10 @@ use crate::virtio_net::{
 };
 use crate::wait::has_hung_up;
 
-/// The most pairs of queues that a device has.
+/// The greatest number of pairs of queues that a device has.
 pub(super) const MOST_PAIRS: usize = 8;
 
-/// The most messages that one call processes.
+/// The greatest number of messages that one call processes.
 const MOST_MESSAGES: usize = 64;
 
 /// A connected front end and its guest's queues.
@@ -369,7 +369,7 @@ impl PacketRing for Connection {
 /// not report whether it has posted all its buffers.
 const IN_VAIN: Duration = Duration::from_millis(10);
 
-/// The most attempts to find buffers for a packet; a guest that posts invalid chains must wait.
+/// The greatest number of attempts to find buffers for a packet; a guest that posts invalid chains must wait.
 const MOST_ATTEMPTS: usize = 8;
 
 impl Queue {

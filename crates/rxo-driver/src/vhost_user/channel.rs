@@ -19,7 +19,7 @@ pub struct Channel {
     discards: Discards,
 }
 
-/// The most bytes read by one system call.
+/// The greatest number of bytes read by one system call.
 const CHUNK_BYTES: usize = 512;
 
 impl Channel {

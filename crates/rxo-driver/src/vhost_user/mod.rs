@@ -37,5 +37,5 @@ pub use request::{Request, RingAddresses, RingDescriptor, RingNumber};
 pub use session::{Change, Done, Ring, Session};
 pub use wrong::Wrong;
 
-/// The most regions that a table of memory regions may have.
+/// The greatest number of regions that a table of memory regions may have.
 pub const MOST_TABLE_REGIONS: usize = 8;

@@ -342,10 +342,10 @@ fn ring_size(entries: u32) -> Result<u16, Wrong> {
     size.ok_or(Wrong::RingSize(entries))
 }
 
-/// The most entries of a ring, by the virtio specification.
+/// The greatest number of entries of a ring, by the virtio specification.
 const MOST_ENTRIES: u16 = 32_768;
 
-/// The most memory regions of a session.
+/// The greatest number of memory regions of a session.
 const MOST_REGIONS: usize = 32;
 
 #[cfg(test)]

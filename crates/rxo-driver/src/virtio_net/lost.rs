@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::sys::check;
 
-/// The most mappings in a process: 32 guests with as many regions each as a session may have.
+/// The greatest number of mappings in a process: 32 guests with as many regions each as a session may have.
 const MOST: usize = 1_024;
 
 /// The address range of a mapping. An end of 0 means no mapping.

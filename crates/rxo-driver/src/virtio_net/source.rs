@@ -19,10 +19,11 @@ use crate::device::SystemSource;
 use crate::gate;
 use crate::virtio_net::Events;
 
-/// The most frames that one call discards. Each may have thousands of descriptors, while other guests wait.
+/// The greatest number of frames that one call discards. Each may have thousands of descriptors, while other
+/// guests wait.
 const MOST_DISCARDS: usize = 64;
 
-/// The most times that one call checks again for frames that arrived while it prepared to wait.
+/// The greatest number of times that one call checks again for frames that arrived while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
 /// The interval between two checks of the sockets while frames never run out or are not read, and of rings

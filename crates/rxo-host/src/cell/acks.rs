@@ -19,7 +19,7 @@ pub(crate) struct WaitingAcks {
     pub(crate) pushed: u64,
     /// Number of ACKs that were overwritten in the ring.
     pub(crate) overwritten: u64,
-    /// The most ACKs that the ring held at once.
+    /// The greatest number of ACKs that the ring held at once.
     pub(crate) most: u32,
     /// Number of ACKs that the ring refused, and that went to the backlog.
     pub(crate) refused: u64,

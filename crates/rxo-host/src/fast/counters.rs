@@ -22,7 +22,7 @@ pub struct FastCounters {
     pub ring_pushed: u64,
     /// Number of ACKs that were overwritten in a ring by newer ones.
     pub ring_overwritten: u64,
-    /// The most ACKs that waited in one ring.
+    /// The greatest number of ACKs that waited in one ring.
     pub ring_most: u32,
     /// Number of ACKs that went to a backlog, because the ring was full and none in it could be overwritten.
     pub ring_refused: u64,

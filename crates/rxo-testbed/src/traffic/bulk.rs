@@ -324,7 +324,7 @@ pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>
     dealt.into_iter()
 }
 
-/// Most connections: with more, a two-core machine measures its scheduler.
+/// The greatest number of connections: with more, a two-core machine measures its scheduler.
 const MOST_CONNECTIONS: usize = 400;
 /// Pause between two checks of the received bytes.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -103,7 +103,8 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     ))
 }
 
-/// Most bytes of one read: enough for the data that arrives while the other connections have their turn.
+/// The greatest number of bytes of one read: enough for the data that arrives while the other connections
+/// have their turn.
 const READ_BYTES: usize = 128 * 1024;
 /// Time between two checks for progress.
 const TICK: Duration = Duration::from_millis(100);

@@ -58,7 +58,7 @@ pub struct Coalescer<'w> {
     sink: Sink<'w>,
 }
 
-/// Most interfaces with an engine. An engine takes about 100 KB, depending on the policy.
+/// The greatest number of interfaces with an engine. An engine takes about 100 KB, depending on the policy.
 const MOST_LANES: usize = 256;
 
 impl<'w> Coalescer<'w> {

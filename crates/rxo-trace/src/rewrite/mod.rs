@@ -99,9 +99,9 @@ const VERSION: u8 = 2;
 /// All possible versions. Printable characters are excluded.
 const VERSIONS: core::ops::Range<u8> = 1..b' ';
 
-/// Most records that may arrive after the oldest undelivered one. At this limit everything held is delivered, because
-/// the expanding side must wait for that record.
+/// The greatest number of records that may arrive after the oldest undelivered one. At this limit everything held is
+/// delivered, because the expanding side must wait for that record.
 pub const MOST_RECORDS: usize = 1 << 17;
 
-/// Most bytes of the records that arrive after the oldest undelivered one.
+/// The greatest number of bytes of the records that arrive after the oldest undelivered one.
 pub const MOST_BYTES: usize = 64 << 20;

@@ -61,7 +61,7 @@ const NOTE: u8 = 2;
 const BESIDE: u8 = 3;
 const END: u8 = 4;
 
-/// Most segments of a note: more records than any aggregate has.
+/// The greatest number of segments of a note: more records than any aggregate has.
 const MOST_SEGMENTS: usize = 1 << 16;
 
 impl Remark {

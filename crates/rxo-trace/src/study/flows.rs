@@ -14,7 +14,7 @@ use super::packet_kind::Segment;
 use super::part::Numbering;
 use crate::report::{FlowReport, Protocol};
 
-/// Most flows with figures of their own; they take about 220 MB.
+/// The greatest number of flows with figures of their own; they take about 220 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
 /// The number for packets whose flow has no figures.
 pub(super) const NO_FLOW: u32 = u32::MAX;

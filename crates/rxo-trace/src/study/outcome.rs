@@ -16,7 +16,7 @@ use crate::report::{
     Traffic, explain,
 };
 
-/// Most senders that the report names.
+/// The greatest number of senders that the report names.
 const MAX_SENDERS: usize = 1_024;
 
 /// Makes the report from a part that was counted with these settings.

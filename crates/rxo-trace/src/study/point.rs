@@ -128,7 +128,7 @@ pub(super) struct Runner {
     /// The number of packets by which its figures may be wrong because of unknown earlier packets, once that is known.
     error_bound: Option<u64>,
     is_by_boundaries: bool,
-    /// Most packets in one poll.
+    /// The greatest number of packets in one poll.
     most_packets: u64,
 }
 

@@ -11,9 +11,9 @@ use rxo_frame::{Duration, Instant};
 
 use super::time::{parse_time, show_time};
 
-/// Most packets that a host takes in one poll: NAPI's weight.
+/// The greatest number of packets that a host takes in one poll: NAPI's weight.
 pub const HOST_BUDGET: u32 = 64;
-/// Most packets that wait for a poll: those of a large receive ring.
+/// The greatest number of packets that wait for a poll: those of a large receive ring.
 pub const RING_PACKETS: u32 = 4_096;
 
 const MAX_PACKETS: u32 = 32_768;

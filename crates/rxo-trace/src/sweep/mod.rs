@@ -16,7 +16,7 @@ pub(crate) use values::size_of;
 
 use crate::study::Point;
 
-/// Most combinations in a sweep.
+/// The greatest number of combinations in a sweep.
 pub const MAX_POINTS: usize = 64;
 
 /// One or two axes with every combination of their values. The last axis varies fastest.

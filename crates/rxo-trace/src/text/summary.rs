@@ -7,7 +7,7 @@ use rxo_console::numbers::{gbit_per_s, grouped, ratio};
 use super::units::{bytes, percent, time};
 use crate::report::{Checksums, Outcome, Report, Source, Traffic, utc};
 
-/// Most captures that are listed. A cluster reads thousands.
+/// The greatest number of captures that are listed. A cluster reads thousands.
 const MOST_SOURCES: usize = 20;
 
 pub(super) fn text(report: &Report) -> String {

@@ -66,10 +66,10 @@ impl Side {
 /// The limits of a comparison's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most bytes that wait for their counterpart, in all flows together. At this limit, the oldest
+    /// The greatest number of bytes that wait for their counterpart, in all flows together. At this limit, the oldest
     /// waiting packet counts as missing in the other capture.
     pub waiting_bytes: usize,
-    /// Most flows. At this limit, flows without waiting packets are forgotten: no difference is
+    /// The greatest number of flows. At this limit, flows without waiting packets are forgotten: no difference is
     /// missed, but later offsets of such a flow count from that point.
     pub flows: usize,
     /// Number of differing flows after which the comparison stops.

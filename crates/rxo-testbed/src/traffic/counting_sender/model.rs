@@ -430,5 +430,5 @@ pub(super) const fn largest_segment(mtu: u16) -> u16 {
 /// The window that this sender announces. It is never used, because only ACKs arrive.
 const OUR_WINDOW: u16 = u16::MAX;
 const BETWEEN_POINTS: Duration = Duration::from_millis(1);
-/// Most points of the record: two minutes.
+/// The greatest number of points of the record: two minutes.
 const MOST_POINTS: usize = 120_000;

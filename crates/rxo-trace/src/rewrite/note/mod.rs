@@ -81,8 +81,8 @@ pub struct BadNote(pub(crate) &'static str);
 /// no longer ones; the limit bounds the memory for a damaged note.
 const MAX_HEADER_BYTES: usize = 256;
 
-/// Most payload of an aggregate in bytes: the largest value of the length field of an IP packet. An aggregate has no more
-/// segments than bytes.
+/// The largest payload of an aggregate, in bytes: the largest value of the length field of an IP packet. An aggregate
+/// has no more segments than bytes.
 const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 
 /// Length of the CRC-32 that ends a note.
