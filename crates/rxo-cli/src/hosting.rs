@@ -105,7 +105,6 @@ impl HostPlan {
     /// If a name or an address is invalid; the message describes valid values.
     pub(crate) fn from_flags(flags: &HostFlags) -> Result<Self> {
         let nic: DeviceName = flags.nic.parse().context("--nic")?;
-        nic.check_both_ways().context("--nic")?;
         let addresses = flags.ip.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?;
         let gateways =
             flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;

@@ -221,9 +221,7 @@ pub(super) fn for_guests(policy: Policy, is_hold_said: bool) -> Policy {
 }
 
 pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
-    let name: DeviceName = text.parse().context(flag)?;
-    name.check_both_ways().context(flag)?;
-    Ok(name)
+    Ok(text.parse::<DeviceName>().context(flag)?)
 }
 
 /// Checks that the TAP can take over the nic's configuration: only an existing interface has one.

@@ -3,7 +3,7 @@
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
-use super::{DeviceHandle, DeviceName, DeviceOptions, DeviceSink, DeviceSource};
+use super::{DeviceHandle, DeviceName};
 use crate::{packet, tap, vhost, virtio};
 
 /// All kinds of devices that can be named.
@@ -26,24 +26,10 @@ pub struct DeviceKind {
     /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
     /// the device does not exist yet, or if only an open device has an MTU.
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
-    /// The directions that the device has, with the functions that open them.
-    pub(crate) ends: Ends,
+    /// Takes hold of a device, and makes it if rxo makes those of its kind.
+    pub(crate) attach: Attach,
 }
 
-/// The directions of a kind of device, each with the function that opens it.
-#[derive(Debug)]
-pub(crate) enum Ends {
-    /// The device receives and sends frames. The function attaches to it, which may create it.
-    Both(Attach),
-    /// The device is only a source of frames.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no kind of KINDS has one direction yet"))]
-    Source(fn(&DeviceName, DeviceOptions) -> Result<DeviceSource, DeviceError>),
-    /// The device is only a sink for frames.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no kind of KINDS has one direction yet"))]
-    Sink(fn(&DeviceName, DeviceOptions) -> Result<DeviceSink, DeviceError>),
-}
-
-/// Attaches to a device that has both directions, without opening it yet.
 pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
 /// The origin of a device's interface.

@@ -1,17 +1,16 @@
 //! Devices, opened by name.
 //!
-//! [`KINDS`] is the table of device kinds. A row contains everything that the rest of rxo needs about a kind:
-//! the form of its names, how a name is checked, and how the device is opened as a source, as a sink, or as
-//! both. [`DeviceSource`] and [`DeviceSink`] are one type each for all kinds, so any source works with any
-//! sink. A [`Device`] has one of each.
+//! [`KINDS`] is the table of device kinds, and a row of it is everything that the rest of rxo knows
+//! of a kind: what its names look like, how one is checked, and how it is opened. [`DeviceSource`] and [`DeviceSink`] are the same two types for
+//! every kind, so any source goes with any sink. A [`Device`] has one of each.
 //!
 //! # Cost
 //! Source and sink are trait objects that are called once per batch: [`FrameSource::receive`] for the source,
 //! one submission of encoded packets for the sink. There is no dynamic dispatch per frame.
 //!
-//! # To add a kind of device
-//! Write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row, and add the row to
-//! [`KINDS`]. A kind with one direction needs no handle, and only the source or the port.
+//! # To add a device
+//! Write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put the row into
+//! [`KINDS`].
 //!
 //! [`FrameSource::receive`]: rxo_device::FrameSource::receive
 
@@ -38,7 +37,7 @@ pub use kind::{DeviceKind, KINDS, Origin};
 pub use name::DeviceName;
 pub use sink::DeviceSink;
 
-pub(crate) use kind::{Attach, Ends, interface_name};
+pub(crate) use kind::{Attach, interface_name};
 pub(crate) use sink::Port;
 
 /// A source and a sink: both ends of one device, or the source of one device and the sink of another. It
@@ -55,8 +54,7 @@ impl Device {
     /// Opens both directions of the device `name`.
     ///
     /// # Errors
-    /// If the device has one direction only, does not exist, is down or in use, or privilege is missing; the
-    /// message names the reason.
+    /// If it does not exist, is down or taken, or privilege is missing; one line says which.
     ///
     /// # Examples
     /// ```no_run

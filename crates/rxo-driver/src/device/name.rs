@@ -8,8 +8,7 @@ use std::str::FromStr;
 
 use rxo_device::DeviceError;
 
-use super::kind::{Attach, Ends};
-use super::{DeviceHandle, DeviceKind, DeviceOptions, DeviceSink, DeviceSource, KINDS};
+use super::{DeviceHandle, DeviceKind, KINDS};
 
 /// A device name: a kind, and a name within that kind.
 #[derive(Clone)]
@@ -53,60 +52,12 @@ impl DeviceName {
         (self.kind.survey)(self)
     }
 
-    /// Checks that the device both receives and sends frames, as a worker's devices must.
+    /// Takes hold of the device, and makes it if it is of a kind that rxo makes.
     ///
     /// # Errors
-    /// If the device has one direction only; the message names the kinds that have both.
-    pub fn check_both_ways(&self) -> Result<(), DeviceError> {
-        self.both_ways().map(|_| ())
-    }
-
-    /// Attaches to a device that has both directions, and creates it if it is of a kind that rxo creates.
-    ///
-    /// # Errors
-    /// If the device has one direction only, is in use, or privilege is missing.
+    /// If it is taken, or privilege is missing.
     pub fn attach(&self) -> Result<Box<dyn DeviceHandle>, DeviceError> {
-        (self.both_ways()?)(self)
-    }
-
-    /// Opens the device as a source of frames.
-    ///
-    /// # Errors
-    /// If the device is only a sink; otherwise as for [`Device::open`](super::Device::open).
-    pub fn open_source(&self, options: DeviceOptions) -> Result<DeviceSource, DeviceError> {
-        match self.kind.ends {
-            Ends::Both(attach) => Ok(attach(self)?.open(options)?.source),
-            Ends::Source(open) => open(self, options),
-            Ends::Sink(_) => Err(self.only("takes", |ends| !matches!(ends, Ends::Sink(_)))),
-        }
-    }
-
-    /// Opens the device as a sink for frames.
-    ///
-    /// # Errors
-    /// If the device is only a source; otherwise as for [`Device::open`](super::Device::open).
-    pub fn open_sink(&self, options: DeviceOptions) -> Result<DeviceSink, DeviceError> {
-        match self.kind.ends {
-            Ends::Both(attach) => Ok(attach(self)?.open(options)?.sink),
-            Ends::Sink(open) => open(self, options),
-            Ends::Source(_) => Err(self.only("gives", |ends| !matches!(ends, Ends::Source(_)))),
-        }
-    }
-
-    fn both_ways(&self) -> Result<Attach, DeviceError> {
-        let has_both = |ends: &Ends| matches!(ends, Ends::Both(_));
-        match self.kind.ends {
-            Ends::Both(attach) => Ok(attach),
-            Ends::Source(_) => Err(self.only("gives", has_both)),
-            Ends::Sink(_) => Err(self.only("takes", has_both)),
-        }
-    }
-
-    /// Creates the error for a device that only `verb` frames ("gives" or "takes"). It lists the kinds for
-    /// which `fits` is true.
-    fn only(&self, verb: &str, fits: fn(&Ends) -> bool) -> DeviceError {
-        let others = forms(KINDS.iter().filter(|kind| fits(&kind.ends)));
-        DeviceError::Usage(format!("device `{self}` only {verb} frames: use {others}"))
+        (self.kind.attach)(self)
     }
 }
 
@@ -139,12 +90,13 @@ impl fmt::Debug for DeviceName {
 }
 
 fn unknown(kinds: &[DeviceKind], text: &str) -> DeviceError {
-    DeviceError::Usage(format!("device `{text}` is not known: use {}", forms(kinds.iter())))
+    DeviceError::Usage(format!("device `{text}` is not known: use {}", forms(kinds)))
 }
 
-/// Lists the forms of names of `kinds` for a message: `packet:IFNAME, tap:NAME or tun:NAME`.
-fn forms<'k>(kinds: impl Iterator<Item = &'k DeviceKind>) -> String {
-    let forms: Vec<_> = kinds.map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
+/// The forms of names of `kinds`: `packet:IFNAME, tap:NAME or tun:NAME`.
+fn forms(kinds: &[DeviceKind]) -> String {
+    let forms: Vec<_> =
+        kinds.iter().map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
     match forms.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         forms => forms.concat(),

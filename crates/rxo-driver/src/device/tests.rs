@@ -1,6 +1,5 @@
-//! Kinds of devices that exist only in these tests, from their rows to their frames: named by a path, with a
-//! link and an MTU that only an open device can tell, and with two descriptors. One kind has both directions,
-//! two have one each.
+//! Kinds of devices that rxo does not have, from their rows to their frames: named by a path, with a
+//! link and an MTU that only an open device says, and with two descriptors.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,14 +20,8 @@ use crate::wait::{Interest, WaitList};
 
 static TABLE: &[DeviceKind] = &[
     crate::packet::KIND,
-    row("socket", Ends::Both(|name| Ok(Box::new(Socket(name.clone()))))),
-    row("from", Ends::Source(|name, options| Ok(Socket(name.clone()).open(options)?.source))),
-    row("to", Ends::Sink(|name, options| Ok(Socket(name.clone()).open(options)?.sink))),
-];
-
-const fn row(prefix: &'static str, ends: Ends) -> DeviceKind {
     DeviceKind {
-        prefix,
+        prefix: "socket",
         placeholder: "PATH",
         interface: None,
         link: None,
@@ -37,9 +30,9 @@ const fn row(prefix: &'static str, ends: Ends) -> DeviceKind {
             false => Err("names no socket: give an absolute path"),
         },
         survey: |_| Ok(None),
-        ends,
-    }
-}
+        attach: |name| Ok(Box::new(Socket(name.clone()))),
+    },
+];
 
 /// A device that carries frames as datagrams of a unix socket, each behind a `virtio_net_hdr`.
 #[derive(Debug)]
@@ -183,15 +176,15 @@ impl Drop for Folder {
     }
 }
 
-fn name_of(prefix: &str, path: &Path) -> DeviceName {
-    DeviceName::parse(TABLE, &format!("{prefix}:{}", path.display())).unwrap()
+fn name_of(path: &Path) -> DeviceName {
+    DeviceName::parse(TABLE, &format!("socket:{}", path.display())).unwrap()
 }
 
 #[test]
 fn a_row_is_enough_to_name_survey_and_open_a_device() {
     let folder = Folder::new("row");
     let (path, _peer) = folder.listen("a-name-longer-than-an-interface");
-    let name = name_of("socket", &path);
+    let name = name_of(&path);
     assert_eq!(name.to_string(), format!("socket:{}", path.display()));
     assert_eq!((name.kind().interface, name.kind().link), (None, None));
     assert_eq!(name.survey().unwrap(), None);
@@ -203,65 +196,36 @@ fn a_row_is_enough_to_name_survey_and_open_a_device() {
 
 #[test]
 fn the_table_says_which_names_there_are() {
-    let forms = "packet:IFNAME, socket:PATH, from:PATH or to:PATH";
+    let forms = "packet:IFNAME or socket:PATH";
     for (text, part) in [("socket:a", "absolute path"), ("tap:a", forms)] {
         let line = DeviceName::parse(TABLE, text).unwrap_err().to_string();
         assert!(line.contains(text) && line.contains(part), "{line}");
     }
 }
 
-/// Forwards frames from the source of one device to the sink of another, where each has both directions or
-/// only one.
 #[test]
 fn any_source_goes_with_any_sink() {
-    for (gives, takes) in
-        [("socket", "socket"), ("from", "socket"), ("socket", "to"), ("from", "to")]
-    {
-        let folder = Folder::new(&format!("{gives}-{takes}"));
-        let [(from_path, from), (to_path, to)] = ["a", "b"].map(|name| folder.listen(name));
-        let options = DeviceOptions::default();
-        let mut mixed = Device {
-            source: name_of(gives, &from_path).open_source(options).unwrap(),
-            sink: name_of(takes, &to_path).open_sink(options).unwrap(),
-        };
-        let sent = [&[0; VNET_HEADER_BYTES][..], &[0x45; 60]].concat();
-        from.send_to(&sent, from_path.with_extension("end")).unwrap();
+    let folder = Folder::new("mixed");
+    let [(from_path, from), (to_path, to)] = ["a", "b"].map(|name| folder.listen(name));
+    let opened = [&from_path, &to_path].map(|path| {
+        Device::open(&name_of(path), DeviceOptions::default()).unwrap()
+    });
+    let [gives, takes] = opened;
+    let mut mixed = Device { source: gives.source, sink: takes.sink };
+    let sent = [&[0; VNET_HEADER_BYTES][..], &[0x45; 60]].concat();
+    from.send_to(&sent, from_path.with_extension("end")).unwrap();
 
-        let mut list = WaitList::new();
-        let ready = list.add(Some(&mixed.source), Interest::Readable);
-        assert_eq!(ready.len(), 2, "both descriptors are waited for");
-        assert!(list.wait(None).unwrap().has_any(ready));
-        let mut batch = Vec::new();
-        assert_eq!(mixed.source.receive(&mut batch, 8).unwrap(), 1);
-        mixed.sink.transmit(batch.iter().map(Frame::borrowed)).unwrap();
-        let mut seen = [0; 200];
-        let bytes = to.recv(&mut seen).unwrap();
-        assert_eq!(seen[..bytes], sent);
-        assert_eq!(mixed.sink.counters().frames, 1);
-    }
-}
-
-#[test]
-fn a_direction_that_a_device_lacks_is_one_line() {
-    let options = DeviceOptions::default();
-    let (from, to) = (name_of("from", Path::new("/a")), name_of("to", Path::new("/b")));
-    let rows = [
-        (from.open_sink(options).err(), "device `from:/a` only gives frames"),
-        (from.attach().err(), "device `from:/a` only gives frames"),
-        (from.check_both_ways().err(), "device `from:/a` only gives frames"),
-        (Device::open(&from, options).err(), "device `from:/a` only gives frames"),
-        (to.open_source(options).err(), "device `to:/b` only takes frames"),
-        (to.attach().err(), "device `to:/b` only takes frames"),
-        (Device::open(&to, options).err(), "device `to:/b` only takes frames"),
-    ];
-    for (error, what) in rows {
-        let line = error.unwrap().to_string();
-        assert_eq!(
-            line,
-            format!("{what}: use packet:IFNAME, tap:NAME, tun:NAME, vhost:PATH or virtio:PATH")
-        );
-    }
-    name_of("socket", Path::new("/c")).check_both_ways().unwrap();
+    let mut list = WaitList::new();
+    let ready = list.add(Some(&mixed.source), Interest::Readable);
+    assert_eq!(ready.len(), 2, "both descriptors are waited for");
+    assert!(list.wait(None).unwrap().has_any(ready));
+    let mut batch = Vec::new();
+    assert_eq!(mixed.source.receive(&mut batch, 8).unwrap(), 1);
+    mixed.sink.transmit(batch.iter().map(Frame::borrowed)).unwrap();
+    let mut seen = [0; 200];
+    let bytes = to.recv(&mut seen).unwrap();
+    assert_eq!(seen[..bytes], sent);
+    assert_eq!(mixed.sink.counters().frames, 1);
 }
 
 /// One write takes the whole batch, so dispatch happens per batch, not per frame.

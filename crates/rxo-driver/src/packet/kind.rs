@@ -5,7 +5,7 @@ use rxo_frame::LinkKind;
 
 use super::PacketSource;
 use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends, Origin,
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Origin,
     interface_name,
 };
 use crate::fault;
@@ -19,7 +19,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     link: Some(LinkKind::Ethernet),
     check_name: interface_name,
     survey,
-    ends: Ends::Both(|name| Ok(Box::new(ByName(name.name().to_owned())))),
+    attach: |name| Ok(Box::new(ByName(name.name().to_owned()))),
 };
 
 /// Checks that the interface exists and is up. Returns its MTU.

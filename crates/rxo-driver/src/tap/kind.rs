@@ -6,7 +6,7 @@ use rxo_device::DeviceError;
 
 use super::{Tap, TapKind};
 use crate::device::{
-    Attach, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Ends, Origin,
+    Attach, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin,
     interface_name,
 };
 use crate::interface::Interface;
@@ -27,7 +27,7 @@ const fn row(kind: TapKind, prefix: &'static str, attach: Attach) -> DeviceKind 
         link: Some(kind.link()),
         check_name: interface_name,
         survey,
-        ends: Ends::Both(attach),
+        attach,
     }
 }
 

@@ -9,7 +9,7 @@ use rxo_frame::LinkKind;
 
 use super::backend::Backend;
 use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink,
 };
 use crate::listener::{Access, Listener};
 use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Side as _, check_path};
@@ -22,7 +22,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     link: Some(LinkKind::Ethernet),
     check_name: check_path,
     survey,
-    ends: Ends::Both(|name| Ok(Box::new(Handle::new(name)?))),
+    attach: |name| Ok(Box::new(Handle::new(name)?)),
 };
 
 /// The number of 64 KiB buffers: enough for two batches of the default budget.

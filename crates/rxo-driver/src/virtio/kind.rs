@@ -10,7 +10,7 @@ use rxo_frame::LinkKind;
 use super::frontend::Frontend;
 use super::handshake::{WANTED, Wishes};
 use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink,
 };
 use crate::virtio_net::{Copying, DEFAULT_MTU, RingPort, RingSource, check_path};
 
@@ -22,7 +22,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     link: Some(LinkKind::Ethernet),
     check_name: check_path,
     survey,
-    ends: Ends::Both(|name| Ok(Box::new(Handle(name.clone())))),
+    attach: |name| Ok(Box::new(Handle(name.clone()))),
 };
 
 /// The number of 64 KiB buffers: enough for a batch of the default budget, and as many frames that are held.

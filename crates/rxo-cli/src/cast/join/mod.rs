@@ -76,7 +76,6 @@ fn join(flags: &CastJoinFlags, doors: &Doors) -> Result<()> {
 
 fn open(option: &'static str, name: &str) -> Result<Device> {
     let name: DeviceName = name.parse().context(option)?;
-    name.check_both_ways().context(option)?;
     let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
     let device = Device::open(&name, options).context(option)?;
     if device.source.capabilities().link != LinkKind::Ethernet {
