@@ -3,7 +3,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{ControlFlags, CopyingFlags, LogFlags, SandboxFlags};
+use super::{ControlFlags, LogFlags, SandboxFlags};
 
 /// Flags of `rxo run` and `rxo guest` for the treatment of frames beside coalescing.
 #[derive(Args, Debug)]
@@ -21,9 +21,6 @@ pub(crate) struct WayFlags {
     /// Treatment of TCP checksums that the nic has not verified.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = ChecksumFlag::Verify)]
     pub(crate) checksum: ChecksumFlag,
-
-    #[command(flatten)]
-    pub(crate) copying: CopyingFlags,
 }
 
 /// Flags for a command's output, and for the requests that it answers.

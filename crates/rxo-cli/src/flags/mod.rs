@@ -11,7 +11,6 @@ mod cast;
 mod cat;
 mod coalesce;
 mod control;
-mod copying;
 mod ctl;
 mod doctor;
 mod endpoint;
@@ -37,7 +36,6 @@ pub(crate) use cast::{CastCommand, CastFlags, CastJoinFlags, CastReceiveFlags, C
 pub(crate) use cat::CatFlags;
 pub(crate) use coalesce::CoalesceFlags;
 pub(crate) use control::{ControlFlags, MetricsFlags};
-pub(crate) use copying::{CopyingFlags, LayoutFlag, PathFlag};
 pub(crate) use ctl::CtlFlags;
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use endpoint::{AcksFlag, EndpointFlags};

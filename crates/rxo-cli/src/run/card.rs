@@ -4,18 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::Result;
-use rxo::worker::Coalesce;
-use rxo_coalesce::Policy;
 use rxo_driver::GuestOptions;
 use serde::Serialize;
 
-use super::copying::Copying;
 use super::plan::{self, Plan};
-use crate::control::Doors;
 use crate::exit::usage;
 use crate::flags::CardFlags;
 use crate::numbers::parse_time;
-use crate::sandbox::Sandbox;
 
 /// The work that the card does for its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -45,29 +40,10 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
     }
     let moderate_s = moderation(&flags.moderate)?.as_secs_f64();
     Ok(Plan {
-        flags: ["--wire", "--guest"],
-        nic,
-        host,
-        guests: Vec::new(),
         card: Some(CardPlan { moderate_s, ..offloads(&flags.offload)? }),
-        copying: Copying::default(),
-        policy: Policy::none(),
-        coalesce: Coalesce::On,
-        ack_split: None,
-        trust_checksums: false,
-        stats: plan::stats(&flags.live.stats)?,
-        tap: None,
-        impair: [None, None],
-        take_over: false,
         wait_for_nic: flags.wait_for_nic,
         isolates: !flags.no_isolation,
-        confirm: None,
-        doors: Doors::from_flags(&flags.live.control)?,
-        json: flags.live.json,
-        log: flags.live.log.log.into(),
-        watchdog: plan::watchdog(&flags.live.watchdog)?,
-        nice: plan::nice(&flags.live.nice)?,
-        sandbox: Sandbox::from_flags(&flags.live.sandbox),
+        ..Plan::between([("--wire", nic), ("--guest", host)], &flags.live)?
     })
 }
 

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::card::CardPlan;
-use super::copying::Copying;
 use super::guest::{Guest, GuestConfiguration, qemu_lines};
 use super::plan::Plan;
 use super::survey::{Survey, carries};
@@ -55,9 +54,6 @@ pub(super) struct Configuration {
     /// The limits of the process that carries frames; left out of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<String>,
-    /// Path and layout of copies into guests' memory; left out if they are the defaults.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    copying: Option<Copying>,
     /// The items that move from the nic to the TAP for the run; left out without `--take-over`.
     #[serde(skip_serializing_if = "Option::is_none")]
     take_over: Option<TakeOver>,
@@ -121,7 +117,6 @@ impl Configuration {
             card: plan.card,
             control: plan.doors.control.as_ref().map(|path| path.display().to_string()),
             metrics: plan.doors.metrics.as_ref().map(ToString::to_string),
-            copying: plan.copying.text().map(|_| plan.copying),
             isolation: if plan.isolates { "nftables" } else { "none" },
             nice: plan.nice,
             sandbox: None,
@@ -171,8 +166,6 @@ impl Configuration {
         let given = extra.iter().filter_map(|(name, value)| Some(pair(name, value.as_ref()?)));
         lines.extend(given);
         lines.extend(self.card.map(|card| pair("card", &card.to_string())));
-        let copying = self.copying.and_then(Copying::text);
-        lines.extend(copying.map(|text| pair("copying", &text)));
         lines.push(pair("isolation", self.isolation));
         lines.extend(self.nice.map(|nice| pair("nice", &nice.to_string())));
         lines.extend(self.take_over.iter().flat_map(TakeOver::lines));
@@ -231,39 +224,17 @@ fn pair(name: &str, value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::control::Doors;
+    use clap::Parser;
     use rxo_coalesce::Policy;
     use rxo_frame::LinkKind;
 
     use super::*;
-    use crate::sandbox::Sandbox;
+    use crate::flags::{Cli, Command};
 
     fn configuration() -> Configuration {
-        let plan = Plan {
-            flags: ["--nic", "--host"],
-            card: None,
-            copying: Copying::default(),
-            nic: "packet:eth1".parse().unwrap(),
-            host: "tap:rxo0".parse().unwrap(),
-            guests: Vec::new(),
-            policy: Policy::menon_2008(),
-            coalesce: rxo::worker::Coalesce::On,
-            ack_split: None,
-            trust_checksums: false,
-            stats: None,
-            tap: None,
-            impair: [None, None],
-            take_over: false,
-            log: rxo_console::log::Form::Text,
-            watchdog: None,
-            nice: None,
-            wait_for_nic: false,
-            isolates: true,
-            confirm: None,
-            doors: Doors::default(),
-            json: false,
-            sandbox: Sandbox::default(),
-        };
+        let line = "rxo run --nic packet:eth1 --host tap:rxo0 --policy menon-2008 --stats 0s";
+        let Command::Run(flags) = Cli::parse_from(line.split(' ')).command else { panic!("{line}") };
+        let plan = Plan::from_flags(&flags).unwrap();
         let (link, mtu) = (LinkKind::Ethernet, 1500);
         let survey = Survey { link, mtu, makes_nic: false, makes_host: true };
         Configuration::new(&plan, survey, None)

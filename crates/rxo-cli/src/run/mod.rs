@@ -11,7 +11,6 @@
 mod acks;
 mod card;
 mod configuration;
-mod copying;
 mod dry;
 mod guest;
 mod plan;

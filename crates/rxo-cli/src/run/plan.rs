@@ -14,13 +14,12 @@ use rxo_frame::LinkKind;
 
 use super::acks;
 use super::card::CardPlan;
-use super::copying::Copying;
 use super::guest::Guest;
 use super::survey::Survey;
 use crate::control::Doors;
 use crate::defaults::POLICY;
 use crate::exit::usage;
-use crate::flags::{ChecksumFlag, GuestFlags, PolicyFlags, RunFlags};
+use crate::flags::{ChecksumFlag, GuestFlags, LiveFlags, PolicyFlags, RunFlags, WayFlags};
 use crate::numbers::parse_time;
 use crate::rules;
 use crate::sandbox::Sandbox;
@@ -37,8 +36,6 @@ pub(super) struct Plan {
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; none for `rxo run`.
     pub(super) guests: Vec<Guest>,
-    /// Path and layout of copies into guests' memory.
-    pub(super) copying: Copying,
     pub(super) policy: Policy,
     /// The setting of `--coalesce`.
     pub(super) coalesce: Coalesce,
@@ -87,30 +84,14 @@ impl Plan {
                 "--vhost: give at least one guest, such as web=/run/web.sock".to_owned(),
             ));
         };
+        let devices = [("--nic", nic), ("--vhost", first.device.clone())];
         Ok(Self {
-            flags: ["--nic", "--vhost"],
-            nic,
-            card: None,
-            host: first.device.clone(),
-            copying: Copying::of(flags.way.copying, &first.device)?,
             guests,
             policy: policy_for_guests(&flags.policy)?,
-            coalesce: coalesce(&flags.way.coalesce)?,
-            ack_split: ack_split(&flags.way.ack_split)?,
-            trust_checksums: flags.way.checksum == ChecksumFlag::Trust,
-            stats: stats(&flags.live.stats)?,
             tap: flags.tap.clone(),
-            impair: [None, None],
-            take_over: false,
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
-            confirm: None,
-            doors: Doors::from_flags(&flags.live.control)?,
-            json: flags.live.json,
-            log: flags.live.log.log.into(),
-            watchdog: watchdog(&flags.live.watchdog)?,
-            nice: nice(&flags.live.nice)?,
-            sandbox: Sandbox::from_flags(&flags.live.sandbox),
+            ..Self::between(devices, &flags.live)?.with_way(&flags.way)?
         })
     }
 
@@ -167,17 +148,7 @@ impl Plan {
         }
         let policy = rules::policy(&flags.policy)?;
         Ok(Self {
-            flags: ["--nic", "--host"],
-            nic,
-            copying: Copying::of(flags.way.copying, &host)?,
-            host,
-            card: None,
-            guests: Vec::new(),
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
-            coalesce: coalesce(&flags.way.coalesce)?,
-            ack_split: ack_split(&flags.way.ack_split)?,
-            trust_checksums: flags.way.checksum == ChecksumFlag::Trust,
-            stats: stats(&flags.live.stats)?,
             tap: flags.tap.clone(),
             impair: [
                 impairment("--impair", flags.impair.as_deref())?,
@@ -187,12 +158,50 @@ impl Plan {
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
             confirm: flags.confirm.as_deref().map(confirm).transpose()?,
-            doors: Doors::from_flags(&flags.live.control)?,
-            json: flags.live.json,
-            log: flags.live.log.log.into(),
-            watchdog: watchdog(&flags.live.watchdog)?,
-            nice: nice(&flags.live.nice)?,
-            sandbox: Sandbox::from_flags(&flags.live.sandbox),
+            ..Self::between([("--nic", nic), ("--host", host)], &flags.live)?.with_way(&flags.way)?
+        })
+    }
+
+    /// Makes a plan that passes frames on as they are, between devices that these flags name.
+    ///
+    /// # Errors
+    /// If a time or a number in `live` is invalid; the message says what would be accepted.
+    pub(super) fn between(
+        [nic, host]: [(&'static str, DeviceName); 2],
+        live: &LiveFlags,
+    ) -> Result<Self> {
+        Ok(Self {
+            flags: [nic.0, host.0],
+            nic: nic.1,
+            host: host.1,
+            card: None,
+            guests: Vec::new(),
+            policy: Policy::none(),
+            coalesce: Coalesce::On,
+            ack_split: None,
+            trust_checksums: false,
+            stats: stats(&live.stats)?,
+            tap: None,
+            impair: [None, None],
+            take_over: false,
+            wait_for_nic: false,
+            isolates: true,
+            confirm: None,
+            doors: Doors::from_flags(&live.control)?,
+            json: live.json,
+            log: live.log.log.into(),
+            watchdog: watchdog(&live.watchdog)?,
+            nice: nice(&live.nice)?,
+            sandbox: Sandbox::from_flags(&live.sandbox),
+        })
+    }
+
+    fn with_way(self, way: &WayFlags) -> Result<Self> {
+        Ok(Self {
+            coalesce: coalesce(&way.coalesce)?,
+            ack_split: ack_split(&way.ack_split)?,
+            trust_checksums: way.checksum == ChecksumFlag::Trust,
+            ..self
         })
     }
 }
@@ -259,7 +268,7 @@ fn ack_split(text: &str) -> Result<Option<u16>> {
     }
 }
 
-pub(super) fn stats(text: &str) -> Result<Option<Duration>> {
+fn stats(text: &str) -> Result<Option<Duration>> {
     match parse_time(text) {
         Some(Duration::ZERO) => Ok(None),
         Some(time) if (SHORTEST..=LONGEST).contains(&time) => Ok(Some(time)),
@@ -267,7 +276,7 @@ pub(super) fn stats(text: &str) -> Result<Option<Duration>> {
     }
 }
 
-pub(super) fn watchdog(text: &str) -> Result<Option<Duration>> {
+fn watchdog(text: &str) -> Result<Option<Duration>> {
     match parse_time(text) {
         _ if text == "off" => Ok(None),
         Some(time) if (LEAST_SILENCE..=MOST_SILENCE).contains(&time) => Ok(Some(time)),
@@ -275,7 +284,7 @@ pub(super) fn watchdog(text: &str) -> Result<Option<Duration>> {
     }
 }
 
-pub(super) fn nice(text: &str) -> Result<Option<i8>> {
+fn nice(text: &str) -> Result<Option<i8>> {
     match text.parse() {
         _ if text == "keep" => Ok(None),
         Ok(nice) if (FIRST..=LAST).contains(&nice) => Ok(Some(nice)),
@@ -419,10 +428,6 @@ mod tests {
             ("--nic packet:a --host packet:b --take-over", "--take-over moves what a nic has"),
             ("--nic packet:a --host tun:b --take-over", "--take-over moves what a nic has"),
             ("--nic tap:a --host tap:b --wait-for-nic", "--wait-for-nic waits for a nic, which"),
-            (
-                "--nic packet:a --host tap:b --path linear",
-                "--path linear is about the memory of a guest",
-            ),
             ("--nic packet:a --host tap:b --watchdog 10ms", "--watchdog 10ms: give a time from"),
             ("--nic packet:a --host tap:b --nice -21", "--nice -21: give a number from -20 to 19"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),

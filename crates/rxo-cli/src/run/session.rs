@@ -132,7 +132,7 @@ impl Session {
             mtu: makes.then_some(survey.mtu),
             // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
             bring_up: !plan.take_over,
-            guest: plan.copying.options(plan.card.map(CardPlan::guest).unwrap_or_default()),
+            guest: plan.card.map(CardPlan::guest).unwrap_or_default(),
             ..DeviceOptions::default()
         };
         let nic = held.nic.open(made(survey.makes_nic))?;

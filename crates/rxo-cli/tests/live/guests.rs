@@ -84,30 +84,25 @@ fn receives() {
     assert!(!socket.0.exists(), "removed at a normal end");
 }
 
-/// Checks the ratio of bytes copied into the guest's memory to the bytes of the packets.
+/// Each byte is copied into the guest's memory once.
 fn copied() {
-    for (flags, copies, is_apart) in
-        [("", 1.0, false), ("--path linear", 2.0, false), ("--layout pages", 1.0, true)]
-    {
-        let (lab, socket) = (Lab::through().unwrap(), Socket::new("copied"));
-        let (rxo, _) = Rxo::start(lab.host(), &format!("{} {flags}", socket.run()));
-        let line = format!("sink {} --listen 7000 --hash --json --interval 0s", socket.guest());
-        let sink = spawn(lab.host(), &line);
-        let stream = connect(lab.peer(), AT_HOST);
-        let bytes = pattern(2_000_000);
-        (&stream).write_all(&bytes).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
-        assert_eq!(read_all(&stream), b"");
-        let (_, crc) = totals(json(&sink.wait_with_output().unwrap()));
-        assert_eq!(crc, hash(&bytes));
-        rxo.signal("INT");
-        let (code, lines, said) = rxo.end();
-        assert_eq!(code, Some(0), "{said}");
-        let out = &lines.last().unwrap()["host_out"];
-        assert_eq!(out["copies"].as_f64(), Some(copies), "{flags}: {out}");
-        let pieces = out["pieces"].as_f64().unwrap();
-        assert!(if is_apart { pieces > 1.0 } else { pieces >= 1.0 }, "{flags}: {out}");
-    }
+    let (lab, socket) = (Lab::through().unwrap(), Socket::new("copied"));
+    let (rxo, _) = Rxo::start(lab.host(), &socket.run());
+    let line = format!("sink {} --listen 7000 --hash --json --interval 0s", socket.guest());
+    let sink = spawn(lab.host(), &line);
+    let stream = connect(lab.peer(), AT_HOST);
+    let bytes = pattern(2_000_000);
+    (&stream).write_all(&bytes).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(read_all(&stream), b"");
+    let (_, crc) = totals(json(&sink.wait_with_output().unwrap()));
+    assert_eq!(crc, hash(&bytes));
+    rxo.signal("INT");
+    let (code, lines, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    let out = &lines.last().unwrap()["host_out"];
+    assert_eq!(out["copies"].as_f64(), Some(1.0), "{out}");
+    assert!(out["pieces"].as_f64().unwrap() >= 1.0, "{out}");
 }
 
 fn sends() {

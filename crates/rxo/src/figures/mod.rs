@@ -120,14 +120,14 @@ pub struct GuestFigures {
     pub deliveries: u64,
     /// Bytes of the packets that the guest got.
     pub bytes: u64,
-    /// Bytes copied into the guest's memory, including an intermediate copy if `--path` requires one.
+    /// Bytes copied into its memory, each as often as it was.
     pub bytes_copied: u64,
     /// The average number of times that each byte was copied.
     pub copies: f64,
     /// Other copied bytes: of frames that go between guests or to several guests, lose a VLAN tag, or wait
     /// for free buffers.
     pub bytes_copied_aside: u64,
-    /// Pieces per packet, by `--layout`.
+    /// Pieces of memory per packet.
     pub pieces: f64,
     /// Coalescable segments per delivery.
     pub packets_per_aggregate: f64,
@@ -223,7 +223,7 @@ pub struct Outgoing {
     pub copies: f64,
     /// Bytes of copies that were kept because the sink was full.
     pub bytes_copied_aside: u64,
-    /// Pieces per packet, by `--layout`; 0 if the sink is not a guest.
+    /// Pieces of memory per packet; 0 if the sink is no guest.
     pub pieces: f64,
     /// System calls made for the packets that were sent.
     pub submissions: u64,
