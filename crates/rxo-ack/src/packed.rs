@@ -85,10 +85,7 @@ pub fn expand_packed(
     link: LinkKind,
     give: &mut dyn FnMut(Frame<&[u8]>),
 ) -> Option<usize> {
-    let parsed = match link {
-        LinkKind::Ethernet => parse(frame.bytes),
-        LinkKind::RawIp => parse_ip(frame.bytes),
-    };
+    let parsed = link.read(frame.bytes, parse, parse_ip);
     let end = parsed.ok()?.at.end as usize;
     let (first, numbers) = frame.bytes.split_at_checked(end)?;
     let (numbers, rest) = numbers.as_chunks();

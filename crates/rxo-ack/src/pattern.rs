@@ -65,10 +65,7 @@ const LAST_TRANSPORT: usize = SLOT_BYTES - FIXED_BYTES - TIMESTAMP_BYTES;
 impl<'a> Pattern<'a> {
     /// Parses `frame`, whose first header is `link`.
     pub(crate) fn read(frame: Frame<&'a [u8]>, link: LinkKind) -> Result<Self, NotATemplate> {
-        let parsed = match link {
-            LinkKind::Ethernet => parse(frame.bytes),
-            LinkKind::RawIp => parse_ip(frame.bytes),
-        };
+        let parsed = link.read(frame.bytes, parse, parse_ip);
         Self::of(&parsed.map_err(|_| NotATemplate::NotAPureAck)?, frame)
     }
 

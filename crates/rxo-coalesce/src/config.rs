@@ -106,10 +106,7 @@ impl Config {
     /// Parses the headers of a frame, which begins as [`Config::link`] says.
     #[inline]
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<Parsed, Unparsed> {
-        match self.link {
-            LinkKind::Ethernet => parse(bytes),
-            LinkKind::RawIp => parse_ip(bytes),
-        }
+        self.link.read(bytes, parse, parse_ip)
     }
 }
 

@@ -22,10 +22,7 @@ fn frames(
     size: usize,
     fixed: FixedIds,
 ) -> Vec<Vec<u8>> {
-    let parsed = match link {
-        LinkKind::Ethernet => parse(bytes),
-        LinkKind::RawIp => parse_ip(bytes),
-    };
+    let parsed = link.read(bytes, parse, parse_ip);
     let parsed = parsed.expect("an aggregate has headers");
     let size = u16::try_from(size).ok().and_then(NonZeroU16::new).expect("a segment's size");
     let checksums = Checksums::Complete(Summer::detect());

@@ -9,3 +9,19 @@ pub enum LinkKind {
     /// An IPv4 or IPv6 header (TUN, most VPNs).
     RawIp,
 }
+
+impl LinkKind {
+    /// Reads `bytes`, which begin with this header, by the reader for it: `rxo_wire::parse` or `rxo_wire::parse_ip`.
+    #[inline(always)]
+    pub fn read<'b, T>(
+        self,
+        bytes: &'b [u8],
+        ethernet: impl FnOnce(&'b [u8]) -> T,
+        raw_ip: impl FnOnce(&'b [u8]) -> T,
+    ) -> T {
+        match self {
+            Self::Ethernet => ethernet(bytes),
+            Self::RawIp => raw_ip(bytes),
+        }
+    }
+}

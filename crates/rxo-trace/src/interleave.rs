@@ -4,7 +4,6 @@
 //! the traffic, not the result of an engine.
 
 use rxo_capture::{LinkType, Network, Record};
-use rxo_frame::LinkKind;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport, parse, parse_ip};
 use serde::Serialize;
 
@@ -127,11 +126,7 @@ impl Interleave {
 /// Returns the flow and the flags of a TCP packet with payload; `None` for other packets.
 fn data_segment(link: LinkType, record: &Record) -> Option<(FlowKey, TcpFlags)> {
     let Network { link, packet, .. } = link.network(&record.bytes)?;
-    let parsed: Parsed = match link {
-        LinkKind::Ethernet => parse(packet.as_ref()),
-        LinkKind::RawIp => parse_ip(packet.as_ref()),
-    }
-    .ok()?;
+    let parsed: Parsed = link.read(packet.as_ref(), parse, parse_ip).ok()?;
     match parsed.transport {
         Transport::Tcp(segment) if parsed.payload_bytes() > 0 => Some((parsed.key, segment.flags)),
         _ => None,

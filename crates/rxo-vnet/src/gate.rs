@@ -138,10 +138,7 @@ fn stated(status: ChecksumStatus, kind: GsoKind) -> Option<Stated> {
 }
 
 fn read(link: LinkKind, frame: &[u8]) -> Result<Parsed, Unparsed> {
-    match link {
-        LinkKind::Ethernet => parse(frame),
-        LinkKind::RawIp => parse_ip(frame),
-    }
+    link.read(frame, parse, parse_ip)
 }
 
 fn tunnel(outer: &Parsed, inside: &Inside) -> GsoTunnel {

@@ -220,10 +220,7 @@ impl Splitter {
     }
 
     fn read(&self, frame: Frame<&[u8]>) -> Option<(Parsed, TcpSegment)> {
-        let parsed = match self.config.link {
-            LinkKind::Ethernet => parse(frame.bytes),
-            LinkKind::RawIp => parse_ip(frame.bytes),
-        };
+        let parsed = self.config.link.read(frame.bytes, parse, parse_ip);
         let parsed = parsed.ok()?;
         match parsed.transport {
             Transport::Tcp(tcp) => Some((parsed, tcp)),

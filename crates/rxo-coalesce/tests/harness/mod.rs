@@ -10,7 +10,7 @@ use rxo_coalesce::{
     Acks, Aggregate, BypassReason, ChecksumForm, Counters, Deliveries, Delivery, Engine,
     FlushReason, IdPattern, Kind, MAX_HEADER_BYTES, OwnedDelivery, Policy,
 };
-use rxo_frame::{Frame, FrameBuffer, Gather, GsoTunnel, Instant, LinkKind, Load};
+use rxo_frame::{Frame, FrameBuffer, Gather, GsoTunnel, Instant, Load};
 use rxo_testkit::naive::Reading;
 use rxo_testkit::oracle::Why;
 use rxo_testkit::promise::{AckSaid, Merged, Observed, Record, Shown, ShownAcks};
@@ -267,10 +267,7 @@ fn check_view(script: &Script, delivery: Delivery<'_, Numbered>) {
         payload: payload_at as u32,
         end: (payload_at + segment.payload.len()) as u32,
     };
-    let parsed = match script.setup.link {
-        LinkKind::Ethernet => parse(frame.bytes()),
-        LinkKind::RawIp => parse_ip(frame.bytes()),
-    };
+    let parsed = script.setup.link.read(frame.bytes(), parse, parse_ip);
     let parsed = parsed.expect("a segment that can be read");
     let device_vlan =
         |key: FlowKey| frame.vlan.map_or(key, |tag| key.on_device_vlan(tag.tci & 0x0fff));

@@ -16,10 +16,7 @@ pub(super) fn cut(
     mut give: impl FnMut(Frame<&[u8]>),
 ) -> bool {
     let Some(Gso { kind, size, .. }) = frame.gso else { return false };
-    let parsed = match link {
-        LinkKind::Ethernet => parse(frame.bytes),
-        LinkKind::RawIp => parse_ip(frame.bytes),
-    };
+    let parsed = link.read(frame.bytes, parse, parse_ip);
     let segments = stated(frame.checksum, kind)
         .zip(parsed.ok())
         .and_then(|(it, parsed)| segment_stated(frame.bytes, &parsed, it, size, checksums).ok());

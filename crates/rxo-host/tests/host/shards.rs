@@ -34,10 +34,7 @@ impl Steering {
     fn lane_of<'a, G: Gather<'a>>(&mut self, packet: G) -> &mut MemorySink {
         let mut bytes = Vec::new();
         packet.for_each_slice(|slice| bytes.extend_from_slice(slice));
-        let parsed = match self.kind {
-            LinkKind::Ethernet => parse(&bytes),
-            LinkKind::RawIp => parse_ip(&bytes),
-        };
+        let parsed = self.kind.read(&bytes, parse, parse_ip);
         let key = parsed.ok().map(|parsed| parsed.key).filter(|key| key.source_port() > 0);
         let last = self.lanes.len() - 1;
         let lane = key.map_or(last, |key| shard_of(&key, self.lanes.len() as u32) as usize);

@@ -81,10 +81,7 @@ impl PacketKind {
 
     #[inline(never)]
     fn read_any(link: LinkKind, bytes: &[u8]) -> Self {
-        let parsed = match link {
-            LinkKind::Ethernet => parse(bytes),
-            LinkKind::RawIp => parse_ip(bytes),
-        };
+        let parsed = link.read(bytes, parse, parse_ip);
         match parsed {
             Ok(parsed) => match parsed.transport {
                 Transport::Tcp(tcp) => Self::Segment(segment(&parsed, &tcp)),

@@ -3,7 +3,6 @@
 use core::ops::Range;
 
 use rxo_capture::{LinkType, Record, SharedBytes};
-use rxo_frame::LinkKind;
 use rxo_wire::tunnel::Tunnel;
 use rxo_wire::{FlowKey, Parsed, TcpFlags, TcpSegment, Transport, Unparsed, parse, parse_ip};
 
@@ -127,10 +126,7 @@ impl ComparedPacket {
     /// Reads a record of an interface with link type `link`.
     pub(super) fn read(record: &Record, link: LinkType) -> Self {
         let Some(network) = link.network(&record.bytes) else { return Self::unread(record, None) };
-        let parsed = match network.link {
-            LinkKind::Ethernet => parse(network.packet.as_ref()),
-            LinkKind::RawIp => parse_ip(network.packet.as_ref()),
-        };
+        let parsed = network.link.read(network.packet.as_ref(), parse, parse_ip);
         let vlan = network.vlan.map(|tag| tag.tci & 0x0fff);
         let on_vlan = |key: FlowKey| vlan.map_or(key, |vlan| key.on_device_vlan(vlan));
         let mut seen = match parsed {

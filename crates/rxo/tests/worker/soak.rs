@@ -83,10 +83,7 @@ fn assert_equal(seen: &HashMap<Flow, Vec<Seen>>, sent: &HashMap<Flow, Vec<Seen>>
 /// Returns the flow; the addresses alone for a packet without a transport header; `None` for a frame that is
 /// not IP.
 fn flow(link: LinkKind, bytes: &[u8]) -> Option<FlowKey> {
-    let parsed = match link {
-        LinkKind::Ethernet => parse(bytes),
-        LinkKind::RawIp => parse_ip(bytes),
-    };
+    let parsed = link.read(bytes, parse, parse_ip);
     parsed.map_or_else(|unparsed| unparsed.addresses, |parsed| Some(parsed.key))
 }
 

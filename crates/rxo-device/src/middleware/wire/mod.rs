@@ -161,10 +161,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         if frame.gso.is_some() {
             return frame.checksum;
         }
-        let parsed = match self.link {
-            LinkKind::Ethernet => parse(frame.bytes),
-            LinkKind::RawIp => parse_ip(frame.bytes),
-        };
+        let parsed = self.link.read(frame.bytes, parse, parse_ip);
         let has_checksum =
             |it: &Parsed| matches!(it.transport, Transport::Tcp(_) | Transport::Udp(_));
         let Some(parsed) = parsed.ok().filter(has_checksum).filter(|_| self.validates) else {

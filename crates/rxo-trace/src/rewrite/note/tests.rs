@@ -234,10 +234,7 @@ proptest! {
         for policy in Policy::all() {
             for written in aggregates(policy, link, &records) {
                 written.check();
-                let parsed = match link {
-                    LinkKind::Ethernet => parse(&written.packet),
-                    LinkKind::RawIp => parse_ip(&written.packet),
-                };
+                let parsed = link.read(&written.packet, parse, parse_ip);
                 let parsed = parsed.unwrap();
                 prop_assert!(merged::has_right_checksums(&written.packet, &parsed));
             }

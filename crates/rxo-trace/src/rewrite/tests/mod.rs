@@ -17,7 +17,7 @@ use rxo_capture::{
     Record, put_option,
 };
 use rxo_coalesce::{Policy, TunnelRule};
-use rxo_frame::{Instant, LinkKind};
+use rxo_frame::Instant;
 use rxo_testkit::script::scripts;
 use rxo_testkit::{Outer, Packet, Random, arp, geneve, seg, udp, vxlan};
 use rxo_wire::{parse, parse_ip};
@@ -162,10 +162,7 @@ fn check_aggregates(coalesced: &[u8], expected: u64) {
         assert!(said.contains(" segments, ") && said.contains("flushed: "), "{said}");
         let network = interfaces[record.interface as usize].link.network(&record.bytes).unwrap();
         let bytes = network.packet.as_ref();
-        let parsed = match network.link {
-            LinkKind::Ethernet => parse(bytes),
-            LinkKind::RawIp => parse_ip(bytes),
-        };
+        let parsed = network.link.read(bytes, parse, parse_ip);
         let parsed = parsed.unwrap();
         assert!(parsed.at.end as usize == bytes.len());
         assert!(merged::has_right_checksums(bytes, &parsed));
