@@ -147,14 +147,15 @@ mod settings;
 mod shards;
 mod socket;
 mod stages;
+mod timed_flows;
 mod transmit;
 mod worker;
 
 pub use cast::{Cast, CastConfig, CastEvent, CastProgress};
 pub use config::{HostConfig, HostError};
 pub use fast::{
-    Account, AccountBy, AccountName, FallbackReason, FastCounters, FastModules, FastPath,
-    FastSwitches, FilterRule, HalfOpen, RuleError, UnknownModule,
+    Account, AccountName, FallbackReason, FastCounters, FastModules, FastPath, FastPathError,
+    FilterRule,
 };
 pub use link::{IpCidr, Route};
 pub use memory::IDLE_CONNECTION_BYTES;

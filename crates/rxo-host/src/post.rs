@@ -15,7 +15,7 @@ use rxo_tcp::Secret;
 
 use crate::cast::CastCommand;
 use crate::cell::Cell;
-use crate::fast::Switch;
+use crate::fast::FastModules;
 use crate::memory::Memory;
 use crate::ports::{self, Ports};
 use crate::queue::Queue;
@@ -59,8 +59,8 @@ pub(crate) struct Post<B> {
     /// Number of frames from other shards that wait to be processed.
     news: AtomicUsize,
     pub(crate) settings: Settings,
-    /// The switch of the fast path's modules.
-    pub(crate) fast: Switch,
+    /// The modules of the fast path that are on, as the bits of [`FastModules`].
+    fast_path: AtomicU8,
     pub(crate) shard: Shard,
     /// The addresses of listeners, shared with the other shards.
     pub(crate) listeners: Arc<Listeners>,
@@ -88,11 +88,22 @@ impl<B> Post<B> {
             sockets: AtomicUsize::new(0),
             news: AtomicUsize::new(0),
             settings,
-            fast: Switch::new(config.fast_path.modules),
+            fast_path: AtomicU8::new(config.fast_path.modules.0),
             shard,
             listeners,
         };
         Ok((Arc::new(post), receiver))
+    }
+
+    /// The modules of the fast path that are on.
+    #[inline]
+    pub(crate) fn fast_path(&self) -> FastModules {
+        FastModules(self.fast_path.load(Ordering::Relaxed))
+    }
+
+    /// Turns these modules on and all others off, from the next batch on.
+    pub(crate) fn set_fast_path(&self, modules: FastModules) {
+        self.fast_path.store(modules.0, Ordering::Relaxed);
     }
 
     /// Sends a command, and wakes the worker if it sleeps.

@@ -1,20 +1,19 @@
-//! The connections in TIME-WAIT, as a compact table.
+//! Flows with a time each: connections in TIME-WAIT, and those that are half open.
 //!
-//! Separate from the cells because a server that closes first has thousands of them. An entry takes 80 bytes
-//! and four in the index, and does not count as a connection. All memory is allocated at construction.
-//! Entries are in order of insertion, which is nearly the order in which they expire. A full table evicts the
-//! oldest entry, whose pair of sockets may then be reused early.
+//! Separate from the cells because a server that closes first has thousands of connections in TIME-WAIT. Such an entry
+//! takes 80 bytes and four in the index, and no socket. All memory is allocated at construction. Entries are in the
+//! order of insertion, which is nearly that in which they end. A full table evicts the oldest: of a connection in
+//! TIME-WAIT the pair of sockets may then be reused early.
 
 use rxo_frame::{Duration, Instant};
-use rxo_tcp::TimeWait;
 use rxo_wire::{FlowHasher, FlowKey};
 
 /// A ring of entries, with a hash table of their flows.
 #[derive(Debug)]
-pub(super) struct TimeWaits {
+pub(crate) struct TimedFlows<T> {
     hasher: FlowHasher,
-    /// The ring: `used` entries beginning with `first`, including removed ones.
-    ring: Vec<Entry>,
+    /// A ring: `used` entries from `first` on, removed ones among them.
+    ring: Vec<Entry<T>>,
     limit: usize,
     first: usize,
     used: usize,
@@ -23,51 +22,45 @@ pub(super) struct TimeWaits {
     buckets: Vec<u32>,
 }
 
-/// A connection in TIME-WAIT.
+/// One flow.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// The flow key of received segments; [`FlowKey::NOBODY`] if the entry was removed.
+struct Entry<T> {
+    /// The flow key of arriving segments; [`FlowKey::NOBODY`] if the entry was removed.
     key: FlowKey,
     until: Instant,
-    left: TimeWait,
-    /// The next entry in the hash chain, encoded as in `buckets`.
+    left: T,
+    /// The next entry in the hash chain, as in the buckets.
     next: u32,
 }
 
-impl TimeWaits {
-    /// Creates a table of `limit` entries; at least one.
-    pub(super) fn new(limit: usize, seed: u64) -> Self {
+impl<T: Copy> TimedFlows<T> {
+    /// A table of `limit` entries, at least 1.
+    pub(crate) fn new(limit: usize, seed: u64) -> Self {
         let (limit, hasher) = (limit.max(1), FlowHasher::new(seed));
         let (ring, buckets) = (Vec::with_capacity(limit), vec![0; limit.next_power_of_two()]);
         Self { hasher, ring, limit, first: 0, used: 0, live: 0, buckets }
     }
 
-    /// Number of connections in TIME-WAIT.
-    pub(super) const fn len(&self) -> usize {
+    /// How many entries there are.
+    pub(crate) const fn len(&self) -> usize {
         self.live
     }
 
-    /// The deadline at which to call [`TimeWaits::take_due`]; `None` if the table is empty. A second after
-    /// the first entry expires, so that many are removed together.
-    pub(super) fn next_at(&self) -> Option<Instant> {
+    /// When [`TimedFlows::take_due`] is to be called: once a second, because many end together.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
         let oldest = self.ring.get(self.first).filter(|_| self.used > 0)?;
         Some(oldest.until + TOGETHER)
     }
 
-    /// The connection whose segments arrive with the flow key `key`.
+    /// What is kept of the flow whose segments arrive as `key`.
     #[inline]
-    pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut TimeWait> {
+    pub(crate) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut T> {
         let place = self.find(key)?;
         Some(&mut self.ring[place].left)
     }
 
-    /// Adds an entry with a new key. A full table evicts the oldest entry and returns its key.
-    pub(super) fn insert(
-        &mut self,
-        key: FlowKey,
-        left: TimeWait,
-        until: Instant,
-    ) -> Option<FlowKey> {
+    /// Adds an entry with a new key. A full table evicts the oldest, and returns its key.
+    pub(crate) fn insert(&mut self, key: FlowKey, left: T, until: Instant) -> Option<FlowKey> {
         let given_up = if self.used == self.limit { self.take_first() } else { None };
         let (place, bucket) = ((self.first + self.used) % self.limit, self.bucket(&key));
         let entry = Entry { key, until, left, next: self.buckets[bucket] };
@@ -82,9 +75,9 @@ impl TimeWaits {
         given_up
     }
 
-    /// Restarts the timer of `key`, at most once a second: a restart takes another entry of the ring, and
-    /// retransmitted FINs must not evict other entries. Returns the key of an evicted entry.
-    pub(super) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
+    /// Restarts the time of `key`, at most once a second: a restart takes an entry of the ring, and a repeated
+    /// FIN must not evict others. Returns the key of an evicted entry.
+    pub(crate) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
         let place = self.find(key)?;
         let Entry { left, until: before, .. } = self.ring[place];
         if until < before + TOGETHER {
@@ -94,15 +87,13 @@ impl TimeWaits {
         self.insert(*key, left, until)
     }
 
-    /// Removes the entry of `key`.
-    pub(super) fn remove(&mut self, key: &FlowKey) {
-        if let Some(place) = self.find(key) {
-            self.unlink(place);
-        }
+    /// Removes the entry of `key`. Returns whether there was one.
+    pub(crate) fn remove(&mut self, key: &FlowKey) -> bool {
+        self.find(key).map(|place| self.unlink(place)).is_some()
     }
 
-    /// Removes one entry that has expired at `now`, and returns its key; `None` if there is none.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<FlowKey> {
+    /// Removes an entry whose time is over at `now`, and returns its key.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<FlowKey> {
         while self.used > 0 && self.ring[self.first].until <= now {
             if let Some(key) = self.take_first() {
                 return Some(key);

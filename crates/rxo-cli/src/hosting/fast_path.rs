@@ -4,10 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use rxo_console::numbers::grouped;
-use rxo_host::{
-    Account, AccountBy, AccountName, FallbackReason, FastCounters, FastModules, FastPath,
-    FilterRule, HalfOpen,
-};
+use rxo_host::{Account, FallbackReason, FastCounters, FastModules, FastPath, FilterRule};
 use serde::Serialize;
 
 use crate::exit::usage;
@@ -20,7 +17,7 @@ use crate::flags::{AccountFlag, HostFlags};
 pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
     let mut modules = flags
         .fast_path
-        .parse::<rxo_host::FastModules>()
+        .parse::<FastModules>()
         .map_err(|error| usage(format!("--fast-path {}: {error}", flags.fast_path)))?;
     let rule = |text: &String| {
         text.parse::<FilterRule>().map_err(|error| usage(format!("--filter {error}")))
@@ -35,16 +32,11 @@ pub(super) fn from_flags(flags: &HostFlags) -> Result<FastPath> {
             flags.fast_path
         )));
     }
-    let account_by = match flags.account_by {
-        AccountFlag::Network => AccountBy::Network,
-        AccountFlag::Flow if modules.has(FastModules::ACCOUNTING) => AccountBy::Flow,
-        AccountFlag::Flow => {
-            return Err(usage(
-                "--account-by flow: nothing has accounts; add --fast-path accounting",
-            ));
-        }
-    };
-    Ok(FastPath { modules, filter, account_by, one_by_one: false })
+    let account_by_flow = flags.account_by == AccountFlag::Flow;
+    if account_by_flow && !modules.has(FastModules::ACCOUNTING) {
+        return Err(usage("--account-by flow: nothing has accounts; add --fast-path accounting"));
+    }
+    Ok(FastPath { modules, filter, account_by_flow, one_by_one: false })
 }
 
 /// The totals of the fast path, as JSON: for a command's totals and for answers of `rxo ctl`.
@@ -104,7 +96,7 @@ impl FastTotals {
     /// Returns the totals; `None` if no module was ever on.
     pub(crate) fn of(counters: &FastCounters) -> Option<Self> {
         let looked = counters.consumed + counters.filtered + counters.fallbacks();
-        (!counters.modules.is_off() || looked > 0).then(|| Self::shown(counters))
+        (counters.modules != FastModules::OFF || looked > 0).then(|| Self::shown(counters))
     }
 
     /// Returns the totals, even if no module was ever on.
@@ -112,7 +104,6 @@ impl FastTotals {
         let FastCounters { modules, consumed, duplicates, calls, unseen, filtered, .. } = *counters;
         let reason =
             |reason: FallbackReason| (reason.name().to_owned(), counters.fallback(reason).into());
-        let others = Some(counters.unaccounted).filter(|others| others.frames > 0);
         Self {
             modules: modules.to_string(),
             consumed,
@@ -127,8 +118,8 @@ impl FastTotals {
                 refused: counters.ring_refused,
             },
             filtered,
-            syn_flood: SynFlood::of(&counters.half_open),
-            accounts: counters.accounts.iter().copied().chain(others).map(OneAccount::of).collect(),
+            syn_flood: SynFlood::of(counters),
+            accounts: counters.accounts.iter().copied().map(OneAccount::of).collect(),
         }
     }
 
@@ -175,11 +166,12 @@ impl FastTotals {
 }
 
 impl SynFlood {
-    fn of(found: &HalfOpen) -> Self {
-        let worst = found
-            .worst
+    fn of(counters: &FastCounters) -> Self {
+        let FastCounters { syns, half_open, syn_alarms: alarms, .. } = *counters;
+        let worst = counters
+            .worst_network
             .map(|(network, half_open)| Worst { network: network.to_string(), half_open });
-        Self { syns: found.syns, half_open: found.now, alarms: found.alarms, worst }
+        Self { syns, half_open, alarms, worst }
     }
 }
 
@@ -188,8 +180,8 @@ impl OneAccount {
         let Account { name, frames, bytes, acks } = account;
         let of = match name {
             None => "others".to_owned(),
-            Some(AccountName::Network(network)) => network.to_string(),
-            Some(AccountName::Flow(key)) => {
+            Some((network, None)) => network.to_string(),
+            Some((_, Some(key))) => {
                 let from = SocketAddr::new(key.source(), key.source_port());
                 format!("{from} to {}", SocketAddr::new(key.destination(), key.destination_port()))
             }
@@ -218,7 +210,7 @@ mod tests {
         let by_flow = HostFlags { account_by: AccountFlag::Flow, ..HostFlags::default() };
         assert!(refused(by_flow.clone()).contains("add --fast-path accounting"));
         let accounting = HostFlags { fast_path: "accounting".to_owned(), ..by_flow };
-        assert_eq!(from_flags(&accounting).unwrap().account_by, AccountBy::Flow);
+        assert!(from_flags(&accounting).unwrap().account_by_flow);
         let (fast_path, filter) = ("off".to_owned(), vec!["drop from port 53".to_owned()]);
         let rules = HostFlags { fast_path, filter, ..HostFlags::default() };
         assert!(from_flags(&rules).unwrap().modules.has(FastModules::FILTER), "rules turn it on");
@@ -232,7 +224,7 @@ mod tests {
     #[test]
     fn totals_name_what_took_the_ordinary_way_and_why() {
         let mut counters = FastCounters {
-            modules: FastModules::ON,
+            modules: FastModules::PURE_ACK,
             consumed: 12_000,
             duplicates: 3,
             calls: 300,

@@ -233,7 +233,9 @@ mod tests {
 
     fn configuration() -> Configuration {
         let line = "rxo run --nic packet:eth1 --host tap:rxo0 --policy menon-2008 --stats 0s";
-        let Command::Run(flags) = Cli::parse_from(line.split(' ')).command else { panic!("{line}") };
+        let Command::Run(flags) = Cli::parse_from(line.split(' ')).command else {
+            panic!("{line}")
+        };
         let plan = Plan::from_flags(&flags).unwrap();
         let (link, mtu) = (LinkKind::Ethernet, 1500);
         let survey = Survey { link, mtu, makes_nic: false, makes_host: true };

@@ -158,7 +158,8 @@ impl Plan {
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation,
             confirm: flags.confirm.as_deref().map(confirm).transpose()?,
-            ..Self::between([("--nic", nic), ("--host", host)], &flags.live)?.with_way(&flags.way)?
+            ..Self::between([("--nic", nic), ("--host", host)], &flags.live)?
+                .with_way(&flags.way)?
         })
     }
 

@@ -207,9 +207,8 @@ fn the_table_says_which_names_there_are() {
 fn any_source_goes_with_any_sink() {
     let folder = Folder::new("mixed");
     let [(from_path, from), (to_path, to)] = ["a", "b"].map(|name| folder.listen(name));
-    let opened = [&from_path, &to_path].map(|path| {
-        Device::open(&name_of(path), DeviceOptions::default()).unwrap()
-    });
+    let opened = [&from_path, &to_path]
+        .map(|path| Device::open(&name_of(path), DeviceOptions::default()).unwrap());
     let [gives, takes] = opened;
     let mut mixed = Device { source: gives.source, sink: takes.sink };
     let sent = [&[0; VNET_HEADER_BYTES][..], &[0x45; 60]].concat();

@@ -5,8 +5,7 @@ use rxo_frame::LinkKind;
 
 use super::PacketSource;
 use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Origin,
-    interface_name,
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Origin, interface_name,
 };
 use crate::fault;
 use crate::interface::Interface;

@@ -6,8 +6,7 @@ use rxo_device::DeviceError;
 
 use super::{Tap, TapKind};
 use crate::device::{
-    Attach, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin,
-    interface_name,
+    Attach, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin, interface_name,
 };
 use crate::interface::Interface;
 

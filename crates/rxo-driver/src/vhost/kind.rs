@@ -8,9 +8,7 @@ use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::backend::Backend;
-use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink,
-};
+use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
 use crate::listener::{Access, Listener};
 use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Side as _, check_path};
 

@@ -1,7 +1,7 @@
 //! The counters of the fast path.
 
-use super::modules::{Account, HalfOpen};
-use super::{FallbackReason, FastModules};
+use super::{Account, FallbackReason, FastModules};
+use crate::link::IpCidr;
 
 /// Totals of the fast path since the host was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,12 +28,17 @@ pub struct FastCounters {
     pub ring_refused: u64,
     /// Number of frames that the filter dropped.
     pub filtered: u64,
-    /// The counters of the SYN-flood detector.
-    pub half_open: HalfOpen,
-    /// The accounts with the most bytes, in descending order.
+    /// SYNs of new connections.
+    pub syns: u64,
+    /// Half-open flows now, 8,192 at most.
+    pub half_open: u64,
+    /// How often the half-open flows of one network reached 256.
+    pub syn_alarms: u64,
+    /// The network with the most half-open flows now, and how many there are.
+    pub worst_network: Option<(IpCidr, u64)>,
+    /// The accounts with the most bytes, the largest first; then, without a name, what went to no account because there
+    /// were too many.
     pub accounts: Vec<Account>,
-    /// The sum of all frames that got no account because the table was full.
-    pub unaccounted: Account,
 }
 
 impl FastCounters {

@@ -98,7 +98,7 @@ impl Fast {
     /// then.
     #[inline]
     pub(crate) fn has_observers(&self) -> bool {
-        !self.on.without(FastModules::PURE_ACK).is_off()
+        self.on.without(FastModules::PURE_ACK) != FastModules::OFF
     }
 
     /// Gathers the ACK in `frame` and returns `true` if it is the predicted one. Fully inlined, so that it

@@ -28,38 +28,50 @@ mod verdict;
 
 use rxo_frame::LinkKind;
 use rxo_wire::checksum::Summer;
+use thiserror::Error;
 
 pub use self::counters::FastCounters;
 use self::expected::Expected;
 pub(crate) use self::find::{AckState, Lookup, Seen};
 use self::gather::Gathered;
 pub(crate) use self::gather::Records;
-pub use self::modules::{Account, AccountBy, AccountName, FilterRule, HalfOpen, RuleError};
-use self::modules::{Accounts, Detector};
+use self::modules::accounting::Accounts;
+pub use self::modules::accounting::{Account, AccountName};
+pub use self::modules::filter::FilterRule;
+use self::modules::syn_flood::Detector;
 use self::order::Flows;
 use self::parse::Expect;
-pub(crate) use self::switches::Switch;
-pub use self::switches::{FastModules, FastSwitches, UnknownModule};
+pub use self::switches::FastModules;
 pub use self::verdict::FallbackReason;
 
 /// The settings of the fast path. The default is off.
 #[derive(Clone, Debug, Default)]
 pub struct FastPath {
-    /// The modules that are on at the start. [`FastSwitches`] changes them while the host runs.
+    /// The modules that are on at first. [`Handle::set_fast_path`](crate::Handle::set_fast_path) changes that.
     pub modules: FastModules,
     /// The rules of the filter: the first that matches decides; packets that match none pass.
     pub filter: Vec<FilterRule>,
-    /// The key of an account: a network or a flow.
-    pub account_by: AccountBy,
-    /// Passes each ACK to its connection separately if `true`, as in the paper. By default the ACKs of a
-    /// connection in a batch are looked up once and passed in one call, which costs less.
+    /// Whether each flow has an account. By default each network of sources has one: 24 bits of IPv4, 64 of IPv6.
+    pub account_by_flow: bool,
+    /// Whether each ACK is looked up and given to its connection by itself, as in the paper. By default the ACKs of
+    /// a connection in a batch are looked up once and given in one call, which costs less.
     pub one_by_one: bool,
 }
 
-/// The state of the fast path of one worker.
+/// The reason why a text is no setting of the fast path.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FastPathError {
+    /// The text is no module's name.
+    #[error("{0}: no module of the fast path; choose pure-ack, syn-flood, accounting or filter")]
+    NoModule(String),
+    /// The first text is no rule of the filter, for the reason that the second says.
+    #[error("{0:?} is no rule: {1}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]
+    NoRule(String, String),
+}
+
+/// The worker's part.
 #[derive(Debug)]
 pub(crate) struct Fast {
-    switch: Switch,
     /// The modules that are on for this batch.
     on: FastModules,
     expect: Expect,
@@ -73,9 +85,8 @@ pub(crate) struct Fast {
 }
 
 impl Fast {
-    pub(crate) fn new(config: &FastPath, link: LinkKind, mac: [u8; 6], switch: Switch) -> Self {
+    pub(crate) fn new(config: &FastPath, link: LinkKind, mac: [u8; 6], seed: u64) -> Self {
         Self {
-            switch,
             on: FastModules::OFF,
             expect: Expect { link, mac, summer: Summer::detect() },
             config: config.clone(),
@@ -83,16 +94,16 @@ impl Fast {
             expected: Expected::default(),
             gathered: Gathered::default(),
             accounts: Accounts::default(),
-            detector: Detector::default(),
+            detector: Detector::new(seed),
             counters: FastCounters::default(),
         }
     }
 
-    /// Begins a batch. Returns `true` if any module is on.
+    /// Begins a batch, for which the modules `on` are on. Returns whether there are any.
     #[inline]
-    pub(crate) fn begin(&mut self) -> bool {
-        self.on = self.switch.modules();
-        if self.on.is_off() {
+    pub(crate) fn begin(&mut self, on: FastModules) -> bool {
+        self.on = on;
+        if on == FastModules::OFF {
             return false;
         }
         self.flows.begin();
@@ -100,15 +111,15 @@ impl Fast {
         true
     }
 
-    /// All counters, including those of the modules.
-    pub(crate) fn counters(&self) -> FastCounters {
+    /// All totals, of which `modules` are on now.
+    pub(crate) fn counters(&self, modules: FastModules) -> FastCounters {
         let mut counters = self.counters.clone();
         // A device that exposes frames in its own memory does so for all of them, so every filtered frame was
         // counted as unseen too; those are not ACKs.
         counters.unseen = counters.unseen.saturating_sub(counters.filtered);
-        counters.modules = self.switch.modules();
-        counters.half_open = self.detector.report();
-        (counters.accounts, counters.unaccounted) = self.accounts.report();
+        counters.modules = modules;
+        (counters.half_open, counters.worst_network) = self.detector.report();
+        counters.accounts = self.accounts.report();
         counters
     }
 }

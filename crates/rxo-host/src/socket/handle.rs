@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::cast::{Cast, CastConfig};
 
 use super::{Opener, TcpListener, TcpStream};
-use crate::FastSwitches;
+use crate::FastModules;
 
 /// A handle to a host: opens connections and listeners, from any thread.
 #[derive(Clone)]
@@ -136,13 +136,18 @@ impl Handle {
         self.opener.cast(config)
     }
 
-    /// The switches of the fast path's modules, which process frames before the engine.
-    #[must_use]
-    pub fn fast_path(&self) -> FastSwitches {
+    /// The modules of the fast path that are on, in all shards.
+    pub fn fast_path(&self) -> FastModules {
         self.opener.fast_path()
     }
 
-    /// Wakes the worker if it waits: it runs a round, and then its observer is called.
+    /// Turns these modules of the fast path on and all others off, from the next batch of each worker on. Whatever waits
+    /// in a ring is still processed.
+    pub fn set_fast_path(&self, modules: FastModules) {
+        self.opener.set_fast_path(modules);
+    }
+
+    /// Ends the worker's wait, if it waits: its turn is over soon, and its observer is called.
     pub fn wake(&self) {
         self.opener.wake();
     }

@@ -13,7 +13,7 @@ use rxo_wire::FlowKey;
 
 use super::listening::{BoundListener, Part, worker_ended};
 use super::{Accept, Listening};
-use crate::FastSwitches;
+use crate::FastModules;
 use crate::cast::{Cast, CastCommand, CastConfig, Opened};
 use crate::cell::{Bound, Cell, GroupFlow, Signal, Socket};
 use crate::post::{Command, Post};
@@ -24,7 +24,8 @@ pub(crate) trait Opener: Send + Sync {
     fn join(&self, remote: SocketAddr, group: SocketAddr) -> io::Result<Arc<dyn Socket>>;
     fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<Arc<dyn Accept>>;
     fn cast(&self, config: CastConfig) -> io::Result<Cast>;
-    fn fast_path(&self) -> FastSwitches;
+    fn fast_path(&self) -> FastModules;
+    fn set_fast_path(&self, modules: FastModules);
     fn wake(&self);
 }
 
@@ -109,8 +110,12 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
         Ok(Cast::new(Box::new(part()), listener, hears, room))
     }
 
-    fn fast_path(&self) -> FastSwitches {
-        FastSwitches { workers: self.posts.iter().map(|post| post.fast.clone()).collect() }
+    fn fast_path(&self) -> FastModules {
+        self.posts.first().map_or(FastModules::OFF, |post| post.fast_path())
+    }
+
+    fn set_fast_path(&self, modules: FastModules) {
+        self.posts.iter().for_each(|post| post.set_fast_path(modules));
     }
 
     fn wake(&self) {

@@ -1,7 +1,7 @@
 //! Compares the table with a naive list.
 
 use proptest::prelude::*;
-use rxo_tcp::{Config, Connection, Segment, SegmentOptions, State};
+use rxo_tcp::{Config, Connection, Segment, SegmentOptions, State, TimeWait};
 use rxo_wire::{SeqNumber, TcpFlags};
 
 use super::*;
@@ -43,12 +43,12 @@ fn left() -> TimeWait {
 
 #[test]
 fn an_entry_and_its_place_in_the_index_are_small() {
-    assert!(size_of::<Entry>() + size_of::<u32>() <= 84);
+    assert!(size_of::<Entry<TimeWait>>() + size_of::<u32>() <= 84);
 }
 
 #[test]
 fn one_that_begins_again_and_again_pushes_out_nobody() {
-    let (mut table, left) = (TimeWaits::new(4, 7), left());
+    let (mut table, left) = (TimedFlows::new(4, 7), left());
     (0..4).for_each(|port| assert_eq!(table.insert(key(port), left, at(60)), None));
     for micros in 0..1_000 {
         assert_eq!(table.restart(&key(3), Instant::from_micros(60_000_000 + micros)), None);
@@ -78,7 +78,7 @@ proptest! {
     /// table may evict an entry earlier than the oracle, but only the oldest one.
     #[test]
     fn the_oldest_give_way(limit in 1_usize..9, steps in prop::collection::vec(step(), 0..200)) {
-        let (mut table, left) = (TimeWaits::new(limit, 7), left());
+        let (mut table, left) = (TimedFlows::new(limit, 7), left());
         let mut oracle: Vec<(u32, Instant)> = Vec::new();
         let mut now = at(10);
         let gives_up = |oracle: &mut Vec<(u32, Instant)>, key_given_up: Option<FlowKey>| {

@@ -1,12 +1,13 @@
 //! The time, and the timers of cells and of connections in TIME-WAIT.
 
 use rxo_frame::Instant;
+use rxo_tcp::TimeWait;
 
 use super::connections::Connections;
 use super::last_acks::LastAcks;
-use super::time_waits::TimeWaits;
 use super::timers::Timers;
 use crate::HostConfig;
+use crate::timed_flows::TimedFlows;
 
 /// The current time, and everything that happens by time alone.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(super) struct Clock {
     /// The time at which the last round began.
     pub(super) now: Instant,
     pub(super) timers: Timers,
-    pub(super) time_waits: TimeWaits,
+    pub(super) time_waits: TimedFlows<TimeWait>,
     pub(super) last_acks: LastAcks,
 }
 
@@ -23,7 +24,7 @@ impl Clock {
         Self {
             now: Instant::ZERO,
             timers: Timers::default(),
-            time_waits: TimeWaits::new(config.time_waits, config.secret[0]),
+            time_waits: TimedFlows::new(config.time_waits, config.secret[0]),
             last_acks: LastAcks::default(),
         }
     }

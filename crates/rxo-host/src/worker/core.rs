@@ -50,7 +50,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         let (post, commands) = Post::new(config, settings, seat)?;
         let mac = network.link.mac();
         Ok(Self {
-            fast: Fast::new(&config.fast_path, sink.link, mac, post.fast.clone()),
+            fast: Fast::new(&config.fast_path, sink.link, mac, config.secret[0]),
             connections: Connections::new(config, post, commands),
             clock: Clock::new(config),
             network,
@@ -95,7 +95,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             stages: network.outbox.watch.times(),
             refused_sends: network.outbox.refused(),
             copied_out: self.upkeep.copied_out,
-            fast: self.fast.counters(),
+            fast: self.fast.counters(self.post().fast_path()),
             ..connections.counters.clone()
         }
     }

@@ -76,8 +76,14 @@ where
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Runs the fast path on a frame. Out of line, so that the inlined path for a predicted ACK needs few
-    /// registers.
+    /// Begins a batch. Returns whether any module of the fast path is on.
+    #[inline]
+    pub(super) fn begin_fast(&mut self) -> bool {
+        let on = self.post().fast_path();
+        self.fast.begin(on)
+    }
+
+    /// Out of line, so that an expected ACK needs few registers.
     #[inline(never)]
     fn look(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where

@@ -37,7 +37,6 @@ mod shares;
 mod slots;
 mod strangers;
 mod ticket;
-mod time_waits;
 mod timers;
 mod upkeep;
 
@@ -300,7 +299,7 @@ where
     /// delivered.
     #[inline(always)]
     fn receive_batch(&mut self, most: usize, now: Instant) -> Result<usize, DeviceError> {
-        let received = match self.core.fast.begin() {
+        let received = match self.core.begin_fast() {
             false => self.source.receive(&mut self.received, most),
             true => self.receive_past(most, now),
         };

@@ -199,7 +199,7 @@ struct Twins {
 impl Twins {
     fn new(settings: Settings) -> Self {
         let [(fast, templates), (slow, _)] =
-            [FastModules::ON, FastModules::OFF].map(|modules| open(settings, modules));
+            [FastModules::PURE_ACK, FastModules::OFF].map(|modules| open(settings, modules));
         let now = Instant::from_micros(2_000_000);
         Self { settings, ends: [fast, slow], templates, batch: Vec::new(), now, sequences: 0 }
     }
@@ -302,10 +302,11 @@ impl Twins {
     }
 
     fn toggle(&self, value: u8) {
-        let switches = self.ends[0].host.handle().fast_path();
-        let module = FastModules::NAMES[usize::from(value) % 3].0;
-        switches
-            .set(module, value & 0x10 != 0 || module == FastModules::PURE_ACK && value & 0x20 != 0);
+        let host = self.ends[0].host.handle();
+        let modules = [FastModules::PURE_ACK, FastModules::SYN_FLOOD, FastModules::ACCOUNTING];
+        let (module, on) = (modules[usize::from(value) % 3], host.fast_path());
+        let is_on = value & 0x10 != 0 || module == FastModules::PURE_ACK && value & 0x20 != 0;
+        host.set_fast_path(if is_on { on.with(module) } else { on.without(module) });
     }
 
     /// Passes the batch to both hosts, and compares what they send.
@@ -441,10 +442,7 @@ fn by_flow(link: &MemoryLink, kind: LinkKind) -> Vec<(u16, Vec<u8>)> {
         .take_all()
         .into_iter()
         .map(|sent| {
-            let parsed = match kind {
-                LinkKind::Ethernet => parse(&sent.bytes),
-                LinkKind::RawIp => parse_ip(&sent.bytes),
-            };
+            let parsed = kind.read(&sent.bytes, parse, parse_ip);
             let port = parsed.map_or(0, |parsed| parsed.key.source_port());
             (port, sent.bytes)
         })

@@ -177,7 +177,7 @@ impl AckCase {
             config.engine.policy.pure_acks = PureAckRule::Bypass;
         }
         if self.way == Way::Fast {
-            config.fast_path.modules = FastModules::ON;
+            config.fast_path.modules = FastModules::PURE_ACK;
         }
         config
     }

@@ -53,7 +53,7 @@ impl Way {
         }
         let is_fast = matches!(self, Self::FastPath | Self::Batches);
         config.fast_path = FastPath {
-            modules: if is_fast { FastModules::ON } else { FastModules::OFF },
+            modules: if is_fast { FastModules::PURE_ACK } else { FastModules::OFF },
             one_by_one: self == Self::FastPath,
             ..FastPath::default()
         };

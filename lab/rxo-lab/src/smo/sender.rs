@@ -68,7 +68,7 @@ where
         cast_sender(&mut config);
         match way {
             Way::Stack => config.engine.policy.pure_acks = PureAckRule::Bypass,
-            Way::Fast => config.fast_path.modules = FastModules::ON,
+            Way::Fast => config.fast_path.modules = FastModules::PURE_ACK,
         }
         let host = Host::new(source, sink, config)?;
         let cast = host.handle().cast(CastConfig {

@@ -74,8 +74,8 @@ impl Findings for Found {
 }
 
 pub(super) fn notes(plan: &Plan) -> Vec<String> {
-    let flags = System::ALL
-        .map(|system| format!("{}: {}{}", system.name(), system.flags(), system.way()));
+    let flags =
+        System::ALL.map(|system| format!("{}: {}{}", system.name(), system.flags(), system.way()));
     vec![
         format!(
             "Systems, as flags of rxo guest. {}. BO+DA, auto and DA 4 are not in the paper.",

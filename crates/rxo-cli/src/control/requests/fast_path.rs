@@ -17,17 +17,14 @@ pub(super) const ENTRY: Entry<Process> = Entry {
 
 fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     let asker = process.connections.as_ref().ok_or("there is no host")?;
-    let names: Vec<_> = FastModules::NAMES.iter().map(|(_, name)| *name).collect();
-    takes_only(request, true, &names)?;
-    let switches = asker.fast_path();
-    let wanted = wanted(switches.modules(), request)?;
+    takes_only(request, true, &FastModules::NAMES)?;
+    let wanted = wanted(asker.fast_path(), request)?;
     if wanted.has(FastModules::FILTER) && !process.has_rules {
         return Err(without_rule(process.command));
     }
     let is_change = request.value.is_some() || !request.with.is_empty();
     if is_change {
-        switches.set(wanted, true);
-        switches.set(switches.modules().without(wanted), false);
+        asker.set_fast_path(wanted);
     }
     let mut answer = json!({ "modules": shown(wanted) });
     if is_change {
@@ -64,7 +61,7 @@ fn without_rule(command: &str) -> Refusal {
 }
 
 fn shown(modules: FastModules) -> Value {
-    let word = |module| if modules.has(module) { "on" } else { "off" };
-    let row = |(module, name): (_, &str)| (name.to_owned(), word(module).into());
+    let word = |name: &str| if name.parse().is_ok_and(|of| modules.has(of)) { "on" } else { "off" };
+    let row = |name: &str| (name.to_owned(), word(name).into());
     Value::Object(FastModules::NAMES.into_iter().map(row).collect::<Map<_, _>>())
 }

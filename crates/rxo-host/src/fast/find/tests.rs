@@ -6,7 +6,7 @@ use rxo_wire::checksum::ipv4_header_checksum;
 
 use super::*;
 use crate::fast::order::spot_of_plain;
-use crate::fast::{FastModules, FastPath, Switch};
+use crate::fast::{FastModules, FastPath};
 
 /// A lookup in which every source port has a connection; its index is the port.
 struct All(AckState);
@@ -66,10 +66,9 @@ fn ports() -> [u16; 3] {
 /// Runs a batch of ACKs through the fast path; an ACK's number is its position in the batch. Returns
 /// connection and number of each ACK, in the order in which the connections receive them.
 fn given(batch: impl IntoIterator<Item = (u16, u8)>) -> Vec<(u32, u32)> {
-    let switch = Switch::new(FastModules::ON);
-    let mut fast = Fast::new(&FastPath::default(), LinkKind::RawIp, [0; 6], switch);
+    let mut fast = Fast::new(&FastPath::default(), LinkKind::RawIp, [0; 6], 1);
     let mut connections = All::new();
-    assert!(fast.begin());
+    assert!(fast.begin(FastModules::PURE_ACK));
     for ((port, ttl), number) in batch.into_iter().zip(0..) {
         let bytes = ack(port, ttl, number);
         let frame =

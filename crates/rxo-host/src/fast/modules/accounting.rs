@@ -7,24 +7,8 @@ use rxo_wire::FlowKey;
 
 use crate::link::IpCidr;
 
-/// The key by which frames are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AccountBy {
-    /// One account per source network: the first 24 bits of an IPv4 address, or 64 bits of an IPv6 address.
-    #[default]
-    Network,
-    /// One account per flow.
-    Flow,
-}
-
-/// The network or the flow that an account belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AccountName {
-    /// The network of the source.
-    Network(IpCidr),
-    /// A flow.
-    Flow(FlowKey),
-}
+/// What an account is of: a network of sources, or a flow from it.
+pub type AccountName = (IpCidr, Option<FlowKey>);
 
 /// The totals of one account since the host was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,38 +23,27 @@ pub struct Account {
     pub acks: u64,
 }
 
-/// All accounts, at most [`MOST_ACCOUNTS`].
+/// All accounts by their names, at most [`MOST_ACCOUNTS`], and the one without a name.
 #[derive(Debug, Default)]
-pub(in crate::fast) struct Accounts {
-    accounts: HashMap<AccountName, Account>,
-    others: Account,
-}
+pub(in crate::fast) struct Accounts(HashMap<Option<AccountName>, Account>);
 
 impl Accounts {
-    /// Counts a frame of the flow `key` in the account that `by` selects, or in a common one if the table is
-    /// full.
-    pub(in crate::fast) fn count(&mut self, by: AccountBy, key: FlowKey, bytes: u64, is_ack: bool) {
-        let name = match by {
-            AccountBy::Flow => AccountName::Flow(key),
-            AccountBy::Network => AccountName::Network(IpCidr::of_source(key.source())),
-        };
-        let has_room = self.accounts.len() < MOST_ACCOUNTS || self.accounts.contains_key(&name);
-        let account = match has_room {
-            true => self.accounts.entry(name).or_default(),
-            false => &mut self.others,
-        };
-        account.name = has_room.then_some(name);
+    /// Counts a frame of `bytes` in the account of its flow `key`, or in that of the network of its source.
+    pub(super) fn count(&mut self, key: FlowKey, by_flow: bool, bytes: usize, is_ack: bool) {
+        let name = (IpCidr::of_source(key.source()), by_flow.then_some(key));
+        let has_room = self.0.len() < MOST_ACCOUNTS || self.0.contains_key(&Some(name));
+        let name = has_room.then_some(name);
+        let account = self.0.entry(name).or_insert(Account { name, ..Account::default() });
         account.frames += 1;
-        account.bytes += bytes;
+        account.bytes += bytes as u64;
         account.acks += u64::from(is_ack);
     }
 
-    /// The [`MOST_REPORTED`] largest accounts in descending order, and the sum of frames without an account.
-    pub(in crate::fast) fn report(&self) -> (Vec<Account>, Account) {
-        let mut accounts: Vec<_> = self.accounts.values().copied().collect();
-        accounts.sort_by_key(|account| Reverse((account.bytes, account.frames)));
-        accounts.truncate(MOST_REPORTED);
-        (accounts, self.others)
+    /// The largest accounts, and behind them the one without a name.
+    pub(in crate::fast) fn report(&self) -> Vec<Account> {
+        let (mut named, rest): (Vec<_>, Vec<_>) = self.0.values().partition(|of| of.name.is_some());
+        named.sort_by_key(|account| Reverse((account.bytes, account.frames)));
+        named.into_iter().take(MOST_REPORTED).chain(rest).copied().collect()
     }
 }
 
@@ -89,21 +62,22 @@ mod tests {
     fn hosts_of_one_network_share_an_account() {
         let mut accounts = Accounts::default();
         for (source, is_ack) in [(0x0a00_0001, true), (0x0a00_00ff, false), (0x0b00_0001, true)] {
-            accounts.count(AccountBy::Network, key(source), 100, is_ack);
+            accounts.count(key(source), false, 100, is_ack);
         }
-        let (largest, others) = accounts.report();
-        let name = AccountName::Network("10.0.0.0/24".parse().unwrap());
-        let first = Account { name: Some(name), frames: 2, bytes: 200, acks: 1 };
-        assert_eq!((largest[0], largest.len(), others), (first, 2, Account::default()));
+        let largest = accounts.report();
+        let name = Some(("10.0.0.0/24".parse().unwrap(), None));
+        let first = Account { name, frames: 2, bytes: 200, acks: 1 };
+        assert_eq!((largest[0], largest.len()), (first, 2));
     }
 
     #[test]
     fn flows_beyond_the_bound_are_counted_together() {
         let mut accounts = Accounts::default();
-        (0..5_000).for_each(|source| accounts.count(AccountBy::Flow, key(source), 100, false));
-        accounts.count(AccountBy::Flow, key(0), 100, false);
-        let (largest, others) = accounts.report();
-        assert_eq!((largest[0].frames, largest.len()), (2, MOST_REPORTED));
+        (0..5_000).for_each(|source| accounts.count(key(source), true, 100, false));
+        accounts.count(key(0), true, 100, false);
+        let report = accounts.report();
+        assert_eq!((report[0].frames, report.len()), (2, MOST_REPORTED + 1));
+        let others = report[MOST_REPORTED];
         assert_eq!((others.frames, others.name), (5_000 - MOST_ACCOUNTS as u64, None));
     }
 }

@@ -8,12 +8,11 @@
 //! The first rule that matches decides; a packet that matches none passes. A packet without ports (a
 //! fragment) matches no rule with a port.
 
-use std::iter::Peekable;
-use std::str::{FromStr, SplitWhitespace};
+use std::str::FromStr;
 
 use rxo_wire::FlowKey;
-use thiserror::Error;
 
+use crate::FastPathError;
 use crate::link::{CidrError, IpCidr};
 
 /// One rule of the filter: `drop from 10.0.0.0/8 to port 80`.
@@ -26,73 +25,58 @@ use crate::link::{CidrError, IpCidr};
 /// assert!("drop everything".parse::<FilterRule>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterRule {
-    drops: bool,
-    /// The source and the destination that the rule matches.
-    ends: [End; 2],
-}
+pub struct FilterRule(bool, [End; 2]);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct End {
-    network: Option<IpCidr>,
-    port: Option<u16>,
-}
-
-/// The reason why a string is not a valid rule.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is no rule: {1}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]
-pub struct RuleError(String, String);
+/// A network and a port of the source or the destination; `None` is any.
+type End = (Option<IpCidr>, Option<u16>);
 
 /// Returns `true` if the first of `rules` that matches drops packets of the flow `key`.
 pub(super) fn drops(rules: &[FilterRule], key: &FlowKey) -> bool {
-    let addresses = [key.source(), key.destination()];
-    let ports = [key.source_port(), key.destination_port()];
-    let matches = |rule: &&FilterRule| {
-        rule.ends.iter().zip(addresses).zip(ports).all(|((end, address), port)| {
-            end.network.is_none_or(|network| network.contains(address))
-                && end.port.is_none_or(|wanted| wanted == port)
+    let packet = [(key.source(), key.source_port()), (key.destination(), key.destination_port())];
+    let matches = |FilterRule(_, ends): &&FilterRule| {
+        ends.iter().zip(packet).all(|((network, wanted), (address, port))| {
+            network.is_none_or(|network| network.contains(address))
+                && wanted.is_none_or(|wanted| wanted == port)
         })
     };
-    rules.iter().find(matches).is_some_and(|rule| rule.drops)
+    rules.iter().find(matches).is_some_and(|FilterRule(drops, _)| *drops)
 }
 
 impl FromStr for FilterRule {
-    type Err = RuleError;
+    type Err = FastPathError;
 
-    fn from_str(rule: &str) -> Result<Self, RuleError> {
-        let error = |what: String| RuleError(rule.to_owned(), what);
-        let mut words = rule.split_whitespace().peekable();
-        let drops = match words.next() {
-            Some("drop") => true,
-            Some("pass") => false,
-            _ => return Err(error("it begins with neither drop nor pass".to_owned())),
-        };
-        let mut end = |word| read_end(&mut words, word).map_err(error);
-        let ends = [end("from")?, end("to")?];
-        let unexpected = |word| Err(error(format!("{word:?} is not expected there")));
-        words.next().map_or(Ok(Self { drops, ends }), unexpected)
+    fn from_str(rule: &str) -> Result<Self, FastPathError> {
+        read(rule).map_err(|what| FastPathError::NoRule(rule.to_owned(), what))
     }
 }
 
-/// Parses the end after the keyword `word` (`from` or `to`). Without the keyword the end matches everything.
-fn read_end(words: &mut Peekable<SplitWhitespace<'_>>, word: &str) -> Result<End, String> {
-    if words.next_if_eq(&word).is_none() {
-        return Ok(End::default());
+fn read(rule: &str) -> Result<FilterRule, String> {
+    let mut words = rule.split_whitespace().peekable();
+    let drops = match words.next() {
+        Some(verb @ ("drop" | "pass")) => verb == "drop",
+        _ => return Err("it begins with neither drop nor pass".to_owned()),
+    };
+    let mut ends = [End::default(); 2];
+    for (end, word) in ends.iter_mut().zip(["from", "to"]) {
+        if words.next_if_eq(&word).is_some() {
+            let network = words.next_if(|word| *word != "port").map(read_network).transpose()?;
+            let port = words.next_if_eq(&"port").map(|_| words.next().unwrap_or_default());
+            let read_port = |text: &str| text.parse().map_err(|_| format!("{text:?} is no port"));
+            *end = (network, port.map(read_port).transpose()?);
+            if *end == End::default() {
+                return Err("an address or a port is missing".to_owned());
+            }
+        }
     }
-    let network = words.next_if(|word| *word != "port").map(read_network).transpose()?;
-    let number = words.next_if_eq(&"port").map(|_| words.next().unwrap_or_default());
-    let read_port = |text: &str| text.parse().map_err(|_| format!("{text:?} is no port"));
-    match (network, number.map(read_port).transpose()?) {
-        (None, None) => Err("an address or a port is missing".to_owned()),
-        (network, port) => Ok(End { network, port }),
-    }
+    let unexpected = |word| Err(format!("{word:?} is not expected there"));
+    words.next().map_or(Ok(FilterRule(drops, ends)), unexpected)
 }
 
 fn read_network(text: &str) -> Result<IpCidr, String> {
-    match text.parse() {
-        Err(CidrError::NoPrefix { address }) => Ok(IpCidr::of_host(address)),
-        read => read.map_err(|error| error.to_string()),
-    }
+    text.parse().or_else(|error| match error {
+        CidrError::NoPrefix { address } => Ok(IpCidr::of_host(address)),
+        error => Err(error.to_string()),
+    })
 }
 
 #[cfg(test)]

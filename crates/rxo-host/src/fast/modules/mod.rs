@@ -3,44 +3,35 @@
 //! The filter runs first, so that the other modules do not count dropped frames. Each module is bounded in
 //! memory, reads no clock, and parses nothing: the headers are parsed once for all of them.
 
-mod accounting;
-mod filter;
-mod syn_flood;
+pub(super) mod accounting;
+pub(super) mod filter;
+pub(super) mod syn_flood;
 
-use rxo_frame::{Frame, Instant, LinkKind};
+use rxo_frame::{Frame, Instant};
 use rxo_wire::{TcpFlags, Transport, parse, parse_ip};
 
-pub(super) use self::accounting::Accounts;
-pub use self::accounting::{Account, AccountBy, AccountName};
-pub use self::filter::{FilterRule, RuleError};
-pub(super) use self::syn_flood::Detector;
-pub use self::syn_flood::HalfOpen;
 use super::{Fast, FastModules};
 
 impl Fast {
     /// Passes `frame` to the modules that see all frames, if it is IP. Returns `true` if the filter drops it.
     #[inline(never)]
     pub(super) fn is_filtered(&mut self, now: Instant, frame: &Frame<&[u8]>) -> bool {
-        let parsed = match self.expect.link {
-            LinkKind::Ethernet => parse(frame.bytes),
-            LinkKind::RawIp => parse_ip(frame.bytes),
-        };
-        let Ok(parsed) = parsed else { return false };
+        let Ok(parsed) = self.expect.link.read(frame.bytes, parse, parse_ip) else { return false };
         if self.on.has(FastModules::FILTER) && filter::drops(&self.config.filter, &parsed.key) {
             self.counters.filtered += 1;
             return true;
         }
-        let flags = match parsed.transport {
-            Transport::Tcp(tcp) => Some(tcp.flags),
-            _ => None,
-        };
-        if let Some(flags) = flags.filter(|_| self.on.has(FastModules::SYN_FLOOD)) {
-            self.detector.count(parsed.key, flags, now);
+        if let Transport::Tcp(tcp) = parsed.transport
+            && self.on.has(FastModules::SYN_FLOOD)
+            && let Some(half_open) = self.detector.note(parsed.key, tcp.flags, now)
+        {
+            self.counters.syns += 1;
+            self.counters.syn_alarms += u64::from(half_open == syn_flood::ALARM);
         }
         if self.on.has(FastModules::ACCOUNTING) {
-            let is_ack = flags == Some(TcpFlags::ACK) && parsed.payload_bytes() == 0;
-            let bytes = frame.bytes.len() as u64;
-            self.accounts.count(self.config.account_by, parsed.key, bytes, is_ack);
+            let is_ack = matches!(parsed.transport, Transport::Tcp(t) if t.flags == TcpFlags::ACK);
+            let is_ack = is_ack && parsed.payload_bytes() == 0;
+            self.accounts.count(parsed.key, self.config.account_by_flow, frame.bytes.len(), is_ack);
         }
         false
     }

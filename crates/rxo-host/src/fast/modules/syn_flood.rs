@@ -3,95 +3,65 @@
 //! A flow is half-open from its SYN until it sends any other segment, for at most a minute. The detector only
 //! counts; SYN cookies answer a flood ([`HostConfig::syn_cookies`](crate::HostConfig::syn_cookies)).
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
+use std::collections::HashMap;
 
-use rxo_frame::Instant;
+use rxo_frame::{Duration, Instant};
 use rxo_wire::{FlowKey, TcpFlags};
 
 use crate::link::IpCidr;
+use crate::timed_flows::TimedFlows;
 
-/// The counters of the SYN-flood detector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HalfOpen {
-    /// Number of SYNs that opened a connection since the host was created; retransmitted SYNs do not count.
-    pub syns: u64,
-    /// Number of half-open flows now, at most 8,192.
-    pub now: u64,
-    /// Number of times that the half-open flows of one network reached 256.
-    pub alarms: u64,
-    /// The network with the most half-open flows now, and their number.
-    pub worst: Option<(IpCidr, u64)>,
-}
-
-/// The half-open flows, by flow and by network.
-#[derive(Debug, Default)]
+/// The detector.
+#[derive(Debug)]
 pub(in crate::fast) struct Detector {
-    /// The half-open flows, with the time of their SYN.
-    flows: HashMap<FlowKey, Instant>,
-    /// The flows in order of their SYN. An entry is skipped if its flow has completed since, or was opened
-    /// again.
-    order: VecDeque<(Instant, FlowKey)>,
-    networks: HashMap<IpCidr, u64>,
-    totals: HalfOpen,
+    half_open: TimedFlows<()>,
+    networks: HashMap<IpCidr, i64>,
 }
 
 impl Detector {
-    /// Counts a TCP segment of the flow `key` with `flags`.
-    pub(in crate::fast) fn count(&mut self, key: FlowKey, flags: TcpFlags, now: Instant) {
-        while self.order.front().is_some_and(|(at, _)| now.since(*at) >= HALF_OPEN_FOR) {
-            self.forget_oldest();
-        }
-        if !flags.contains(TcpFlags::SYN) || flags.contains(TcpFlags::ACK) {
-            self.close(&key);
-        } else if !self.flows.contains_key(&key) {
-            // A retransmitted SYN does not open a second flow.
-            self.open(key, now);
-        }
+    pub(in crate::fast) fn new(seed: u64) -> Self {
+        Self { half_open: TimedFlows::new(MOST_FLOWS, seed), networks: HashMap::new() }
     }
 
-    fn open(&mut self, key: FlowKey, now: Instant) {
-        self.totals.syns += 1;
-        while self.order.len() >= MOST_FLOWS {
-            self.forget_oldest();
+    /// Takes note of a segment of the flow `key` with `flags`. If it opens the flow, returns how many flows of its
+    /// network are half open now.
+    pub(super) fn note(&mut self, key: FlowKey, flags: TcpFlags, now: Instant) -> Option<i64> {
+        while let Some(over) = self.half_open.take_due(now) {
+            self.change(over, -1);
         }
-        self.flows.insert(key, now);
-        self.order.push_back((now, key));
-        let count = self.networks.entry(IpCidr::of_source(key.source())).or_default();
-        *count += 1;
-        self.totals.alarms += u64::from(*count == ALARM);
+        let is_syn = flags.contains(TcpFlags::SYN) && !flags.contains(TcpFlags::ACK);
+        let is_known = self.half_open.get_mut(&key).is_some();
+        let gone = match (is_syn, is_known) {
+            (true, false) => self.half_open.insert(key, (), now + HALF_OPEN_FOR),
+            (false, true) => self.half_open.remove(&key).then_some(key),
+            // A SYN that is sent again opens nothing.
+            _ => None,
+        };
+        gone.map(|key| self.change(key, -1));
+        (is_syn && !is_known).then(|| self.change(key, 1))
     }
 
-    fn close(&mut self, key: &FlowKey) {
-        if self.flows.remove(key).is_some()
-            && let Entry::Occupied(mut count) = self.networks.entry(IpCidr::of_source(key.source()))
-        {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
+    /// Changes the number of half-open flows of the network of `key`, and returns it.
+    fn change(&mut self, key: FlowKey, by: i64) -> i64 {
+        let network = IpCidr::of_source(key.source());
+        let count = self.networks.remove(&network).unwrap_or(0) + by;
+        if count > 0 {
+            self.networks.insert(network, count);
         }
+        count
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some((at, key)) = self.order.pop_front()
-            && self.flows.get(&key) == Some(&at)
-        {
-            self.close(&key);
-        }
-    }
-
-    pub(in crate::fast) fn report(&self) -> HalfOpen {
-        let networks = self.networks.iter().map(|(network, count)| (*network, *count));
+    /// How many flows are half open now, and the network that has most of them.
+    pub(in crate::fast) fn report(&self) -> (u64, Option<(IpCidr, u64)>) {
+        let networks = self.networks.iter().map(|(network, count)| (*network, *count as u64));
         let worst = networks.max_by_key(|(network, count)| (*count, network.address()));
-        HalfOpen { now: self.flows.len() as u64, worst, ..self.totals }
+        (self.half_open.len() as u64, worst)
     }
 }
 
 const MOST_FLOWS: usize = 8_192;
-const ALARM: u64 = 256;
-/// The longest time that a connection may stay in SYN-RECEIVED.
+pub(super) const ALARM: i64 = 256;
+/// As long as a connection may stay in SYN-RECEIVED.
 const HALF_OPEN_FOR: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -99,44 +69,44 @@ mod tests {
     use super::*;
 
     impl Detector {
-        fn takes(&mut self, source: u32, port: u32, flags: TcpFlags, second: u64) {
+        /// Returns how often there was an alarm.
+        fn takes(&mut self, source: u32, port: u32, flags: TcpFlags, second: u64) -> usize {
             let key = FlowKey::v4(source, 0x0a00_0001, port << 16 | 80, 0);
-            self.count(key, flags, Instant::from_micros(second * 1_000_000));
+            let opened = self.note(key, flags, Instant::from_micros(second * 1_000_000));
+            usize::from(opened == Some(ALARM))
         }
     }
 
     #[test]
     fn a_flood_from_one_network_rings_once() {
-        let mut detector = Detector::default();
-        for host in 0..300 {
-            detector.takes(0xc000_0200 | host & 0xff, host, TcpFlags::SYN, 1);
-        }
+        let mut detector = Detector::new(1);
+        let flood = |host| detector.takes(0xc000_0200 | host & 0xff, host, TcpFlags::SYN, 1);
+        assert_eq!((0..300).map(flood).sum::<usize>(), 1);
         detector.takes(0x0808_0808, 1, TcpFlags::SYN, 1);
-        let report = detector.report();
-        assert_eq!((report.syns, report.now, report.alarms), (301, 301, 1));
-        assert_eq!(report.worst, Some(("192.0.2.0/24".parse().unwrap(), 300)));
+        let worst = ("192.0.2.0/24".parse().unwrap(), 300);
+        assert_eq!(detector.report(), (301, Some(worst)));
         detector.takes(1, 1, TcpFlags::ACK, 61);
-        assert_eq!(detector.report().now, 0, "after a minute");
+        assert_eq!(detector.report(), (0, None), "after a minute");
     }
 
     #[test]
     fn handshakes_that_end_are_no_flood() {
-        let mut detector = Detector::default();
+        let mut detector = Detector::new(1);
         for port in 0..1_000 {
-            detector.takes(7, port, TcpFlags::SYN, 1);
-            detector.takes(7, port, TcpFlags::SYN, 1);
-            detector.takes(7, port, TcpFlags::ACK, 1);
+            assert_eq!(detector.takes(7, port, TcpFlags::SYN, 1), 0);
+            assert_eq!(detector.takes(7, port, TcpFlags::SYN, 1), 0);
+            assert_eq!(detector.takes(7, port, TcpFlags::ACK, 1), 0);
         }
-        assert_eq!(detector.report(), HalfOpen { syns: 1_000, ..HalfOpen::default() });
+        assert_eq!(detector.report(), (0, None));
     }
 
     #[test]
     fn memory_is_bounded() {
-        let mut detector = Detector::default();
+        let mut detector = Detector::new(1);
         for flow in 0..20_000 {
             detector.takes(flow << 8, flow & 0xffff, TcpFlags::SYN, 1);
         }
-        assert_eq!(detector.report().now, MOST_FLOWS as u64);
-        assert!(detector.networks.len() <= MOST_FLOWS && detector.order.len() <= MOST_FLOWS);
+        assert_eq!(detector.report().0, MOST_FLOWS as u64);
+        assert!(detector.networks.len() <= MOST_FLOWS);
     }
 }

@@ -264,7 +264,7 @@ fn a_cast_over_ipv6_does_the_same() {
     rack.finish();
     assert_eq!((rack.done(), rack.to_group), (10, 2_000_000_usize.div_ceil(1_428)));
     let mut rack = Rack::with(10, config, 600_000, |config| {
-        config.fast_path.modules = FastModules::ON;
+        config.fast_path.modules = FastModules::PURE_ACK;
     });
     rack.lost = Some(50);
     rack.begin();
@@ -278,7 +278,7 @@ fn a_cast_over_ipv6_does_the_same() {
 fn all_that_live_get_the_stream() {
     for fast in [false, true] {
         let mut rack = Rack::with(20, cast_config(), 600_000, |config| {
-            config.fast_path.modules = if fast { FastModules::ON } else { FastModules::OFF };
+            config.fast_path.modules = if fast { FastModules::PURE_ACK } else { FastModules::OFF };
         });
         rack.lost = Some(50);
         rack.begin();

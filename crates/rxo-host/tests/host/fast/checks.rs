@@ -28,7 +28,7 @@ impl Scene {
     fn new(link: LinkKind, change: impl Fn(&mut HostConfig)) -> Self {
         let options = MemoryOptions { link, gso_bytes: 0, ..options() };
         let mut world = World::with(options, |config| {
-            config.fast_path.modules = FastModules::ON;
+            config.fast_path.modules = FastModules::PURE_ACK;
             change(config);
         });
         let listener = world.listen(4);
@@ -215,7 +215,7 @@ fn a_fragment_before_it_may_be_of_its_flow() {
 #[test]
 fn a_connection_that_opens_takes_its_acknowledgement_the_ordinary_way() {
     let mut world = World::with(MemoryOptions { gso_bytes: 0, ..options() }, |config| {
-        config.fast_path.modules = FastModules::ON;
+        config.fast_path.modules = FastModules::PURE_ACK;
     });
     let listener = world.listen(4);
     let _pair = world.connected(&listener);

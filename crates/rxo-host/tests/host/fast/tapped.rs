@@ -34,7 +34,7 @@ fn a_log_has_consumed_acks_once() {
     let plain = MemoryOptions { gso_bytes: 0, ..options() };
     let (there, back, log) = (MemoryLink::new(plain), MemoryLink::new(plain), Log::default());
     let mut ours = config("10.0.0.1/24");
-    ours.fast_path.modules = FastModules::ON;
+    ours.fast_path.modules = FastModules::PURE_ACK;
     let source = TracedSource::new(back.source(), log.clone());
     let mut sender = Host::new(source, there.sink(), ours).unwrap();
     let mut theirs = config("10.0.0.2/24");

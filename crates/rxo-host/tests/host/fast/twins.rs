@@ -61,12 +61,13 @@ impl On {
     fn switch(self, world: &World, turn: usize) {
         match self {
             Self::Toggled if turn.is_multiple_of(7) => {
-                let switches = world.at_client().fast_path();
-                switches.set(FastModules::PURE_ACK, !switches.modules().has(FastModules::PURE_ACK));
+                let host = world.at_client();
+                let is_on = host.fast_path().has(FastModules::PURE_ACK);
+                host.set_fast_path(if is_on { FastModules::OFF } else { FastModules::PURE_ACK });
             }
             Self::Until(last) if turn == last => {
                 let hosts = [world.at_client(), world.at_server()];
-                hosts.iter().for_each(|host| host.fast_path().set(FastModules::PURE_ACK, false));
+                hosts.iter().for_each(|host| host.set_fast_path(FastModules::OFF));
             }
             _ => {}
         }
@@ -130,7 +131,7 @@ impl Course {
                 (policy.hold, policy.pure_acks) = (self.hold, PureAckRule::Bypass);
             }
             let is_on = matches!(on, On::Always | On::OneByOne | On::Until(_));
-            let modules = if is_on { FastModules::ON } else { FastModules::OFF };
+            let modules = if is_on { FastModules::PURE_ACK } else { FastModules::OFF };
             let one_by_one = on == On::OneByOne;
             config.fast_path = FastPath { modules, one_by_one, ..FastPath::default() };
         })
@@ -266,10 +267,7 @@ impl<'a> Transfer<'a> {
 }
 
 fn parsed(link: LinkKind, bytes: &[u8]) -> Option<Parsed> {
-    let parsed = match link {
-        LinkKind::Ethernet => rxo_wire::parse(bytes),
-        LinkKind::RawIp => rxo_wire::parse_ip(bytes),
-    };
+    let parsed = link.read(bytes, rxo_wire::parse, rxo_wire::parse_ip);
     parsed.ok()
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rxo_coalesce::Policy;
 use rxo_device::{FrameSink, FrameSource};
-use rxo_host::{ConnectionPage, FastSwitches, Handle, Host, HostCounters, HostError};
+use rxo_host::{ConnectionPage, FastModules, Handle, Host, HostCounters, HostError};
 
 use crate::desk::{Desk, Reply};
 
@@ -59,13 +59,17 @@ impl HostAsker {
         self.ask(|reply| Question::Connections { from, most, reply })
     }
 
-    /// Returns the switches of the host's fast path. They take effect at once, without a question.
-    #[must_use]
-    pub fn fast_path(&self) -> FastSwitches {
+    /// The modules of its fast path that are on.
+    pub fn fast_path(&self) -> FastModules {
         self.handle.fast_path()
     }
 
-    /// Returns the policy of the host's engine; `None` if the host has ended.
+    /// Turns these modules of its fast path on and all others off.
+    pub fn set_fast_path(&self, modules: FastModules) {
+        self.handle.set_fast_path(modules);
+    }
+
+    /// The policy of its engine.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
         self.ask(Question::Policy)
