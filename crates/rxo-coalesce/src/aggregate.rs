@@ -7,10 +7,13 @@ use core::ops::Range;
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, GsoTunnel, Instant, Offload, VlanTag};
 use rxo_wire::{FlowKey, IpVersion, Offsets};
 
+use crate::candidate::MAX_HEADER_BYTES;
 use crate::held::{Held, IdPattern};
-use crate::merge::{self, ChecksumForm, MAX_HEADER_BYTES, Merge, MergedHeader};
+use crate::links::FrameChain;
+use crate::merge::{self, ChecksumForm, Merge, MergedHeader};
 use crate::record::SegmentRecord;
-use crate::store::{ChainFrames, FrameChain, Slots, Store};
+use crate::slots::{ChainFrames, Slots};
+use crate::store::Store;
 use crate::tunnels::Around;
 use crate::{FlushReason, Kind};
 

@@ -9,11 +9,14 @@ use rxo_wire::{
     Ip, IpVersion, Offsets, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport, class_and_length,
 };
 
-use crate::merge::MAX_HEADER_BYTES;
 use crate::shape::Shape;
 use crate::{BypassReason, CeRule, EceRule, FinRule, Kind, OptionRule, Policy};
 
-/// A segment or datagram that may be coalesced: either the new one, or the last one that its flow holds.
+/// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
+/// with all options. A candidate with more is not coalesced.
+pub const MAX_HEADER_BYTES: usize = 192;
+
+/// A segment or datagram that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// The IP header.

@@ -3,14 +3,15 @@
 //! The sink receives deliveries in order, borrowed from the engine's store without a copy. It may take the
 //! frames to own them. They are always the original frames, bit for bit.
 
-use rxo_frame::{Frame, FrameBuffer, Gather, Offload, VlanTag};
+use rxo_frame::{Frame, Gather, Offload, VlanTag};
 use rxo_wire::{FlowKey, Offsets};
 
 use crate::acks::Acks;
 use crate::aggregate::Aggregate;
-use crate::owned::OwnedDelivery;
+use crate::links::{FrameChain, NONE};
 use crate::single::{Kind, Single};
-use crate::store::{ChainFrames, FrameChain, IntoFrames, NONE, Ready, Store};
+use crate::slots::{ChainFrames, IntoFrames};
+use crate::store::{Ready, Store};
 
 /// The deliveries of one call to the sink, in order. Deliveries that the sink does not take are dropped when
 /// it returns, and their buffers go back to their owners. While other frames are held, buffers may go back
@@ -53,17 +54,7 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         Some(Taken { store: self.store, ready })
     }
 
-    /// Takes all deliveries, in order, so that they outlive the call: to queue them, or to send them to
-    /// another thread. An aggregate allocates twice, a single frame not at all.
-    pub fn into_owned(mut self) -> impl Iterator<Item = OwnedDelivery<B>> + use<'a, B>
-    where
-        B: FrameBuffer + Default,
-    {
-        core::iter::from_fn(move || self.take_next().map(Taken::into_owned))
-    }
-
-    /// Takes the original frames of all deliveries, in order. Each is replaced by `B::default()`, an empty
-    /// buffer.
+    /// Takes the original frames of all deliveries, in order. An empty buffer replaces each, hence the bound.
     pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> + use<'a, B>
     where
         B: Default,
@@ -83,8 +74,8 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
 /// One delivery taken out of the engine.
 #[derive(Debug)]
 pub struct Taken<'a, B> {
-    store: &'a mut Store<B>,
-    ready: Ready,
+    pub(crate) store: &'a mut Store<B>,
+    pub(crate) ready: Ready,
 }
 
 impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
@@ -106,24 +97,7 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
     #[must_use]
     pub fn into_frames(self) -> IntoFrames<'a, B> {
         let (chain, count) = (self.store.chain_of(self.ready), self.store.count_of(self.ready));
-        IntoFrames::new(self.store, chain, count)
-    }
-}
-
-impl<B: FrameBuffer + Default> Taken<'_, B> {
-    /// Moves header and frames out of the engine, leaving an empty buffer for each frame. An aggregate or
-    /// several pure ACKs take two allocations; a single frame takes none.
-    #[must_use]
-    pub fn into_owned(self) -> OwnedDelivery<B> {
-        let mut owned = OwnedDelivery::default();
-        self.store_in(&mut owned);
-        owned
-    }
-
-    /// Moves the delivery into `to` and drops its old contents. Allocates only if `to` never held as many
-    /// frames, so a queue that reuses its entries soon stops allocating.
-    pub fn store_in(self, to: &mut OwnedDelivery<B>) {
-        to.replace(self.store, self.ready);
+        IntoFrames::new(&mut self.store.slots, chain, count)
     }
 }
 

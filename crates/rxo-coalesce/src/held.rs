@@ -8,13 +8,13 @@ use rxo_wire::checksum::{self, Sum};
 use rxo_wire::tcp::{CHECKSUM_AT, OptionLayout};
 use rxo_wire::{
     FlowHash, FlowKey, IpVersion, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, Plain, SeqNumber, TcpFlags,
+    udp,
 };
 
-use crate::acks::AckPoint;
-use crate::datagrams;
+use crate::ack_point::AckPoint;
+use crate::links::FrameChain;
 use crate::shape::Shape;
 use crate::single::{Kind, Starts};
-use crate::store::FrameChain;
 use crate::{Candidate, FlushReason, PayloadRule, Policy};
 
 /// The change of the IPv4 identification from segment to segment within an aggregate.
@@ -307,12 +307,33 @@ impl Held {
     /// The offset of the checksum in the transport header, in bytes.
     #[inline(always)]
     pub(crate) const fn checksum_at(&self) -> u8 {
-        if self.at.is_datagram() { datagrams::CHECKSUM_AT as u8 } else { CHECKSUM_AT as u8 }
+        if self.at.is_datagram() { udp::CHECKSUM_AT as u8 } else { CHECKSUM_AT as u8 }
     }
 
     /// The length of the merged IP packet so far, in bytes.
     #[inline]
     pub(crate) fn packet_bytes(&self) -> u32 {
         u32::from(self.header_bytes) - u32::from(self.at.network()) + self.payload_bytes
+    }
+
+    /// Whether one more segment like the last may be appended under `policy`.
+    #[inline(always)]
+    pub(crate) fn has_room(&self, policy: &Policy) -> bool {
+        self.segments < u32::from(policy.max_segments)
+            && self.packet_bytes() + self.last_payload_bytes <= policy.max_bytes
+            && self.payload_bytes + self.last_payload_bytes <= policy.buffer_bytes
+    }
+
+    /// The number of segments like the last that may still be appended under `policy`, up to `most`.
+    #[inline(always)]
+    pub(crate) fn room(&self, policy: &Policy, most: u32) -> u32 {
+        let segments = u32::from(policy.max_segments).saturating_sub(self.segments).min(most);
+        let packet = policy.max_bytes.saturating_sub(self.packet_bytes());
+        let bytes = packet.min(policy.buffer_bytes.saturating_sub(self.payload_bytes));
+        // A division costs more than the rest of this function, and most aggregates are far from a limit.
+        match u64::from(segments) * u64::from(self.last_payload_bytes) <= u64::from(bytes) {
+            true => segments,
+            false => bytes / self.last_payload_bytes.max(1),
+        }
     }
 }

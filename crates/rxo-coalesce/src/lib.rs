@@ -11,20 +11,20 @@
 //! [`Acks`], several pure ACKs of a flow. The path of a frame, in the order of the modules:
 //!
 //! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
-//! * `candidate`: decides by static rules whether a frame may be coalesced at all; the answer has a reason.
-//! * `verdict`: decides whether it joins the aggregate of its flow: a pure function of both and the policy.
-//! * `table`: maps each flow to its aggregate; keyed hash, bounded, evicts the least recently used flow.
-//! * `pairs`: finds the flows between two hosts.
-//! * `deadlines`: finds the flows that have been held as long as the policy allows.
-//! * `store`: contains the held frames and their aggregates; nothing is copied.
-//! * `merge`: writes the header of an aggregate, with one of three forms of checksum.
-//! * `expected`: predicts the next header of a flow if its next segment only continues the last one.
-//! * `acks`: the rules for pure ACKs, and the state that they need.
-//! * `datagrams`: the rules for UDP, if the policy coalesces it ([`UdpRule`]).
-//! * `refused`: reads fixed offsets of a packet to find the reason to refuse it, or that it is ordinary.
-//! * `engine`: the tiers that return verdicts (expected, ordinary, all rules), and one module that applies
-//!   them.
-//! * `delivery`: the view of a delivery for the caller's sink, which can take the original frames from it.
+//! * `candidate`: may this frame be coalesced at all? Static rules, one answer with a reason.
+//! * `verdict`: may it join what its flow holds? A pure function of both and the policy.
+//! * `table`: which flow holds what; keyed hash, bounded, least recently used goes first.
+//! * `pairs`: which flows hold something between two hosts.
+//! * `deadlines`: which flows have been held as long as the policy allows.
+//! * `slots`: the frames held, in chains.
+//! * `store`: the aggregates made of them; nothing is copied.
+//! * `merge`: the header of an aggregate, its checksum in three forms.
+//! * `expected`: the header that must come next if a segment only continues the last.
+//! * `acks`: the rules for pure ACKs, and what must be remembered for them.
+//! * `datagrams`: the rules for UDP, where the policy asks for it ([`UdpRule`]).
+//! * `refused`: what fixed offsets show of a packet: why it is refused by itself, or that it is ordinary.
+//! * `engine`: three tiers that give verdicts (expected, plain, all rules), one place that acts on them.
+//! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
 //! * [`owned`](OwnedDelivery): a delivery that leaves the engine, for queues, threads and tasks.
 //!
 //! # Contract
@@ -84,6 +84,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod ack_point;
 mod acks;
 mod aggregate;
 mod candidate;
@@ -106,6 +107,7 @@ mod record;
 mod refused;
 mod shape;
 mod single;
+mod slots;
 mod store;
 mod table;
 mod tunnels;
@@ -116,14 +118,14 @@ mod worst_case;
 
 pub use acks::Acks;
 pub use aggregate::Aggregate;
-pub use candidate::{Candidate, candidate};
+pub use candidate::{Candidate, MAX_HEADER_BYTES, candidate};
 pub use config::{Config, ConfigError};
 pub use counters::Counters;
 pub use delivery::{Deliveries, Delivery, Taken};
 pub use engine::Engine;
 pub use held::{Held, IdPattern};
 pub use histogram::Histogram;
-pub use merge::{ChecksumForm, MAX_HEADER_BYTES};
+pub use merge::ChecksumForm;
 pub use owned::OwnedDelivery;
 pub use policy::{
     AckRule, CeRule, EceRule, FinRule, Hold, OptionRule, PayloadRule, Policy, PshRule, PureAckRule,
@@ -132,5 +134,5 @@ pub use policy::{
 pub use reason::{BypassReason, FlushReason};
 pub use record::SegmentRecord;
 pub use single::{Kind, Single};
-pub use store::{ChainFrames, IntoFrames};
+pub use slots::{ChainFrames, IntoFrames};
 pub use verdict::{Verdict, verdict};

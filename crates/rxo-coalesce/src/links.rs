@@ -10,10 +10,23 @@
 
 use alloc::boxed::Box;
 
-use crate::store::FrameChain;
 use crate::work;
 
-/// Marks a frame that is in no held chain. After the sink has received the frame, its slot is a gap.
+/// No frame.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Frames in order of arrival, by their slots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameChain {
+    pub(crate) head: u32,
+    pub(crate) tail: u32,
+}
+
+impl FrameChain {
+    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
+}
+
+/// A frame that is the last of no held chain. Once the sink has seen the frame, a gap.
 const OUT: u32 = u32::MAX;
 /// Stands for "no new slot" in [`Links::number`]: the slot is a gap.
 pub(crate) const GAP: u32 = u32::MAX;

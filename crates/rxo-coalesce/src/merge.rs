@@ -10,18 +10,15 @@
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::CHECKSUM_AT;
+use rxo_wire::udp::{self, never_zero};
 use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP};
 
-use crate::datagrams;
+use crate::candidate::MAX_HEADER_BYTES;
 use crate::held::Held;
-use crate::store::Slots;
+use crate::slots::Slots;
 use crate::tunnels::Around;
 
-/// The longest merged header, in bytes: Ethernet with two tags, IPv6 with extension headers, TCP
-/// with all options. A candidate with more is not coalesced.
-pub const MAX_HEADER_BYTES: usize = 192;
-
-/// Long enough for most headers: TCP with a timestamp over IPv6 and one VLAN tag is shorter.
+/// Longer than the header of TCP with a timestamp over IPv6 and one VLAN tag.
 const USUAL_BYTES: usize = 96;
 
 /// The form of the TCP or UDP checksum field of a merged header.
@@ -140,7 +137,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let checksum = match form {
             ChecksumForm::PseudoHeader => pseudo.fold(),
             _ => {
-                if let Some(field) = field_mut(merged, around.transport + datagrams::CHECKSUM_AT) {
+                if let Some(field) = field_mut(merged, around.transport + udp::CHECKSUM_AT) {
                     *field = [0, 0];
                 }
                 // The inner segment with its pseudo-header sums to zero, so the pseudo-header is subtracted
@@ -151,7 +148,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
                 never_zero((pseudo + headers - inner).checksum())
             }
         };
-        if let Some(field) = field_mut(merged, around.transport + datagrams::CHECKSUM_AT) {
+        if let Some(field) = field_mut(merged, around.transport + udp::CHECKSUM_AT) {
             *field = checksum.to_be_bytes();
         }
     }
@@ -220,8 +217,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     fn write_transport<const UDP: bool>(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let transport = usize::from(self.held.at.transport());
         if UDP {
-            let length = datagrams::HEADER_BYTES as u32 + self.held.payload_bytes;
-            if let Some(field) = field_mut(merged, transport + datagrams::LENGTH_AT) {
+            let length = udp::HEADER_BYTES as u32 + self.held.payload_bytes;
+            if let Some(field) = field_mut(merged, transport + udp::LENGTH_AT) {
                 *field = (length as u16).to_be_bytes();
             }
         } else if let Some(tcp) = field_mut::<20>(merged, transport) {
@@ -233,7 +230,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 
     #[inline(always)]
     fn put_checksum<const UDP: bool>(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
-        let field = if UDP { datagrams::CHECKSUM_AT } else { CHECKSUM_AT };
+        let field = if UDP { udp::CHECKSUM_AT } else { CHECKSUM_AT };
         let at = usize::from(self.held.at.transport()) + field;
         if let Some(field) = field_mut(merged, at) {
             *field = checksum.to_be_bytes();
@@ -265,12 +262,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     }
 }
 
-/// Replaces a zero checksum by the other zero of one's complement: in UDP, 0 means no checksum (RFC 768).
-const fn never_zero(checksum: u16) -> u16 {
-    if checksum == 0 { u16::MAX } else { checksum }
-}
-
-/// The `N` bytes that begin at `at`; `None` beyond the buffer. One compare checks the bounds.
+/// The `N` bytes that begin at `at`. One compare checks the bounds.
 #[inline(always)]
 fn field_mut<const N: usize>(
     bytes: &mut [u8; MAX_HEADER_BYTES],

@@ -16,11 +16,13 @@ use rxo_frame::{Frame, FrameBuffer, Gather, Offload, VlanTag};
 
 use crate::acks::Acks;
 use crate::aggregate::Aggregate;
-use crate::delivery::Delivery;
+use crate::delivery::{Deliveries, Delivery, Taken};
 use crate::held::Held;
+use crate::links::FrameChain;
 use crate::merge::MergedHeader;
 use crate::single::{Kind, Single, Starts};
-use crate::store::{FrameChain, IntoFrames, Ready, Slots, Store};
+use crate::slots::{IntoFrames, Slots};
+use crate::store::{Ready, Store};
 
 /// One delivery that owns its frames. It is `Send` if its buffers are.
 ///
@@ -62,7 +64,35 @@ pub struct OwnedDelivery<B: FrameBuffer> {
     many: Option<Box<Many<B>>>,
 }
 
-/// Several frames in consecutive slots, their header and their state from the engine.
+impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
+    /// Takes all deliveries, in order, so that they outlive the call: to queue them, or to send them to another
+    /// thread. An aggregate allocates twice, a single frame not at all.
+    pub fn into_owned(mut self) -> impl Iterator<Item = OwnedDelivery<B>> + use<'a, B>
+    where
+        B: FrameBuffer + Default,
+    {
+        core::iter::from_fn(move || self.take_next().map(Taken::into_owned))
+    }
+}
+
+impl<B: FrameBuffer + Default> Taken<'_, B> {
+    /// Moves the delivery out of the engine, header and frames. An empty buffer replaces that of each frame. An
+    /// aggregate, or several pure ACKs, take two allocations; a single frame takes none.
+    #[must_use]
+    pub fn into_owned(self) -> OwnedDelivery<B> {
+        let mut owned = OwnedDelivery::default();
+        self.store_in(&mut owned);
+        owned
+    }
+
+    /// Moves the delivery into `to` and drops what was there. Allocates only if `to` has never held so many
+    /// frames, so a queue whose entries are used again soon stops allocating.
+    pub fn store_in(self, to: &mut OwnedDelivery<B>) {
+        to.replace(self.store, self.ready);
+    }
+}
+
+/// Several frames, side by side, and what the engine knows of them.
 #[derive(Debug)]
 struct Many<B: FrameBuffer> {
     held: Held,
@@ -106,7 +136,7 @@ impl<B: FrameBuffer> OwnedDelivery<B> {
     /// Takes the original frames, in order, bit for bit as they arrived. Does not allocate.
     pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> {
         let is_single = matches!(self.ready, Ready::Frame(..) | Ready::Intact(..));
-        let many = self.many.map(|mut many| core::mem::take(many.slots.frames_mut()));
+        let many = self.many.map(|mut many| core::mem::take(&mut many.slots.frames));
         is_single.then_some(self.frame).into_iter().chain(many.into_iter().flatten())
     }
 
@@ -153,14 +183,14 @@ impl<B: FrameBuffer> Many<B> {
         }
         let (chain, count) = (self.held.chain, self.held.segments);
         self.held.chain = FrameChain { head: 0, tail: count - 1 };
-        let frames = self.slots.frames_mut();
+        let frames = &mut self.slots.frames;
         frames.reserve_exact(count as usize);
-        frames.extend(IntoFrames::new(store, chain, count));
+        frames.extend(IntoFrames::new(&mut store.slots, chain, count));
     }
 
     /// Returns the buffers to their owner, all at once if that is cheaper.
     fn drop_frames(&mut self) {
-        let frames = self.slots.frames_mut();
+        let frames = &mut self.slots.frames;
         if B::RETURN_TOGETHER {
             B::drop_all(frames.drain(..).map(|frame| frame.bytes));
         } else {

@@ -8,6 +8,7 @@
 use rxo_wire::checksum::Sum;
 use rxo_wire::tcp::{FixedHeader, MIN_HEADER_BYTES};
 use rxo_wire::tunnel::Tunnel;
+use rxo_wire::udp::HEADER_BYTES as UDP_BYTES;
 use rxo_wire::{
     FlowKey, IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Transport, is_extension_header,
     plain_v4_checksum,
@@ -19,8 +20,7 @@ use crate::{BypassReason, Policy};
 
 const V4_BYTES: usize = 20;
 const V6_BYTES: usize = 40;
-const UDP_BYTES: usize = 8;
-/// Mask of the flag *more fragments* and the fragment offset.
+/// More fragments, and the offset of this one; the bit before them is DF.
 const FRAGMENT: u16 = 0x3fff;
 const RESERVED_BIT: u16 = 0x8000;
 

@@ -1,6 +1,7 @@
 //! The two IP versions as types: constants and reads that the fast tiers need at compile time.
 
 use rxo_wire::layout::{self, Layout};
+use rxo_wire::udp::HEADER_BYTES as UDP_BYTES;
 use rxo_wire::{
     ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Ip, IpVersion, PROTOCOL_UDP, Plain, plain_v4,
     plain_v4_checksum, plain_v4_key, plain_v6, plain_v6_key,
@@ -10,7 +11,6 @@ use rxo_wire::{
 const ECT_1: u8 = 1;
 /// The length of TCP's fixed header and the timestamp option with its padding, in bytes.
 const TCP_BYTES: usize = 32;
-const UDP_BYTES: usize = 8;
 
 /// Evaluates an expression of type `Option` for the IP version of a frame. `$shape` names its [`Shape`],
 /// `$network` the offset of its IP header. `None` for a frame without an IP header. A macro, so that each

@@ -8,25 +8,21 @@
 //! so the cost per delivered frame is bounded, however many are held. There are more slots than frames that
 //! may be received: one for each possible gap.
 
-mod frames;
-
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use rxo_frame::{Frame, FrameBuffer, Instant};
 
-pub use self::frames::{ChainFrames, IntoFrames};
 use crate::deadlines::Deadlines;
 use crate::held::{Held, HeldAcks};
-use crate::links::{GAP, Links};
+use crate::links::{FrameChain, GAP, Links};
 use crate::merge::{Merge, MergedHeader};
 use crate::pairs::Pairs;
 use crate::single::Starts;
+use crate::slots::Slots;
 use crate::{ChecksumForm, FlushReason, Kind, work};
 
-/// Stands for "no frame" in a chain.
-pub(crate) const NONE: u32 = u32::MAX;
-/// Gaps between held frames are closed when there are more than one for this many held frames.
+/// Gaps between held frames are closed when there are more than one for so many frames.
 const HELD_FOR_A_GAP: usize = 8;
 
 /// Slots up to which an index or the end of a poll has processed all frames. Each stays between the same
@@ -48,18 +44,7 @@ impl Marks {
     }
 }
 
-/// A chain of frames in order of arrival, by its first and last slot.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameChain {
-    pub(crate) head: u32,
-    pub(crate) tail: u32,
-}
-
-impl FrameChain {
-    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
-}
-
-/// A queued delivery. Its tag has 16 bits, so that tag and `Starts` share one word.
+/// Something for the sink. Its tag has 16 bits, so that it lies with the starts in one word.
 #[derive(Clone, Copy, Debug)]
 #[repr(u16)]
 pub(crate) enum Ready {
@@ -415,70 +400,6 @@ impl<B: AsRef<[u8]>> Store<B> {
     where
         B: Default,
     {
-        take_first(&mut self.slots, chain)
+        self.slots.take_first(chain)
     }
-}
-
-/// Frames in their slots and the links between them: all that the view of a delivery needs. Part of the store
-/// or of an owned delivery.
-#[derive(Debug)]
-pub(crate) struct Slots<B> {
-    frames: Vec<Frame<B>>,
-    pub(crate) links: Links,
-}
-
-impl<B> Slots<B> {
-    /// Creates empty slots without links: frames in consecutive slots need none. Does not allocate.
-    pub(crate) fn side_by_side() -> Self {
-        Self { frames: Vec::new(), links: Links::new(0) }
-    }
-
-    /// All frames, indexed by slot.
-    pub(crate) const fn frames_mut(&mut self) -> &mut Vec<Frame<B>> {
-        &mut self.frames
-    }
-
-    /// The frame in `slot`.
-    #[inline(always)]
-    pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
-        &self.frames[slot as usize]
-    }
-
-    /// The frames of `held` as a slice if they are in consecutive slots, as those of a run; otherwise `None`.
-    #[inline]
-    pub(crate) fn run_of(&self, held: &Held) -> Option<&[Frame<B>]> {
-        let FrameChain { head, tail } = held.chain;
-        // A chain never goes back, so this many frames between its ends leave no gap.
-        let is_run = tail - head + 1 == held.segments;
-        if is_run { self.frames.get(head as usize..=tail as usize) } else { None }
-    }
-
-    /// Iterates over the frames of a chain.
-    pub(crate) fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
-        ChainFrames { frames: &self.frames, links: &self.links, chain }
-    }
-}
-
-#[inline]
-fn take_first<B: Default>(slots: &mut Slots<B>, chain: &mut FrameChain) -> Option<Frame<B>> {
-    let Slots { frames, links } = slots;
-    next_slot(links, chain).and_then(|slot| frames.get_mut(slot)).map(take)
-}
-
-/// Takes the first slot off a chain; `None` if the chain is empty.
-#[inline]
-fn next_slot(links: &Links, chain: &mut FrameChain) -> Option<usize> {
-    let slot = chain.head;
-    if slot == NONE {
-        return None;
-    }
-    chain.head = if slot == chain.tail { NONE } else { links.next(slot) };
-    Some(slot as usize)
-}
-
-#[inline(always)]
-fn take<B: Default>(frame: &mut Frame<B>) -> Frame<B> {
-    // Field by field: taking only the buffer does not move the whole frame.
-    let Frame { ref mut bytes, arrived_at, checksum, gso, vlan } = *frame;
-    Frame { bytes: core::mem::take(bytes), arrived_at, checksum, gso, vlan }
 }

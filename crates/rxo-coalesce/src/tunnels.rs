@@ -8,11 +8,10 @@
 use rxo_frame::{GsoTunnel, UdpTunnel};
 use rxo_wire::checksum::Sum;
 use rxo_wire::tunnel::{Carrier, Inside, Tunnel};
+use rxo_wire::udp::{CHECKSUM_AT, LENGTH_AT};
 use rxo_wire::{IpVersion, PROTOCOL_TCP, PROTOCOL_UDP, Parsed, Transport};
 
-use crate::candidate::{is_marked_ce, odd_ip};
-use crate::datagrams::{CHECKSUM_AT, LENGTH_AT};
-use crate::merge::MAX_HEADER_BYTES;
+use crate::candidate::{MAX_HEADER_BYTES, is_marked_ce, odd_ip};
 use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, IdPattern, Policy};
 
 /// A parsed tunnel packet: its inner headers, and the outer ones in two forms.

@@ -63,7 +63,7 @@ mod seq;
 mod steering;
 pub mod tcp;
 pub mod tunnel;
-mod udp;
+pub mod udp;
 
 pub use ethernet::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, VLAN_TAG_BYTES, VlanStack, ethertype,

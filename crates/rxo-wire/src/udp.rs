@@ -2,7 +2,18 @@
 
 use crate::parse::Malformed;
 
-const HEADER_BYTES: usize = 8;
+/// The header, in bytes.
+pub const HEADER_BYTES: usize = 8;
+/// Where the length and the checksum stand in it.
+pub const LENGTH_AT: usize = 4;
+/// As [`LENGTH_AT`].
+pub const CHECKSUM_AT: usize = 6;
+
+/// The other zero, if `checksum` is zero, which says that there is none.
+#[must_use]
+pub const fn never_zero(checksum: u16) -> u16 {
+    if checksum == 0 { u16::MAX } else { checksum }
+}
 
 /// The parsed header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use crate::FlushReason;
 use crate::held::Held;
 use crate::merge;
 use crate::single::Single;
-use crate::store::{ChainFrames, Slots, Store};
+use crate::slots::{ChainFrames, Slots};
+use crate::store::Store;
 
 /// Several pure ACKs of one flow, delivered together. A `Copy` view: the frames stay in the engine's store.
 ///

@@ -11,7 +11,7 @@ use rxo_frame::Frame;
 use rxo_wire::layout::{self, Layout, differing_link, number};
 use rxo_wire::{IpVersion, PROTOCOL_TCP};
 
-use super::AckPoint;
+use crate::ack_point::AckPoint;
 use crate::shape::Shape;
 
 /// First byte after the ACK number (data offset): no options, or twelve bytes of options.

@@ -13,8 +13,8 @@ use alloc::boxed::Box;
 
 use rxo_wire::{FlowHash, SeqNumber};
 
-use super::AckPoint;
 use super::doubts::{Doubts, FIRST_EPOCH, KEPT, age, next};
+use crate::ack_point::AckPoint;
 use crate::held::HeldAcks;
 
 /// Entries per set. The hash of a flow selects its set; four entries fill one cache line.

@@ -5,7 +5,6 @@
 //! section 2) and is never dropped. So if only the last ACK is delivered, the engine keeps each flow's last
 //! ACK beyond the poll ([`memory`]).
 //!
-//! * `point`: the contents of a pure ACK, and their comparison with the next.
 //! * `rules`: candidate and verdict, as for data.
 //! * `follows`: the same verdict for ordinary ACKs, in a few compares.
 //! * `sack`: SACK blocks, and the test that one list of blocks covers another.
@@ -17,7 +16,6 @@ mod delivery;
 mod doubts;
 mod follows;
 mod memory;
-mod point;
 mod recent;
 mod rules;
 mod sack;
@@ -25,6 +23,5 @@ mod sack;
 pub use delivery::Acks;
 pub(crate) use follows::{Following, follow, follows};
 pub(crate) use memory::{Known, Memory};
-pub(crate) use point::{AckPoint, News};
 pub(crate) use recent::Recent;
 pub(crate) use rules::{ack_candidate, ack_verdict, is_pure};

@@ -7,7 +7,7 @@ use rxo_wire::tcp::{OptionLayout, Options};
 use rxo_wire::{Offsets, Parsed, TcpFlags, TcpSegment, Transport};
 
 use super::sack::Sack;
-use super::{AckPoint, News};
+use crate::ack_point::{AckPoint, News};
 use crate::candidate::{is_marked_ce, odd_ip};
 use crate::verdict::{ip_fields, link_bytes};
 use crate::{BypassReason, Candidate, CeRule, FlushReason, Held, Policy, PureAckRule, Verdict};

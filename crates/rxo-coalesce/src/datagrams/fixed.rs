@@ -1,9 +1,9 @@
 //! Reads ordinary datagrams from fixed offsets: no IP options, no extension headers, not a fragment.
 
 use rxo_frame::Frame;
+use rxo_wire::udp::{CHECKSUM_AT, HEADER_BYTES, LENGTH_AT};
 use rxo_wire::{Offsets, UdpDatagram, class_and_length};
 
-use super::{CHECKSUM_AT, HEADER_BYTES, LENGTH_AT};
 use crate::Candidate;
 use crate::shape::Shape;
 

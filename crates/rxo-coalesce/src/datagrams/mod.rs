@@ -12,9 +12,3 @@ mod rules;
 pub(crate) use expected::ExpectedDatagram;
 pub(crate) use fixed::plain_datagram;
 pub(crate) use rules::{datagram, with_datagram};
-
-/// The length of the UDP header (RFC 768), in bytes.
-pub(crate) const HEADER_BYTES: usize = 8;
-/// The offsets of the length and the checksum in the UDP header.
-pub(crate) const LENGTH_AT: usize = 4;
-pub(crate) const CHECKSUM_AT: usize = 6;

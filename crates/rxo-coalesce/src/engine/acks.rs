@@ -9,7 +9,8 @@ use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport};
 
 use super::Engine;
 use super::cursor::flow_key;
-use crate::acks::{Known, News};
+use crate::ack_point::News;
+use crate::acks::Known;
 use crate::held::Segment;
 use crate::{BypassReason, Kind, Verdict};
 

@@ -4,13 +4,14 @@
 //! first TCP tier left it; the datagrams behind it that continue its run are then appended in one loop.
 
 use rxo_frame::FrameBuffer;
+use rxo_wire::udp::CHECKSUM_AT;
 use rxo_wire::{FlowKey, PROTOCOL_UDP, checksum};
 
 use super::Engine;
 use super::checksums::{Verification, is_described_oddly};
 use super::cursor::{Cursor, flow_key};
 use super::prefetch::{prefetch_header_in, prefetch_payload_in};
-use crate::datagrams::{CHECKSUM_AT, ExpectedDatagram, plain_datagram, with_datagram};
+use crate::datagrams::{ExpectedDatagram, plain_datagram, with_datagram};
 use crate::held::Segment;
 use crate::shape::Shape;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
@@ -111,7 +112,7 @@ impl<B: FrameBuffer> Engine<B> {
         let policy = &self.config.policy;
         // The datagram before may be received but not yet counted, hence 1 less.
         let most = (self.packets_left - 1).min(expected.steps).min(frames.len() as u32);
-        let most = policy.room(held, most.min(policy.most_datagrams() - held.segments));
+        let most = held.room(policy, most.min(policy.most_datagrams() - held.segments));
         let verification = (!self.is_trusted(last)).then(|| Verification::of_datagrams(held));
         let mut rest = frames.get(..most as usize).unwrap_or(frames);
         let all = rest.len();

@@ -122,7 +122,7 @@ impl<B: FrameBuffer> Engine<B> {
         let expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), at.network(), &mut room)?;
         let is_next = expected.steps() != 0 && expected.is_met_by::<B, false, false>(next);
-        if !is_next || !self.config.policy.has_room(held) {
+        if !is_next || !held.has_room(&self.config.policy) {
             return None;
         }
         let is_intact =
@@ -237,7 +237,7 @@ impl<B: FrameBuffer> Engine<B> {
         let id_step = expected.id_step();
         // The frame before may be received but not yet counted, hence 1 less.
         let most = (self.packets_left - 1).min(expected.steps()).min(frames.len() as u32);
-        let most = self.config.policy.room(held, most);
+        let most = held.room(&self.config.policy, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);
         let count = if self.is_trusted(last) {
             if !SHORT && expected.is_bare() {

@@ -7,7 +7,8 @@ use rxo_wire::{FlowHash, FlowHasher, FlowKey};
 use super::Engine;
 use crate::FlushReason;
 use crate::pairs::Met;
-use crate::store::{Slots, Store};
+use crate::slots::Slots;
+use crate::store::Store;
 
 /// Stands for all flows inside tunnels in the index of hosts: an unreadable tunnel packet may belong to any
 /// of them.

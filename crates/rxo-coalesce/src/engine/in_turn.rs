@@ -63,7 +63,7 @@ impl<B: FrameBuffer> Engine<B> {
         let mut frames = first.upcoming();
         let most = (self.packets_left - 1).min(frames.len() as u32);
         frames = frames.get(..most as usize).unwrap_or(frames);
-        let room = self.config.policy.room(held, expected.steps().min(most));
+        let room = held.room(&self.config.policy, expected.steps().min(most));
         let verification = (!self.is_trusted(last)).then(|| Verification::of(held));
         let summer = self.config.summer;
         let is_intact = |frame| verification.is_none_or(|sum| sum.holds(frame, summer));

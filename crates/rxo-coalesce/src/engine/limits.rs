@@ -1,7 +1,7 @@
 //! Limits that the engine derives from a policy once, at construction.
 
 use crate::acks::Memory;
-use crate::merge::MAX_HEADER_BYTES;
+use crate::candidate::MAX_HEADER_BYTES;
 use crate::{Hold, Policy, PureAckRule};
 
 /// Creates the memory of last ACKs if only the last of several ACKs is delivered; otherwise one that is off.

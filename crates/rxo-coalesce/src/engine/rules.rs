@@ -4,13 +4,13 @@
 //! decide exactly as it would.
 
 use rxo_frame::{Frame, FrameBuffer};
-use rxo_wire::{Malformed, Parsed, Transport, Unparsed, tcp};
+use rxo_wire::{Malformed, Parsed, Transport, Unparsed, tcp, udp};
 
 use super::Engine;
 use super::apply::Taken;
 use super::cursor::{Cursor, flow_key};
 use crate::acks::{ack_candidate, is_pure};
-use crate::datagrams::{self, datagram};
+use crate::datagrams::datagram;
 use crate::held::Segment;
 use crate::single::Starts;
 use crate::{BypassReason, Candidate, Kind, candidate};
@@ -59,7 +59,7 @@ impl<B: FrameBuffer> Engine<B> {
         if frame.gso.is_some() {
             return Err(BypassReason::AlreadyAggregated);
         }
-        let field = if candidate.is_datagram { datagrams::CHECKSUM_AT } else { tcp::CHECKSUM_AT };
+        let field = if candidate.is_datagram { udp::CHECKSUM_AT } else { tcp::CHECKSUM_AT };
         if frame.checksum.is_elsewhere(candidate.at.transport as usize, field as u16) {
             return Err(BypassReason::ChecksumElsewhere);
         }

@@ -164,7 +164,7 @@ impl<B: FrameBuffer> Engine<B> {
         let policy = &self.config.policy;
         if expected.steps() == 0
             || !expected.is_met_by::<B, false, false>(next)
-            || !policy.has_room(held)
+            || !held.has_room(policy)
         {
             return None;
         }

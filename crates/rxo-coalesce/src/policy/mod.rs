@@ -11,9 +11,7 @@ use core::time::Duration;
 
 pub use settings::{SettingError, UnknownPolicy};
 
-use crate::Held;
-
-/// A coalescing policy. Every field may be changed; [`Policy::set`] changes one by its name.
+/// A coalescing policy. Every field may be changed; [`Policy::set`] does it by name.
 ///
 /// # Examples
 /// ```
@@ -369,26 +367,5 @@ impl Policy {
     #[inline(always)]
     pub(crate) const fn refuses_plain(&self) -> bool {
         self.needs_df || !self.zero_echo
-    }
-
-    /// Returns `true` if one more segment of the last one's size may be appended to `held`.
-    #[inline(always)]
-    pub(crate) fn has_room(&self, held: &Held) -> bool {
-        held.segments < u32::from(self.max_segments)
-            && held.packet_bytes() + held.last_payload_bytes <= self.max_bytes
-            && held.payload_bytes + held.last_payload_bytes <= self.buffer_bytes
-    }
-
-    /// Returns how many segments of the last one's size may still be appended to `held`, up to `most`.
-    #[inline(always)]
-    pub(crate) fn room(&self, held: &Held, most: u32) -> u32 {
-        let segments = u32::from(self.max_segments).saturating_sub(held.segments).min(most);
-        let packet = self.max_bytes.saturating_sub(held.packet_bytes());
-        let bytes = packet.min(self.buffer_bytes.saturating_sub(held.payload_bytes));
-        // A division costs more than the rest of this function, and most aggregates are far from a limit.
-        match u64::from(segments) * u64::from(held.last_payload_bytes) <= u64::from(bytes) {
-            true => segments,
-            false => bytes / held.last_payload_bytes.max(1),
-        }
     }
 }

@@ -12,6 +12,7 @@ use rxo_frame::{
 use rxo_vnet::segments;
 use rxo_wire::checksum::Summer;
 use rxo_wire::segmentation::{Checksums, Segments};
+use rxo_wire::udp::{CHECKSUM_AT as UDP_CHECKSUM_AT, HEADER_BYTES as UDP_BYTES};
 
 use super::batch::Form;
 
@@ -22,11 +23,7 @@ const BATCH: usize = 64;
 /// The largest IP packet, in bytes.
 const MOST_BYTES: usize = 65_535;
 
-/// The offset of the checksum in a UDP header, whose length is 8.
-const UDP_CHECKSUM_AT: u16 = 6;
-const UDP_BYTES: usize = 8;
-
-/// Memory for a GSO frame in several pieces, for a batch of its segments, and for the headers of a train.
+/// Memory for a GSO frame in several pieces, a batch of its segments, and the headers of a train.
 #[derive(Debug)]
 pub(super) struct Cutter {
     whole: Vec<u8>,
@@ -164,7 +161,7 @@ impl<'b> Gather<'b> for Train<'b> {
         let start = head_bytes - UDP_BYTES as u16;
         let size = NonZeroU16::new((self.batch.segment_bytes - self.head.len()) as u16);
         Offload {
-            checksum: ChecksumStatus::Partial { start, offset: UDP_CHECKSUM_AT },
+            checksum: ChecksumStatus::Partial { start, offset: UDP_CHECKSUM_AT as u16 },
             gso: size.map(|size| Gso::new(GsoKind::Udp, size)),
             header_bytes: head_bytes,
         }

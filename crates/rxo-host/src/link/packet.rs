@@ -11,7 +11,7 @@ use rxo_wire::{
     ETHERNET_HEADER_BYTES, FlowKey, IpVersion, Offsets, PROTOCOL_ICMP, PROTOCOL_ICMPV6,
     PROTOCOL_IGMP, Parsed, Transport, ethertype,
 };
-use rxo_wire::{parse, parse_ip};
+use rxo_wire::{parse, parse_ip, udp};
 
 use super::arp::Arp;
 use super::discovery;
@@ -89,7 +89,7 @@ impl Packet {
             }
             Self::Datagram(ip) => {
                 let is_trusted =
-                    frame.checksum.vouches_for(ip.at.transport as usize, UDP_CHECKSUM_AT);
+                    frame.checksum.vouches_for(ip.at.transport as usize, udp::CHECKSUM_AT as u16);
                 ip.ip.checksum_ok && (is_trusted || verify_transport(ip, bytes, summer))
             }
             Self::Arp(_) | Self::Other => true,
@@ -97,11 +97,8 @@ impl Packet {
     }
 }
 
-/// The offset of the checksum in a UDP header.
-const UDP_CHECKSUM_AT: u16 = 6;
-
-/// Returns `true` if the checksums of the TCP segment in `frame` are right; its headers are at the offsets
-/// `at`, its flow is `key`. The TCP checksum is computed unless the device vouches for it.
+/// Whether the checksums are right of the segment in `frame` whose headers are at `at` and whose flow is
+/// `key`. That of TCP is computed unless the device vouches for it.
 pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     frame: &Frame<B>,
     key: &FlowKey,

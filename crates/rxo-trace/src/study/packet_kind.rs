@@ -8,7 +8,7 @@ use rxo_wire::tcp::{CHECKSUM_AT, OptionLayout};
 use rxo_wire::{
     ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, Malformed, Offsets, Parsed,
     Plain, TcpFlags, TcpSegment, Transport, Unparsed, ethertype, parse, parse_ip, plain_v4,
-    plain_v6,
+    plain_v6, udp,
 };
 
 use crate::report::Protocol;
@@ -181,7 +181,7 @@ impl Segment {
     pub(super) const fn checksum_at(&self) -> usize {
         match self.protocol {
             Protocol::Tcp => CHECKSUM_AT,
-            Protocol::Udp => UDP_CHECKSUM_AT,
+            Protocol::Udp => udp::CHECKSUM_AT,
         }
     }
 
@@ -191,8 +191,6 @@ impl Segment {
         self.word(bytes, self.checksum_at())
     }
 }
-
-const UDP_CHECKSUM_AT: usize = 6;
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,9 @@
 use super::{BuildError, put_padded, split, split_fixed};
 use crate::checksum::{Sum, Summer};
 use crate::tcp::{CHECKSUM_AT as TCP_CHECKSUM_AT, MIN_HEADER_BYTES, Timestamp};
-use crate::{SeqNumber, TcpFlags};
+use crate::{SeqNumber, TcpFlags, udp};
 
 const MAX_OPTIONS_BYTES: usize = 40;
-const UDP_HEADER_BYTES: usize = 8;
-const UDP_CHECKSUM_AT: usize = 6;
 
 /// A TCP header. Its checksum field is written as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +90,7 @@ impl UdpHeader {
     /// The length of the header, in bytes: always 8.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        UDP_HEADER_BYTES
+        udp::HEADER_BYTES
     }
 
     /// Writes the header at the start of `out` and returns the rest of `out`.
@@ -100,9 +98,9 @@ impl UdpHeader {
     /// # Errors
     /// [`BuildError`] if `out` is too short or the datagram exceeds its length field.
     pub fn write<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
-        let bytes = UDP_HEADER_BYTES.saturating_add(self.payload_bytes);
+        let bytes = udp::HEADER_BYTES.saturating_add(self.payload_bytes);
         let length = u16::try_from(bytes).map_err(|_| BuildError::PacketTooLong { bytes })?;
-        let (fixed, rest) = split_fixed::<UDP_HEADER_BYTES>(out)?;
+        let (fixed, rest) = split_fixed::<{ udp::HEADER_BYTES }>(out)?;
         fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
         fixed[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         fixed[4..6].copy_from_slice(&length.to_be_bytes());
@@ -159,13 +157,13 @@ pub fn write_udp_checksum(
     pseudo_header: Sum,
     summer: Summer,
 ) -> Result<(), BuildError> {
-    put_checksum(datagram, UDP_CHECKSUM_AT, 0)?;
+    put_checksum(datagram, udp::CHECKSUM_AT, 0)?;
     let checksum = match (pseudo_header + summer.sum(datagram)).checksum() {
         // In UDP, 0 means no checksum; all ones is the same number in one's complement.
         0 => u16::MAX,
         checksum => checksum,
     };
-    put_checksum(datagram, UDP_CHECKSUM_AT, checksum)
+    put_checksum(datagram, udp::CHECKSUM_AT, checksum)
 }
 
 fn put_checksum(segment: &mut [u8], at: usize, checksum: u16) -> Result<(), BuildError> {

@@ -9,6 +9,7 @@ use crate::Offsets;
 use crate::build::BuildError;
 use crate::checksum::Sum;
 use crate::tunnel::{Carrier, Inside};
+use crate::udp;
 
 /// State from which the outer headers of all segments are computed.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +22,6 @@ pub(super) struct Around {
     inner_pseudo: Sum,
 }
 
-const UDP_LENGTH_AT: usize = 4;
-const UDP_CHECKSUM_AT: usize = 6;
 const GRE_CHECKSUM_AT: usize = 4;
 
 impl Around {
@@ -66,11 +65,11 @@ impl Around {
         let inner = Sum::word(!self.inner_sum(end));
         match self.carrier {
             Carrier::Udp { has_checksum } => {
-                put(header, UDP_LENGTH_AT, carried as u16);
+                put(header, udp::LENGTH_AT, carried as u16);
                 if has_checksum {
-                    put(header, UDP_CHECKSUM_AT, 0);
+                    put(header, udp::CHECKSUM_AT, 0);
                     let sum = self.ip.pseudo + Sum::long(carried) + Sum::of(header) + inner;
-                    put(header, UDP_CHECKSUM_AT, never_zero(sum.checksum()));
+                    put(header, udp::CHECKSUM_AT, udp::never_zero(sum.checksum()));
                 }
             }
             Carrier::Gre { has_checksum: true } => {
@@ -108,8 +107,8 @@ impl Around {
         let (ip, udp) = headers.split_at_mut_checked(transport as usize).ok_or(no_room)?;
         let ip = ip.get_mut(network as usize..).and_then(<[u8]>::first_chunk_mut).ok_or(no_room)?;
         self.ip.write(ip, index, length);
-        put(udp, UDP_LENGTH_AT, udp_length);
-        put(udp, UDP_CHECKSUM_AT, (self.ip.pseudo + Sum::word(udp_length)).fold());
+        put(udp, udp::LENGTH_AT, udp_length);
+        put(udp, udp::CHECKSUM_AT, (self.ip.pseudo + Sum::word(udp_length)).fold());
         Ok(())
     }
 
@@ -118,11 +117,6 @@ impl Around {
     fn inner_sum(&self, end: usize) -> u16 {
         (self.inner_pseudo + Sum::long((end - self.inner.transport as usize) as u32)).fold()
     }
-}
-
-/// Replaces a zero checksum by the other zero of one's complement: in UDP, 0 means no checksum (RFC 768).
-const fn never_zero(checksum: u16) -> u16 {
-    if checksum == 0 { u16::MAX } else { checksum }
 }
 
 fn put(header: &mut [u8], at: usize, value: u16) {

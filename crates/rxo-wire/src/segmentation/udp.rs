@@ -4,9 +4,7 @@ use super::layer::{Layer, sum_of};
 use super::{Checksums, Part};
 use crate::PROTOCOL_UDP;
 use crate::checksum::{Sum, Summer};
-
-const LENGTH_AT: usize = 4;
-const CHECKSUM_AT: usize = 6;
+use crate::udp::{CHECKSUM_AT, LENGTH_AT, never_zero};
 
 /// State from which the UDP headers of all datagrams are computed.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +19,7 @@ impl Udp {
     /// Returns the checksum of a datagram. `sum` covers everything but the UDP length. Never 0, which means
     /// no checksum (RFC 768).
     fn checksum(sum: Sum, length: u16) -> u16 {
-        match (sum + Sum::word(length)).checksum() {
-            0 => u16::MAX,
-            checksum => checksum,
-        }
+        never_zero((sum + Sum::word(length)).checksum())
     }
 }
 

@@ -369,11 +369,6 @@ pub(crate) const UNSAFE: &[(&str, &str, &str)] = &[
 pub(crate) const CIRCLES: &[(&str, &str)] = &[
     ("rxo-frame", "frame gather"),
     ("rxo-wire", "arch checksum ethernet flow ipv4 ipv6 offsets parse tcp tunnel udp"),
-    (
-        "rxo-coalesce",
-        "acks candidate datagrams expected held links merge policy store tunnels verdict",
-    ),
-    ("rxo-coalesce", "delivery owned"),
     ("rxo-device", "middleware source"),
     (
         "rxo-driver",

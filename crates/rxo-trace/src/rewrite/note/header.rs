@@ -6,6 +6,7 @@
 //! of a damaged note once; later reads and writes out of bounds are ignored and never panic.
 
 use rxo_wire::checksum::{Sum, Summer, ipv4_header_checksum};
+use rxo_wire::udp::HEADER_BYTES as UDP_BYTES;
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
 use super::{BadNote, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Outer, Shape};
@@ -13,7 +14,6 @@ use super::{BadNote, MAX_HEADER_BYTES, MAX_PAYLOAD_BYTES, Outer, Shape};
 const MIN_IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const MIN_TCP_BYTES: usize = 20;
-const UDP_BYTES: usize = 8;
 const ENDING_FLAGS: u8 = 0x09;
 
 /// The properties of all segments that are known in advance.

@@ -1,11 +1,11 @@
-//! Iterators over the frames of a chain, borrowed or taken out of the store.
+//! The frames of a chain, shown or taken out of their slots.
 
 use core::slice;
 
 use rxo_frame::{Frame, Frames};
 
-use super::{FrameChain, NONE, Slots, Store, next_slot, take};
-use crate::links::Links;
+use super::{Slots, next_slot, take};
+use crate::links::{FrameChain, Links, NONE};
 
 /// Iterator over original frames, in order, borrowed.
 #[derive(Debug)]
@@ -46,8 +46,8 @@ pub struct IntoFrames<'a, B> {
 impl<'a, B> IntoFrames<'a, B> {
     /// Creates the iterator over the `count` frames of `chain`.
     #[inline]
-    pub(crate) fn new(store: &'a mut Store<B>, chain: FrameChain, count: u32) -> Self {
-        let Slots { frames, links } = &mut store.slots;
+    pub(crate) fn new(slots: &'a mut Slots<B>, chain: FrameChain, count: u32) -> Self {
+        let Slots { frames, links } = slots;
         let mut all = Self { run: [].iter_mut(), behind: frames, from: 0, links, chain };
         let FrameChain { head, tail } = chain;
         // A chain never goes back, so this many frames between its ends leave no gap.
