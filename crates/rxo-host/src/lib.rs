@@ -20,7 +20,8 @@
 //! * `cell/`: a connection and its lock, which never blocks the worker; the backlog.
 //! * `socket/`: the interface for applications: [`Handle`], [`TcpStream`], [`TcpListener`], [`Readiness`].
 //! * `cast.rs`: one stream to a group of receivers ([`Cast`]).
-//! * `transmit/`: turns segments to send into packets, and packets into one batch for the device.
+//! * [`join`]: a receiver of it in the name of another host.
+//! * `transmit/`: segments to send become packets, and packets one batch.
 //!
 //! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so hosts run on virtual time as
 //! well. Memory is bounded by the configuration. No received bytes cause a panic. Application threads block
@@ -135,6 +136,7 @@ mod cell;
 mod config;
 mod demux;
 mod fast;
+pub mod join;
 pub mod link;
 mod memory;
 mod ports;

@@ -1,5 +1,6 @@
 //! The counters of `rxo cast join` as JSON, in the form of `rxo run`'s totals.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use rxo::Reading;
 use rxo::desk::{Desk, Reply};
 use rxo::figures::Figures;
 use rxo_device::{FrameSink, FrameSource};
-use serde_json::{Value, json, to_value};
+use serde_json::{Value, to_value};
 
 use super::Bridge;
 use crate::control::Counters;
@@ -32,16 +33,13 @@ impl Bridge {
         };
         let Figures { nic_in, host_out, host_in, nic_out, .. } =
             Figures::totals(&reading.into(), &[]);
-        let counts = self.filter.counts;
-        let group = json!({
-            "given": counts.rewritten, "outside": counts.outside, "refused": counts.refused,
-        });
+        let group: BTreeMap<_, _> = self.join.counters().named().collect();
         let parts = [
             ("nic_in", to_value(nic_in)),
             ("host_out", to_value(host_out)),
             ("host_in", to_value(host_in)),
             ("nic_out", to_value(nic_out)),
-            ("group", Ok(group)),
+            ("group", to_value(group)),
         ];
         // Counters are numbers, which always have a JSON form.
         parts.into_iter().map(|(name, part)| (name.to_owned(), part.unwrap_or_default())).collect()

@@ -4,8 +4,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxo::wire::checksum::{update_long, update_word};
-use rxo::wire::{Offsets, SeqNumber};
+use rxo_wire::checksum::{update_long, update_word};
+use rxo_wire::{Offsets, SeqNumber};
 
 /// The fields of the rewritten segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! The filter of `rxo cast join`: decides which frames are rewritten for the receiver's connection, which it
-//! only observes.
+//! Decides which frames are rewritten for the receiver's connection, as seen from beside it.
 //!
 //! Pure: frames and times go in, decisions come out. The receiver's stack does not support groups, so this
 //! filter has the checks that guard rxo's own receivers: source, window and timestamp of a group's segment
@@ -7,9 +6,9 @@
 
 use std::net::SocketAddr;
 
-use rxo::tcp::{SegmentOptions, has_plain_options};
-use rxo::wire::{FlowKey, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport, parse};
 use rxo_frame::{Duration, Instant};
+use rxo_tcp::{SegmentOptions, has_plain_options};
+use rxo_wire::{FlowKey, Parsed, SeqNumber, TcpFlags, TcpSegment, Transport, parse};
 
 use super::rewrite::{Target, rewrite};
 
@@ -19,18 +18,20 @@ pub(super) struct Filter {
     sender: SocketAddr,
     group: SocketAddr,
     connection: Option<Connection>,
-    pub(super) counts: Counts,
+    pub(super) counts: JoinCounters,
 }
 
-/// The results for segments to the group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    /// Segments that were rewritten and passed on.
-    pub(super) rewritten: u64,
-    /// Segments outside the receiver's window. Ten of them in five seconds are passed on.
-    pub(super) outside: u64,
-    /// Segments that arrived while no connection was open, or that the sender cannot have sent.
-    pub(super) refused: u64,
+rxo_frame::counters! {
+    /// The results for segments to the group.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct JoinCounters {
+        /// Segments that were rewritten and passed on.
+        pub given: u64,
+        /// Segments outside the receiver's window. Ten of them in five seconds are passed on.
+        pub outside: u64,
+        /// Segments that came while no connection was open, or that cannot be the sender's.
+        pub refused: u64,
+    }
 }
 
 /// The effect of a segment of the receiver on its membership.
@@ -46,7 +47,7 @@ pub(super) enum MembershipChange {
 
 /// The decision about a frame from the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FrameDecision {
+pub enum FrameDecision {
     /// The frame passes unchanged.
     Pass,
     /// The frame is replaced by these bytes.
@@ -83,7 +84,7 @@ struct Connection {
 impl Filter {
     /// Makes the filter for a receiver of the cast that `sender` sends to `group`.
     pub(super) fn new(sender: SocketAddr, group: SocketAddr) -> Self {
-        Self { sender, group, connection: None, counts: Counts::default() }
+        Self { sender, group, connection: None, counts: JoinCounters::default() }
     }
 
     /// Learns from the Ethernet frame `bytes`, which the receiver's host sends.
@@ -170,7 +171,7 @@ impl Filter {
         if rewrite(&mut rewritten, tcp.parsed.at, &target).is_none() {
             return FrameDecision::Drop;
         }
-        self.counts.rewritten += 1;
+        self.counts.given += 1;
         FrameDecision::Rewritten(rewritten)
     }
 }
@@ -229,8 +230,8 @@ impl Connection {
         Some(Target { mac, receiver, ack, window, echo: clock })
     }
 
-    /// Returns `true` if TSval `value` can come from the sender, by the rule of
-    /// [`Connection::on_group_arrival`](rxo::tcp::Connection::on_group_arrival).
+    /// Returns true if TSval `value` can be the sender's, by the rule of
+    /// [`Connection::on_group_arrival`](rxo_tcp::Connection::on_group_arrival).
     fn is_timely(&self, value: u32, now: Instant) -> bool {
         let (recent, at) = self.recent;
         let elapsed_ms = u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
-use rxo::wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum};
-use rxo::wire::checksum::{Summer, verify_ip_header, verify_tcp};
+use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, write_tcp_checksum};
+use rxo_wire::checksum::{Summer, verify_ip_header, verify_tcp};
 
 use super::*;
 
@@ -200,7 +200,7 @@ fn forgeries_do_not_reach_the_receiver() {
     for (name, forged) in rows {
         let mut filter = opened();
         assert_eq!(rewritten(&mut filter, &forged, at(2)), None, "{name}");
-        assert_eq!(filter.counts, Counts { refused: 1, ..Counts::default() }, "{name}");
+        assert_eq!(filter.counts, JoinCounters { refused: 1, ..JoinCounters::default() }, "{name}");
         assert!(rewritten(&mut filter, &right, at(2)).is_some(), "after {name}");
     }
 }

@@ -1,0 +1,121 @@
+//! A cast that is joined in the name of another host, which knows nothing of groups.
+//!
+//! Sans-IO: it is shown the frames of both sides, decides about those from the network, and says what is to be sent to
+//! it. When that host opens a connection to the sender, its group is joined; segments to the group become
+//! segments of its connection (`filter.rs`, `rewrite.rs`). Everything else passes as it is, both ways.
+
+mod filter;
+mod rewrite;
+
+use std::iter;
+use std::net::SocketAddr;
+
+use rxo_frame::{Frame, Instant};
+use rxo_wire::{PROTOCOL_ICMPV6, PROTOCOL_IGMP, Transport, parse};
+use thiserror::Error;
+
+use self::filter::{Filter, MembershipChange};
+pub use self::filter::{FrameDecision, JoinCounters};
+use crate::link::{Channel, ChannelError, IpCidr, Link, LinkConfig, LinkError};
+
+/// A host's membership in the group of a cast, and its connection to the sender, as they are seen from beside it.
+#[derive(Debug)]
+pub struct Join {
+    filter: Filter,
+    channel: Channel,
+    /// The link that reports the membership in the host's name; `None` while it is in no group.
+    member: Option<Link>,
+}
+
+/// Why a group cannot be joined in the name of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum JoinError {
+    /// Its address is none that a host can have.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The channel cannot be joined by it.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+}
+
+impl Join {
+    /// Makes one for hosts that receive the cast that `sender` sends to `group`.
+    ///
+    /// # Errors
+    /// If nobody could join this group of this sender.
+    pub fn new(sender: SocketAddr, group: SocketAddr) -> Result<Self, ChannelError> {
+        let channel = Channel::new(sender.ip(), group.ip())?;
+        Ok(Self { filter: Filter::new(sender, group), channel, member: None })
+    }
+
+    /// The group and its sender.
+    #[must_use]
+    pub const fn channel(&self) -> Channel {
+        self.channel
+    }
+
+    /// What became of segments to the group.
+    #[must_use]
+    pub const fn counters(&self) -> JoinCounters {
+        self.filter.counts
+    }
+
+    /// Learns from the Ethernet frame `bytes`, which the host sends. The frame passes as it is.
+    ///
+    /// # Errors
+    /// If it opens a connection to the sender, and the group cannot be joined in its name.
+    pub fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> Result<(), JoinError> {
+        match self.filter.on_host_frame(bytes, now) {
+            MembershipChange::Nothing => {}
+            MembershipChange::Opens { receiver, mac } => {
+                let address = IpCidr::of_host(receiver.ip());
+                let mut member = Link::new(LinkConfig::ethernet(mac, vec![address]))?;
+                member.join(self.channel, now)?;
+                self.member = Some(member);
+            }
+            MembershipChange::Ends => {
+                if let Some(member) = &mut self.member {
+                    member.leave(self.channel, now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides about a frame from the network, which must be Ethernet without a partial checksum. Answers queries about
+    /// groups as well; all other frames are for the host's own link.
+    pub fn decide<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> FrameDecision {
+        let bytes = frame.bytes();
+        if let Some(member) = self.member.as_mut().filter(|_| is_query(bytes)) {
+            member.on_frame(frame, now);
+        }
+        self.filter.decide(bytes, now)
+    }
+
+    /// The membership reports that are due now, as frames for the network.
+    pub fn reports(&mut self, now: Instant) -> impl Iterator<Item = Vec<u8>> {
+        if let Some(member) = &mut self.member {
+            member.on_timeout(now);
+        }
+        iter::from_fn(move || self.member.as_mut()?.poll_transmit())
+    }
+
+    /// When the next report is due; `None` if none is.
+    #[must_use]
+    pub fn poll_at(&self) -> Option<Instant> {
+        self.member.as_ref().and_then(Link::poll_at)
+    }
+}
+
+/// Whether the frame `bytes` may be a query about groups.
+fn is_query(bytes: &[u8]) -> bool {
+    parse(bytes).is_ok_and(|parsed| match parsed.transport {
+        Transport::Other(PROTOCOL_IGMP) => true,
+        Transport::Other(PROTOCOL_ICMPV6) => {
+            bytes.get(parsed.at.transport as usize) == Some(&MLD_QUERY)
+        }
+        _ => false,
+    })
+}
+
+const MLD_QUERY: u8 = 130;
