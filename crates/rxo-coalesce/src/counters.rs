@@ -1,48 +1,55 @@
 //! Counters of the engine: frames, deliveries, and the reasons for each bypass and flush.
 
+use rxo_frame::Count;
+
 use crate::{BypassReason, FlushReason, Histogram};
 
-/// Totals since the engine was created. Every frame is counted once: as bypassed, delivered single, or in an
-/// aggregate. Pure ACKs under a policy that aggregates them have counters of their own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Frames that the engine received.
-    pub frames: u64,
-    /// Deliveries made: single frames and aggregates together.
-    pub deliveries: u64,
-    /// Frames that were candidates but were delivered alone.
-    pub singles: u64,
-    /// Aggregates of two or more segments.
-    pub aggregates: u64,
-    /// Segments in all [`aggregates`](Self::aggregates).
-    pub aggregated_segments: u64,
-    /// Pure ACKs that were held but delivered alone.
-    pub ack_singles: u64,
-    /// Deliveries of two or more pure ACKs.
-    pub ack_aggregates: u64,
-    /// Pure ACKs in all [`ack_aggregates`](Self::ack_aggregates).
-    pub aggregated_acks: u64,
-    /// UDP datagrams that were candidates. They are also counted in the fields above. Datagrams that bypass
-    /// are not counted here.
-    pub datagrams: u64,
-    /// Deliveries of candidate datagrams, counted when the first datagram of each is received.
-    pub datagram_deliveries: u64,
-    /// TCP segments inside tunnels that were candidates. They are also counted in the fields above. Segments
-    /// that bypass are not counted here.
-    pub tunnelled: u64,
-    /// Deliveries of candidate segments inside tunnels, counted when the first segment of each is received.
-    pub tunnelled_deliveries: u64,
-    bypassed: PerReason<{ BypassReason::COUNT }>,
-    flushed: PerReason<{ FlushReason::COUNT }>,
-    /// Number of segments per delivery of candidates, single ones included.
-    pub segments_per_aggregate: Histogram,
-    /// Number of pure ACKs per delivery of held ACKs, single ones included.
-    pub acks_per_delivery: Histogram,
-    /// Hold time of each aggregate or single candidate, in nanoseconds: from its first arrival to its flush.
-    pub hold_ns: Histogram,
+rxo_frame::counters! {
+    /// Totals since the engine was made. Every frame is counted once: bypassed, delivered single, or
+    /// in an aggregate; pure ACKs where they are aggregated likewise, but apart.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Counters {
+        /// Frames taken.
+        pub frames: u64,
+        /// Deliveries made: single frames and aggregates together.
+        pub deliveries: u64,
+        /// Frames that were candidates but were delivered alone.
+        pub singles: u64,
+        /// Aggregates of two segments or more.
+        pub aggregates: u64,
+        /// Segments in those.
+        pub aggregated_segments: u64,
+        /// Pure ACKs that were held but delivered alone.
+        pub ack_singles: u64,
+        /// Deliveries of two pure ACKs or more.
+        pub ack_aggregates: u64,
+        /// Pure ACKs in those.
+        pub aggregated_acks: u64,
+        /// UDP datagrams that were coalesced or could have been: they are among the candidates above. Those that
+        /// bypass are not counted here.
+        pub datagrams: u64,
+        /// The deliveries of these, counted when their first datagram comes.
+        pub datagram_deliveries: u64,
+        /// TCP segments inside tunnels that were coalesced or could have been: they are among the candidates above. Those
+        /// that bypass are not counted here.
+        pub tunnelled: u64,
+        /// The deliveries of these, counted when their first segment comes.
+        pub tunnelled_deliveries: u64,
+        bypassed: Bypassed,
+        flushed: Flushed,
+        /// Segments per delivery of candidates, single ones included.
+        pub segments_per_aggregate: Histogram,
+        /// Pure ACKs per delivery of those that were held, single ones included.
+        pub acks_per_delivery: Histogram,
+        /// Nanoseconds from a held aggregate's (or single candidate's) first arrival to its flush.
+        pub hold_ns: Histogram,
+    }
 }
 
-/// One count per reason. Needed because `Default` exists only for arrays of at most 32 elements.
+type Bypassed = PerReason<{ BypassReason::COUNT }>;
+type Flushed = PerReason<{ FlushReason::COUNT }>;
+
+/// A count for each reason. The standard library has a default only for arrays of at most 32.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PerReason<const N: usize>([u64; N]);
 
@@ -52,38 +59,18 @@ impl<const N: usize> Default for PerReason<N> {
     }
 }
 
-impl Counters {
-    /// Combines each pair of fields with `apply`, such as a sum of two totals or a difference of two
-    /// readings. A histogram takes the greater of both maxima.
-    #[must_use]
-    pub fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
-        let histogram = |of: fn(&Self) -> &Histogram| of(self).zip_with(of(other), apply);
-        Self {
-            frames: apply(self.frames, other.frames),
-            deliveries: apply(self.deliveries, other.deliveries),
-            singles: apply(self.singles, other.singles),
-            aggregates: apply(self.aggregates, other.aggregates),
-            aggregated_segments: apply(self.aggregated_segments, other.aggregated_segments),
-            ack_singles: apply(self.ack_singles, other.ack_singles),
-            ack_aggregates: apply(self.ack_aggregates, other.ack_aggregates),
-            aggregated_acks: apply(self.aggregated_acks, other.aggregated_acks),
-            datagrams: apply(self.datagrams, other.datagrams),
-            datagram_deliveries: apply(self.datagram_deliveries, other.datagram_deliveries),
-            tunnelled: apply(self.tunnelled, other.tunnelled),
-            tunnelled_deliveries: apply(self.tunnelled_deliveries, other.tunnelled_deliveries),
-            bypassed: PerReason(core::array::from_fn(|n| {
-                apply(self.bypassed.0[n], other.bypassed.0[n])
-            })),
-            flushed: PerReason(core::array::from_fn(|n| {
-                apply(self.flushed.0[n], other.flushed.0[n])
-            })),
-            segments_per_aggregate: histogram(|counters| &counters.segments_per_aggregate),
-            acks_per_delivery: histogram(|counters| &counters.acks_per_delivery),
-            hold_ns: histogram(|counters| &counters.hold_ns),
-        }
+impl<const N: usize> Count for PerReason<N> {
+    fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self(self.0.zip(&other.0, apply))
     }
 
-    /// Returns the number of frames delivered untouched for this reason.
+    fn single(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Counters {
+    /// Frames delivered untouched for this reason.
     #[must_use]
     pub const fn bypassed(&self, reason: BypassReason) -> u64 {
         self.bypassed.0[reason as usize]

@@ -1,5 +1,7 @@
 //! A histogram of fixed size: exact below 16, then eight buckets per doubling (each at most 12 % wide).
 
+use rxo_frame::Count;
+
 const EXACT: u64 = 16;
 const PER_DOUBLING_BITS: u32 = 3;
 const BUCKETS: usize = 16 + (64 - 4) * 8;
@@ -115,16 +117,7 @@ impl Histogram {
         all
     }
 
-    /// Combines each pair of counts with `apply`. The maximum is the greater of both.
-    pub(crate) fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
-        Self {
-            buckets: core::array::from_fn(|n| apply(self.buckets[n], other.buckets[n])),
-            sum: apply(self.sum, other.sum),
-            max: self.max.max(other.max),
-        }
-    }
-
-    /// Adds all values that `other` recorded.
+    /// Adds everything that `other` recorded.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine = mine.saturating_add(*theirs);
@@ -134,8 +127,23 @@ impl Histogram {
     }
 }
 
-/// Returns the bucket of `value`, from the exponent and the first three mantissa bits of its floating-point
-/// form: the conversion counts leading zeros and shifts in one instruction.
+/// The maximum of two is that of both.
+impl Count for Histogram {
+    fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
+        Self {
+            buckets: self.buckets.zip(&other.buckets, apply),
+            sum: apply(self.sum, other.sum),
+            max: self.max.max(other.max),
+        }
+    }
+
+    fn single(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// The exponent and the first three bits of the fraction, as a floating-point number has them: the
+/// conversion counts leading zeros and shifts in one instruction.
 #[inline]
 const fn bucket_of(value: u64) -> usize {
     if value < EXACT {

@@ -1,6 +1,8 @@
 //! Declares structs of counters together with their names and arithmetic.
 
-/// A field of a struct of [`counters!`](crate::counters!): one number or several.
+use crate::Duration;
+
+/// A number in a struct of [`counters!`](crate::counters!), or several.
 pub trait Count {
     /// Combines each pair of numbers with `apply`.
     #[must_use]
@@ -30,8 +32,34 @@ impl<const N: usize> Count for [u64; N] {
     }
 }
 
-/// Declares a struct of counters with the functions `zip_with`, which adds or subtracts two of them, and
-/// `named`, which iterates over their names. A field is a `u64`, an array of them, or another such struct.
+/// In nanoseconds.
+impl Count for Duration {
+    fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
+        let ns = |time: &Self| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self::from_nanos(apply(ns(self), ns(other)))
+    }
+
+    fn single(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Of two, if only one counts, it is that one.
+impl<C: Count + Clone> Count for Option<C> {
+    fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
+        match (self, other) {
+            (Some(ours), Some(theirs)) => Some(ours.zip(theirs, apply)),
+            (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
+        }
+    }
+
+    fn single(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Declares a struct of counters, which knows their names, and how two of it are added or subtracted. A field is a `u64`, an
+/// array of them, a `Duration`, another such struct, or anything else that is a [`Count`].
 ///
 /// # Examples
 /// ```
@@ -47,7 +75,7 @@ impl<const N: usize> Count for [u64; N] {
 /// }
 ///
 /// let (then, now) = (DoorCounters { opened: 1, locked: 0 }, DoorCounters { opened: 3, locked: 2 });
-/// let interval = now.zip_with(&then, |now, then| now - then);
+/// let interval = now.since(&then);
 /// assert!(interval.named().eq([("opened", 2), ("locked", 2)]));
 /// ```
 #[macro_export]
@@ -60,8 +88,24 @@ macro_rules! counters {
             $($(#[$doc])* $field_vis $field: $count,)*
         }
 
+        #[allow(dead_code, reason = "a struct that is not public need not use all of them")]
         impl $name {
-            /// Combines each pair of numbers with `apply`: adds two totals, or subtracts two readings of one.
+            /// The names of the fields.
+            $vis const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            /// What was counted since `earlier`, a reading of the same counters.
+            #[must_use]
+            $vis fn since(&self, earlier: &Self) -> Self {
+                self.zip_with(earlier, u64::saturating_sub)
+            }
+
+            /// The sum of both.
+            #[must_use]
+            $vis fn plus(&self, other: &Self) -> Self {
+                self.zip_with(other, u64::saturating_add)
+            }
+
+            /// Applies `apply` to each pair of numbers.
             #[must_use]
             $vis fn zip_with(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
                 Self { $($field: $crate::Count::zip(&self.$field, &other.$field, apply),)* }

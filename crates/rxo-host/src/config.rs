@@ -68,13 +68,12 @@ pub struct HostConfig {
     /// grown buffers are halved: free send memory is returned at once, receive memory as the peer fills the
     /// window that was offered.
     ///
-    /// The sum of all windows can therefore exceed the memory. Data without memory is dropped and counted
-    /// ([`HostCounters::texts_without_memory`](crate::HostCounters::texts_without_memory)); its sender
-    /// retransmits it, and no window is reduced. Writers then wait for memory and get it in the order in
-    /// which they began to wait. Lent data ([`TcpStream::write_shared`](crate::TcpStream::write_shared))
-    /// counts like written data until the peer has acknowledged it. A connection without memory still
-    /// progresses, 2 KiB at a time. If the memory does not suffice for both directions of one more
-    /// connection, a SYN is dropped, and a call that opens a connection fails.
+    /// So all windows together can be more than the memory. What finds none is dropped and counted
+    /// ([`TcpCounters::texts_without_memory`](crate::TcpCounters::texts_without_memory)); its sender retransmits it,
+    /// and no window is taken back. Writing then waits for memory, and those who have waited longest get it first. Lent text
+    /// ([`TcpStream::write_shared`](crate::TcpStream::write_shared)) counts as written text does, until the peer has acknowledged it. A connection without any gets on nevertheless, 2 KiB
+    /// at a time. If there is not enough for both directions of one more connection, a SYN is dropped, and a call
+    /// that opens a connection fails.
     pub memory_bytes: u64,
     /// Answers SYNs with SYN cookies (RFC 4987), instead of dropping them, while a listener has too many
     /// half-open connections. A connection that is opened by a cookie has no SACK, window scale or ECN,

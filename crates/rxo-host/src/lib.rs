@@ -71,11 +71,10 @@
 //! one host: a [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all of
 //! them.
 //!
-//! Requirement: the device must deliver a connection to queue `n` if [`shard_of`](rxo_wire::shard_of())
-//! returns `n` for it, in both directions; a SYN on another queue is ignored and counted
-//! ([`HostCounters::misplaced`]). Hardware queues with another hash do not qualify. On Linux
-//! `PacketSource::open_shards` of `rxo-driver` opens such queues on any interface: a filter of this project
-//! (`PACKET_FANOUT`) tells the kernel which socket gets a frame.
+//! What it needs: a device that gives queue `n` the connections for which [`shard_of`](rxo_wire::shard_of()) says `n`, in both
+//! directions; a SYN on another queue is ignored ([`TcpCounters::misplaced`]). Queues of hardware that hash otherwise do
+//! not. On Linux `PacketSource::open_shards` of `rxo-driver` opens such
+//! queues on any interface: the kernel asks a filter of ours (`PACKET_FANOUT`) which socket gets a frame.
 //!
 //! Cost: the filter takes a few dozen instructions per frame, in the kernel. Each shard has an equal part of
 //! the limits ([`HostConfig::memory_bytes`], sockets, orphans), which other shards cannot use. To open a
@@ -166,4 +165,4 @@ pub use seats::ShardSeat;
 pub use shards::ShardedHost;
 pub use socket::{Handle, Incoming, Readiness, TcpListener, TcpStream};
 pub use stages::{Stage, StageTimer, StageTimes};
-pub use worker::{ConnectionPage, ConnectionView, Host, HostCounters, Turn, Waiter};
+pub use worker::{ConnectionPage, ConnectionView, Host, HostCounters, TcpCounters, Turn, Waiter};

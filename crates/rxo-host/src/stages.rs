@@ -32,15 +32,17 @@ pub enum Stage {
     Transmit,
 }
 
-/// The times of the sampled rounds, by stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StageTimes {
-    /// Number of rounds of the host, sampled or not.
-    pub turns: u64,
-    /// Number of sampled rounds.
-    pub timed_turns: u64,
-    /// Total time of the sampled rounds in each of [`Stage::ALL`], in nanoseconds.
-    pub ns: [u64; Stage::ALL.len()],
+rxo_frame::counters! {
+    /// The time of the timed turns by stage.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct StageTimes {
+        /// All turns of the host.
+        pub turns: u64,
+        /// Those that were timed.
+        pub timed_turns: u64,
+        /// The time of the timed turns in each of [`Stage::ALL`], in nanoseconds.
+        pub ns: [u64; Stage::ALL.len()],
+    }
 }
 
 impl Stage {
@@ -61,18 +63,6 @@ impl StageTimes {
     #[must_use]
     pub const fn ns(&self, stage: Stage) -> u64 {
         self.ns[stage as usize]
-    }
-
-    /// The increase since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        let mut ns = self.ns;
-        ns.iter_mut().zip(earlier.ns).for_each(|(now, then)| *now = now.saturating_sub(then));
-        Self {
-            turns: self.turns.saturating_sub(earlier.turns),
-            timed_turns: self.timed_turns.saturating_sub(earlier.timed_turns),
-            ns,
-        }
     }
 }
 

@@ -120,7 +120,7 @@ impl Sender<'_> {
         let mut is_all_written = false;
         while self.tally.ended() < self.tally.joined {
             if self.stop.load(Ordering::Relaxed) {
-                return self.interrupted(begun.elapsed(), self.carried().since(before));
+                return self.interrupted(begun.elapsed(), self.carried().since(&before));
             }
             is_all_written = is_all_written || self.feed()?;
             let pause = if is_all_written { PAUSE } else { SHORT };
@@ -129,7 +129,7 @@ impl Sender<'_> {
             }
         }
         self.clear();
-        self.total(begun.elapsed(), self.carried().since(before))
+        self.total(begun.elapsed(), self.carried().since(&before))
     }
 
     /// Reads the totals of the link.
@@ -305,25 +305,19 @@ impl Sender<'_> {
     }
 }
 
-/// The totals of the link in both directions.
-#[derive(Clone, Copy, Debug, Default)]
-struct Carried {
-    received_bytes: u64,
-    /// Frames received.
-    received: u64,
-    /// Frames sent; a GSO frame counts as its segments.
-    sent: u64,
+rxo_frame::counters! {
+    /// The totals of the link in both directions.
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Carried {
+        received_bytes: u64,
+        /// Frames received.
+        received: u64,
+        /// Frames sent; a GSO frame counts as its segments.
+        sent: u64,
+    }
 }
 
 impl Carried {
-    fn since(self, before: Self) -> Self {
-        Self {
-            received_bytes: self.received_bytes.saturating_sub(before.received_bytes),
-            received: self.received.saturating_sub(before.received),
-            sent: self.sent.saturating_sub(before.sent),
-        }
-    }
-
     fn return_share(self, file_bytes: u64) -> f64 {
         ratio(self.received_bytes as f64, file_bytes as f64)
     }

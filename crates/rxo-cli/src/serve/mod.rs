@@ -94,7 +94,7 @@ fn allow_files(clients: usize) {
 
 /// Returns a line for the user if memory ran short and clients were refused or slowed down; otherwise `None`.
 fn short_of_memory(counters: &HostCounters) -> Option<String> {
-    let (syns, texts) = (counters.syns_without_memory, counters.texts_without_memory);
+    let (syns, texts) = (counters.tcp.syns_without_memory, counters.tcp.texts_without_memory);
     (syns + texts > 0).then(|| {
         format!("{syns} SYNs and {texts} segments were dropped for want of memory; give more by --memory")
     })
@@ -168,9 +168,11 @@ mod tests {
 
     #[test]
     fn what_found_no_memory_is_said_at_the_end() {
-        let counters = HostCounters { syns_dropped: 7, ..HostCounters::default() };
+        let mut counters = HostCounters::default();
+        counters.tcp.syns_dropped = 7;
         assert_eq!(short_of_memory(&counters), None, "a listener was full");
-        let said = short_of_memory(&HostCounters { syns_without_memory: 5, ..counters }).unwrap();
+        counters.tcp.syns_without_memory = 5;
+        let said = short_of_memory(&counters).unwrap();
         assert_eq!(
             said,
             "5 SYNs and 0 segments were dropped for want of memory; give more by --memory"

@@ -15,38 +15,31 @@ use super::groups::{Groups, igmp};
 use super::neighbours::Mac;
 use super::routes::Routes;
 
-/// Number of refused deliveries, by the first check that failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GateCounters {
-    /// Deliveries sent to the Ethernet address of another station.
-    pub other_station: u64,
-    /// Deliveries sent to a broadcast or multicast Ethernet address, but to the IP address of one host (RFC
-    /// 1122, section 3.3.6).
-    pub group_station: u64,
-    /// Deliveries with a VLAN tag; this host is on no VLAN.
-    pub other_vlan: u64,
-    /// Deliveries sent to an IP address that is not one of this host's.
-    pub other_address: u64,
-    /// Deliveries from a source address that no other host can have: multicast, broadcast, loopback, or this
-    /// host's own (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
-    pub no_source: u64,
-    /// Deliveries with a wrong IP, TCP or ICMP checksum.
-    pub bad_checksum: u64,
+rxo_frame::counters! {
+    /// Refused deliveries, by the first reason found.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct GateCounters {
+        /// Sent to another station's hardware address.
+        pub other_station: u64,
+        /// Sent to a broadcast or group address at the link, though meant for one host (RFC 1122, section 3.3.6).
+        pub group_station: u64,
+        /// On a VLAN; this host has none.
+        pub other_vlan: u64,
+        /// For an IP address that is not this host's.
+        pub other_address: u64,
+        /// From an address that no other host can have: a group, a broadcast, loopback, this host's own (RFC 1122,
+        /// section 3.2.1.3; RFC 9293, section 3.9.2.3).
+        pub no_source: u64,
+        /// With a wrong IP, TCP or ICMP checksum.
+        pub bad_checksum: u64,
+    }
 }
 
 impl GateCounters {
     /// The sum of all counters.
     #[must_use]
-    pub const fn total(&self) -> u64 {
-        let Self {
-            other_station,
-            group_station,
-            other_vlan,
-            other_address,
-            no_source,
-            bad_checksum,
-        } = *self;
-        other_station + group_station + other_vlan + other_address + no_source + bad_checksum
+    pub fn total(&self) -> u64 {
+        self.named().map(|(_, count)| count).sum()
     }
 }
 

@@ -139,7 +139,7 @@ impl<B> Connections<B> {
 
     fn count_evicted(&mut self, evicted: Option<FlowKey>) {
         if let Some(key) = evicted {
-            self.counters.time_waits_given_up += 1;
+            self.counters.tcp.time_waits_given_up += 1;
             self.free_port(&key.reversed());
         }
     }
@@ -217,11 +217,11 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         self.counters.deliveries += 1;
         match give(&slot.cell) {
             Given::Taken => self.touch(place),
-            // The thread that holds the lock queues the cell when it unlocks it.
-            Given::Waits => self.counters.put_off += 1,
-            // Serve it nevertheless: earlier segments of the backlog may have been processed.
+            // The thread that holds the lock marks the cell.
+            Given::Waits => self.counters.tcp.put_off += 1,
+            // What was put off before may have been taken nevertheless.
             Given::Dropped => {
-                self.counters.backlog_drops += 1;
+                self.counters.tcp.backlog_drops += 1;
                 self.touch(place);
             }
         }

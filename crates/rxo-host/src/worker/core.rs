@@ -17,7 +17,7 @@ use rxo_tcp::State;
 use super::cast::Casting;
 use super::clock::Clock;
 use super::connections::Connections;
-use super::counters::HostCounters;
+use super::counters::{HostCounters, TcpCounters};
 use super::kept::Kept;
 use super::network::Network;
 use super::upkeep::Upkeep;
@@ -81,7 +81,6 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     pub(super) fn counters(&self) -> HostCounters {
         let Self { connections, clock, network, .. } = self;
         HostCounters {
-            stalls: network.drain.stalls,
             waiting_for_device: network.line.len(),
             link: network.link.counters(),
             conflict: network.link.conflict(),
@@ -89,12 +88,16 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
             time_waits: clock.time_waits.len(),
             orphans: connections.orphans.len(),
             memory_left_bytes: connections.post.memory().left(),
-            texts_without_memory: connections.post.memory().refused(),
             last_acks_left: clock.last_acks.left(clock.now),
             timers: clock.timers.len(),
             stages: network.outbox.watch.times(),
-            refused_sends: network.outbox.refused(),
-            copied_out: self.upkeep.copied_out,
+            tcp: TcpCounters {
+                stalls: network.drain.stalls,
+                texts_without_memory: connections.post.memory().refused(),
+                refused_sends: network.outbox.refused(),
+                copied_out: self.upkeep.copied_out,
+                ..connections.counters.tcp
+            },
             fast: self.fast.counters(self.post().fast_path()),
             ..connections.counters.clone()
         }

@@ -8,7 +8,46 @@ use crate::fast::FastCounters;
 use crate::link::{Conflict, LinkCounters};
 use crate::stages::StageTimes;
 
-/// Totals since the host was created, and current values.
+rxo_frame::counters! {
+    /// What happened to segments and connections since the host was made.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct TcpCounters {
+        /// Deliveries that went to a backlog because an application held the lock.
+        pub put_off: u64,
+        /// Deliveries that a full backlog took only in part; their senders retransmit.
+        pub backlog_drops: u64,
+        /// GSO frames that the device refused, and that were sent as single segments.
+        pub refused_sends: u64,
+        /// How often nothing had left the device's queue for 100 ms, and connections sent more all the same.
+        pub stalls: u64,
+        /// How often text was copied because the device needed its frames.
+        pub copied_out: u64,
+        /// Segments that had no connection and opened none.
+        pub strangers: u64,
+        /// Deliveries that belong to another shard, and were dropped: the device does not steer by
+        /// [`shard_of`](rxo_wire::shard_of()), or has just begun to.
+        pub misplaced: u64,
+        /// Resets sent to strangers.
+        pub resets: u64,
+        /// SYNs answered by a cookie, because too many connections were opening.
+        pub cookies_sent: u64,
+        /// Connections opened by a cookie.
+        pub cookies_taken: u64,
+        /// SYNs dropped because a listener's backlog, or the host, was full.
+        pub syns_dropped: u64,
+        /// Those of them for which there was no memory.
+        pub syns_without_memory: u64,
+        /// Segments dropped because there was no memory for their text, while more connections hold text than
+        /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) is enough for; their senders retransmit.
+        pub texts_without_memory: u64,
+        /// Connections in TIME-WAIT that were evicted because there were too many.
+        pub time_waits_given_up: u64,
+        /// Orphans that were reset because there were too many.
+        pub orphans_reset: u64,
+    }
+}
+
+/// Totals since the host was made, and present values.
 #[derive(Clone, Debug, Default)]
 pub struct HostCounters {
     /// Counters of the frames received from the device.
@@ -24,42 +63,11 @@ pub struct HostCounters {
     pub conflict: Option<Conflict>,
     /// Number of deliveries passed to connections.
     pub deliveries: u64,
-    /// Number of deliveries that went to a backlog because an application held the lock.
-    pub put_off: u64,
-    /// Number of deliveries of which a full backlog dropped a part; their senders retransmit.
-    pub backlog_drops: u64,
-    /// Number of GSO frames that the device refused and that were sent as single segments.
-    pub refused_sends: u64,
-    /// Number of times that the device's queue made no progress for 100 ms, so that connections stopped
-    /// waiting for it.
-    pub stalls: u64,
-    /// Number of times that received data was copied because the device needed its frames.
-    pub copied_out: u64,
-    /// Number of segments without a connection that did not open one.
-    pub strangers: u64,
-    /// Number of deliveries to a multicast group that belong to no connection, by destination or source port.
+    /// Deliveries to a group's address whose port, or whose source port, is no connection's.
     pub group_strangers: u64,
-    /// Number of deliveries dropped because they belong to another shard: the device does not steer by
-    /// [`shard_of`](rxo_wire::shard_of()), or has only just begun to.
-    pub misplaced: u64,
-    /// Number of resets sent for segments without a connection.
-    pub resets: u64,
-    /// Number of SYNs answered with a SYN cookie, because too many connections were half-open.
-    pub cookies_sent: u64,
-    /// Number of connections opened by a returned SYN cookie.
-    pub cookies_taken: u64,
-    /// Number of SYNs dropped because a listener's backlog, or the host, was full.
-    pub syns_dropped: u64,
-    /// Number of SYNs dropped for lack of memory, also counted in `syns_dropped`.
-    pub syns_without_memory: u64,
-    /// Number of segments dropped for lack of memory for their data, because more connections hold data than
-    /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) allows; their senders retransmit.
-    pub texts_without_memory: u64,
-    /// Number of connections in TIME-WAIT that were evicted because there were too many.
-    pub time_waits_given_up: u64,
-    /// Number of orphaned connections that were reset because there were too many.
-    pub orphans_reset: u64,
-    /// Counters of the fast path.
+    /// What happened to segments and connections.
+    pub tcp: TcpCounters,
+    /// The fast path.
     pub fast: FastCounters,
     /// The times of the sampled rounds, by stage.
     pub stages: StageTimes,

@@ -147,7 +147,7 @@ impl Fast {
             // The thread that holds the lock queues the cell when it unlocks it.
             Given::Waits => {}
             Given::Dropped => {
-                connections.counters.backlog_drops += 1;
+                connections.counters.tcp.backlog_drops += 1;
                 connections.touch(place);
             }
         }

@@ -47,7 +47,7 @@ use rxo_device::{DeviceError, FrameSink, FrameSource, Pause};
 use rxo_frame::{Duration, Frame, Instant};
 
 use self::core::Core;
-pub use self::counters::HostCounters;
+pub use self::counters::{HostCounters, TcpCounters};
 use self::kept::Kept;
 pub use self::pages::{ConnectionPage, ConnectionView};
 pub use self::run::Waiter;

@@ -127,7 +127,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
         slot.orphan = None;
         slot.cell.with(|inner| inner.connection.abort());
         self.orphans.remove();
-        self.counters.orphans_reset += 1;
+        self.counters.tcp.orphans_reset += 1;
         self.touch(place);
         true
     }

@@ -37,8 +37,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
     /// the peer expects.
     pub(super) fn take(mut self, key: &FlowKey, mut arrival: Delivered<'_, B>) {
         if !self.connections.post.shard.owns(key) {
-            // The segment belongs to another shard: a reset would end a connection there.
-            self.connections.counters.misplaced += 1;
+            // It is another shard's: a reset would end a connection there.
+            self.connections.counters.tcp.misplaced += 1;
             return;
         }
         let mut refused = None;
@@ -84,7 +84,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         let says_nothing = !segment.has(TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
         if says_nothing && self.listens(key) {
             // RFC 9293, section 3.10.7.2: a listener drops it.
-            self.connections.counters.strangers += 1;
+            self.connections.counters.tcp.strangers += 1;
             return None;
         }
         self.open_by_cookie(key, segment)
@@ -120,13 +120,13 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         let is_cast = self.cast.is_of(&listener);
         if !listener.has_room() {
             return match is_cast {
-                // The initial sequence number of a SYN cookie would differ from the group's.
-                true => self.connections.counters.syns_dropped += 1,
+                // A cookie would be another ISS than the group's.
+                true => self.connections.counters.tcp.syns_dropped += 1,
                 false => self.answer_by_cookie(key, &listener, &syn),
             };
         }
         let Some((mut connection, share)) = self.connection(key) else {
-            self.connections.counters.syns_dropped += 1;
+            self.connections.counters.tcp.syns_dropped += 1;
             return;
         };
         if let Some(reuse) = reuse {
@@ -163,7 +163,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         }
         let share = reserve(self.connections.post.memory());
         if share.is_none() {
-            self.connections.counters.syns_without_memory += 1;
+            self.connections.counters.tcp.syns_without_memory += 1;
             self.connections.post.give_back_socket();
         }
         share
@@ -183,11 +183,11 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         let pair = key.reversed();
         let cookies = self.connections.post.settings.cookies(&pair).filter(|_| listener.accepts());
         let Some(answer) = cookies.map(|cookies| cookies.answer(&pair, syn, self.now)) else {
-            self.connections.counters.syns_dropped += 1;
+            self.connections.counters.tcp.syns_dropped += 1;
             return;
         };
         listener.expect_cookies(self.now + COOKIES_COME_WITHIN);
-        self.connections.counters.cookies_sent += 1;
+        self.connections.counters.tcp.cookies_sent += 1;
         self.send_to_stranger(key, &answer);
     }
 
@@ -209,18 +209,18 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         match cookies.open(pair, segment, self.now) {
             // The segment that returns the cookie may have been lost; the peer retransmits it.
             Err(segment) if segment.text_bytes() > 0 || segment.has(TcpFlags::FIN) => {
-                self.connections.counters.strangers += 1;
+                self.connections.counters.tcp.strangers += 1;
             }
             Err(segment) => return Some(segment),
-            // The peer considers the connection established, and retransmits.
-            Ok(_) if !listener.accepts() => self.connections.counters.syns_dropped += 1,
+            // The peer takes the connection for open, and retransmits.
+            Ok(_) if !listener.accepts() => self.connections.counters.tcp.syns_dropped += 1,
             Ok(mut connection) => {
                 let Some(share) = self.take_place(|memory| memory.reserve_all(config)) else {
-                    self.connections.counters.syns_dropped += 1;
+                    self.connections.counters.tcp.syns_dropped += 1;
                     return None;
                 };
                 self.network.paths.tell(&mut connection, self.now);
-                self.connections.counters.cookies_taken += 1;
+                self.connections.counters.tcp.cookies_taken += 1;
                 listener.one_opens();
                 self.connections.add(
                     Cell::new(connection, share, Arc::clone(&post)),
@@ -235,9 +235,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
     /// Counts a segment that belongs to no connection, and sends `reset` to the source of `key` unless the
     /// rate limit of resets is exceeded.
     fn reset(&mut self, key: &FlowKey, reset: Reset) {
-        self.connections.counters.strangers += 1;
+        self.connections.counters.tcp.strangers += 1;
         if self.network.may_reset.take(self.now) {
-            self.connections.counters.resets += 1;
+            self.connections.counters.tcp.resets += 1;
             self.send_to_stranger(key, &reset.transmit());
         }
     }

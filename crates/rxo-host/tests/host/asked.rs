@@ -122,7 +122,7 @@ fn a_host_whose_policy_changes_every_turn_loses_nothing() {
     }
     assert!(got.iter().all(|got| *got == data));
     let counters = world.server.counters();
-    assert_eq!((counters.backlog_drops, counters.resets), (0, 0));
+    assert_eq!((counters.tcp.backlog_drops, counters.tcp.resets), (0, 0));
     let resent = |stream: &TcpStream| stream.statistics().recovery.resent_segments;
     assert!(pairs.iter().all(|(client, _)| resent(client) == 0), "nothing was sent twice");
 }

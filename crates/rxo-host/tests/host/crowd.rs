@@ -58,7 +58,7 @@ fn connections_that_nobody_has_any_more_are_so_many_at_most() {
     world.settle();
     let counters = world.server.counters();
     assert_eq!((counters.connections, counters.orphans), (MOST, MOST));
-    assert_eq!(counters.orphans_reset, 200 - MOST as u64);
+    assert_eq!(counters.tcp.orphans_reset, 200 - MOST as u64);
     assert!(counters.memory_left_bytes > left);
     // The oldest were reset; the others still wait with their data.
     let told = |client: &&TcpStream| client.take_error().unwrap().is_some();
@@ -104,7 +104,7 @@ fn slow_readers_get_everything_however_many_they_are() {
     let lasted = world.now - begun;
     assert!(lasted > rxo_tcp::Config::default().orphan_timeout, "{lasted:?}");
     let counters = world.server.counters();
-    let reset = counters.orphans_reset as usize;
+    let reset = counters.tcp.orphans_reset as usize;
     assert!(reset > silent.len() / 3 && reset < silent.len(), "{reset} of {}", silent.len());
 }
 
@@ -127,7 +127,7 @@ fn ten_thousand_that_never_read_harm_nobody_else() {
     flood_with_syns(&mut world, 50_000);
     let counters = world.server.counters();
     assert_eq!(counters.connections, COUNT + 1, "and one that is half open");
-    assert!(counters.cookies_sent > 40_000, "{}", counters.cookies_sent);
+    assert!(counters.tcp.cookies_sent > 40_000, "{}", counters.tcp.cookies_sent);
     assert!(held_bytes() - before < held + (1 << 20), "a flood takes no memory");
     let (other, its_end) = world.connected(&listener);
     (&its_end).write_all(b"served").unwrap();
@@ -137,7 +137,7 @@ fn ten_thousand_that_never_read_harm_nobody_else() {
     drop(accepted);
     world.settle();
     let counters = world.server.counters();
-    assert_eq!((counters.orphans, counters.orphans_reset), (COUNT, 0), "they may only be slow");
+    assert_eq!((counters.orphans, counters.tcp.orphans_reset), (COUNT, 0), "they may only be slow");
     world.pass(rxo_tcp::Config::default().orphan_timeout + Duration::from_secs(1));
     drop((listener, other, its_end));
     world.pass(Duration::from_secs(1));
@@ -245,8 +245,8 @@ fn a_syn_waits_for_memory() {
         held.push(stream);
     }
     let counters = world.server.counters();
-    assert!((1..20).contains(&counters.syns_dropped), "{}", counters.syns_dropped);
-    assert_eq!(counters.syns_without_memory, counters.syns_dropped);
+    assert!((1..20).contains(&counters.tcp.syns_dropped), "{}", counters.tcp.syns_dropped);
+    assert_eq!(counters.tcp.syns_without_memory, counters.tcp.syns_dropped);
     silent.iter().for_each(TcpStream::abort);
     world.pass(Duration::from_secs(4));
     let open = held.iter().filter(|stream| stream.is_connected().is_ok_and(|it| it)).count();

@@ -205,7 +205,7 @@ fn a_slow_device_has_a_short_queue_and_is_always_busy() {
         (downloads.came.iter().min().unwrap(), downloads.came.iter().max().unwrap());
     assert!(most - least <= 3 * (64 << 10), "{:?}", downloads.came);
     assert!(scene.turns - turns_before < 60_000, "{} turns", scene.turns - turns_before);
-    assert_eq!(scene.server.counters().stalls, 0);
+    assert_eq!(scene.server.counters().tcp.stalls, 0);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_device_that_stands_still_does_not_stop_the_host() {
     let turns_before = scene.turns;
     downloads.run(&mut scene, Duration::from_secs(1));
     let counters = scene.server.counters();
-    assert!((1..=10).contains(&counters.stalls), "{}", counters.stalls);
+    assert!((1..=10).contains(&counters.tcp.stalls), "{}", counters.tcp.stalls);
     assert!(scene.turns - turns_before < 40_000, "{} turns", scene.turns - turns_before);
     scene.wire.borrow_mut().bytes_a_second = SLOW;
     scene.run(Duration::from_secs(1));
@@ -284,7 +284,7 @@ fn a_blocked_device_is_given_nothing_until_it_is_stuck() {
     assert!(scene.wire.borrow().queue.is_empty());
     assert_eq!(scene.server.counters().waiting_for_device, 1);
     scene.run(Duration::from_millis(100));
-    assert_eq!(scene.server.counters().stalls, 1);
+    assert_eq!(scene.server.counters().tcp.stalls, 1);
     assert_eq!(scene.server.counters().waiting_for_device, 0);
     assert!(scene.turns < 100_000);
 }

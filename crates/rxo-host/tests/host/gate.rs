@@ -233,7 +233,7 @@ fn what_is_for_this_host_comes_through() {
     // Packets that came together were answered together.
     let together = |index: usize| Station::new().hears(frames(&ARRIVALS[index], &RIGHT)).1;
     assert_eq!(together(2).engine.aggregates, 1);
-    assert_eq!((together(3).strangers, together(3).engine.ack_aggregates), (1, 1));
+    assert_eq!((together(3).tcp.strangers, together(3).engine.ack_aggregates), (1, 1));
 }
 
 /// RFC 9293, section 3.1 (MUST-3): packets with a wrong checksum, or for another host, are neither processed
@@ -246,7 +246,11 @@ fn what_is_for_others_is_refused_and_counted() {
             let mut station = Station::new();
             let (answers, counters) = station.hears(frames(arrival, &wrong));
             let refused = counters.link.refused;
-            assert_eq!((answers, counters.strangers, counters.connections), (0, 0, 0), "{what}");
+            assert_eq!(
+                (answers, counters.tcp.strangers, counters.connections),
+                (0, 0, 0),
+                "{what}"
+            );
             assert!((wrong.count)(&refused) > 0, "{what}: {refused:?}");
             assert_eq!((wrong.count)(&refused), refused.total(), "{what}: {refused:?}");
         }
@@ -265,7 +269,7 @@ fn the_first_of_all_is_looked_at_too() {
     packet[56..58].copy_from_slice(&(sum as u16).to_be_bytes());
     let (answers, counters) =
         Station::new().hears([Frame::new(ethernet(OURS, PEER, 0x86dd, &packet), NOW)]);
-    assert_eq!((answers, counters.strangers, counters.link.refused.other_address), (0, 0, 1));
+    assert_eq!((answers, counters.tcp.strangers, counters.link.refused.other_address), (0, 0, 1));
 }
 
 /// Neighbour solicitations go to a group and may come from hosts without an address; all other checks of the

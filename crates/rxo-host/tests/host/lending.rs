@@ -128,7 +128,7 @@ fn who_does_not_read_stops_nobody_else() {
         got.extend(drain(read).unwrap().0);
     }
     assert!(got == data, "{} of {}", got.len(), data.len());
-    assert!(world.server.counters().copied_out > 0);
+    assert!(world.server.counters().tcp.copied_out > 0);
 
     // Copied data reads the same, and in the end every buffer is returned.
     let mut late = vec![0; text.len()];

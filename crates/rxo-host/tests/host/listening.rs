@@ -51,10 +51,10 @@ fn a_full_listener_sends_cookies_and_keeps_nothing() {
     let listener = world.listen(4);
     flood(&mut world, 100);
     let counters = world.server.counters();
-    assert_eq!((counters.connections, counters.cookies_sent), (4, 96));
+    assert_eq!((counters.connections, counters.tcp.cookies_sent), (4, 96));
 
     let (mut stream, accepted) = world.connected(&listener);
-    assert_eq!(world.server.counters().cookies_taken, 1);
+    assert_eq!(world.server.counters().tcp.cookies_taken, 1);
     let agreed = accepted.statistics();
     assert!(agreed.timestamps && agreed.sack && agreed.ecn);
     assert_eq!(agreed.mss, stream.statistics().mss);
@@ -84,8 +84,8 @@ fn without_cookies_a_full_listener_drops_syns_until_there_is_room() {
     let stream = world.at_client().connect_nonblocking(server()).unwrap();
     world.settle();
     assert!(!stream.is_connected().unwrap());
-    assert!(world.server.counters().syns_dropped >= 10);
-    // The half-open connection expires after at most three minutes; the real client retransmits its SYN.
+    assert!(world.server.counters().tcp.syns_dropped >= 10);
+    // The one that is opening is given up after three minutes, at most; ours asks again.
     world.pass(Duration::from_secs(250));
     let outcome = stream.is_connected();
     assert!(outcome.is_err() || listener.accept().is_ok(), "{outcome:?}");
@@ -119,7 +119,7 @@ fn resets_to_strangers_are_limited() {
     }
     world.settle();
     let counters = world.server.counters();
-    assert_eq!((counters.strangers, counters.resets), (1_000, 256));
+    assert_eq!((counters.tcp.strangers, counters.tcp.resets), (1_000, 256));
 }
 
 #[test]
@@ -194,7 +194,10 @@ fn a_cookie_may_come_back_with_more() {
         }
         world.server.turn(world.now).unwrap();
         let counters = world.server.counters();
-        assert_eq!((counters.cookies_taken, counters.resets, counters.strangers), (1, 0, 0));
+        assert_eq!(
+            (counters.tcp.cookies_taken, counters.tcp.resets, counters.tcp.strangers),
+            (1, 0, 0)
+        );
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
         assert_eq!(drain(&accepted).unwrap().0.len(), if has_text { 2 } else { 0 });

@@ -162,7 +162,7 @@ fn windows_of_all_are_more_than_the_memory() {
     let at_clients = held_bytes() - before;
     world.pass(Duration::from_secs(3));
     let counters = world.server.counters();
-    assert!(counters.texts_without_memory > 100, "{}", counters.texts_without_memory);
+    assert!(counters.tcp.texts_without_memory > 100, "{}", counters.tcp.texts_without_memory);
     let held = held_bytes() - before - at_clients;
     assert!(held < LITTLE_BYTES as i64, "{held} bytes");
     let mut got: Vec<_> = ends.iter().map(|(_, accepted)| drain(accepted).unwrap().0).collect();
@@ -193,7 +193,7 @@ fn a_gap_is_filled_without_memory() {
     assert_eq!(fill(client, &text[500..1_000]), 500);
     world.pass(Duration::from_secs(10));
     assert_eq!(drain(accepted).unwrap().0, text[..1_000]);
-    assert!(world.server.counters().texts_without_memory > 0);
+    assert!(world.server.counters().tcp.texts_without_memory > 0);
 }
 
 /// Writing waits for memory, except for a little data, and continues when there is some.
@@ -212,7 +212,7 @@ fn what_all_send_is_more_than_the_memory() {
         assert_eq!(drain(client).unwrap().0.len(), *sent);
     }
     carry_all(&mut world, ends.iter().map(|(client, accepted)| (accepted, client)), &text);
-    assert_eq!(world.server.counters().texts_without_memory, 0);
+    assert_eq!(world.server.counters().tcp.texts_without_memory, 0);
     drop(ends);
     world.pass(Duration::from_secs(200));
     assert_eq!(world.server.counters().memory_left_bytes, LITTLE_BYTES);

@@ -18,7 +18,7 @@ fn nobody_listens_and_the_connection_is_refused() {
     assert_eq!(stream.is_connected().unwrap_err().kind(), ErrorKind::ConnectionRefused);
     assert_eq!(stream.take_error().unwrap().unwrap().kind(), ErrorKind::ConnectionRefused);
     assert!(stream.take_error().unwrap().is_none(), "told once");
-    assert_eq!(world.server.counters().resets, 1);
+    assert_eq!(world.server.counters().tcp.resets, 1);
     assert_eq!(world.client.counters().connections, 0);
 }
 
@@ -105,7 +105,7 @@ fn the_largest_segment_that_fits_is_announced() {
                 world.there.push(&Frame { checksum, ..Frame::new(&syn.bytes, world.now) });
             }
             world.server.turn(world.now).unwrap();
-            assert_eq!(world.server.counters().cookies_sent, 1);
+            assert_eq!(world.server.counters().tcp.cookies_sent, 1);
             let answers = world.back.take_all();
             for packet in syns.iter().chain(&answers) {
                 assert_eq!(announced(&packet.bytes), mtu - headers, "{mtu} {address}");

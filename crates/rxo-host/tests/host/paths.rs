@@ -81,7 +81,7 @@ fn a_connection_that_the_peer_opens_begins_with_it_as_well() {
             accepted += 1;
         }
         assert!(accepted > 0);
-        let by_cookie = world.client.counters().cookies_taken;
+        let by_cookie = world.client.counters().tcp.cookies_taken;
         assert_eq!(by_cookie > 0, syn_cookies_only);
     }
 }

@@ -165,7 +165,7 @@ impl Scene {
 
 fn assert_all_in_place(counters: &[HostCounters]) {
     for shard in counters {
-        assert_eq!((shard.misplaced, shard.strangers, shard.resets), (0, 0, 0));
+        assert_eq!((shard.tcp.misplaced, shard.tcp.strangers, shard.tcp.resets), (0, 0, 0));
     }
 }
 
@@ -254,8 +254,8 @@ fn what_belongs_to_another_shard_is_dropped_without_a_reset() {
     scene.lanes[1 - from].push(&frame);
     scene.settle();
     let counters = scene.counters();
-    assert_eq!((counters[1 - from].misplaced, counters[1 - from].resets), (1, 0));
-    // The segment is retransmitted to the right shard.
+    assert_eq!((counters[1 - from].tcp.misplaced, counters[1 - from].tcp.resets), (1, 0));
+    // It is retransmitted to where it belongs.
     scene.pass(Duration::from_secs(2));
     assert_eq!(drain(&ends[0][1]).unwrap().0, b"astray");
     scene.use_all(&ends);
@@ -350,7 +350,7 @@ fn shards_run_on_threads_of_their_own() {
         assert!(outcomes.iter().all(Result::is_ok));
         shards.into_iter().map(|shard| shard.join().unwrap()).collect::<Vec<_>>()
     });
-    assert!(counters.iter().all(|shard| shard.misplaced == 0));
+    assert!(counters.iter().all(|shard| shard.tcp.misplaced == 0));
     let deliveries: Vec<_> = counters.iter().map(|shard| shard.deliveries).collect();
     assert!(deliveries.iter().all(|deliveries| *deliveries > 20), "{deliveries:?}");
 }

@@ -54,7 +54,7 @@ fn time_wait_takes_no_socket() {
         visit(&mut world, &listener, 2_000 + port, 77);
     }
     assert_eq!(counts(&mut world), (0, 500));
-    assert_eq!(world.server.counters().syns_dropped, 0);
+    assert_eq!(world.server.counters().tcp.syns_dropped, 0);
     world.pass(Duration::from_secs(59));
     assert_eq!(counts(&mut world), (0, 500));
     world.pass(Duration::from_secs(2));
@@ -71,9 +71,8 @@ fn the_oldest_gives_way() {
         ends.push(visit(&mut world, &listener, 2_000 + port, 77));
     }
     assert_eq!(counts(&mut world), (0, 10));
-    assert_eq!(world.server.counters().time_waits_given_up, 20);
-    // A retransmitted FIN is answered with an ACK while the entry exists, and with a reset after it was
-    // evicted.
+    assert_eq!(world.server.counters().tcp.time_waits_given_up, 20);
+    // A FIN that comes again is answered while it is remembered, and reset afterwards.
     for (port, (mine, theirs)) in ends.into_iter().enumerate() {
         let fin = TcpFlags::FIN | TcpFlags::ACK;
         let again = spoofed(1, 2_000 + port as u16, fin, mine.0.wrapping_sub(1), theirs.0);

@@ -69,9 +69,9 @@ fn whole_over_a_device_that_refuses_large_sends() {
     world.there.refuse_aggregates();
     both_ways(&mut world, 3_000_000);
     let (refused, taken) = (world.client.counters(), world.server.counters());
-    assert_eq!((refused.sink.dropped, taken.refused_sends), (0, 0));
-    assert_eq!(refused.refused_sends, refused.sink.fallbacks);
-    assert!((1..10).contains(&refused.refused_sends), "{}", refused.refused_sends);
+    assert_eq!((refused.sink.dropped, taken.tcp.refused_sends), (0, 0));
+    assert_eq!(refused.tcp.refused_sends, refused.sink.fallbacks);
+    assert!((1..10).contains(&refused.tcp.refused_sends), "{}", refused.tcp.refused_sends);
 }
 
 /// Headers are written and data is lent, as by a file server. All lent data is dropped once it has arrived.

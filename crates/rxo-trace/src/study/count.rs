@@ -11,57 +11,40 @@ use crate::report::Protocol;
 /// Packets with more payload than this cannot come from a link, in bytes.
 const SUPER_BYTES: u32 = 9_216;
 
-/// Defines [`Count`], whose fields are sums, so that none can be forgotten where two are added.
-macro_rules! counts {
-    ($($field:ident),* $(,)?) => {
-        /// The counts so far, all of them sums. Names are those of the report.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        pub(super) struct Count {
-            $(pub(super) $field: u64,)*
-        }
-
-        impl Count {
-            /// The names of the counts, which are part of the form of saved parts.
-            pub(super) const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
-
-            /// Returns the largest count.
-            pub(super) fn most(&self) -> u64 {
-                [$(self.$field),*].into_iter().fold(0, u64::max)
-            }
-
-            /// Adds the counts of other packets.
-            pub(super) fn add(&mut self, other: &Self) {
-                $(self.$field = self.$field.saturating_add(other.$field);)*
-            }
-        }
-    };
-}
-
-counts! {
-    packets,
-    bytes,
-    tcp_packets,
-    data_segments,
-    pure_acks,
-    aggregatable_pure_acks,
-    udp_packets,
-    cut_packets,
-    short_packets,
-    super_packets,
-    unserved_packets,
-    untracked_packets,
-    filtered_packets,
-    unknown_link_packets,
-    not_ip_packets,
-    right,
-    wrong,
-    unfinished,
-    cut_segments,
-    steps_back,
-    duration_ns,
+rxo_frame::counters! {
+    /// The counts so far, all of them sums. Names are those of the report, and part of the form of saved parts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub(super) struct Count {
+        pub(super) packets: u64,
+        pub(super) bytes: u64,
+        pub(super) tcp_packets: u64,
+        pub(super) data_segments: u64,
+        pub(super) pure_acks: u64,
+        pub(super) aggregatable_pure_acks: u64,
+        pub(super) udp_packets: u64,
+        pub(super) cut_packets: u64,
+        pub(super) short_packets: u64,
+        pub(super) super_packets: u64,
+        pub(super) unserved_packets: u64,
+        pub(super) untracked_packets: u64,
+        pub(super) filtered_packets: u64,
+        pub(super) unknown_link_packets: u64,
+        pub(super) not_ip_packets: u64,
+        pub(super) right: u64,
+        pub(super) wrong: u64,
+        pub(super) unfinished: u64,
+        pub(super) cut_segments: u64,
+        pub(super) steps_back: u64,
+        pub(super) duration_ns: u64,
+    }
 }
 
 impl Count {
+    /// Returns the largest count.
+    pub(super) fn most(&self) -> u64 {
+        self.named().map(|(_, count)| count).fold(0, u64::max)
+    }
+
     /// Counts a packet that the filter accepts.
     #[inline]
     pub(super) fn packet(&mut self, taken: &Taken) {

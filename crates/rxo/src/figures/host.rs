@@ -29,8 +29,8 @@ pub struct HostFigures {
     pub now: BTreeMap<&'static str, u64>,
     /// Events of segments and connections, by name.
     pub tcp: BTreeMap<&'static str, u64>,
-    /// Packets that are not TCP, and refused frames, by kind.
-    pub link: BTreeMap<&'static str, u64>,
+    /// What is not TCP.
+    pub link: BTreeMap<String, u64>,
     /// Frames not coalesced, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of held packets, by reason; reasons that did not occur are left out.
@@ -57,7 +57,7 @@ impl HostFigures {
             frames_per_delivery: rounded(ratio(source.frames as f64, *deliveries as f64), 2),
             acks: acks(engine),
             now: now(of),
-            tcp: tcp(of),
+            tcp: of.tcp.named().collect(),
             link: of_link(link),
             bypass: occurred(bypass),
             flush: occurred(flush),
@@ -79,46 +79,13 @@ fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-fn tcp(of: &HostCounters) -> BTreeMap<&'static str, u64> {
-    BTreeMap::from([
-        ("put_off", of.put_off),
-        ("backlog_drops", of.backlog_drops),
-        ("refused_sends", of.refused_sends),
-        ("stalls", of.stalls),
-        ("copied_out", of.copied_out),
-        ("strangers", of.strangers),
-        ("misplaced", of.misplaced),
-        ("resets", of.resets),
-        ("cookies_sent", of.cookies_sent),
-        ("cookies_taken", of.cookies_taken),
-        ("syns_dropped", of.syns_dropped),
-        ("syns_without_memory", of.syns_without_memory),
-        ("texts_without_memory", of.texts_without_memory),
-        ("time_waits_given_up", of.time_waits_given_up),
-        ("orphans_reset", of.orphans_reset),
-    ])
-}
-
-fn of_link(of: &LinkCounters) -> BTreeMap<&'static str, u64> {
-    let refused = of.refused;
-    BTreeMap::from([
-        ("neighbour_messages", of.neighbour_messages),
-        ("conflicts", of.conflicts),
-        ("questions", of.questions),
-        ("answers", of.answers),
-        ("neighbours_refused", of.neighbours_refused),
-        ("echoes", of.echoes),
-        ("closed_ports", of.closed_ports),
-        ("held_back", of.held_back),
-        ("path_errors", of.path_errors),
-        ("ignored", of.ignored),
-        ("refused_other_station", refused.other_station),
-        ("refused_group_station", refused.group_station),
-        ("refused_other_vlan", refused.other_vlan),
-        ("refused_other_address", refused.other_address),
-        ("refused_no_source", refused.no_source),
-        ("refused_bad_checksum", refused.bad_checksum),
-    ])
+/// All but what is about groups, with the refusals of the gate.
+fn of_link(of: &LinkCounters) -> BTreeMap<String, u64> {
+    let is_shown =
+        |name: &str| !matches!(name, "group_queries" | "older_queriers" | "group_reports");
+    let link = of.named().filter(|(name, _)| is_shown(name));
+    let refused = of.refused.named().map(|(name, count)| (format!("refused_{name}"), count));
+    link.map(|(name, count)| (name.to_owned(), count)).chain(refused).collect()
 }
 
 #[cfg(test)]
@@ -129,7 +96,7 @@ mod tests {
     fn what_a_host_counts_is_found_by_name() {
         let mut counters = HostCounters { deliveries: 10, connections: 3, ..Default::default() };
         (counters.source.frames, counters.link.refused.bad_checksum) = (25, 7);
-        counters.resets = 2;
+        counters.tcp.resets = 2;
         let figures = HostFigures::new(&counters);
         assert!((figures.frames_per_delivery - 2.5).abs() < 1e-9);
         assert_eq!((figures.nic_in["packets"], figures.now["connections"]), (25, 3));

@@ -15,7 +15,6 @@ mod port;
 mod table;
 mod tagging;
 
-use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use rxo_frame::{Frame, Instant, reasons};
@@ -101,18 +100,6 @@ impl SwitchCounters {
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.forwarded + self.flooded + self.dropped.iter().sum::<u64>()
-    }
-
-    /// Returns the difference from `earlier` counters of the same switch.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        self.zip_with(earlier, u64::sub)
-    }
-
-    /// Returns the sum of the counters of two switches that ran one after the other.
-    #[must_use]
-    pub fn plus(&self, later: &Self) -> Self {
-        self.zip_with(later, u64::add)
     }
 }
 

@@ -96,7 +96,7 @@ fn imbalance(then: &Snapshot, now: &Snapshot) -> Imbalance {
 impl Balance {
     /// Compares `now` with the previous snapshot.
     pub(super) fn check(&mut self, now: Snapshot) {
-        self.found = self.found.zip_with(&imbalance(&self.last, &now), u64::saturating_add);
+        self.found = self.found.plus(&imbalance(&self.last, &now));
         self.last = now;
     }
 

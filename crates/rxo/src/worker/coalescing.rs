@@ -18,7 +18,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rxo_frame::Instant;
+use rxo_frame::{Count, Instant};
 
 /// The mode of coalescing: when frames go through the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,17 +91,20 @@ impl Default for Coalescing {
     }
 }
 
-impl Coalescing {
-    /// Applies `apply` to each pair of counts. The state is taken from `self`.
-    #[must_use]
-    pub fn zip_with(self, other: Self, apply: fn(u64, u64) -> u64) -> Self {
+/// The state of two is that of the first.
+impl Count for Coalescing {
+    fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
             switched_off: apply(self.switched_off, other.switched_off),
             switched_on: apply(self.switched_on, other.switched_on),
             probes: apply(self.probes, other.probes),
             passed: apply(self.passed, other.passed),
-            ..self
+            ..*self
         }
+    }
+
+    fn single(&self) -> Option<u64> {
+        None
     }
 }
 

@@ -1,7 +1,5 @@
 //! Readings: the counters of a run, for all hosts together and for each guest.
 
-use std::ops::Add;
-
 use super::{Coalescing, Reading};
 use crate::switch::SwitchCounters;
 
@@ -46,7 +44,7 @@ impl Readings {
             host_in: of_guests.host_in,
             host_out: of_guests.host_out,
             engine: of_guests.engine,
-            imbalance: of_guests.imbalance.zip_with(&nic.imbalance, Add::add),
+            imbalance: of_guests.imbalance.plus(&nic.imbalance),
             coalescing: together(&of_guests.coalescing, &guests),
             split: of_guests.split,
             ..nic

@@ -40,7 +40,7 @@ fn two_shards_share_an_interface() {
         running.join().unwrap()
     });
     for shard in &counters {
-        assert_eq!((shard.misplaced, shard.resets), (0, 0), "{counters:?}");
+        assert_eq!((shard.tcp.misplaced, shard.tcp.resets), (0, 0), "{counters:?}");
         assert!(shard.deliveries > 20, "{counters:?}");
     }
 }

@@ -158,7 +158,7 @@ impl Sums {
 
     /// Adds the counts of another part.
     pub(super) fn add(&mut self, other: Self) {
-        self.count.add(&other.count);
+        self.count = self.count.plus(&other.count);
         for (mine, theirs) in self.points.iter_mut().zip(&other.points) {
             mine.add(theirs);
         }
