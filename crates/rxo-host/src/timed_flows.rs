@@ -59,8 +59,12 @@ impl<T: Copy> TimedFlows<T> {
         Some(&mut self.ring[place].left)
     }
 
-    /// Adds an entry with a new key. A full table evicts the oldest, and returns its key.
+    /// Adds an entry with a new key. A full table evicts the oldest, and returns its key. [`FlowKey::NOBODY`], which no
+    /// connection has but a forged packet may, is not kept.
     pub(crate) fn insert(&mut self, key: FlowKey, left: T, until: Instant) -> Option<FlowKey> {
+        if key == FlowKey::NOBODY {
+            return None;
+        }
         let given_up = if self.used == self.limit { self.take_first() } else { None };
         let (place, bucket) = ((self.first + self.used) % self.limit, self.bucket(&key));
         let entry = Entry { key, until, left, next: self.buckets[bucket] };

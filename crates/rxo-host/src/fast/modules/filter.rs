@@ -73,7 +73,7 @@ fn read(rule: &str) -> Result<FilterRule, String> {
 }
 
 fn read_network(text: &str) -> Result<IpCidr, String> {
-    text.parse().or_else(|error| match error {
+    text.parse::<IpCidr>().or_else(|error| match error {
         CidrError::NoPrefix { address } => Ok(IpCidr::of_host(address)),
         error => Err(error.to_string()),
     })
