@@ -51,8 +51,6 @@ impl Default for Ipv4Header<'_> {
 impl Ipv4Header<'_> {
     /// The DF bit, for [`Ipv4Header::fragment`].
     pub const DONT_FRAGMENT: u16 = 0x4000;
-    /// The MF bit, for [`Ipv4Header::fragment`].
-    pub const MORE_FRAGMENTS: u16 = 0x2000;
 
     /// The length of the header with its options, in bytes.
     #[must_use]

@@ -85,19 +85,3 @@ pub fn complete(packet: &[u8], start: usize, offset: usize, summer: Summer) -> O
         checksum => Some(checksum),
     }
 }
-
-/// Computes the sum of a TCP segment's payload from its checksum: the whole segment sums to zero, so the
-/// payload's sum is the negative of the rest. Reads only the header.
-///
-/// Correct only if the segment's checksum is right (verified, not partial). `None` if `parsed` is not TCP or
-/// does not match `frame`.
-#[inline]
-#[must_use]
-pub fn payload_sum(parsed: &Parsed, frame: &[u8]) -> Option<Sum> {
-    if !matches!(parsed.transport, Transport::Tcp(_)) {
-        return None;
-    }
-    let header = frame.get(parsed.at.transport_header())?;
-    let pseudo = pseudo_header(&parsed.key, PROTOCOL_TCP, parsed.at.segment_bytes());
-    Some(Sum::ZERO - (pseudo + Sum::of(header)))
-}

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rxo_coalesce::{BypassReason, FlushReason};
 use rxo_console::numbers::{ratio, rounded};
 use rxo_driver::heap::Memory;
 use rxo_host::HostCounters;
 use rxo_host::link::LinkCounters;
 use serde::Serialize;
 
-use super::{Outgoing, PureAcks, acks, occurred, outgoing};
+use super::{Outgoing, PureAcks, acks, outgoing, reasons};
 
 /// All counters of a host since its start, and its present state.
 #[derive(Clone, Debug, Serialize)]
@@ -42,8 +41,7 @@ impl HostFigures {
     #[must_use]
     pub fn new(of: &HostCounters) -> Self {
         let HostCounters { source, sink, engine, link, deliveries, .. } = of;
-        let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
-        let flush = FlushReason::ALL.iter().map(|&why| (why.name(), engine.flushed(why)));
+        let [bypass, flush] = reasons(engine);
         Self {
             nic_in: BTreeMap::from([
                 ("packets", source.frames),
@@ -59,8 +57,8 @@ impl HostFigures {
             now: now(of),
             tcp: of.tcp.named().collect(),
             link: of_link(link),
-            bypass: occurred(bypass),
-            flush: occurred(flush),
+            bypass,
+            flush,
         }
     }
 }

@@ -257,8 +257,7 @@ impl Figures {
         let of = &readings.all;
         let (time, engine) = (of.elapsed, &of.engine);
         let seconds = rounded(time.as_secs_f64(), 3);
-        let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
-        let flush = FlushReason::ALL.iter().map(|&why| (why.name(), engine.flushed(why)));
+        let [bypass, flush] = reasons(engine);
         Self {
             kind,
             elapsed_s: seconds,
@@ -282,8 +281,8 @@ impl Figures {
             wire_back: occurred(of.host_in.wire.named()),
             cpu_s: rounded(of.cpu.as_secs_f64(), 3),
             cpu_percent: rounded(100.0 * ratio(of.cpu.as_secs_f64(), time.as_secs_f64()), 1),
-            bypass: occurred(bypass),
-            flush: occurred(flush),
+            bypass,
+            flush,
             switch: readings.switch.as_ref().map(Switching::new),
             guests: guest_figures(guests, readings),
         }
@@ -365,7 +364,14 @@ fn acks(engine: &Counters) -> PureAcks {
     PureAcks { packets, deliveries, per_delivery, aggregated: engine.aggregated_acks }
 }
 
-/// Returns the counts that are not zero.
+/// What was not coalesced, and what was flushed, by reason.
+fn reasons(engine: &Counters) -> [BTreeMap<&'static str, u64>; 2] {
+    let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
+    let flush = FlushReason::ALL.iter().map(|&why| (why.name(), engine.flushed(why)));
+    [occurred(bypass), occurred(flush)]
+}
+
+/// The counts that are not zero.
 fn occurred(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
     counts.filter(|(_, count)| *count > 0).collect()
 }

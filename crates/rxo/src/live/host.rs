@@ -117,25 +117,10 @@ pub fn start(
     start_opened(label, open, None, config)
 }
 
-/// Opens the device `name` and runs a host on it, on a new thread. Logs every received and sent packet to
-/// `log`, including those that the fast path consumes.
-///
-/// # Errors
-/// Returns the errors of [`start`].
-#[cfg(feature = "capture")]
-pub fn start_logged(
-    name: &DeviceName,
-    options: DeviceOptions,
-    config: HostConfig,
-    log: FileLog,
-) -> Result<RunningHost, StartError> {
-    start_confined(name, options, config, Some(log), Box::new(|| Ok(())))
-}
-
-/// Opens the device `name` and runs a host on it, on a new thread; with a `log`, logs packets like
-/// [`start_logged`]. `confine` runs on that thread once the device is open, before any received byte is read:
-/// it should give up privileges that the host's thread no longer needs. The caller must confine its own
-/// thread itself.
+/// Opens the device `name` and runs a host on it, on a new thread. Every packet that comes or leaves
+/// goes to `log`, also those that the fast path consumes. `confine` is called on
+/// that thread when the device is open, before a byte of the network is looked at: to give up what the host's thread needs
+/// no more. The caller does so for its own thread.
 ///
 /// # Errors
 /// Returns the errors of [`start`], and an error if `confine` returns an error.

@@ -153,20 +153,7 @@ impl Switch {
         }
     }
 
-    /// Returns the VLAN of a frame that arrived by port `from`, 0 for none. The frame leaves by an access
-    /// port without a tag, and by a trunk with the tag of this VLAN.
-    ///
-    /// # Errors
-    /// If the frame is too short, or the port does not carry its VLAN.
-    ///
-    /// # Panics
-    /// If the switch has no port `from`.
-    pub fn vlan_of<B: AsRef<[u8]>>(&self, from: Port, frame: &Frame<B>) -> Result<u16, DropReason> {
-        let header = Header::read(frame).ok_or(DropReason::Truncated)?;
-        self.settings(from).vlan_in(&header).ok_or(DropReason::ForeignVlan)
-    }
-
-    /// Returns the counters.
+    /// What it did so far.
     #[must_use]
     pub const fn counters(&self) -> &SwitchCounters {
         &self.counters
