@@ -62,11 +62,17 @@ pub struct FastPath {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FastPathError {
     /// The text is no module's name.
-    #[error("{0}: no module of the fast path; choose pure-ack, syn-flood, accounting or filter")]
+    #[error("{0}: no module of the fast path; choose {}", choices())]
     NoModule(String),
     /// The first text is no rule of the filter, for the reason that the second says.
     #[error("{0:?} is no rule: {1}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]
     NoRule(String, String),
+}
+
+/// The names of all modules, in a sentence.
+fn choices() -> String {
+    let [first @ .., last] = FastModules::NAMES;
+    format!("{} or {last}", first.join(", "))
 }
 
 /// The worker's part.

@@ -78,6 +78,7 @@ mod tests {
         assert_eq!("on".parse(), Ok(FastModules::PURE_ACK));
         assert_eq!("filter".parse(), Ok(FastModules::FILTER));
         let unknown = FastPathError::NoModule("acks".to_owned());
+        assert!(unknown.to_string().ends_with("choose pure-ack, syn-flood, accounting or filter"));
         assert_eq!("filter,acks".parse::<FastModules>(), Err(unknown));
     }
 }
