@@ -13,7 +13,6 @@
 //!   receives: together they show how the kernel treats frames that a test writes.
 //! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
 //!   the network of many senders and one slower link.
-//! * [`TunnelEnd`] is one end of a tunnel that the kernel may lack.
 //! * [`Deaf`] makes a socket lose arriving segments for a moment.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile.
@@ -46,7 +45,6 @@ mod sys;
 mod tap;
 mod topology;
 pub mod traffic;
-mod tunnel_end;
 mod user_namespace;
 mod worker;
 
@@ -61,8 +59,8 @@ pub use median::median_bounds;
 pub use namespace::{Namespace, until};
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::{StackCounters, socket_memory_bytes};
+pub use sys::{MonitorSocket, PacketSocket, open_tun, wait_readable, wait_writable};
 pub use tap::{Monitor, MonitoredPacket, Tap};
 pub use topology::{AckRate, KernelGro, Lab, LabOptions};
-pub use tunnel_end::{Below, Encapsulation, TunnelCounters, TunnelEnd, TunnelOptions};
 pub use user_namespace::{Privilege, become_root_in_user_namespace};
-pub use worker::{pin_to_core, thread_id};
+pub use worker::{Worker, pin_to_core, thread_id};

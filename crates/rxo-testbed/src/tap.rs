@@ -14,7 +14,7 @@ use crate::sys::{self, MonitorSocket};
 /// A TAP: an interface whose other side is this process. It has no offloads, so the kernel segments the frames that it
 /// sends and completes their checksums. It vanishes with this value.
 #[derive(Debug)]
-pub struct Tap(pub(crate) File);
+pub struct Tap(pub File);
 
 impl Interface<'_> {
     /// Creates this interface as a TAP. A written frame is processed inside the system call.

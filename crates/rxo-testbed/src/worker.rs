@@ -8,14 +8,14 @@ use crate::sys;
 
 /// A running thread.
 #[derive(Debug)]
-pub(crate) struct Worker<T> {
+pub struct Worker<T> {
     thread: JoinHandle<Result<T>>,
     thread_id: u32,
 }
 
 impl<T: Send + 'static> Worker<T> {
     /// Starts `work` on a thread of its own, on `core` if given.
-    pub(crate) fn start(
+    pub fn start(
         name: &str,
         core: Option<usize>,
         work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -39,12 +39,12 @@ impl<T: Send + 'static> Worker<T> {
     }
 
     /// Returns the system's id of the thread.
-    pub(crate) fn thread_id(&self) -> u32 {
+    pub fn thread_id(&self) -> u32 {
         self.thread_id
     }
 
     /// Waits for the result.
-    pub(crate) fn finish(self) -> Result<T> {
+    pub fn finish(self) -> Result<T> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }

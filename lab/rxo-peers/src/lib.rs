@@ -1,4 +1,4 @@
-//! Runs foreign programs that rxo is tested with, in networks of `rxo-testbed`.
+//! What rxo is tried with in networks of `rxo-testbed`: programs of others, and peers that Linux is not.
 //!
 //! Separate from the testbed, which the demo uses and which starts no program. From the bottom up:
 //!
@@ -6,11 +6,17 @@
 //!   programs are installed after a one-line notice.
 //! * [`Tunnel`] is two networks with a WireGuard tunnel between them, run by any two programs.
 //! * [`callgrind()`] counts instructions.
+//! * [`CountingTransfer`] is one connection from a sender of our own that counts ACKs.
+//! * [`TunnelEnd`] is one end of a tunnel that the kernel may lack.
 
 mod callgrind;
+mod counting_sender;
 mod guest;
 mod tunnel;
+mod tunnel_end;
 
 pub use callgrind::callgrind;
+pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
 pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};
 pub use tunnel::{Tunnel, TunnelKind, TunnelProgram};
+pub use tunnel_end::{Below, Encapsulation, TunnelCounters, TunnelEnd, TunnelOptions};

@@ -281,7 +281,7 @@ impl<'n> Interface<'n> {
         self.namespace.netlink().change(request)
     }
 
-    pub(crate) fn cannot(&self, verb: &str) -> String {
+    pub fn cannot(&self, verb: &str) -> String {
         format!("cannot {verb} {} in namespace \"{}\"", self.name, self.namespace.label())
     }
 

@@ -17,15 +17,16 @@ use std::time::Duration;
 
 pub(crate) use epoll::{Epoll, Interest};
 pub(crate) use ethtool::{get_feature, get_offload, set_feature, set_offload};
-pub(crate) use monitor::MonitorSocket;
+pub use monitor::MonitorSocket;
 pub(crate) use mount::show_own_network;
-pub(crate) use packet::{PacketSocket, wait_readable, wait_writable};
+pub use packet::{PacketSocket, wait_readable, wait_writable};
 pub(crate) use socket::{
     drop_arrivals, force_receive_buffer_bytes, memory_bytes, retransmitted_segments, sender_info,
     set_buffer_bytes, set_congestion_control, set_max_pacing_rate, set_receive_low_water,
     take_arrivals, unacknowledged_bytes,
 };
-pub(crate) use tap::{open_tap, open_tun};
+pub(crate) use tap::open_tap;
+pub use tap::open_tun;
 
 /// The namespaces to separate from the rest of the system; see unshare(2).
 #[derive(Clone, Copy, Debug)]

@@ -8,11 +8,11 @@ use super::{Interest, check, force_receive_buffer_bytes, set_buffer_bytes};
 /// Receives a copy of every packet that arrives at one interface, and sends packets out of it, each with a
 /// `virtio_net_hdr` of ten bytes before it.
 #[derive(Debug)]
-pub(crate) struct MonitorSocket(OwnedFd);
+pub struct MonitorSocket(OwnedFd);
 
 impl MonitorSocket {
     /// Opens a socket on the interface with this index, in the calling thread's namespace.
-    pub(crate) fn open(index: u32) -> io::Result<Self> {
+    pub fn open(index: u32) -> io::Result<Self> {
         let protocol = (libc::ETH_P_ALL as u16).to_be();
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: socket takes no pointers. Without a protocol nothing arrives before it is bound.
@@ -44,7 +44,7 @@ impl MonitorSocket {
     }
 
     /// Sends a packet, which is given in pieces, the first of them its header.
-    pub(crate) fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+    pub fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         // SAFETY: an IoSlice is laid out as an iovec, and the kernel only reads the pieces.
         let sent = unsafe {
             libc::writev(self.0.as_raw_fd(), pieces.as_ptr().cast(), pieces.len() as libc::c_int)
@@ -54,10 +54,7 @@ impl MonitorSocket {
 
     /// Receives the next packet, and the VLAN tag that the kernel removed from it, as bytes. `None` if there is no
     /// packet. One longer than the buffer is truncated.
-    pub(crate) fn receive(
-        &self,
-        buffer: &mut [u8],
-    ) -> io::Result<Option<(usize, Option<[u8; 4]>)>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<[u8; 4]>)>> {
         let mut room = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0_u64; 16];
         // SAFETY: msghdr consists of pointers and integers, for which all zeros is valid.

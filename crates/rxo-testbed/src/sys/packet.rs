@@ -8,11 +8,11 @@ use super::check;
 
 /// A socket that receives frames with IPv4, and sends frames.
 #[derive(Debug)]
-pub(crate) struct PacketSocket(OwnedFd);
+pub struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
     /// Opens a socket on the interface with this index, in the calling thread's namespace.
-    pub(crate) fn open(index: u32) -> io::Result<Self> {
+    pub fn open(index: u32) -> io::Result<Self> {
         let protocol = libc::c_int::from((libc::ETH_P_IP as u16).to_be());
         // SAFETY: socket takes no pointers.
         let fd =
@@ -31,8 +31,8 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Sends a frame; waits for buffer space if necessary.
-    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
+    /// Sends a frame; waits for room if necessary.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         loop {
             // SAFETY: the kernel reads `frame.len()` bytes of `frame`.
             let sent =
@@ -50,7 +50,7 @@ impl PacketSocket {
 
     /// Receives the next frame; `None` if there is none. A frame longer than the buffer is
     /// truncated.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let (fd, length) = (self.0.as_raw_fd(), buffer.len());
         // SAFETY: the kernel writes at most `length` bytes into `buffer`.
         let got = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), length, libc::MSG_DONTWAIT) };
@@ -65,18 +65,18 @@ impl PacketSocket {
     }
 
     /// Waits until a frame has arrived or `time` has passed.
-    pub(crate) fn wait(&self, time: Duration) -> io::Result<()> {
+    pub fn wait(&self, time: Duration) -> io::Result<()> {
         wait_readable(&self.0, time)
     }
 }
 
 /// Waits until `socket` can be read or `time` has passed.
-pub(crate) fn wait_readable(socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
+pub fn wait_readable(socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
     wait_for(libc::POLLIN, socket, time)
 }
 
 /// Waits until `socket` can be written or `time` has passed.
-pub(crate) fn wait_writable(socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
+pub fn wait_writable(socket: &impl AsRawFd, time: Duration) -> io::Result<()> {
     wait_for(libc::POLLOUT, socket, time)
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
 
 /// Makes the TUN `name`, as [`open_tap`] does. The kernel leaves checksums to the reader, and with `sends_large` the
 /// segments of TCP.
-pub(crate) fn open_tun(name: &str, sends_large: bool) -> io::Result<File> {
+pub fn open_tun(name: &str, sends_large: bool) -> io::Result<File> {
     let file = attach(name, libc::IFF_TUN)?;
     let large = if sends_large { libc::TUN_F_TSO4 | libc::TUN_F_TSO6 } else { 0 };
     let offloads = libc::TUN_F_CSUM | large;

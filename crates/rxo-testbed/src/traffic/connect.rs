@@ -16,7 +16,7 @@ pub(crate) struct Ends {
 }
 
 /// Listens on any port of `address` in `namespace`.
-pub(crate) fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListener> {
+pub fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListener> {
     namespace
         .run(|| TcpListener::bind((address, 0)))?
         .context(|| format!("cannot listen on {address} in namespace \"{}\"", namespace.label()))
@@ -78,7 +78,7 @@ pub(crate) fn configure_sender(client: &TcpStream, config: &BulkConfig) -> Resul
 }
 
 /// Sets the number of bytes that must arrive before the socket's reader is woken.
-pub(crate) fn set_low_water(socket: &TcpStream, bytes: Option<usize>) -> Result<()> {
+pub fn set_low_water(socket: &TcpStream, bytes: Option<usize>) -> Result<()> {
     let Some(bytes) = bytes else { return Ok(()) };
     sys::set_receive_low_water(socket, bytes)
         .context(|| format!("cannot set a low-water mark of {bytes} bytes"))

@@ -1,8 +1,6 @@
 //! Real Linux TCP between two namespaces, as threads of this process.
 //!
 //! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can. Every byte is checked.
-//! * [`CountingTransfer`]: one connection from a sender of our own that counts ACKs. Its
-//!   [`WindowPoint`]s record how its window grew.
 //! * [`Outgoing`] and [`exchange`]: Linux peers for a host that is not Linux.
 //! * [`ping_pong()`]: one byte there and back, one exchange at a time.
 //! * [`DatagramFlow`]: numbered datagrams at a rate. Every byte is checked, and missing ones are counted.
@@ -10,7 +8,6 @@
 
 mod bulk;
 mod connect;
-mod counting_sender;
 mod datagrams;
 mod outgoing;
 mod pattern;
@@ -22,15 +19,16 @@ mod stop_and_wait;
 mod window_point;
 
 pub use bulk::{BulkConfig, BulkTransfer};
-pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
+pub use connect::{listen, set_low_water};
 pub use datagrams::{DatagramFlow, DatagramReport, datagram};
 pub use outgoing::{Outgoing, OutgoingReport, exchange};
 pub use pattern::{Mismatch, Pattern};
 pub use ping_pong::{PingPongConfig, PingPongReport, ping_pong};
+pub use receiver::{ReceivingEnd, receive_all};
 pub use report::{BulkReport, Window};
 pub use window_point::WindowPoint;
 
 use std::time::Duration;
 
 /// A transfer fails after this time without progress.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);

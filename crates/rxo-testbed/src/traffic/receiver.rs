@@ -12,20 +12,21 @@ use crate::sys::{Epoll, Interest};
 
 /// The receiving end of one connection.
 #[derive(Debug)]
-pub(crate) struct ReceivingEnd {
-    pub(crate) socket: TcpStream,
+pub struct ReceivingEnd {
+    /// Where it is read, without waiting.
+    pub socket: TcpStream,
     /// The client's port, which identifies the connection.
-    pub(crate) port: u16,
-    pub(crate) pattern: Pattern,
-    pub(crate) received_bytes: u64,
-    pub(crate) mismatch: Option<Mismatch>,
+    pub port: u16,
+    /// What it should say.
+    pub pattern: Pattern,
+    /// Bytes read so far.
+    pub received_bytes: u64,
+    /// The first wrong byte.
+    pub mismatch: Option<Mismatch>,
 }
 
 /// Reads all connections in turn until the streams end. `total` counts bytes meanwhile.
-pub(crate) fn receive_all(
-    mut ends: Vec<ReceivingEnd>,
-    total: &AtomicU64,
-) -> Result<Vec<ReceivingEnd>> {
+pub fn receive_all(mut ends: Vec<ReceivingEnd>, total: &AtomicU64) -> Result<Vec<ReceivingEnd>> {
     let cannot = || "the receiving thread cannot wait for its sockets".to_owned();
     let epoll = Epoll::new().context(cannot)?;
     for (token, end) in ends.iter().enumerate() {

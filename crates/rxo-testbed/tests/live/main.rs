@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod cleanup;
-mod counting;
 mod cpu;
 mod links;
 mod roles;
@@ -28,14 +27,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let tests = [
-        counting::TESTS,
-        links::TESTS,
-        transfer::TESTS,
-        cpu::TESTS,
-        cleanup::TESTS,
-        shared_link::TESTS,
-    ];
+    let tests = [links::TESTS, transfer::TESTS, cpu::TESTS, cleanup::TESTS, shared_link::TESTS];
     let trials = tests.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();

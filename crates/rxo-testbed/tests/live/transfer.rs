@@ -13,6 +13,7 @@ use rxo_testbed::{KernelGro, Lab, LabOptions, Result};
 use crate::Test;
 
 pub(crate) const TESTS: &[Test] = &[
+    ("a_kernel_senders_window_is_told", a_kernel_senders_window_is_told),
     ("one_connection_arrives_whole", one_connection_arrives_whole),
     ("sixteen_connections_arrive_whole", sixteen_connections_arrive_whole),
     ("four_hundred_connections_arrive_whole", four_hundred_connections_arrive_whole),
@@ -224,4 +225,23 @@ fn exchange_alone() {
     let report = exchange(lab.peer(), address, config).unwrap();
     assert_eq!(report.exchanges, answering.join().unwrap());
     assert!(report.exchanges > 0);
+}
+
+fn a_kernel_senders_window_is_told() {
+    let lab = Lab::direct(KernelGro::On).unwrap();
+    let config = BulkConfig { connections: 2, ..BulkConfig::default() };
+    let transfer =
+        BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
+    while transfer.received_bytes() < 1_000_000 {
+        std::thread::yield_now();
+    }
+    let mut window = transfer.window().unwrap();
+    assert!(window.at > Duration::ZERO, "{window:?}");
+    // The last acknowledgements may still be on the way, and a timeout makes a window small for a while.
+    while window.delivered_bytes < 1_000_000 || window.cwnd_bytes < 2 * 10 * 1448 {
+        assert!(window.at < Duration::from_secs(60), "{window:?}");
+        std::thread::yield_now();
+        window = transfer.window().unwrap();
+    }
+    assert!(transfer.stop().unwrap().is_intact());
 }

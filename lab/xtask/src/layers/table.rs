@@ -291,7 +291,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-driver", "names of devices, packet sockets that capture"),
             ("rxo-frame", "the clock's instants"),
             ("rxo-host", "the host that receives in menon, and sends in paro"),
-            ("rxo-peers", "Linux guests, callgrind"),
+            ("rxo-peers", "Linux guests, callgrind, a sender that counts ACKs"),
             ("rxo-testbed", "private networks with Linux peers"),
             ("rxo-trace", "studies of captures, figures, costs"),
         ],

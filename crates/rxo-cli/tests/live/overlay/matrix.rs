@@ -7,10 +7,9 @@
 
 use std::net::IpAddr;
 
+use rxo_peers::{Below, Encapsulation, TunnelCounters, TunnelEnd, TunnelOptions};
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
-use rxo_testbed::{
-    Below, Encapsulation, Lab, Mac, Namespace, Tap, TunnelCounters, TunnelEnd, TunnelOptions,
-};
+use rxo_testbed::{Lab, Mac, Namespace, Tap};
 use serde_json::Value;
 
 use super::rate::spread;

@@ -5,9 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use rxo_testbed::traffic::{
-    BulkConfig, BulkTransfer, CountingConfig, CountingTransfer, WindowPoint,
-};
+use rxo_peers::{CountingConfig, CountingTransfer};
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer, WindowPoint};
 use rxo_testbed::{CpuMeter, CpuUse, Interface};
 
 use super::plan::Plan;

@@ -22,14 +22,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::connect;
-use super::pattern::{Mismatch, Pattern};
-use super::receiver::{ReceivingEnd, receive_all};
-use super::window_point::WindowPoint;
-use crate::error::{Context, LabError, Result};
-use crate::link::Interface;
-use crate::sys::PacketSocket;
-use crate::worker::Worker;
+use rxo_testbed::error::{Context, LabError, Result};
+use rxo_testbed::traffic::{
+    Mismatch, Pattern, ReceivingEnd, WindowPoint, listen, receive_all, set_low_water,
+};
+use rxo_testbed::{Interface, PacketSocket, Worker};
+
 use drive::{Sent, drive};
 use model::{Model, Setup, largest_segment};
 use segment::Ends;
@@ -47,7 +45,7 @@ pub struct CountingConfig {
     pub limit_bytes: Option<u64>,
     /// MTU of the path, in bytes.
     pub mtu: u16,
-    /// The same as [`BulkConfig::receive_low_water_bytes`](super::BulkConfig::receive_low_water_bytes).
+    /// As [`BulkConfig::receive_low_water_bytes`](rxo_testbed::traffic::BulkConfig::receive_low_water_bytes).
     pub receive_low_water_bytes: Option<usize>,
     /// The core of the sending thread.
     pub sender_core: Option<usize>,
@@ -115,7 +113,7 @@ impl CountingTransfer {
         config: CountingConfig,
     ) -> Result<Self> {
         to.add_neighbour(config.address.into(), from.mac()?)?;
-        let listener = connect::listen(to.namespace(), IpAddr::V4(address))?;
+        let listener = listen(to.namespace(), IpAddr::V4(address))?;
         let target = listener.local_addr().context(|| "the listener is gone".into())?;
         let ends = Ends {
             local: (from.mac()?, config.address, PORT),
@@ -140,7 +138,7 @@ impl CountingTransfer {
         // From here on, dropping it stops the sender.
         let mut transfer = Self { sender, receiver: None, received_bytes, stop };
         let socket = accept(&listener, target)?;
-        connect::set_low_water(&socket, config.receive_low_water_bytes)?;
+        set_low_water(&socket, config.receive_low_water_bytes)?;
         let end = ReceivingEnd { socket, port: PORT, pattern, received_bytes: 0, mismatch: None };
         let total = Arc::clone(&transfer.received_bytes);
         let work = move || receive_all(vec![end], &total);
@@ -154,13 +152,13 @@ impl CountingTransfer {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the sending thread's id, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+    /// The sending thread, for [`CpuMeter::threads`](rxo_testbed::CpuMeter::threads).
     #[must_use]
     pub fn sender_threads(&self) -> Vec<u32> {
         self.sender.iter().map(Worker::thread_id).collect()
     }
 
-    /// Returns the receiving thread's id, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+    /// The receiving thread, for [`CpuMeter::threads`](rxo_testbed::CpuMeter::threads).
     #[must_use]
     pub fn receiver_threads(&self) -> Vec<u32> {
         self.receiver.iter().map(Worker::thread_id).collect()

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use crate::link::Mac;
+use rxo_testbed::Mac;
 
 /// The addresses of the connection, from the sender's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use super::WindowPoint;
 use super::model::{Model, ModelCounters};
 use super::segment::{self, Ends};
-use crate::error::{Context, LabError, Result};
-use crate::sys::PacketSocket;
-use crate::traffic::{PATIENCE, Pattern};
+use rxo_testbed::PacketSocket;
+use rxo_testbed::error::{Context, LabError, Result};
+use rxo_testbed::traffic::{PATIENCE, Pattern};
 
 /// The result of a finished transfer.
 #[derive(Debug)]

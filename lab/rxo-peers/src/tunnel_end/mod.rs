@@ -30,11 +30,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use self::wrap::{Said, Wrapper};
-use crate::error::{Context, Result};
-use crate::link::{Interface, Mac};
-use crate::sys::{self, MonitorSocket};
-use crate::tap::Tap;
-use crate::worker::Worker;
+use rxo_testbed::error::{Context, Result};
+use rxo_testbed::{
+    Interface, Mac, MonitorSocket, Tap, Worker, open_tun, wait_readable, wait_writable,
+};
 
 /// The headers between the outer IP header and the inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +132,7 @@ impl TunnelEnd {
         below: Below<'_, '_>,
         options: TunnelOptions,
     ) -> Result<Self> {
-        let tun = inner.namespace().run(|| sys::open_tun(inner.name(), options.sends_large))?;
+        let tun = inner.namespace().run(|| open_tun(inner.name(), options.sends_large))?;
         let tun = tun.context(|| inner.cannot("make the TUN"))?;
         let shared = Arc::new(Shared::new(tun, Carrier::open(below)?));
         let (out, back) = (Arc::clone(&shared), Arc::clone(&shared));
@@ -221,7 +220,7 @@ impl Shared {
         while !self.is_stopped() {
             let bytes = match (&self.tun).read(&mut buffer) {
                 Err(error) if is_passing(&error) => {
-                    let waited = sys::wait_readable(&self.tun, BETWEEN_LOOKS);
+                    let waited = wait_readable(&self.tun, BETWEEN_LOOKS);
                     waited.context(|| "cannot wait for the TUN of a tunnel".into())?;
                     continue;
                 }
@@ -244,7 +243,7 @@ impl Shared {
             match self.below.send(&pieces) {
                 Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_stopped() => {
-                    let waited = sys::wait_writable(&self.below, BETWEEN_LOOKS);
+                    let waited = wait_writable(&self.below, BETWEEN_LOOKS);
                     waited.context(|| "cannot wait for the interface below a tunnel".into())?;
                 }
                 // The interface's queue is full, or it refuses such a packet: the packet is lost, as on any network.
@@ -267,7 +266,7 @@ impl Shared {
             let received = self.below.receive(&mut buffer);
             let received = received.context(|| "cannot read below a tunnel".into())?;
             let Some(bytes) = received else {
-                let waited = sys::wait_readable(&self.below, BETWEEN_LOOKS);
+                let waited = wait_readable(&self.below, BETWEEN_LOOKS);
                 waited.context(|| "cannot wait for the interface below a tunnel".into())?;
                 continue;
             };
