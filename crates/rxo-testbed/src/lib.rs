@@ -11,8 +11,7 @@
 //!   offloads.
 //! * [`Tap`] is an interface whose other side is this process, and [`Monitor`] copies the frames that an interface
 //!   receives: together they show how the kernel treats frames that a test writes.
-//! * [`Lab`] builds the network of the demo and the live tests in one call; [`SharedLink`] builds
-//!   the network of many senders and one slower link.
+//! * [`Lab`] builds the network of the demo and the live tests in one call.
 //! * [`Deaf`] makes a socket lose arriving segments for a moment.
 //! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
 //!   [`MachineReading`] what else the machine did meanwhile.
@@ -39,7 +38,6 @@ mod link;
 mod load;
 mod median;
 mod namespace;
-mod shared_link;
 mod stack;
 mod sys;
 mod tap;
@@ -57,7 +55,6 @@ pub use link::{
 pub use load::{MachineReading, MachineUse};
 pub use median::median_bounds;
 pub use namespace::{Namespace, until};
-pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use stack::{StackCounters, socket_memory_bytes};
 pub use sys::{MonitorSocket, PacketSocket, open_tun, wait_readable, wait_writable};
 pub use tap::{Monitor, MonitoredPacket, Tap};

@@ -149,7 +149,10 @@ impl Namespace {
 
     /// Binds receive processing of the namespace to one core (0 to 31), or to none, by receive
     /// packet steering. Applies to interfaces created later. No effect on kernels before 6.3.
-    pub(crate) fn receive_on(&self, core: Option<usize>) -> Result<()> {
+    ///
+    /// # Errors
+    /// If there is no such core, or the kernel refuses.
+    pub fn receive_on(&self, core: Option<usize>) -> Result<()> {
         const STEERING: &str = "net.core.rps_default_mask";
         if self.sysctl(STEERING).is_err() {
             return Ok(());

@@ -7,16 +7,22 @@
 //! * [`Tunnel`] is two networks with a WireGuard tunnel between them, run by any two programs.
 //! * [`callgrind()`] counts instructions.
 //! * [`CountingTransfer`] is one connection from a sender of our own that counts ACKs.
+//! * [`DatagramFlow`] is numbered datagrams at a rate. Every byte is checked, and missing ones are counted.
+//! * [`SharedLink`] is the network of many senders and one slower link.
 //! * [`TunnelEnd`] is one end of a tunnel that the kernel may lack.
 
 mod callgrind;
 mod counting_sender;
+mod datagrams;
 mod guest;
+mod shared_link;
 mod tunnel;
 mod tunnel_end;
 
 pub use callgrind::callgrind;
 pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
+pub use datagrams::{DatagramFlow, DatagramReport, datagram};
 pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};
+pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use tunnel::{Tunnel, TunnelKind, TunnelProgram};
 pub use tunnel_end::{Below, Encapsulation, TunnelCounters, TunnelEnd, TunnelOptions};

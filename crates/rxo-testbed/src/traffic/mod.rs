@@ -3,12 +3,10 @@
 //! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can. Every byte is checked.
 //! * [`Outgoing`] and [`exchange`]: Linux peers for a host that is not Linux.
 //! * [`ping_pong()`]: one byte there and back, one exchange at a time.
-//! * [`DatagramFlow`]: numbered datagrams at a rate. Every byte is checked, and missing ones are counted.
 //! * [`Pattern`]: the contents of bulk connections.
 
 mod bulk;
 mod connect;
-mod datagrams;
 mod outgoing;
 mod pattern;
 mod ping_pong;
@@ -20,7 +18,6 @@ mod window_point;
 
 pub use bulk::{BulkConfig, BulkTransfer};
 pub use connect::{listen, set_low_water};
-pub use datagrams::{DatagramFlow, DatagramReport, datagram};
 pub use outgoing::{Outgoing, OutgoingReport, exchange};
 pub use pattern::{Mismatch, Pattern};
 pub use ping_pong::{PingPongConfig, PingPongReport, ping_pong};

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::error::{Context, Result};
-use crate::namespace::Namespace;
-use crate::worker::Worker;
+use rxo_testbed::error::{Context, Result};
+use rxo_testbed::{Namespace, Worker};
 
 /// A sender and a receiver of datagrams. Dropping it ends both.
 #[derive(Debug)]

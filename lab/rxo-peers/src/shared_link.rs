@@ -16,9 +16,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::error::{Result, usage};
-use crate::link::{Offload, RateLimit, create_veth};
-use crate::namespace::Namespace;
+use rxo_testbed::{LabError, Namespace, Offload, RateLimit, Result, create_veth};
 
 /// Senders, a switch, and a receiver behind a limited link. Removed when dropped.
 #[derive(Debug)]
@@ -59,7 +57,8 @@ impl SharedLink {
     pub fn new(options: SharedLinkOptions) -> Result<Self> {
         let count = options.senders;
         if !(1..=MOST_SENDERS).contains(&count) {
-            return Err(usage(format!("{count} sending hosts: choose 1 to {MOST_SENDERS}")));
+            let said = format!("{count} sending hosts: choose 1 to {MOST_SENDERS}");
+            return Err(LabError::Usage(said));
         }
         let switch = host("switch", options)?;
         let bridge = switch.interface("br0");
