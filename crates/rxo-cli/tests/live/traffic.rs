@@ -4,7 +4,8 @@ use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rxo_testbed::traffic::{BulkConfig, BulkTransfer, datagram};
+use rxo_peers::datagram;
+use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 use rxo_testbed::{Lab, LabOptions, Namespace};
 use serde_json::Value;
 

@@ -6,7 +6,6 @@ mod cleanup;
 mod cpu;
 mod links;
 mod roles;
-mod shared_link;
 mod transfer;
 
 use std::process::ExitCode;
@@ -27,7 +26,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let tests = [links::TESTS, transfer::TESTS, cpu::TESTS, cleanup::TESTS, shared_link::TESTS];
+    let tests = [links::TESTS, transfer::TESTS, cpu::TESTS, cleanup::TESTS];
     let trials = tests.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();

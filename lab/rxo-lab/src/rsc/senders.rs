@@ -15,8 +15,9 @@ use rxo_capture::{CaptureWriter, Direction, Interface, LinkType, Packet};
 use rxo_device::{FrameSource, SourceCounters};
 use rxo_driver::{DeviceBuf, PacketOptions, PacketSource, clock};
 use rxo_frame::Frame;
+use rxo_peers::{SharedLink, SharedLinkOptions};
+use rxo_testbed::Namespace;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
-use rxo_testbed::{Namespace, SharedLink, SharedLinkOptions};
 
 use super::condition::Condition;
 use super::plan::LabPlan;

@@ -2,8 +2,8 @@
 //! Pure.
 
 use anyhow::{Context, Result};
+use rxo_peers::DatagramReport;
 use rxo_testbed::InterfaceCounters;
-use rxo_testbed::traffic::DatagramReport;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -158,7 +158,7 @@ const PROCESSES: usize = 4;
 
 #[cfg(test)]
 mod tests {
-    use rxo_testbed::traffic::DatagramReport;
+    use rxo_peers::DatagramReport;
 
     use super::*;
 

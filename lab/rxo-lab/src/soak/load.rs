@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
 use anyhow::{Context, Result, ensure};
-use rxo_testbed::traffic::{BulkConfig, BulkReport, BulkTransfer, DatagramFlow, DatagramReport};
+use rxo_peers::{DatagramFlow, DatagramReport};
+use rxo_testbed::traffic::{BulkConfig, BulkReport, BulkTransfer};
 use rxo_testbed::{Lab, Namespace};
 use serde::Serialize;
 

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::WindowPoint;
-use super::model::{Model, ModelCounters};
-use super::segment::{self, Ends};
 use rxo_testbed::PacketSocket;
 use rxo_testbed::error::{Context, LabError, Result};
 use rxo_testbed::traffic::{PATIENCE, Pattern};
+
+use super::WindowPoint;
+use super::model::{Model, ModelCounters};
+use super::segment::{self, Ends};
 
 /// The result of a finished transfer.
 #[derive(Debug)]

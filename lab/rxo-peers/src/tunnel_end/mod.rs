@@ -29,11 +29,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use self::wrap::{Said, Wrapper};
 use rxo_testbed::error::{Context, Result};
 use rxo_testbed::{
     Interface, Mac, MonitorSocket, Tap, Worker, open_tun, wait_readable, wait_writable,
 };
+
+use self::wrap::{Said, Wrapper};
 
 /// The headers between the outer IP header and the inner packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

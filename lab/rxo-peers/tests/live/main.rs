@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests, which the lint does not see without the harness")]
 
 mod counting;
+mod shared_link;
 
 use std::process::ExitCode;
 
@@ -12,12 +13,15 @@ use libtest_mimic::{Arguments, Trial};
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // They share two cores, and some of them measure.
+    arguments.test_threads = Some(1);
     if let Err(error) = rxo_testbed::become_root_in_user_namespace() {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let trials = counting::TESTS.iter().map(|&(name, test)| {
+    let tests = [counting::TESTS, shared_link::TESTS];
+    let trials = tests.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();
             Ok(())

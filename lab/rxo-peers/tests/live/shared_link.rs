@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use rxo_peers::{SharedLink, SharedLinkOptions};
 use rxo_testbed::traffic::{BulkConfig, BulkReport, BulkTransfer};
-use rxo_testbed::{InterfaceCounters, Namespace, SharedLink, SharedLinkOptions};
+use rxo_testbed::{InterfaceCounters, Namespace};
 
 use crate::Test;
 
