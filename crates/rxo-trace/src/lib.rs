@@ -13,7 +13,6 @@
 //!   a Linux host.
 //! * [`figure`] draws lines, bars and heat maps as SVG.
 //! * [`html`] makes a self-contained page of a report.
-//! * [`interleave`] measures how the flows of a capture interleave.
 //! * `parquet` writes the tables of a report as files (feature `parquet`).
 //! * [`projection`] computes from costs the savings of coalescing at other rates.
 //! * [`report`] is the result of a study, as data. Text, JSON, HTML and Parquet are made from it.
@@ -70,7 +69,6 @@
 pub mod advice;
 pub mod figure;
 pub mod html;
-pub mod interleave;
 mod numbered;
 #[cfg(feature = "parquet")]
 pub mod parquet;

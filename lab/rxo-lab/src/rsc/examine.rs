@@ -9,13 +9,13 @@ use anyhow::{Result, anyhow};
 use rxo_capture::Capture;
 use rxo_coalesce::{Hold, Policy};
 use rxo_console::numbers::{ratio, rounded};
-use rxo_trace::interleave::{Interleave, Interleaving};
 use rxo_trace::report::{Outcome, ReasonCount};
 use rxo_trace::study::{Point, PollRule, Settings, Study};
 use rxo_trace::sweep::Grid;
 use serde::Serialize;
 
 use super::condition::Condition;
+use super::interleave::{Interleave, Interleaving};
 
 /// The results of one capture. Eliminated packets are given per 10,000.
 #[derive(Clone, Debug, Serialize)]

@@ -15,6 +15,7 @@ mod cost;
 mod examine;
 mod faster;
 mod findings;
+mod interleave;
 mod level;
 mod plan;
 mod saving;

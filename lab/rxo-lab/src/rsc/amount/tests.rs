@@ -1,9 +1,8 @@
 //! Tests that every statement follows from the captures, and can fail.
 
-use rxo_trace::interleave::Interleaving;
-
 use super::super::condition::Condition;
 use super::super::examine::{BUFFERS_KB, ENTRIES, WINDOWS};
+use super::super::interleave::Interleaving;
 use super::*;
 
 /// Makes an examined capture with the paper's values.

@@ -3,28 +3,28 @@
 //! Counts data segments only, whatever the policy. Separate from the study, because it describes
 //! the traffic, not the result of an engine.
 
+use rxo::wire::{FlowKey, Parsed, TcpFlags, Transport, parse, parse_ip};
 use rxo_capture::{LinkType, Network, Record};
-use rxo_wire::{FlowKey, Parsed, TcpFlags, Transport, parse, parse_ip};
 use serde::Serialize;
 
 /// The result of measuring how flows interleave. Means are 0 if there are no data segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Interleaving {
+pub(super) struct Interleaving {
     /// Packets per window. Windows follow each other like interrupts.
-    pub window_packets: u32,
+    pub(super) window_packets: u32,
     /// TCP packets with payload.
-    pub data_segments: u64,
+    pub(super) data_segments: u64,
     /// Data segments with PSH.
-    pub pushed_segments: u64,
+    pub(super) pushed_segments: u64,
     /// Mean number of flows with data in a window.
-    pub flows_per_window: f64,
+    pub(super) flows_per_window: f64,
     /// Mean number of consecutive data segments of one flow.
-    pub segments_per_run: f64,
+    pub(super) segments_per_run: f64,
 }
 
 /// Examines records one by one. Memory is bounded by the window.
 #[derive(Clone, Debug)]
-pub struct Interleave {
+pub(super) struct Interleave {
     window_packets: u32,
     packets_in_window: u32,
     flows: Vec<FlowKey>,
@@ -61,8 +61,7 @@ impl Interleave {
     /// assert_eq!((found.data_segments, found.segments_per_run), (3, 3.0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn new(window_packets: u32) -> Self {
+    pub(super) fn new(window_packets: u32) -> Self {
         Self {
             window_packets: window_packets.max(1),
             packets_in_window: 0,
@@ -77,7 +76,7 @@ impl Interleave {
     }
 
     /// Examines the next record, of an interface with this link type.
-    pub fn take(&mut self, link: LinkType, record: &Record) {
+    pub(super) fn take(&mut self, link: LinkType, record: &Record) {
         if let Some((flow, flags)) = data_segment(link, record) {
             self.data(flow, flags);
         }
@@ -88,8 +87,7 @@ impl Interleave {
     }
 
     /// Returns the result, including an incomplete last window.
-    #[must_use]
-    pub fn finish(mut self) -> Interleaving {
+    pub(super) fn finish(mut self) -> Interleaving {
         if self.packets_in_window > 0 {
             self.end_window();
         }
