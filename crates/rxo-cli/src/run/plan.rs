@@ -231,7 +231,7 @@ pub(super) fn for_guests(policy: Policy, is_hold_said: bool) -> Policy {
 }
 
 pub(super) fn device(flag: &'static str, text: &str) -> Result<DeviceName> {
-    Ok(text.parse::<DeviceName>().context(flag)?)
+    text.parse().context(flag)
 }
 
 /// Checks that the TAP can take over the nic's configuration: only an existing interface has one.
