@@ -62,7 +62,7 @@ pub struct FastPath {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FastPathError {
     /// The text is no module's name.
-    #[error("{0}: no module of the fast path; choose {}", choices())]
+    #[error("{0}: no module of the fast path; choose {choices}", choices = choices())]
     NoModule(String),
     /// The first text is no rule of the filter, for the reason that the second says.
     #[error("{0:?} is no rule: {1}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]

@@ -281,6 +281,7 @@ impl<'n> Interface<'n> {
         self.namespace.netlink().change(request)
     }
 
+    /// Returns what an error of `verb` on this interface begins with.
     pub fn cannot(&self, verb: &str) -> String {
         format!("cannot {verb} {} in namespace \"{}\"", self.name, self.namespace.label())
     }

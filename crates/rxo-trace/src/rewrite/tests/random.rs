@@ -1,6 +1,7 @@
 //! Any capture, and any changed byte.
 
 use proptest::prelude::*;
+use rxo_frame::LinkKind;
 
 use super::*;
 
