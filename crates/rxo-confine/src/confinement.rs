@@ -1,4 +1,4 @@
-//! The needs of a process after its start, as data.
+//! Confinement: the privileges that a process needs after its start, as data.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// The needs of a process: paths, sockets, signals, capabilities. By default it needs only descriptors that
-/// are open already.
+/// The privileges that a process needs after its start: paths, sockets, signals, capabilities. By default it
+/// needs only descriptors that are open already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Files, and folders with everything below them, that may be opened by path. Paths that do not exist are
@@ -53,10 +53,10 @@ pub enum Access {
 /// The kinds of sockets that a process may create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sockets {
-    /// No new sockets. Open sockets continue to work.
+    /// No new sockets may be created. Open sockets continue to work.
     #[default]
     None,
-    /// Unix sockets.
+    /// Unix sockets may be created.
     Unix,
     /// Sockets for configuring network interfaces: netlink and unix sockets, and datagram sockets for
     /// `ioctl`. No TCP.
@@ -68,10 +68,10 @@ pub enum Sockets {
 /// The processes that a process may kill, besides itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kill {
-    /// No other process.
+    /// No other process may be killed.
     #[default]
     Nobody,
-    /// The process with this id.
+    /// Only the process with this id may be killed.
     Process(u32),
     /// Processes for which the confined process holds a descriptor (`pidfd`).
     Given,

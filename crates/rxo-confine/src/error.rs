@@ -7,7 +7,7 @@ use thiserror::Error;
 /// The reason why privileges could not be given up completely.
 #[derive(Debug, Error)]
 pub enum ConfineError {
-    /// The process cannot become the user.
+    /// The process cannot change to the user that the confinement names.
     #[error(
         "cannot become user {user}: {why}; start as root, or with CAP_SETUID and CAP_SETGID, and outside of containers that have no such user"
     )]

@@ -17,9 +17,9 @@ pub struct InForce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
     capabilities: CapabilitySet,
-    /// The Landlock version; `None` if files are not restricted.
+    /// The version of Landlock that the kernel supports; `None` if Landlock does not restrict files.
     landlock_abi: Option<u32>,
-    /// Number of allowed system calls; `None` if there is no filter.
+    /// Number of system calls that stay allowed; `None` if there is no seccomp filter.
     calls: Option<usize>,
 }
 

@@ -31,7 +31,8 @@ impl Confinement {
         Self { paths, ..Self::default() }
     }
 
-    /// Adds unix sockets if `connects`: a device `virtio:PATH` reconnects after its other side has gone.
+    /// Adds unix sockets if `connects` is `true`: a device `virtio:PATH` connects again after the process at
+    /// the other end has ended.
     #[must_use]
     pub fn with_connections(mut self, connects: bool) -> Self {
         if connects && self.sockets == Sockets::None {
@@ -40,8 +41,8 @@ impl Confinement {
         self
     }
 
-    /// The needs of the keeper of a run, which restores interfaces and kills `worker`. `folders` contain
-    /// locks and records; `sockets` are folders in which it removes socket files.
+    /// The needs of the keeper of a run: the process that restores interfaces, and kills the process
+    /// `worker`. `folders` contain locks and records; `sockets` are folders in which it removes socket files.
     #[must_use]
     pub fn keeper(worker: u32, folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let kill = Kill::Process(worker);
@@ -55,8 +56,8 @@ impl Confinement {
         self
     }
 
-    /// The needs of the last process of a run, which restores interfaces if all other processes were killed
-    /// at once.
+    /// The needs of the restorer, the last process of a run, which restores interfaces if all other processes
+    /// were killed at once.
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);

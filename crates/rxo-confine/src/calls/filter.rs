@@ -11,8 +11,8 @@ use seccompiler::{
 use super::list::{ABSENT, Rule};
 use crate::ConfineError;
 
-/// Installs `rules` as the seccomp filter of this thread. Returns the number of calls that stay allowed; `None` if the
-/// kernel has no filters.
+/// Installs `rules` as the seccomp filter of this thread. Returns the number of system calls that stay
+/// allowed; `None` if the kernel does not support seccomp filters.
 pub(super) fn restrict(rules: &[Rule]) -> Result<Option<usize>, ConfineError> {
     let allowed = compiled(rules, SeccompAction::Errno(EPERM), SeccompAction::Allow);
     // With ENOSYS, a C library retries with an older call. The kernel runs both filters, and the stricter

@@ -11,14 +11,15 @@ mod list;
 
 use crate::{ConfineError, Confinement};
 
-/// Refuses every system call that `confinement` does not need, for this thread. Returns the number of allowed
-/// calls; `None` if the kernel has no filters.
+/// Refuses every system call that `confinement` does not need, for this thread. Returns the number of system
+/// calls that stay allowed; `None` if the kernel does not support seccomp filters.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) fn restrict(confinement: &Confinement) -> Result<Option<usize>, ConfineError> {
     filter::restrict(&list::rules(confinement))
 }
 
-/// Refuses nothing: the calls that are needed on this processor were never determined.
+/// Refuses no system call and returns `None`: the calls that rxo needs on this processor architecture were
+/// never determined.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn restrict(_: &Confinement) -> Result<Option<usize>, ConfineError> {
     Ok(None)

@@ -1,4 +1,4 @@
-//! The objects of attempts: a folder, a file outside of it, and another process.
+//! The objects that the attempts act on: a folder, a file outside of it, and another process.
 
 use std::fs;
 use std::path::PathBuf;
