@@ -1,6 +1,6 @@
 //! Netlink messages: writes requests, parses answers and attributes.
 //!
-//! The computation has no side effects. Contract: no bytes cause a panic; parsing stops at an invalid length.
+//! Pure: no input or output. Contract: no bytes cause a panic; parsing stops at an invalid length.
 
 use std::io;
 

@@ -29,7 +29,7 @@ const IPV6_ADDRESS: u32 = 9;
 const IPV6_ROUTE: u32 = 11;
 
 impl Notices {
-    /// Opens the socket. The kernel reports every change from now on.
+    /// Opens the socket. From then on it receives a notice of every change.
     ///
     /// # Errors
     /// If the system has no descriptors left.

@@ -1,4 +1,4 @@
-//! Socket: sends requests, and reads messages until the last request is answered.
+//! Netlink socket: sends requests, and reads messages until the last request is answered.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,10 +27,11 @@ pub struct Netlink {
 /// The size of the receive buffer, in bytes: the kernel's largest datagram of a dump.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The greatest number of attempts at a dump that changes keep interrupting.
+/// Maximum number of attempts to read a dump that changes keep interrupting.
 const ATTEMPTS: usize = 8;
 
-/// The longest wait for an answer. The kernel answers at once; the limit bounds the effect of a bug here.
+/// Maximum time to wait for an answer. The kernel answers at once; the limit bounds the effect of a bug in
+/// this module.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Netlink {
