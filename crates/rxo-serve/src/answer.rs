@@ -7,7 +7,7 @@ use crate::refusal::{Refusal, phrase};
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Header fields besides those that every answer has.
+    /// The header fields of this answer, in addition to those that every answer has.
     pub(crate) fields: Vec<(&'static str, String)>,
     pub(crate) content: Content,
 }
@@ -28,7 +28,7 @@ pub(crate) enum Content {
 }
 
 impl Answer {
-    /// An error page with the status and the reason in one line.
+    /// Creates the error page for `refusal`: its status, and the reason in one line.
     pub(crate) fn refusal(refusal: Refusal) -> Self {
         let Refusal { status, why } = refusal;
         let text = format!("{status} {}: {why}\n", phrase(status));
@@ -36,17 +36,17 @@ impl Answer {
         if status == 405 { answer.with("Allow", "GET, HEAD") } else { answer }
     }
 
-    /// An answer with the content `text` of the media type `kind`.
+    /// Creates an answer with the content `text` of the media type `kind`.
     pub(crate) fn text(status: u16, kind: &str, text: String) -> Self {
         Self::new(status, Content::Text(text)).with("Content-Type", kind)
     }
 
-    /// An answer without header fields of its own.
+    /// Creates an answer with this status and content, and no further header fields.
     pub(crate) const fn new(status: u16, content: Content) -> Self {
         Self { status, fields: Vec::new(), content }
     }
 
-    /// Appends a header field.
+    /// Returns the answer with one more header field, which is appended.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.fields.push((name, value.into()));
         self
@@ -57,7 +57,8 @@ impl Answer {
         matches!(self.content, Content::Listing(_))
     }
 
-    /// Length of the content of a GET, in bytes; `None` if there is no content or its length is unknown.
+    /// Returns the length of the content in bytes, as a GET request gets it; `None` if there is no content or
+    /// its length is unknown.
     pub(crate) fn length(&self) -> Option<u64> {
         match &self.content {
             Content::Known | Content::Listing(_) => None,

@@ -1,5 +1,5 @@
-//! Evaluates conditional requests: decides if a file's version is the one that the request wants (RFC 9110,
-//! section 13).
+//! Evaluates conditional requests: decides whether a file's version is the one that the request wants (RFC
+//! 9110, section 13).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use crate::lookup::Facts;
 use crate::ranges::{self, Wanted};
 use crate::request::{Conditions, Method};
 
-/// The version of a file as HTTP describes it.
+/// The version of a file as HTTP describes it: its entity tag, and the time of its last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     /// The entity tag with its quotation marks, and with `W/` if it is weak.
@@ -17,7 +17,7 @@ pub(crate) struct Version {
     pub(crate) bytes: u64,
 }
 
-/// The part of a file that a request gets.
+/// The outcome of a conditional request: which part of the file the client gets, or why it gets none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Whole,
@@ -32,7 +32,7 @@ pub(crate) enum Outcome {
 }
 
 impl Version {
-    /// The version of `file` for a request at the time `now`.
+    /// Returns the version of `file` for a request at the time `now`.
     ///
     /// The tag contains the length and the time of change in nanoseconds: a copy of the directory with the
     /// same times has the same tags, on another disk or another server.
@@ -55,7 +55,8 @@ impl Version {
     }
 }
 
-/// Evaluates the conditions of a request against this version, in the order of RFC 9110, section 13.2.2.
+/// Returns the outcome of a request with the conditions `asked`, evaluated against this version in the order
+/// of RFC 9110, section 13.2.2.
 pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> Outcome {
     if !is_version_wanted(asked, version) {
         return Outcome::NotThatVersion;
@@ -76,7 +77,7 @@ pub(crate) fn outcome(method: Method, asked: &Conditions, version: &Version) -> 
     }
 }
 
-/// Evaluates `If-Match`, or else `If-Unmodified-Since`: returns `true` if the version is acceptable.
+/// Returns `true` if the client accepts this version, by `If-Match` or else by `If-Unmodified-Since`.
 fn is_version_wanted(asked: &Conditions, version: &Version) -> bool {
     match (&asked.if_match, &asked.if_unmodified_since) {
         (Some(tags), _) => {
@@ -87,8 +88,7 @@ fn is_version_wanted(asked: &Conditions, version: &Version) -> bool {
     }
 }
 
-/// Evaluates `If-None-Match`, or else `If-Modified-Since`: returns `true` if the client has this version
-/// already.
+/// Returns `true` if the client has this version already, by `If-None-Match` or else by `If-Modified-Since`.
 fn is_known(asked: &Conditions, version: &Version) -> bool {
     match (&asked.if_none_match, &asked.if_modified_since) {
         (Some(tags), _) => tags == "*" || has(tags, |tag| opaque(tag) == opaque(&version.tag)),
@@ -97,7 +97,7 @@ fn is_known(asked: &Conditions, version: &Version) -> bool {
     }
 }
 
-/// Evaluates `If-Range`: returns `true` if the range refers to exactly this version. A weak tag does not
+/// Returns `true` if the `If-Range` field refers to exactly this version, or is absent. A weak tag does not
 /// suffice.
 fn is_range_of(asked: &Conditions, version: &Version) -> bool {
     let Some(validator) = asked.if_range.as_deref() else { return true };
@@ -105,8 +105,8 @@ fn is_range_of(asked: &Conditions, version: &Version) -> bool {
     is_same && version.is_strong()
 }
 
-/// Returns `true` if one tag of a list satisfies `it`. A comma inside a tag splits it, which can only lose a
-/// match.
+/// Returns `true` if `it` is true for a tag in the comma-separated list `tags`. A tag that contains a comma
+/// is split in two, so it does not match.
 fn has(tags: &str, it: impl Fn(&str) -> bool) -> bool {
     tags.split(',').any(|tag| it(tag.trim()))
 }
@@ -124,7 +124,7 @@ fn whole_seconds(time: SystemTime) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-/// The age at which the time of change identifies a version.
+/// Minimum age of a file's last change at which the time of that change identifies the version.
 const STRONG_AGE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

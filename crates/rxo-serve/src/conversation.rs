@@ -57,7 +57,7 @@ pub struct Conversation {
     is_broken: bool,
 }
 
-/// The facts that a conversation needs for its next step.
+/// The times and the free capacity that a conversation needs for its next step.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// The monotonic time that deadlines refer to.
@@ -78,7 +78,7 @@ pub enum Step<'c> {
     /// Read at least one byte and at most [`READ_BYTES`](crate::READ_BYTES); then call
     /// [`Conversation::received`].
     Read {
-        /// The deadline.
+        /// The deadline for the first byte.
         until: Instant,
     },
     /// Open a path, and keep the result open; then call [`Conversation::found`].
@@ -92,11 +92,11 @@ pub enum Step<'c> {
         /// The part of the file that was found last, to be written after `bytes`. If the file has changed
         /// since, call [`Conversation::broken`].
         part: Option<Part>,
-        /// The deadline.
+        /// The deadline for the first written byte.
         until: Instant,
     },
-    /// A request was answered, as far as the answer could be written. Files may be closed. Nothing is to be
-    /// reported.
+    /// A request was answered, completely or as far as the answer could be written. The owner may close the
+    /// files, and reports nothing.
     Answered(Exchange),
     /// If it is known how many written bytes have not arrived, report them with [`Conversation::on_its_way`];
     /// then shut down sending. The written bytes must still be delivered.
@@ -105,10 +105,10 @@ pub enum Step<'c> {
     /// connection is readable, read as in [`Step::Read`]; received bytes are ignored. Otherwise wait, at most
     /// until `until`, and ask for the next step.
     Drain {
-        /// The deadline.
+        /// The deadline for the report.
         until: Instant,
     },
-    /// Reset the connection: the client does not accept the rest of an answer. Nothing is to be reported.
+    /// Reset the connection: the client does not accept the rest of an answer. The owner reports nothing.
     Reset,
     /// Close the connection. This is the last step.
     Close,
@@ -133,7 +133,7 @@ pub struct Exchange {
 
 #[derive(Debug)]
 enum State {
-    /// Waits for a request. `until` is set when the wait begins.
+    /// Waits for a request. `until` is the deadline, which is set when the wait begins.
     Waiting {
         until: Option<Instant>,
         has_begun: bool,
@@ -167,7 +167,7 @@ struct Outgoing {
     exchange: Exchange,
     /// `true` if the connection is kept after the answer.
     is_kept: bool,
-    /// The time at which the request was complete.
+    /// The time at which the request was received completely.
     begun: Instant,
 }
 
@@ -287,7 +287,8 @@ impl Conversation {
         }
     }
 
-    /// Runs one transition; `None` if another one must follow at once.
+    /// Carries out one transition. Returns the action that the owner must take; `None` if another transition
+    /// must follow at once.
     fn advance(&mut self, now: Now) -> Option<Act> {
         match mem::replace(&mut self.state, State::Over) {
             State::Sending(outgoing) => Some(self.send_on(outgoing, now.instant)),
@@ -385,7 +386,7 @@ impl Conversation {
         self.state = State::Searching { request, search, told: None, begun };
     }
 
-    /// Starts to send the answer to `request`; `None` if the request could not be parsed.
+    /// Starts to send `answer` to `request`, which is `None` if the request could not be parsed.
     fn send(&mut self, request: Option<Request>, answer: Answer, begun: Instant, now: Now) {
         // For a client without chunked encoding, an answer without a length ends with the connection.
         let has_end = |request: &Request| !(request.is_old && answer.is_streamed());
@@ -436,7 +437,7 @@ fn manner(request: Option<&Request>, is_kept: bool) -> Manner {
     }
 }
 
-/// The record of an exchange whose answer was not sent yet.
+/// Creates the record of an exchange whose answer was not sent yet.
 fn exchange(request: Option<Request>, status: u16) -> Exchange {
     let (method, target) = match request {
         Some(Request { method: Method::Get, target, .. }) => ("GET", target),

@@ -10,40 +10,41 @@ use std::time::Instant;
 
 use crate::limits::Limits;
 
-/// The bytes that a client has still to receive.
+/// The bytes that were written but that the client has not received.
 #[derive(Debug)]
 pub(crate) struct Drain {
     /// Number of bytes in flight, as reported last.
     told: u64,
-    /// Number of bytes in flight, and the time since which it has not become smaller.
+    /// Number of bytes in flight, and the time since which it has not decreased; `None` before the first
+    /// check.
     left: Option<(u64, Instant)>,
-    /// The number of bytes in flight at the first report, and its time.
+    /// Number of bytes in flight at the first check, and the time of that check; `None` before it.
     begun: Option<(u64, Instant)>,
     /// `true` if the deadline has passed; the client is reset unless the next report shows progress.
     is_overdue: bool,
-    /// `true` if the client may still send bytes afterwards.
+    /// `true` if the client may send more bytes after the written bytes have arrived.
     pub(crate) may_speak: bool,
 }
 
-/// The next action while bytes are in flight.
+/// The next action while written bytes are in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// All bytes have arrived.
+    /// All written bytes have arrived.
     Over,
-    /// Ask again, at this time at the latest.
+    /// Report the number of bytes in flight again, at this time at the latest.
     Until(Instant),
-    /// The client is too slow.
+    /// The client accepts bytes too slowly; its connection must be reset.
     Late,
 }
 
 impl Drain {
-    /// Starts without bytes in flight. If some are reported, the client may send bytes afterwards in any
-    /// case.
+    /// Creates a drain without bytes in flight. If bytes in flight are reported later, `may_speak` becomes
+    /// `true`.
     pub(crate) const fn new(may_speak: bool) -> Self {
         Self { told: 0, left: None, begun: None, is_overdue: false, may_speak }
     }
 
-    /// Records the number of bytes in flight.
+    /// Records the reported number of bytes in flight.
     pub(crate) const fn told(&mut self, bytes: u64) {
         self.told = bytes;
     }
@@ -53,7 +54,7 @@ impl Drain {
         self.told == 0
     }
 
-    /// The next action at the time `now`.
+    /// Returns the next action at the time `now`.
     pub(crate) fn next(&mut self, limits: &Limits, now: Instant) -> Wait {
         if self.is_over() {
             return Wait::Over;

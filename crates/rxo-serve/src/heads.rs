@@ -5,14 +5,14 @@
 
 use crate::limits::READ_BYTES;
 
-/// The bytes that a client has sent and that were not used yet.
+/// The bytes that a client has sent and that no request head has consumed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     /// The received bytes, beginning with the head that was returned last.
     bytes: Vec<u8>,
-    /// Length of the head that was returned last, to be removed by the next call.
+    /// Length of the head that was returned last, in bytes; the next call removes it.
     taken: usize,
-    /// Number of bytes in which no head ends.
+    /// Number of bytes that were searched already, and contain no end of a head.
     searched: usize,
 }
 
@@ -58,7 +58,7 @@ impl Heads {
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(READ_BYTES)]);
     }
 
-    /// Drops all received bytes and frees the buffer.
+    /// Drops all received bytes and frees the buffer's memory.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -84,8 +84,8 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The index after the empty line that ends a head; lines may end with LF alone. `None` if there is none. The
-/// first `searched` bytes were searched before.
+/// Returns the index after the empty line that ends a head; `None` if there is none. Lines may end with LF
+/// alone. The first `searched` bytes were searched before.
 fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
     let from = searched.saturating_sub(3);
     let at = |index: usize| match &bytes[index..] {

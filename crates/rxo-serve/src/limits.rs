@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 /// The limits of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum length of a request head, in bytes: the request line and all fields. Default 16 KiB.
+    /// Maximum length of a request head (the request line and all fields), in bytes. Default 16 KiB.
     pub head_bytes: usize,
-    /// Maximum time from the first byte of a request to the end of its fields. Default 10 s.
+    /// Maximum time from the first byte of a request to the end of its header fields. Default 10 s.
     pub head: Duration,
-    /// Maximum idle time before a request. Default 15 s.
+    /// Maximum time that a client may be idle before it sends a request. Default 15 s.
     pub idle: Duration,
-    /// Maximum time to accept one piece of an answer ([`PIECE_BYTES`]); [`Limits::least_rate`] applies after
-    /// it. Default 30 s.
+    /// Maximum time for the client to accept one piece of an answer ([`PIECE_BYTES`]). Once it has passed,
+    /// [`Limits::least_rate`] applies too. Default 30 s.
     pub piece: Duration,
     /// Minimum average rate at which a client must accept an answer, in bytes per second; 0 disables it.
     /// Without it a slow client keeps its place for days. Default 4,000.
@@ -23,8 +23,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The deadline for the client to accept some of the data that is offered at `now`. `bytes` is the total
-    /// number of bytes that the client was offered since `begun`.
+    /// Returns the deadline by which the client must accept some of the data that is offered at `now`.
+    /// `bytes` is the total number of bytes that the client was offered since `begun`.
     pub(crate) fn deadline(&self, now: Instant, begun: Instant, bytes: u64) -> Instant {
         let Self { piece, least_rate, .. } = *self;
         if least_rate == 0 {

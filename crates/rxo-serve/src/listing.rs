@@ -14,7 +14,7 @@ use crate::target::{Target, encoded};
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     names: Arc<Names>,
-    /// The last name rendered.
+    /// The last name that was rendered; `None` before the first.
     last: Option<Vec<u8>>,
     has_parent: bool,
     title: String,
@@ -82,8 +82,8 @@ impl Listing {
     }
 }
 
-/// Subtracts `bytes` from the free space `room`. Returns `false` if they do not fit; the first item always
-/// does.
+/// Subtracts `bytes` from the free space `room`, in bytes. Returns `false` if they do not fit; the first item
+/// of a piece always fits.
 fn takes(room: &mut usize, bytes: usize) -> bool {
     let is_first = *room == LISTING_BYTES;
     let fits = is_first || bytes <= *room;

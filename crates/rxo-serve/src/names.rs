@@ -33,7 +33,7 @@ impl Names {
         }
     }
 
-    /// Memory of the names in bytes, without that of the tree. O(1).
+    /// Returns the memory of the names in bytes, without that of the tree. O(1).
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -43,12 +43,12 @@ impl Names {
         self.is_cut = true;
     }
 
-    /// Returns `true` if the directory has more names than these.
+    /// Returns `true` if the directory has more names than this list.
     pub(crate) const fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The names after `last`, in order; all names for `None`.
+    /// Returns the names after `last`, in order; all names if `last` is `None`.
     pub(crate) fn after(&self, last: Option<&[u8]>) -> impl Iterator<Item = &[u8]> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.names.range::<[u8], _>((from, Bound::Unbounded)).map(Vec::as_slice)

@@ -13,7 +13,7 @@ pub(crate) enum Wanted {
     Nothing,
 }
 
-/// Evaluates the `Range` field `field` for a file of `length` bytes.
+/// Returns the part of a file of `length` bytes that the value `field` of a `Range` field selects.
 pub(crate) fn wanted(field: &str, length: u64) -> Wanted {
     let Some((unit, set)) = field.split_once('=') else { return Wanted::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -48,7 +48,7 @@ fn suffix(bytes: u64, length: u64) -> Wanted {
 }
 
 /// Parses an optional number: `Some(None)` for an empty string, `None` if there are other characters than
-/// digits. A number that is too large becomes the maximum.
+/// digits. A number that is too large becomes the largest `u64`.
 fn number(text: &str) -> Option<Option<u64>> {
     let text = text.trim();
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -15,7 +15,7 @@ impl Refusal {
     }
 }
 
-/// Describes the problem to the client, without details about the machine.
+/// Converts the problem to a refusal that describes it to the client, without details about the machine.
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
         match problem {
@@ -30,7 +30,7 @@ impl From<Problem> for Refusal {
 pub(crate) const NOT_FOUND: Refusal = Refusal::new(404, "there is no such file");
 pub(crate) const FORBIDDEN: Refusal = Refusal::new(403, "this file is not served");
 
-/// The reason phrase of RFC 9110 for each status that the server uses.
+/// Returns the reason phrase of RFC 9110 for each status that the server uses.
 pub(crate) const fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -25,8 +25,8 @@ pub(crate) enum Method {
     Head,
 }
 
-/// The fields that affect the answer; `None` for those that were not sent. Lists in several fields are
-/// joined.
+/// The values of the header fields that make a request conditional or partial; `None` for fields that were
+/// not sent. If a field with a list is repeated, the lists are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conditions {
     pub(crate) range: Option<String>,
@@ -88,8 +88,8 @@ impl Request {
     }
 }
 
-/// Rewrites a head of a later HTTP/1 version to HTTP/1.1, which recipients must treat alike (RFC 9110,
-/// section 2.5). `None` for any other version.
+/// Returns the head with its later version of HTTP/1 replaced by HTTP/1.1, because recipients must treat both
+/// alike (RFC 9110, section 2.5). `None` for any other version.
 fn as_spoken(head: &[u8]) -> Option<Vec<u8>> {
     let line = head.split(|byte| *byte == b'\n').next()?;
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -109,11 +109,11 @@ fn method_of(name: &str) -> Result<Method, Refusal> {
     }
 }
 
-/// The header fields of a request.
+/// The header fields of a request, to be looked up by name.
 struct Fields<'f>(&'f [Header<'f>]);
 
 impl<'f> Fields<'f> {
-    /// The values of all fields with this name, trimmed. A value that is not UTF-8 is empty.
+    /// Returns the values of all fields with this name, trimmed. A value that is not UTF-8 is empty.
     fn all(&self, name: &'static str) -> impl Iterator<Item = &'f str> {
         let is_it = move |field: &&Header<'_>| field.name.eq_ignore_ascii_case(name);
         // No known value is invalid UTF-8.
@@ -125,7 +125,7 @@ impl<'f> Fields<'f> {
         (!values.is_empty()).then(|| values.join(", "))
     }
 
-    /// The value of a field that must not be repeated; `None` if it is missing or repeated.
+    /// Returns the value of a field that must not be repeated; `None` if it is missing or repeated.
     fn single(&self, name: &'static str) -> Option<String> {
         let mut values = self.all(name);
         let first = values.next()?;
@@ -137,8 +137,8 @@ impl<'f> Fields<'f> {
         options.any(|one| one.trim().eq_ignore_ascii_case(option))
     }
 
-    /// The length of the body, 0 without the field. `None` if the value is not a number or the field is
-    /// repeated.
+    /// Returns the length of the request's body in bytes, 0 without the field `Content-Length`. `None` if the
+    /// value is not a number or the field is repeated.
     fn body_bytes(&self) -> Option<u64> {
         let mut values = self.all("content-length");
         let Some(value) = values.next() else { return Some(0) };

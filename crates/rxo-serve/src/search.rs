@@ -17,21 +17,21 @@ use crate::request::Request;
 use crate::target::Target;
 use crate::types;
 
-/// A request whose answer requires a lookup.
+/// A request whose answer requires a lookup in the file system.
 #[derive(Debug)]
 pub(crate) struct Search {
     target: Target,
     stage: Stage,
 }
 
-/// The lookup that a search needs next.
+/// The lookup that a search has to make next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The file or directory of the target.
+    /// The lookup of the file or directory that the target names.
     Target,
-    /// The index page of the directory.
+    /// The lookup of the index page in the directory.
     Index,
-    /// The names in the directory, which has no index page.
+    /// The reading of the names in the directory, which has no index page.
     Names,
 }
 
@@ -43,14 +43,14 @@ pub(crate) enum Need {
     List,
 }
 
-/// The reply to a [`Need`].
+/// The reply of the file system to a [`Need`].
 #[derive(Debug)]
 pub(crate) enum Told {
     Found(Result<Found, Problem>),
     Names(Result<Arc<Names>, Problem>),
 }
 
-/// The result of processing a reply.
+/// The result of processing a reply: the answer, or the next search.
 #[derive(Debug)]
 pub(crate) enum Next {
     Search(Search),
@@ -58,7 +58,7 @@ pub(crate) enum Next {
 }
 
 impl Search {
-    /// Starts the search for `target`, as it is written in a request.
+    /// Creates the search for the request target `target`.
     ///
     /// # Errors
     /// The answer if the target is not a path that can be served.
@@ -66,7 +66,7 @@ impl Search {
         Ok(Self { target: Target::parse(target)?, stage: Stage::Target })
     }
 
-    /// The lookup that is needed next.
+    /// Returns the lookup that is needed next.
     pub(crate) fn need(&self) -> Need {
         let path = self.target.relative();
         match self.stage {
@@ -76,7 +76,8 @@ impl Search {
         }
     }
 
-    /// Processes the reply to [`Search::need`]. `now` determines the age of a file.
+    /// Processes the reply to [`Search::need`]. Returns the answer, or the search that continues. `now`
+    /// determines the age of a file.
     pub(crate) fn told(self, told: Told, request: &Request, now: SystemTime) -> Next {
         let stage = self.stage;
         let next = match (stage, told) {
@@ -123,8 +124,8 @@ impl Search {
         }
     }
 
-    /// Answers with the page of a directory. A page of one piece has a length; a longer one is rendered while
-    /// it is sent.
+    /// Returns the answer with the page of a directory. A page of one piece has a known length; a longer page
+    /// is rendered while it is sent.
     fn listing(&self, names: Result<Arc<Names>, Problem>) -> Result<Next, Refusal> {
         let mut listing = Listing::new(names?, &self.target);
         let content = if listing.is_short() {
@@ -137,8 +138,8 @@ impl Search {
     }
 }
 
-/// Redirects to the URL of a directory with a trailing `/`, without which relative links in it would be
-/// wrong.
+/// Returns the redirection to the URL of a directory with a trailing `/`, without which relative links in the
+/// directory's page would be wrong.
 fn elsewhere(target: &Target) -> Answer {
     let url = target.folder_url();
     let text = format!("This is a directory: {url}\n");

@@ -13,7 +13,7 @@ use crate::refusal::phrase;
 /// The form in which an answer is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
-    /// Send only the head, for HEAD requests.
+    /// `true` if only the head is sent, as for HEAD requests.
     pub(crate) is_head: bool,
     /// The value of the field `Connection`; `None` omits the field.
     pub(crate) connection: Option<&'static str>,
@@ -25,16 +25,17 @@ pub(crate) struct Manner {
 /// A non-empty part of the file that was found last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The offset in the file, in bytes.
+    /// The offset of the part in the file, in bytes.
     pub from: u64,
-    /// The length in bytes: at most [`PIECE_BYTES`], and at most up to the next multiple of that in the file.
+    /// The length of the part in bytes: at most [`PIECE_BYTES`], and at most up to the next multiple of that
+    /// in the file.
     pub bytes: usize,
 }
 
 /// The part of an answer that was not sent yet, and its progress.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    /// The content after the current piece.
+    /// The content that follows the current piece.
     rest: Content,
     in_chunks: bool,
     /// The rendered part of the piece, including the head.
@@ -43,7 +44,7 @@ pub(crate) struct Sending {
     part: Option<Part>,
     /// Number of bytes of the piece that were written.
     written: usize,
-    /// Number of content bytes in the piece.
+    /// Number of bytes of the piece that are content, without the head and without the framing of chunks.
     content: u64,
     is_filled: bool,
     begun: Instant,
@@ -55,14 +56,14 @@ pub(crate) struct Sending {
     bytes: u64,
 }
 
-/// The next action of a sending.
+/// The next action while an answer is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// Write [`Sending::unwritten`] before this time.
     Write { until: Instant },
-    /// Everything was written.
+    /// The whole answer was written.
     Nothing,
-    /// The client was too slow.
+    /// The client accepts the answer too slowly.
     Late,
 }
 
@@ -85,7 +86,8 @@ impl Sending {
         }
     }
 
-    /// The next action at the time `now`. Moves on to the next piece when the current one was written.
+    /// Returns the next action at the time `now`. Continues with the next piece once the current piece is
+    /// written.
     pub(crate) fn due(&mut self, limits: &Limits, now: Instant) -> Due {
         loop {
             if !self.is_filled {
@@ -101,7 +103,7 @@ impl Sending {
         }
     }
 
-    /// The bytes to be written, and the part of the file that follows them.
+    /// Returns the bytes of the piece that are not written yet, and the part of the file that follows them.
     pub(crate) fn unwritten(&self) -> (&[u8], Option<Part>) {
         let in_part = self.written.saturating_sub(self.buffer.len());
         let rest =
@@ -114,7 +116,7 @@ impl Sending {
         self.written = self.piece_bytes().min(self.written + bytes);
     }
 
-    /// Number of content bytes that were sent; a piece counts once all of it was written.
+    /// Returns the number of content bytes that were sent; a piece counts once all of it was written.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }

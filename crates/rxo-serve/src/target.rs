@@ -1,4 +1,4 @@
-//! Maps a request's target to names below the directory.
+//! Maps a request's target to names below the served directory.
 //!
 //! The first of two barriers: no resulting name is `..` or contains a `/` or a zero byte; `..` in a path goes
 //! up at most to the directory itself (RFC 3986, section 5.2.4). The second barrier is the kernel's, which
@@ -47,7 +47,7 @@ impl Target {
         Ok(Self { names, is_folder })
     }
 
-    /// The names as a relative path; `.` for the directory itself.
+    /// Returns the names as a relative path; `.` for the served directory itself.
     pub(crate) fn relative(&self) -> PathBuf {
         if self.names.is_empty() {
             return PathBuf::from(".");
@@ -55,13 +55,13 @@ impl Target {
         self.names.iter().map(|name| OsStr::from_bytes(name)).collect()
     }
 
-    /// The path of the directory's URL, with a trailing `/`.
+    /// Returns the path of the directory's URL, with a trailing `/`.
     pub(crate) fn folder_url(&self) -> String {
         let names = self.names.iter().map(|name| format!("/{}", encoded(name)));
         names.collect::<String>() + "/"
     }
 
-    /// The title of the directory's page; `/` for the served directory itself.
+    /// Returns the title of the directory's page; `/` for the served directory itself.
     pub(crate) fn title(&self) -> String {
         let names = self.names.iter().map(|name| format!("/{}", String::from_utf8_lossy(name)));
         names.collect::<String>() + "/"
@@ -72,7 +72,7 @@ impl Target {
         !self.names.is_empty()
     }
 
-    /// The last name; `None` for the directory itself.
+    /// Returns the last name of the path; `None` for the served directory itself.
     pub(crate) fn name(&self) -> Option<&[u8]> {
         self.names.last().map(Vec::as_slice)
     }
@@ -92,8 +92,8 @@ pub(crate) fn encoded(name: &[u8]) -> String {
     text
 }
 
-/// The path between host and query, beginning with `/`; `None` if the target is neither a path nor an `http:`
-/// URI.
+/// Returns the path between host and query, which begins with `/`; `None` if the target is neither a path nor
+/// an `http:` URI.
 fn path_of(target: &str) -> Option<&str> {
     let target = target.split(['?', '#']).next().unwrap_or(target);
     if target.starts_with('/') {

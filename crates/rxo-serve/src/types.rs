@@ -2,7 +2,7 @@
 //!
 //! The table is written by hand: crates for this contain a thousand types, and fewer than forty are needed.
 
-/// The media type of a file called `name`; `application/octet-stream` if the extension is unknown.
+/// Returns the media type of a file called `name`; `application/octet-stream` if the extension is unknown.
 pub(crate) fn of(name: &[u8]) -> &'static str {
     let extension = name.iter().rposition(|&byte| byte == b'.').map(|dot| &name[dot + 1..]);
     let is_it = |(known, _): &&(&str, &str)| {

@@ -42,18 +42,18 @@ pub struct Root {
 /// a list.
 type Lists = Vec<List>;
 
-/// The names of one directory.
+/// The list of the names in one directory.
 #[derive(Debug, Default)]
 struct List {
-    /// The version of the directory; a list without one is not shared.
+    /// The version of the directory; a list without a version is not shared.
     version: Option<Version>,
-    /// Locked by the conversation that reads the directory.
+    /// The lock that a conversation holds while it reads the directory.
     turn: Arc<Mutex<()>>,
-    /// The names, alive while a conversation holds them.
+    /// The names; they stay in memory as long as a conversation holds them.
     names: Weak<Names>,
 }
 
-/// Identifies a directory with its present names.
+/// Identifies a directory, and the state of its names at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     device: u64,
@@ -100,7 +100,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Opens a path if the kernel can resolve it without waiting for the disk; otherwise `None`.
+    /// Opens a path if the kernel can resolve it without waiting for the disk; otherwise returns `None`.
     fn open_cached(&self, relative: &Path, flags: OFlags) -> Option<Result<OwnedFd, Errno>> {
         let resolve = WALL | ResolveFlags::CACHED;
         match openat2(&self.folder, relative, flags, Mode::empty(), resolve) {
@@ -135,7 +135,7 @@ impl Root {
         file
     }
 
-    /// The names in `folder`: those that other conversations hold, or the result of `read`.
+    /// Returns the names in `folder`: those that other conversations hold, or the result of `read`.
     fn names(
         &self,
         folder: &File,
@@ -153,8 +153,8 @@ impl Root {
         Ok(names)
     }
 
-    /// The lock for reading the directory `version`: that of its list, or of a new list if no conversation
-    /// holds one or the directory may still change without a new version.
+    /// Returns the lock for reading the directory `version`: that of its list, or of a new list if no
+    /// conversation holds one or the directory may still change without a new version.
     fn turn(&self, version: Version) -> Arc<Mutex<()>> {
         let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);
         let version = is_stable.then_some(version);
@@ -170,14 +170,14 @@ impl Root {
         turn
     }
 
-    /// The names in the list that belongs to `turn`; `None` if no conversation holds them.
+    /// Returns the names in the list that belongs to `turn`; `None` if no conversation holds them.
     fn held(&self, turn: &Arc<Mutex<()>>) -> Option<Arc<Names>> {
         let lists = lock(&self.lists);
         lists.iter().find(|list| Arc::ptr_eq(&list.turn, turn))?.names.upgrade()
     }
 
-    /// Stores `names` in the list that belongs to `turn`, for other conversations. Counts all held names and
-    /// adds these in one step, so that the bound holds whatever other threads do.
+    /// Stores `names` in the list that belongs to `turn`, for other conversations. Adds the memory of `names`
+    /// to that of all held lists in one step, so that the limit holds whatever other threads do.
     fn hold(&self, turn: &Arc<Mutex<()>>, names: &Arc<Names>) -> Result<(), Problem> {
         let mut lists = lock(&self.lists);
         let held = lists.iter().filter_map(|list| list.names.upgrade());
@@ -202,7 +202,7 @@ impl Version {
     }
 }
 
-/// Reads the names of a directory, at most [`MOST_ENTRIES`] entries.
+/// Reads the names in a directory, at most [`MOST_ENTRIES`] entries.
 fn read(folder: &File) -> Result<Names, Problem> {
     let mut names = Names::default();
     for (index, entry) in Dir::read_from(folder)?.enumerate() {
@@ -264,12 +264,11 @@ impl Opened {
         root.names(&folder, read)
     }
 
-    /// The page `index` of the file that was found last: [`PIECE_BYTES`] long, except the last one. Comes
-    /// from the cache `pages`, or is read and, if the file's version is settled at `now`
-    /// ([`Opened::settles_in`]), cached. `None` if it would have to wait and `patience` forbids it.
-    ///
-    /// If the file cannot be read, or is not the version that was found any more.
-    /// If it cannot be read, or the file is no longer the version that was found.
+    /// Returns page `index` of the file that was found last: [`PIECE_BYTES`] long, except the last page. The
+    /// page comes from the cache `pages`, or is read and, if the file's version is settled at `now`
+    /// ([`Opened::settles_in`]), cached. `None` if the call would have to wait for the disk and `patience`
+    /// forbids it. The result is an error if the file cannot be read, or is no longer the version that was
+    /// found.
     pub fn page(
         &self,
         pages: &mut Pages,
@@ -285,7 +284,8 @@ impl Opened {
         Some(read.map(|bytes| self.keep_page(pages, index, bytes, now)))
     }
 
-    /// Reads page `index` into `buffer`; `None` if that would have to wait and `patience` forbids it.
+    /// Reads page `index` of the file that was found last into `buffer`; `None` if the call would have to
+    /// wait for the disk and `patience` forbids it.
     pub(crate) fn read_page(
         &self,
         index: u64,
@@ -314,8 +314,8 @@ impl Opened {
         }
     }
 
-    /// The time for which the file that was found last may still change without a new version. `None` if its
-    /// version is settled, or if that is unknown because its file system's clock is ahead.
+    /// Returns the time for which the file that was found last may still change without a new version. `None`
+    /// if its version is settled, or if that is unknown because its file system's clock is ahead.
     pub fn settles_in(&self, now: SystemTime) -> Option<Duration> {
         match self.file.as_ref()?.1.stamp(now) {
             Stamp::Settles(rest) => Some(rest),
@@ -347,7 +347,7 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// The name of an entry, followed by `/` if it is a directory; `None` for `.` and `..`.
+/// Returns the name of a directory entry, followed by `/` if it is a directory; `None` for `.` and `..`.
 fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
     let name = entry.file_name().to_bytes();
     let mark: &[u8] = if entry.file_type() == FileType::Directory { b"/" } else { b"" };
@@ -356,18 +356,20 @@ fn name_of(entry: &DirEntry) -> Option<Vec<u8>> {
 
 /// Maximum number of entries read from a directory.
 const MOST_ENTRIES: usize = 100_000;
-/// Maximum memory of all lists that conversations hold. Lists being read are extra, at most 3 MB each.
+/// Maximum memory of all lists that conversations hold, in bytes. Lists that are being read come on top, at
+/// most 3 MB each.
 const MOST_HELD_BYTES: usize = 64 << 20;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
-/// The flags for opening a file. Nonblocking, because opening a pipe would wait for a writer.
+/// The flags for opening a file. Nonblocking, because opening a pipe would otherwise wait for a writer.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// Flags that keep every path below the directory.
+/// The flags that keep every resolved path below the directory.
 const WALL: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-/// Number of remembered files from which on closed ones are removed.
+/// Number of shared files at which entries of closed files are first removed from the table.
 const FEW_FILES: usize = 64;
 const ATTEMPTS: usize = 16;
-/// The coarsest tick of a file system's clock: a later change of a directory gets a later time.
+/// The coarsest tick of a file system's clock: a change of a directory that is later than this gets a later
+/// time.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

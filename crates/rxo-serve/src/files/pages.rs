@@ -32,7 +32,7 @@ struct Held {
 }
 
 impl Pages {
-    /// Creates a cache of at most `most_bytes`.
+    /// Creates a cache whose pages have at most `most_bytes` bytes together.
     #[must_use]
     pub fn new(most_bytes: usize) -> Self {
         let (held, order) = (HashMap::new(), VecDeque::new());
@@ -69,7 +69,7 @@ impl Pages {
         self.held.is_empty()
     }
 
-    /// An empty buffer, with the memory of an evicted page if there is one.
+    /// Returns an empty buffer; it reuses the memory of an evicted page if there is one.
     pub(super) fn spare(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.spare)
     }

@@ -30,7 +30,7 @@ pub(crate) struct Job {
     pub(crate) errand: Errand,
 }
 
-/// The result of an [`Errand`].
+/// The result of an [`Errand`], returned by the thread that ran it.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Found(Result<Found, Problem>),
@@ -54,14 +54,14 @@ pub(crate) struct Readers {
     to_do: Arc<Mutex<Receiver<Job>>>,
     done: SyncSender<Done>,
     replies: Receiver<Done>,
-    /// Replies of jobs that were run without threads.
+    /// Replies to jobs that `send` has run itself, because no thread could be started.
     done_here: VecDeque<Done>,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Readers {
-    /// Creates a pool of at most `most` threads for `most_under_way` jobs. The threads call `wake` after each
-    /// job. If no thread can be started, jobs are run by `send`.
+    /// Creates a pool of at most `most` threads, which accepts at most `most_under_way` unfinished jobs. The
+    /// threads call `wake` after each job. If no thread can be started, jobs are run by `send`.
     pub(crate) fn new(
         root: Arc<Root>,
         most: usize,
@@ -85,8 +85,8 @@ impl Readers {
         }
     }
 
-    /// Passes a job to a thread. Returns it as an error if too many are under way: the disk does not answer,
-    /// and clients that gave up have sent new requests.
+    /// Passes a job to a thread. Returns the job as an error if too many are unfinished: the disk does not
+    /// answer, and clients that gave up have sent new requests.
     pub(crate) fn send(&mut self, job: Job) -> Result<(), Job> {
         if self.under_way >= self.most_under_way {
             return Err(job);
@@ -109,7 +109,7 @@ impl Readers {
         !self.done_here.is_empty()
     }
 
-    /// The next finished job; `None` if there is none.
+    /// Returns the next finished job; `None` if there is none.
     pub(crate) fn next(&mut self) -> Option<Done> {
         let done = self.done_here.pop_front().or_else(|| self.replies.try_recv().ok())?;
         self.under_way -= 1;
@@ -149,5 +149,5 @@ fn run(job: Job, root: &Root) -> Done {
     (token, opened, reply)
 }
 
-/// Maximum number of waiting replies, each with at most one page.
+/// Maximum number of replies that wait to be taken, each with at most one page.
 const MOST_REPLIES: usize = 16;

@@ -27,14 +27,14 @@ pub(super) struct FileVersion {
     changed: (i64, i64),
 }
 
-/// The reliability of a version's time: whether a later change would get a different one.
+/// The reliability of a version's time of change: whether a later change would get a different time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stamp {
     /// Every later change gets a later time.
     Settled,
     /// Later changes get a later time once this duration has passed.
     Settles(Duration),
-    /// Unknown: the file system's clock is ahead of the system's.
+    /// Unknown, because the file system's clock is ahead of this system's clock.
     Ahead,
 }
 
@@ -49,7 +49,8 @@ impl FileVersion {
         }
     }
 
-    /// Reads page `index` into `buffer`. `None` if that would have to wait and `patience` forbids it.
+    /// Reads page `index` of this version of `file` into `buffer`. `None` if the call would have to wait for
+    /// the disk and `patience` forbids it.
     ///
     /// # Errors
     /// If the file cannot be read, or is another version now.
@@ -84,8 +85,8 @@ impl FileVersion {
         if self.is_still(&file.metadata()?) { Ok(buffer) } else { Err(changed()) }
     }
 
-    /// Returns `true` if the file is still this version. Removing it, or renaming another file over it,
-    /// changes its `ctime` but not its content, so `ctime` is ignored then.
+    /// Returns `true` if the file is still in this version. Removing the file, or renaming another file over
+    /// it, changes its `ctime` but not its content, so `ctime` is ignored then.
     fn is_still(&self, now: &Metadata) -> bool {
         let now_is = Self::of(now);
         let is_removed = now.nlink() == 0;
@@ -93,7 +94,7 @@ impl FileVersion {
         *self == Self { changed, ..now_is }
     }
 
-    /// Decides if another change at `now` could still get the same time.
+    /// Returns whether a further change at `now` would get a later time than this version.
     pub(super) fn stamp(&self, now: SystemTime) -> Stamp {
         let (seconds, nanos) = self.changed;
         // Before 1970: long settled.
@@ -130,7 +131,8 @@ fn fill(file: &File, into: &mut [u8], from: u64, patience: Patience) -> io::Resu
     Ok(())
 }
 
-/// Returns `true` if a read failed because it would have to wait. `EOPNOTSUPP`: the file system cannot tell.
+/// Returns `true` if a read failed because it would have to wait for the disk. `EOPNOTSUPP`: the file system
+/// does not support reads that never wait.
 fn would_wait(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::AGAIN | Errno::OPNOTSUPP))
 }
@@ -141,7 +143,8 @@ fn changed() -> io::Error {
 
 /// The tick of the coarsest clock, that of vfat.
 const COARSE_TICK: Duration = Duration::from_secs(2);
-/// The longest wait for a version to settle; a clock that is further ahead is considered a different one.
+/// Maximum time to wait until a version is settled. A file system's clock that is further ahead is considered
+/// a different clock.
 const MOST_REST: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ pub struct Rules {
     pub per_peer: usize,
     /// Size of the cache of file contents, in bytes.
     pub cache_bytes: usize,
-    /// Maximum number of reader threads; with 0, the server itself waits for the disk.
+    /// Maximum number of reader threads; with 0, the thread that calls [`Server::turn`] waits for the disk.
     pub readers: usize,
-    /// Maximum time that a client waits for a reader; then its connection is reset.
+    /// Maximum time that a client waits for a reader thread; then its connection is reset.
     pub disk: Duration,
 }
 
@@ -91,7 +91,7 @@ impl<'c> Server<'c> {
         self.seats.len() - self.turned_away >= self.rules.clients
     }
 
-    /// Number of clients, including those that are being turned away.
+    /// Returns the number of clients, including those that are being turned away.
     pub fn clients(&self) -> usize {
         self.seats.len()
     }
@@ -142,9 +142,9 @@ impl<'c> Server<'c> {
         self.is_ending = true;
     }
 
-    /// Lets clients that are ready proceed: at most [`MOST_DRIVEN`], and as many for which a reader is done.
-    /// If there are more, the next turn is due at once. `date` is the time of day, `clock` the monotonic
-    /// time.
+    /// Processes at most [`MOST_DRIVEN`] replies of reader threads, and lets at most as many ready clients
+    /// proceed. If there are more, the next turn is due at once. `date` is the time of day, `clock` the
+    /// monotonic time.
     pub fn turn(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) {
         self.may_have_replies = (0..MOST_DRIVEN).all(|_| self.take_reply(date, clock));
         self.wake_due(clock());
@@ -156,7 +156,8 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// The time of the next turn if no client becomes ready before; `None` if no deadline is set.
+    /// Returns the time at which the next turn is due if no client becomes ready before; `None` if no
+    /// deadline is set.
     pub fn poll_at(&self, now: Instant) -> Option<Instant> {
         let first = self.deadlines.first().map(|(at, _)| *at);
         let is_due =
@@ -202,8 +203,8 @@ impl<'c> Server<'c> {
         }
     }
 
-    /// Sets the deadline of a seat. An earlier entry stays and is renewed when it expires, which is rarer
-    /// than a change of the deadline.
+    /// Sets the deadline of a seat. An entry with an earlier time stays, and is renewed when it expires,
+    /// which happens more rarely than a change of the deadline.
     fn wait_until(&mut self, token: u64, until: Instant) {
         let Some(seat) = self.seats.get_mut(&token) else { return };
         if seat.deadline.is_some_and(|earlier| earlier <= until) {

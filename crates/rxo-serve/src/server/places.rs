@@ -30,7 +30,8 @@ impl Places {
     }
 }
 
-/// The address under which `peer` is counted: the /64 for IPv6, because a host can use all of its addresses.
+/// Returns the address under which `peer` is counted: the /64 for IPv6, because a host can use all of its
+/// addresses.
 fn holder(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => IpAddr::from((v6.to_bits() >> 64 << 64).to_be_bytes()),

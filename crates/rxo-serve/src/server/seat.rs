@@ -73,15 +73,15 @@ pub(super) struct Seat<'c> {
     client: Box<dyn Client + 'c>,
     pub(super) peer: SocketAddr,
     conversation: Conversation,
-    /// The client's open files; `None` while a reader has them, until `errand`.
+    /// The client's open files; `None` while a reader thread has them, until `errand` at the latest.
     opened: Option<Opened>,
-    /// The deadline of the job that a reader does for this client; `None` without a job.
+    /// The deadline of the job that a reader thread does for this client; `None` without a job.
     errand: Option<Instant>,
     /// The page that is being sent, and its index; dropped while the client must be waited for.
     page: Option<(u64, Page)>,
-    /// The client's entry in `Server::deadlines`.
+    /// The time of the client's entry in `Server::deadlines`; `None` without an entry.
     pub(super) deadline: Option<Instant>,
-    /// `true` while the client is in the queue.
+    /// `true` while the client is in the queue of clients that can proceed.
     pub(super) is_queued: bool,
     /// `true` if the client counts towards the limit of its address.
     pub(super) has_place: bool,
@@ -92,18 +92,18 @@ pub(super) struct Shared {
     pub(super) root: Arc<Root>,
     pub(super) pages: Pages,
     pub(super) readers: Readers,
-    /// The maximum duration of an errand.
+    /// Maximum time for a reader thread to finish a job.
     pub(super) patience: Duration,
     pub(super) exchanges: Vec<(SocketAddr, Exchange)>,
     pub(super) scratch: Box<[u8; READ_BYTES]>,
 }
 
-/// The reason why a seat stopped.
+/// The reason why a client's steps have stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// The client or a reader must act first, or the time must pass; at this time the seat is driven again.
     Until(Instant),
-    /// The seat has used its turn.
+    /// The client has made its maximum number of steps for this turn.
     Turn,
     /// The conversation has ended.
     Over,
@@ -137,7 +137,8 @@ impl<'c> Seat<'c> {
         self.page.is_none()
     }
 
-    /// Performs steps until the client must be waited for, or its turn is used.
+    /// Performs steps until the client or a reader must act first, or the maximum number of steps is reached.
+    /// Returns the reason why the steps have stopped.
     pub(super) fn drive(
         &mut self,
         token: u64,
@@ -300,7 +301,7 @@ impl<'c> Seat<'c> {
     }
 }
 
-/// The bytes of `part`; `None` if a reader must fetch its page.
+/// Returns the bytes of `part`; `None` if a reader thread must read its page first.
 fn text(
     opened: &Opened,
     current: &mut Option<(u64, Page)>,
@@ -330,7 +331,7 @@ const fn index(part: Part) -> u64 {
     part.from / PIECE_BYTES as u64
 }
 
-/// Turns `WouldBlock` into `None`.
+/// Converts the error `WouldBlock` to `None`.
 fn unless_blocked(result: io::Result<usize>) -> io::Result<Option<usize>> {
     match result {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -338,7 +339,7 @@ fn unless_blocked(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// Maximum number of steps of one client in a row: some pieces of a file.
+/// Maximum number of steps of one client in a turn, enough for some pieces of a file.
 const MOST_STEPS: usize = 64;
 
 #[cfg(test)]
