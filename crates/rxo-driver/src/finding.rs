@@ -26,7 +26,7 @@ pub struct Finding {
 /// The consequence of a finding for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// All is well.
+    /// The check found nothing that affects a run.
     Fine,
     /// A run works, but slower, or something else on the machine does not work.
     Limited,

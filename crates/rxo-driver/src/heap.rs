@@ -48,7 +48,8 @@ impl Memory {
     }
 }
 
-/// Used and free memory in the C library's heaps, without blocks that are mapped by themselves.
+/// The used and the free memory in the C library's heaps, in bytes, without blocks that are mapped by
+/// themselves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heaps {
     used_bytes: u64,

@@ -25,7 +25,7 @@ use crate::interface::Interface;
 pub struct Isolation {
     netlink: Netlink,
     table: String,
-    /// `true` if the kernel removes the table by itself.
+    /// `true` if the kernel removes the table by itself once no process has this socket any more.
     is_owned: bool,
 }
 
@@ -86,8 +86,8 @@ impl Isolation {
         self.filter((interface, interface), DROP, &[])
     }
 
-    /// Undoes [`close`](Self::close) for this name, as after a rename. A name that is not closed is not an
-    /// error.
+    /// Undoes [`close`](Self::close) for the name `interface`, as after a rename. A name that is not closed
+    /// is not an error.
     pub(crate) fn forget(&self, interface: &str) {
         // Fails if there is no chain, and then nothing must be removed.
         _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN, interface)]);
@@ -264,11 +264,10 @@ const ACCEPT: u32 = 1;
 const CHAIN: &str = "ingress";
 /// The priority of the first chain, so that no other chain counts or forwards frames that this one drops.
 const FIRST: i32 = i32::MIN + 1;
-/// The remedy for a kernel that cannot filter at the ingress.
+/// The remedy for a kernel that cannot filter at an interface's ingress, as text for the user.
 pub(crate) const MODULE: &str =
     "load the module nf_tables of a kernel with CONFIG_NF_TABLES_NETDEV";
-/// The greatest number of addresses in one chain: every frame passes the rules of all addresses before its
-/// own.
+/// Maximum number of addresses in one chain: every frame passes the rules of all addresses before its own.
 const MOST_ADDRESSES: usize = 16;
 
 #[cfg(test)]

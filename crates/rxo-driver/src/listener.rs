@@ -46,7 +46,7 @@ pub struct SocketFile {
 }
 
 impl Listener {
-    /// The greatest number of connections that can wait to be accepted.
+    /// Maximum number of connections that can wait to be accepted.
     pub(crate) const MOST_WAITING: u16 = 128;
 
     /// Binds the socket to `path`; messages call it `label`. Takes over the file of a killed process, on
@@ -104,7 +104,7 @@ impl Listener {
         self.socket.try_clone()
     }
 
-    /// Closes the socket here and keeps the file, because another process of this run accepts its
+    /// Closes the socket in this process and keeps the file, because another process of this run accepts its
     /// connections.
     #[must_use]
     pub fn leave(mut self) -> SocketFile {

@@ -113,8 +113,8 @@ impl Folder {
         (is_own && folder.open(ENTRANCE).is_ok()).then_some(folder)
     }
 
-    /// Waits until no other process is taking a lock. Processes hold this lock only while they take another
-    /// one.
+    /// Waits until no other process is taking a lock, and returns the locked entrance file. A process holds
+    /// that file only while it takes a lock.
     fn enter(&self) -> io::Result<File> {
         let entrance = self.open(ENTRANCE)?;
         entrance.lock()?;
@@ -192,7 +192,8 @@ pub(crate) struct InterfaceLock {
     lock: Lock,
 }
 
-/// The number of attempts: a run that is ending holds the lock for some milliseconds more.
+/// Maximum number of attempts to take an interface's lock: a run that is ending holds the lock for some
+/// milliseconds more.
 const ATTEMPTS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(25);
 

@@ -8,8 +8,8 @@ use std::io;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// The count of a worker's turns. A process that is forked later shares it, and copies refer to the same
-/// counter.
+/// The counter that a worker increments in each turn. A process that is forked later shares it, and copies
+/// refer to the same counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulse(&'static Page);
 

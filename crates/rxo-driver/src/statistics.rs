@@ -17,10 +17,13 @@ use crate::{Interface, sys};
 /// The size of one read, less than the page that the kernel fills, so that no line is generated twice.
 const READ_BYTES: usize = 4_096;
 
-/// Column numbers: packets received, sent, failed in sending, and dropped in sending.
+/// The column of `/proc/net/dev` with the number of packets received.
 const RECEIVED: usize = 1;
+/// The column with the number of packets sent.
 const SENT: usize = 9;
+/// The column with the number of packets that failed to be sent.
 const FAILED: usize = 10;
+/// The column with the number of packets that were dropped before they were sent.
 const SENT_DROPS: usize = 11;
 
 /// Reads the counters of one interface. Needs no privilege.

@@ -22,7 +22,7 @@ use crate::transmit::batch::Sealed;
 use crate::transmit::{Writer, Writev, Written};
 use crate::wait;
 
-/// The greatest number of writes in one submission.
+/// Maximum number of writes in one submission.
 const ENTRIES: u32 = 128;
 
 /// The index of the file in the ring's table of registered files.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use libc::{c_short, pollfd, timespec};
 use rxo_device::Descriptors;
 
-/// The greatest number of descriptors in one wait.
+/// Maximum number of descriptors in one wait.
 pub const MOST_DESCRIPTORS: usize = 32;
 
 /// The descriptors that are ready: bit `n` stands for descriptor `n`.

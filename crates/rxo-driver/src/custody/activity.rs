@@ -4,8 +4,8 @@
 
 use std::fs;
 
-/// A sample of the thread: its state letter in `/proc/PID/stat`, and the processor time that it has used, in
-/// nanoseconds.
+/// A sample of a process's first thread: its state letter in `/proc/PID/stat`, and the processor time that it
+/// has used so far, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Activity {
     state: char,
@@ -21,8 +21,9 @@ impl Activity {
         Self::parse(&stat, &schedule)
     }
 
-    /// Parses the two files. The state follows the name, which is in brackets and may contain any character,
-    /// `)` too; so the last `)` counts.
+    /// Parses the contents of `/proc/PID/stat` and `/proc/PID/schedstat`. The state follows the thread's
+    /// name, which is in brackets and may contain any character, even `)`, so it is searched for after the
+    /// last `)`.
     pub(super) fn parse(stat: &str, schedule: &str) -> Option<Self> {
         let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
         Some(Self { state, ran_ns: schedule.split_whitespace().next()?.parse().ok()? })

@@ -1,4 +1,5 @@
-//! Messages between keeper and worker: one byte for the kind, and a 64-bit number.
+//! Channel: the messages between the keeper and the worker of a run. A message is one byte for its kind and a
+//! 64-bit number.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +32,7 @@ pub(super) enum Order {
     /// could not be opened, `refused` is the system's error number, otherwise 0. `is_asked` is `true` if the
     /// worker requested it.
     Reload { is_asked: bool, refused: u32 },
-    /// The keeper has restored everything that was changed.
+    /// The keeper has restored everything that the run had changed.
     PutBack,
 }
 
@@ -55,7 +56,7 @@ impl Begun {
 pub(super) enum Report {
     /// The devices are open. The number is the interface index of the TAP, or 0 if there is no TAP.
     Opened(u32),
-    /// The nic was deleted.
+    /// The nic of the run was deleted.
     NicIsGone,
     /// The nic was deleted, an interface with the same name has appeared, and it is open now. The number is
     /// its index.
@@ -206,8 +207,8 @@ impl Control {
         Ok(())
     }
 
-    /// Leaves restoring to the [`Restorer`](super::Restorer) if the keeper is gone, because this process may
-    /// have given up the privileges for it.
+    /// Leaves the restoring of interfaces to the [`Restorer`](super::Restorer) if the keeper is gone, because
+    /// this process may have given up the privileges for it.
     pub const fn leave_to_restorer(&mut self) {
         self.restores = false;
     }

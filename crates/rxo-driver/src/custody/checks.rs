@@ -30,7 +30,7 @@ pub(super) struct Takeover {
     pub(super) mentions: Vec<Mention>,
 }
 
-/// All checks, in the order in which a run refuses them.
+/// Returns the findings of all checks on an interface, in the order in which a run refuses them.
 pub(super) fn all(seen: &Seen<'_>) -> Vec<Finding> {
     let Seen { holdings, elsewhere, takeover } = *seen;
     let mut found = vec![place(holdings), containers(holdings, elsewhere)];
@@ -232,7 +232,7 @@ const NAME: &str = "name";
 const RULES: &str = "rules";
 const CARRIER: &str = "carrier";
 const RENAMES: &str = "that needs Linux 6.2, and a free name for the nic, such as `NAME-nic`";
-/// The number of rules or sockets that one line names.
+/// Maximum number of rules or sockets that one line names.
 const MOST_SHOWN: usize = 8;
 /// The largest aggregate in bytes, headers included: the kernel's `GSO_LEGACY_MAX_SIZE`.
 const LARGEST_AGGREGATE: u32 = 65_536;

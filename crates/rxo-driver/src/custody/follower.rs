@@ -52,17 +52,20 @@ struct Pending {
     since: Option<Instant>,
     /// The time of the latest change.
     last: Instant,
-    /// The earliest instant for the next order, which limits its rate.
+    /// The earliest instant at which the next order may be given, which limits the rate of orders.
     not_before: Instant,
 }
 
-/// Quiet time before an order: a program that changes addresses makes several changes one after another.
+/// Time without changes that must pass before an order is given: a program that changes addresses makes
+/// several changes one after another.
 const SETTLES: Duration = Duration::from_millis(100);
-/// The longest delay of an order while changes continue without a pause.
+/// Maximum delay of an order while changes continue without a pause.
 const MOST_WAIT: Duration = Duration::from_secs(1);
-/// The shortest time between two moves, so that a program that puts addresses back each time costs little.
+/// Minimum time between two moves of addresses and routes to the TAP, so that a program that puts addresses
+/// back on the nic each time costs little.
 const BETWEEN_ADOPTIONS: Duration = Duration::from_secs(1);
-/// Recording uses at most 1/20 of the time: a router's tables are long, and change continuously.
+/// The pause after a recording, as a multiple of the time that the recording took. So recording uses at most
+/// 1/20 of the time: a router's tables are long, and change continuously.
 const COST_FACTOR: u32 = 20;
 
 impl Follower {

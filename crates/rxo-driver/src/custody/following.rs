@@ -18,7 +18,7 @@ pub(super) struct Following {
     notices: Notices,
     follower: Follower,
     groups: Groups,
-    /// Set once the user has been notified that the record could not be written.
+    /// `true` once the user has been notified that the record could not be written.
     has_said: bool,
 }
 
@@ -54,7 +54,8 @@ impl Following {
         left.map_or(most, |left| left.min(most))
     }
 
-    /// Reads the kernel's notices, and carries out the orders that are due. Errors for the user go to `note`.
+    /// Reads the kernel's notices, and carries out the orders that are due. Calls `note` with a line for each
+    /// error that concerns the user.
     pub(super) fn turn(&mut self, custody: &mut Custody, note: &mut impl FnMut(&str)) {
         for change in self.changes() {
             let orders = self.follower.notice(&change, clock::now());
@@ -123,6 +124,6 @@ impl AsFd for Following {
     }
 }
 
-/// The number of changes read in one call; more wait for the next, so that the worker's reports are not
-/// delayed.
+/// Maximum number of changes read in one call; more wait for the next call, so that the worker's reports are
+/// not delayed.
 const MOST_AT_ONCE: usize = 1_000;

@@ -20,7 +20,7 @@ use crate::{DeviceName, Feature, Interface};
 
 type Result<T, E = DeviceError> = std::result::Result<T, E>;
 
-/// An interface of the run: its state before the run, and what the run holds of it.
+/// An interface of the run: its state before the run, and the lock and the isolation that the run has on it.
 #[derive(Debug)]
 pub(super) struct Held {
     device: String,
@@ -40,8 +40,8 @@ pub(super) struct Held {
     /// `true` if GRO was on. The run switches it off, because the kernel would coalesce by its own rules
     /// before rxo sees a frame.
     has_gro: bool,
-    /// Set once the TAP has been switched on in place of the interface. Before that, the TAP's settings say
-    /// nothing about what the user wants.
+    /// `true` once the TAP has been switched on in place of the interface. Before that, the TAP's settings
+    /// say nothing about what the user wants.
     has_lent: bool,
     lock: Option<InterfaceLock>,
     isolation: Option<Isolation>,
@@ -190,13 +190,13 @@ impl Held {
         self.isolation.as_ref().map_or(Ok(()), |isolation| isolation.close(&self.name))
     }
 
-    /// Keeps the kernel from sending on the interface by itself: it would use addresses that have moved to
-    /// the TAP.
+    /// Prevents the kernel from sending on the interface by itself, which would use addresses that have moved
+    /// to the TAP.
     pub(super) fn silence(&self) -> Result<()> {
         self.settings.silence_ipv6(&self.name)
     }
 
-    /// Stores that `tap` is about to get the names, so that the record contains it.
+    /// Stores that `tap` is about to get the interface's names, so that the record contains this.
     pub(super) fn expect(&mut self, tap: &HostTap) {
         if let Some(names) = &mut self.names {
             names.tap = Some((tap.before().index, tap.before().name.clone()));
@@ -219,7 +219,7 @@ impl Held {
         Ok(())
     }
 
-    /// Gives `tap` the names, and isolates the interface under its other name too.
+    /// Gives the interface's names to `tap`, and isolates the interface under its temporary name too.
     fn lend_names(&mut self, tap: &mut Link) -> Result<()> {
         let Some(names) = &self.names else { return Ok(()) };
         let mut nic = link(self.index, &self.device)?;
@@ -238,8 +238,8 @@ impl Held {
         names.lend(&nic, tap).map_err(|error| cannot_rename(&tap.name, error))
     }
 
-    /// Moves to `tap` the addresses and routes that the interface has received since: some programs refer to
-    /// an interface by its index.
+    /// Moves to `tap` the addresses and routes that the interface has received since the takeover, because
+    /// some programs refer to an interface by its index.
     pub(super) fn adopt(&self, tap: &HostTap) -> Result<()> {
         let Some(link) = Link::read(self.index)? else { return Ok(()) };
         let holdings = Holdings::read(&link)?;

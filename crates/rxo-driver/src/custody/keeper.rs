@@ -87,12 +87,12 @@ impl Confirmation {
     }
 }
 
-/// The stream of the user's requests to end; `None` once it is closed.
+/// The stream by which the user's requests to end the run arrive; `None` once it is closed.
 #[derive(Debug)]
 pub(super) struct Requests(pub(super) Option<UnixStream>);
 
-/// The time that the keeper waits for a killed worker's devices to close: a call that hangs in the kernel may
-/// last.
+/// Maximum time for which the keeper waits until a killed worker's devices are closed: a call that hangs in
+/// the kernel may last longer.
 const DYING: Duration = Duration::from_millis(200);
 
 /// The interval between checks for changes that the kernel does not report.
@@ -317,7 +317,7 @@ impl Keeper {
         self.end(new);
     }
 
-    /// Handles `new` more requests to end: the first stops the worker, any further one kills it.
+    /// Handles `new` more requests to end the run: the first stops the worker, any further one kills it.
     fn end(&mut self, new: usize) {
         if new == 0 {
             return;

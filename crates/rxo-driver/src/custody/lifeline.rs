@@ -207,9 +207,9 @@ fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     }
 }
 
-/// The extra time before the restorer acts, during which the keeper may still act.
+/// Extra time that the restorer waits before it acts, during which the keeper may still act.
 const SLACK: Duration = Duration::from_secs(1);
-/// The time to wait for the restorer's end when it is dismissed.
+/// Maximum time to wait for the restorer's end after it was dismissed.
 const GOING: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);

@@ -299,7 +299,7 @@ impl Custody {
         }
     }
 
-    /// Moves to the TAP the addresses and routes that the nic has received since.
+    /// Moves to the TAP the addresses and routes that the nic has received since the takeover.
     fn adopt(&mut self) -> Result<(), DeviceError> {
         self.taken().map_or(Ok(()), |(nic, tap)| nic.adopt(tap))
     }

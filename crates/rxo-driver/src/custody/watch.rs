@@ -11,11 +11,11 @@ use rxo_frame::Instant;
 
 use super::activity::Activity;
 
-/// The silence of one process: how long ago its count of beats last changed.
+/// Measures the silence of one process: how long ago its count of beats last changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     limit: Duration,
-    /// The extra time before a process counts as silent, unless it is stopped (SIGSTOP).
+    /// Extra time that passes before a process counts as silent, unless it is stopped (SIGSTOP).
     patience: Duration,
     seen: u64,
     /// The time of silence outside uninterruptible calls, without time in which the process got no processor.
@@ -23,7 +23,7 @@ pub(super) struct Watch {
     /// The time of silence in uninterruptible calls.
     locked: Duration,
     last: Instant,
-    /// The activity at the last sample; `None` if the process was not silent or is gone.
+    /// What the process did at the last sample; `None` if the process was not silent then or is gone.
     did: Option<Activity>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Watch {
 /// the worker would not end the call, and restoring everything would wait for the same lock.
 const LOCKED: Duration = Duration::from_secs(10);
 
-/// The number of samples within the limit.
+/// Number of samples in the time for which a process may be silent.
 const LOOKS: u32 = 10;
 
 impl Watch {

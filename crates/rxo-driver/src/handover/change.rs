@@ -23,7 +23,7 @@ pub(crate) enum Change {
 const LINK_HEADER_BYTES: usize = 16;
 
 impl Change {
-    /// Parses a notice; `None` if it is invalid, or about objects that do not matter here.
+    /// Parses a notice. `None` if the notice is invalid, or about objects that a run does not follow.
     pub(crate) fn read(notice: &Notice) -> Option<Self> {
         let Notice { kind, object } = notice;
         match *kind {

@@ -21,16 +21,16 @@ use super::link::{HEADER_BYTES, Shown};
 pub(crate) struct Elsewhere {
     /// The names of interfaces in those namespaces that are built on one of this namespace.
     pub(crate) made_of: Vec<String>,
-    /// The number of other namespaces that were found.
+    /// Number of other network namespaces that were found.
     pub(crate) namespaces: usize,
-    /// The numbers of processes whose namespace this process may not read.
+    /// The process numbers of processes whose network namespace this process may not read.
     pub(crate) unseen: Vec<String>,
     /// `true` if the kernel refuses to list the interfaces of another namespace to this process.
     pub(crate) is_refused: bool,
 }
 
-/// Searches other namespaces for interfaces that are built on the one with this index. Finds nothing on
-/// kernels that cannot list another namespace.
+/// Searches other network namespaces for interfaces that are built on the interface with this index. Finds
+/// nothing on kernels that cannot list another namespace.
 pub(crate) fn made_of(index: u32) -> Elsewhere {
     let (files, unseen) = namespaces();
     let mut elsewhere = Elsewhere { namespaces: files.len(), unseen, ..Elsewhere::default() };
@@ -63,15 +63,15 @@ fn search(index: u32, files: &[File], is_refused: &mut bool) -> io::Result<Vec<S
     Ok(found)
 }
 
-/// Returns the ids of all namespaces to which this namespace has assigned one.
+/// Returns the ids (nsid) that this network namespace has assigned to network namespaces.
 fn numbers(netlink: &Netlink) -> io::Result<Vec<u32>> {
     let shown = netlink.dump(&Request::new(GET_NUMBER, &[0; NUMBER_HEADER_BYTES]))?;
     let number = |one: &Vec<u8>| u32_at(attribute(one.get(NUMBER_HEADER_BYTES..)?, NUMBER)?, 0);
     Ok(shown.iter().filter_map(number).collect())
 }
 
-/// Returns the id that this namespace has for itself. The kernel assigns it when it lists an interface that
-/// is built on one of this namespace.
+/// Returns the id (nsid) that this network namespace has assigned to itself; `None` if there is none. The
+/// kernel assigns it when it lists an interface that is built on one of this namespace.
 fn own_number(netlink: &Netlink) -> Option<u32> {
     let own = File::open("/proc/thread-self/ns/net").ok()?;
     let answer = netlink.ask(&request(GET_NUMBER, &own)).ok()?;
@@ -114,7 +114,7 @@ fn process_of(path: &Path) -> Option<String> {
     Some(process.file_name()?.to_str()?.to_owned())
 }
 
-/// The length of `rtgenmsg`, padded.
+/// The length of `rtgenmsg`, padded, in bytes.
 const NUMBER_HEADER_BYTES: usize = 4;
 // linux/net_namespace.h, linux/rtnetlink.h and linux/if_link.h.
 const NEW_NUMBER: u16 = 88;

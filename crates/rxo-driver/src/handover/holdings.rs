@@ -38,7 +38,7 @@ enum Step {
     Advertised(Advertised),
 }
 
-/// The part of the holdings that an operation covers.
+/// The part of the holdings that an operation covers: IPv4 and IPv6, or only IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Both,
@@ -107,7 +107,8 @@ impl Holdings {
         self.addresses.iter().any(Address::is_link_local)
     }
 
-    /// Removes the items that `others` contains too, unless `moved` contains them.
+    /// Returns the holdings without the items that `others` contains too; items that `moved` contains are
+    /// kept in any case.
     #[must_use]
     pub(crate) fn without(self, others: &Self, moved: &Self) -> Self {
         let is_ours = |one: &dyn Fn(&Self) -> bool| !one(others) || one(moved);
@@ -128,8 +129,8 @@ impl Holdings {
         }
     }
 
-    /// Takes over the next hop objects of routes that `before` contains too: in the listing from the TAP they
-    /// were expanded.
+    /// Replaces each route that refers to a next hop object in `before` by the route of `before`: in the
+    /// listing from the TAP the object was expanded to its gateways.
     pub(crate) fn keep_objects(&mut self, before: &Self) {
         let with_objects: Vec<&Route> =
             before.routes.iter().filter(|one| one.has_object()).collect();

@@ -38,7 +38,7 @@ pub(crate) struct Link {
     pub(crate) master: Option<String>,
     /// Interfaces built on this one, such as VLANs.
     pub(crate) uppers: Vec<String>,
-    /// The largest possible number of queues: for receiving, and for sending.
+    /// Maximum number of queues of the interface: for receiving, and for sending.
     pub(crate) queues: [u32; 2],
 }
 
@@ -195,7 +195,7 @@ impl Link {
     }
 }
 
-/// One interface of a netlink dump.
+/// An interface as a netlink dump lists it.
 pub(super) struct Shown<'a> {
     index: u32,
     flags: u32,

@@ -104,14 +104,15 @@ impl Route {
         self.add(elapsed, |kind, value| (!said.contains(&kind)).then(|| value.to_vec()))
     }
 
-    /// Builds the request that removes the route that [`add_back`](Self::add_back) has added; if both indices
-    /// are equal, the original route.
+    /// Builds the request that removes the route which [`add_back`](Self::add_back) has added with the same
+    /// `way`. If both indices of `way` are equal, that is the original route.
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
         let added = self.add_back(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))
     }
 
-    /// Returns the index of the outgoing interface, of several next hops that of the first.
+    /// Returns the index of the outgoing interface; of a route with several next hops, the interface of the
+    /// first.
     pub(super) fn interface(&self) -> Option<u32> {
         let first = || u32_at(next_hops(self.0.attribute(libc::RTA_MULTIPATH)?).next()?, 4);
         self.0.number(libc::RTA_OIF).or_else(first)

@@ -185,7 +185,7 @@ const XDP: &str = "AF_XDP";
 const ISOLATION: &str = "isolation";
 /// The first kernel version that removes a packet filter together with its owner.
 const OWNED_TABLES: [u32; 2] = [5, 12];
-/// A number of slots for which memory is available everywhere.
+/// Number of ring slots with which packet sockets are tested, so few that every machine has the memory.
 const SLOTS: u32 = 64;
 const MTU: u32 = 1_500;
 

@@ -26,7 +26,8 @@ use crate::sys;
 /// frame.
 const LENT: u32 = libc::TP_STATUS_COPY;
 
-/// The number of slots to prefetch ahead, much less than the fewest slots of a ring.
+/// The distance of prefetches from the slot that is read, in slots; much less than the fewest slots of a
+/// ring.
 const PREFETCH_DISTANCE: u32 = 6;
 
 /// The space in a slot before the IP header, with two VLAN tags, in bytes.

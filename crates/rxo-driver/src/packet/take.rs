@@ -95,7 +95,7 @@ pub(super) fn take(
     Taken::Frame(said.frame(DeviceBuf::slot(slot.lend())))
 }
 
-/// The kernel's description of a frame, without its bytes.
+/// The kernel's description of a frame (its metadata), without the frame's bytes.
 struct Said(Frame<()>);
 
 impl Said {

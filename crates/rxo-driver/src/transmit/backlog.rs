@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use rxo_frame::{Frame, Gather, Instant, Offload};
 
-/// The capacity in bytes: one batch of the largest packets, 64 of 64 KiB. More is not needed, because the
-/// owner of a blocked sink stops reading frames for it.
+/// The capacity of the backlog in bytes: one batch of the largest packets, 64 of 64 KiB. More is not needed,
+/// because the owner of a blocked sink stops reading frames for it.
 const MOST_BYTES: usize = 64 * (64 << 10);
 
-/// The capacity in packets, whatever their size.
+/// The capacity of the backlog in packets, whatever their size.
 const MOST_PACKETS: usize = 4_096;
 
 /// The packets that wait until the device has free space.

@@ -38,15 +38,15 @@ impl Refusal {
     }
 }
 
-/// The number of aggregates of a refused kind that are sent as single frames before one is tried whole again.
-/// A kernel that does not support a kind refuses all of them, but one odd packet must not cost the gain
+/// Number of aggregates of a refused kind that are sent as single frames before one is tried whole again. A
+/// kernel that does not support a kind refuses all of them, but one odd packet must not cost the gain
 /// forever.
 pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 
 /// The kinds of aggregates that the kernel has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
-    /// The number of further aggregates of each kind that are sent as single frames.
+    /// For each kind, the number of further aggregates that are sent as single frames.
     not_worth_trying: [u16; KINDS],
     said: [bool; KINDS],
 }

@@ -13,10 +13,10 @@ use super::cutter::Cutter;
 use super::refusal::Refusal;
 use super::tally::Tally;
 
-/// The greatest number of packets in one submission.
+/// Maximum number of packets in one submission.
 const CHUNK: usize = 64;
 
-/// The number of pieces per packet for which memory is allocated at the start.
+/// Number of pieces per packet for which memory is allocated at the start.
 const USUAL_PIECES: usize = 48;
 
 /// A writer, the packets kept for a full device, and the counters.
@@ -156,7 +156,7 @@ impl<W: Writer> Transmitter<W> {
     }
 
     /// Sends up to [`CHUNK`] packets; keeps packets while the device is full. Stops after a GSO frame that
-    /// must be segmented here.
+    /// this process must segment.
     fn send_chunk<'a, G: Gather<'a>>(
         &mut self,
         packets: &mut impl Iterator<Item = G>,

@@ -34,10 +34,10 @@ pub use source::{Train, UdpSource, UdpSourceCounters};
 
 use crate::fault;
 
-/// The greatest number of datagrams in one train, which every kernel with `UDP_SEGMENT` accepts.
+/// Maximum number of datagrams in one train, which every kernel with `UDP_SEGMENT` accepts.
 pub const MOST_IN_TRAIN: usize = 64;
 
-/// The greatest number of bytes in one train, which fit into one IP packet of either version.
+/// Maximum number of bytes in one train, which fit into one IP packet of either version.
 pub const MOST_TRAIN_BYTES: usize = 65_535 - 40 - 8;
 
 /// Options of a UDP socket.
@@ -50,7 +50,7 @@ pub struct UdpOptions {
     /// The requested size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege
     /// the system may grant less. Small buffers lose datagrams in bursts.
     pub buffer_bytes: u32,
-    /// The greatest number of messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
+    /// Maximum number of messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
     pub messages: usize,
 }
 

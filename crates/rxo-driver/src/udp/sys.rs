@@ -13,7 +13,7 @@ use super::outbox::Message;
 use super::source::MESSAGE_BYTES;
 use crate::sys::{self, Plain, set_option};
 
-/// The greatest number of messages of one call.
+/// Maximum number of messages that one call receives or sends.
 pub(super) const MOST_MESSAGES: usize = 32;
 
 /// Space for one control message that contains a number, with the alignment of a control message.

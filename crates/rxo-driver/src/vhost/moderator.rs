@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The pending notification, if there is one.
+/// Decides when the guest is notified; contains the pending notification, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moderator {
     interval: Duration,

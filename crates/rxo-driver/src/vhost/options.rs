@@ -73,9 +73,10 @@ impl GuestOptions {
     }
 }
 
-/// Features for GSO frames that the guest gets, and for those that it sends. `RSC_EXT`, the number of
-/// segments, requires both: virtio 1.2, section 5.1.3.1, binds it to frames that the guest sends.
+/// The features for GSO frames that the guest gets. `RSC_EXT`, the number of segments, is also among the
+/// features for frames that the guest sends, because it requires both (virtio 1.2, section 5.1.3.1).
 const TO_GUEST: u64 = GUEST_TSO4 | GUEST_TSO6 | GUEST_ECN | GUEST_USO4 | GUEST_USO6 | RSC_EXT;
+/// The features for GSO frames that the guest sends.
 const FROM_GUEST: u64 = HOST_TSO4 | HOST_TSO6 | HOST_ECN | HOST_USO | RSC_EXT;
 
 #[cfg(test)]

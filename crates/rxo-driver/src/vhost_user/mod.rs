@@ -37,5 +37,5 @@ pub use request::{Request, RingAddresses, RingDescriptor, RingNumber};
 pub use session::{Change, Done, Ring, Session};
 pub use wrong::Wrong;
 
-/// The greatest number of regions that a table of memory regions may have.
+/// Maximum number of regions in a table of memory regions.
 pub const MOST_TABLE_REGIONS: usize = 8;

@@ -342,10 +342,10 @@ fn ring_size(entries: u32) -> Result<u16, Wrong> {
     size.ok_or(Wrong::RingSize(entries))
 }
 
-/// The greatest number of entries of a ring, by the virtio specification.
+/// Maximum number of entries of a ring, by the virtio specification.
 const MOST_ENTRIES: u16 = 32_768;
 
-/// The greatest number of memory regions of a session.
+/// Maximum number of memory regions of a session.
 const MOST_REGIONS: usize = 32;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(super) struct Driver {
     places: Places,
     /// The receive rings, one for each pair.
     receive: Vec<DriverQueue>,
-    /// The receive ring from which the next frame is taken first.
+    /// The index of the receive ring from which the next frame is taken first.
     next: usize,
     /// The transmit ring of the first pair. The transmit rings of other pairs stay empty.
     send: DriverQueue,
@@ -186,7 +186,7 @@ impl Driver {
         self.send.needs_notify()
     }
 
-    /// Returns the number of rules that the back end has broken.
+    /// Returns how many times the back end has violated the rules of the rings.
     pub(super) fn invalid(&self) -> u64 {
         self.receive.iter().map(DriverQueue::invalid).sum::<u64>() + self.send.invalid()
     }

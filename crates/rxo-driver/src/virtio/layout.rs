@@ -10,8 +10,8 @@ pub(super) const ENTRIES: u16 = 1_024;
 /// The number of send buffers.
 pub(super) const SEND_BUFFERS: u32 = 256;
 
-/// The size of a buffer for a header and the largest GSO frame with its link-layer header, in whole cache
-/// lines.
+/// The size of a buffer for a header and the largest GSO frame with its link-layer header, in bytes; a
+/// multiple of the cache line.
 pub(super) const LARGE_BYTES: u32 = 1_027 * 64;
 
 /// The size of a receive buffer if a frame may span several buffers, in bytes.

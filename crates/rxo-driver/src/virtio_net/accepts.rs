@@ -170,8 +170,8 @@ impl Accepts {
     }
 }
 
-/// The greatest number of segments of a GSO frame, more than a frame of 64 KiB has at Linux's smallest
-/// segment size, 48 bytes.
+/// Maximum number of segments of a GSO frame, more than a frame of 64 KiB has at Linux's smallest segment
+/// size, 48 bytes.
 const MOST_SEGMENTS: usize = 2_048;
 
 #[cfg(test)]

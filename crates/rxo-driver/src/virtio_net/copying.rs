@@ -46,8 +46,8 @@ pub(crate) struct Copies {
 }
 
 impl FrameLayout {
-    /// Returns the offset at which a packet of one piece is divided, its payload; `None` if this layout does
-    /// not divide it.
+    /// Returns the offset of the payload, in bytes, at which a packet of one piece is divided; `None` if this
+    /// layout does not divide the packet.
     pub(crate) fn split_at(self, piece: &[u8]) -> Option<usize> {
         if self == Self::Frames {
             return None;

@@ -38,7 +38,7 @@ pub(crate) struct Encoder {
     /// no packet is incomplete.
     begun: Option<usize>,
     copying: Copying,
-    /// The cost of the packets written since the last [`Encoder::take_copies`].
+    /// The bytes and pieces of the packets written since the last [`Encoder::take_copies`].
     copies: Copies,
 }
 
@@ -54,7 +54,7 @@ impl Encoder {
         }
     }
 
-    /// Returns the cost of the packets written since the last call.
+    /// Returns the bytes and pieces of the packets written since the last call, and resets these counters.
     pub(crate) fn take_copies(&mut self) -> Copies {
         std::mem::take(&mut self.copies)
     }

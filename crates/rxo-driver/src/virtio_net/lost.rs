@@ -16,14 +16,15 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use crate::sys::check;
 
-/// The greatest number of mappings in a process: 32 guests with as many regions each as a session may have.
+/// Maximum number of guarded mappings in a process: 32 guests with as many regions each as a session may
+/// have.
 const MOST: usize = 1_024;
 
 /// The address range of a mapping. An end of 0 means no mapping.
 struct Slot {
     start: AtomicUsize,
     end: AtomicUsize,
-    /// The number of changes to the range, so that a reader detects a concurrent change.
+    /// Number of changes to the range, so that a reader detects a change made while it reads.
     changes: AtomicUsize,
     is_lost: AtomicBool,
 }
@@ -33,7 +34,7 @@ static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
 /// The previous signal action. It is set once, before a slot is used.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// The start of a slot that is reserved but has no mapping yet.
+/// The start address of a slot that is reserved but has no mapping yet.
 const TAKEN: usize = 1;
 
 /// A mapping that is guarded until this value is dropped. Drop it before the memory is unmapped.
