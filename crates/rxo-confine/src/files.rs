@@ -46,7 +46,8 @@ fn rules(confinement: &Confinement) -> Result<RulesetCreated, RulesetError> {
     Ok(created)
 }
 
-/// The Landlock scopes: abstract sockets are always confined, and signals too unless `kill` allows others.
+/// Returns the Landlock scopes: abstract sockets are always confined, and signals too unless `kill` allows
+/// others.
 fn scopes(kill: Kill) -> BitFlags<Scope> {
     match kill {
         Kill::Nobody => Scope::Signal | Scope::AbstractUnixSocket,

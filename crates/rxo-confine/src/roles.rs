@@ -7,15 +7,15 @@ use rustix::thread::CapabilitySet;
 use crate::{Access, Confinement, Kill, Sockets};
 
 impl Confinement {
-    /// The needs of a process that carries frames between open devices: `rxo run`, `guest`, `card` and `cast
-    /// join`.
+    /// Returns the needs of a process that carries frames between open devices: `rxo run`, `guest`, `card`
+    /// and `cast join`.
     #[must_use]
     pub fn worker() -> Self {
         Self::default()
     }
 
-    /// The needs of a worker that may have to reopen an interface, or restore one by itself. `folders`
-    /// contain locks and records.
+    /// Returns the needs of a worker that may have to reopen an interface, or restore one by itself.
+    /// `folders` contain locks and records.
     #[must_use]
     pub fn worker_that_reopens(folders: Vec<PathBuf>) -> Self {
         let capabilities = CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW;
@@ -24,8 +24,8 @@ impl Confinement {
         Self { paths, sockets: Sockets::Devices, capabilities, ..Self::default() }
     }
 
-    /// The needs of a host on an open device: `rxo serve`, `sink`, `source`, `cat`, `cast send` and `cast
-    /// receive`. `paths` are opened while the command runs.
+    /// Returns the needs of a host on an open device: `rxo serve`, `sink`, `source`, `cat`, `cast send` and
+    /// `cast receive`. `paths` are opened while the command runs.
     #[must_use]
     pub fn host(paths: Vec<(PathBuf, Access)>) -> Self {
         Self { paths, ..Self::default() }
@@ -41,7 +41,7 @@ impl Confinement {
         self
     }
 
-    /// The needs of the keeper of a run: the process that restores interfaces, and kills the process
+    /// Returns the needs of the keeper of a run: the process that restores interfaces, and kills the process
     /// `worker`. `folders` contain locks and records; `sockets` are folders in which it removes socket files.
     #[must_use]
     pub fn keeper(worker: u32, folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
@@ -56,8 +56,8 @@ impl Confinement {
         self
     }
 
-    /// The needs of the restorer, the last process of a run, which restores interfaces if all other processes
-    /// were killed at once.
+    /// Returns the needs of the restorer, the last process of a run, which restores interfaces if all other
+    /// processes were killed at once.
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);
@@ -73,8 +73,8 @@ impl Confinement {
         }
     }
 
-    /// The needs of a process that removes the socket files in `sockets` after another process has ended.
-    /// `folders` contain locks.
+    /// Returns the needs of a process that removes the socket files in `sockets` after another process has
+    /// ended. `folders` contain locks.
     #[must_use]
     pub fn remover(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let locks = folders.into_iter().map(|folder| (folder, Access::Write));
@@ -88,7 +88,7 @@ impl Confinement {
     }
 }
 
-/// The paths that must be read and written to change interfaces.
+/// Returns the paths that must be read and written to change interfaces.
 fn interfaces(folders: Vec<PathBuf>) -> Vec<(PathBuf, Access)> {
     let settings = ("/proc/sys/net".into(), Access::Write);
     let folders = folders.into_iter().map(|folder| (folder, Access::Write));

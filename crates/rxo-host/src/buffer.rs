@@ -42,7 +42,7 @@ impl<B> Buffer<B> {
 }
 
 impl<B: AsRef<[u8]>> Buffer<B> {
-    /// The bytes of any buffer. Cold: the caller handles `Lent`, the frequent variant, inline.
+    /// Returns the bytes of any buffer. Cold: the caller handles `Lent`, the frequent variant, inline.
     #[cold]
     fn kept(&self) -> &[u8] {
         match self {

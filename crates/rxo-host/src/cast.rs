@@ -157,7 +157,7 @@ impl Cast {
         self.post.act(CastAct::Start);
     }
 
-    /// Number of bytes that [`Cast::write`] accepts now.
+    /// Returns the number of bytes that [`Cast::write`] accepts now.
     #[must_use]
     pub fn room(&self) -> usize {
         let until = self.room.load(Ordering::Relaxed);
@@ -242,7 +242,7 @@ impl CastConfig {
     }
 }
 
-/// The Ethernet address of a multicast group (RFC 1112, section 6.4; RFC 2464, section 7).
+/// Returns the Ethernet address of a multicast group (RFC 1112, section 6.4; RFC 2464, section 7).
 pub(crate) fn group_mac(group: IpAddr) -> [u8; 6] {
     match group {
         IpAddr::V4(group) => {

@@ -60,7 +60,7 @@ pub(crate) struct Directions {
 }
 
 impl Memory {
-    /// The device's receive queue.
+    /// Returns the device's receive queue.
     #[inline]
     pub(crate) const fn queue(&self) -> &Queue {
         &self.queue
@@ -77,12 +77,12 @@ impl Memory {
         self.left() < self.for_new
     }
 
-    /// Free memory, in bytes.
+    /// Returns the free memory, in bytes.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Number of segments with data that were dropped for lack of memory.
+    /// Returns the number of segments with data that were dropped for lack of memory.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -147,7 +147,7 @@ impl Memory {
         is_admitted
     }
 
-    /// Returns the memory that `share` has reserved for directions that are not `in_use`.
+    /// Frees the memory that `share` has reserved for directions that are not `in_use`.
     pub(crate) fn rest(&self, share: &mut Share, in_use: Directions) {
         let holds = Directions {
             sending: share.holds.sending && in_use.sending,
@@ -220,7 +220,8 @@ impl Memory {
 }
 
 impl Share {
-    /// The share of a connection with `config` that may take `most_bytes`; no memory for data is reserved.
+    /// Returns the share of a connection with `config` that may take `most_bytes`; no memory for data is
+    /// reserved.
     fn of(config: &Config, most_bytes: u64) -> Self {
         let (sending_kib, receiving_kib) = tracking_kib(config);
         let tracking = IDLE_CONNECTION_BYTES + kib(sending_kib) + kib(receiving_kib);
@@ -256,7 +257,7 @@ impl Share {
         !self.holds.sending && !self.holds.receiving
     }
 
-    /// Reserved memory, in bytes.
+    /// Returns the reserved memory, in bytes.
     fn bytes(&self) -> u64 {
         let sending = sent_bytes(self.buffers) + kib(self.sending_kib);
         let receiving = received_bytes(self.buffers) + kib(self.receiving_kib);
@@ -265,7 +266,7 @@ impl Share {
         IDLE_CONNECTION_BYTES + part(sends, sending) + part(receives, receiving)
     }
 
-    /// Memory that is reserved while both directions hold data, in bytes.
+    /// Returns the memory that is reserved while both directions hold data, in bytes.
     fn most_bytes(&self) -> u64 {
         Self { holds: Directions { sending: true, receiving: true }, ..*self }.bytes()
     }
@@ -292,7 +293,7 @@ impl Share {
         })
     }
 
-    /// Half of the buffers, but at least the initial sizes; `None` if they have not grown.
+    /// Returns half of the buffers, but at least the initial sizes; `None` if they have not grown.
     pub(crate) fn halved(&self) -> Option<Buffers> {
         let (has, initial) = (self.buffers, self.initial);
         let half = |bytes: u32, initial: u32| (bytes / 2).max(initial);
@@ -304,8 +305,9 @@ impl Share {
         })
     }
 
-    /// The buffer sizes on the way to `wanted` that take about `most_bytes` more; `None` if no direction
-    /// gains enough to justify moving its data. A direction whose wanted size is smaller keeps its size.
+    /// Returns the buffer sizes on the way to `wanted` that take about `most_bytes` more; `None` if no
+    /// direction gains enough to justify moving its data. A direction whose wanted size is smaller keeps its
+    /// size.
     fn towards(&self, wanted: Buffers, most_bytes: u64) -> Option<Buffers> {
         let has = self.buffers;
         let wanted = wanted.larger(has);
@@ -323,28 +325,28 @@ impl Share {
     }
 }
 
-/// The memory for the data of both directions, in bytes.
+/// Returns the memory for the data of both directions, in bytes.
 fn text_bytes(buffers: Buffers) -> u64 {
     sent_bytes(buffers) + received_bytes(buffers)
 }
 
-/// The memory for data to send, in bytes. Includes bookkeeping: an entry for a sent range per 512 bytes, and
-/// one for a lent piece per 2,048 bytes.
+/// Returns the memory for data to send, in bytes. Includes bookkeeping: an entry for a sent range per 512
+/// bytes, and one for a lent piece per 2,048 bytes.
 fn sent_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.send_bytes);
     SendBuffer::most_memory(buffers.send_bytes) + PLACE_BYTES * (bytes / 512 + bytes / 2_048)
 }
 
-/// The memory for received data, in bytes. Data stays in its receive buffers, and small pieces are copied
-/// into a ring of the window's size; so both are counted. Eight bytes are for a gap per 512 bytes of the
-/// window.
+/// Returns the memory for received data, in bytes. Data stays in its receive buffers, and small pieces are
+/// copied into a ring of the window's size; so both are counted. Eight bytes are for a gap per 512 bytes of
+/// the window.
 fn received_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.receive_bytes);
     2 * bytes + 8 * (bytes / 512)
 }
 
-/// The bookkeeping of a connection, in KiB, for sending (ranges of sent sequence numbers) and for receiving
-/// (pieces of data).
+/// Returns the bookkeeping of a connection, in KiB, for sending (ranges of sent sequence numbers) and for
+/// receiving (pieces of data).
 fn tracking_kib(config: &Config) -> (u16, u16) {
     let model = if config.congestion == Algorithm::Bbr { BBR_BYTES } else { 0 };
     let kib = |places: usize, more: u64| {
@@ -364,17 +366,19 @@ pub(crate) const MEAGER_BYTES: usize = 2 << 10;
 /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes): a cell, its entry at the worker, its
 /// timers, and space for a little data.
 pub const IDLE_CONNECTION_BYTES: u64 = 8 << 10;
-/// The memory for BBR's record of transmission times.
+/// The memory for BBR's record of transmission times, in bytes.
 const BBR_BYTES: u64 = 12 << 10;
-/// The memory of one entry for a piece of data or a sent range.
+/// The memory of one entry for a piece of data or a sent range, in bytes.
 const PLACE_BYTES: u64 = 64;
 const LEAST_BUFFER_BYTES: u32 = 32 << 10;
 const SHARES: u64 = 1_024;
-/// A single growth takes at most one part in this many of the memory for growth.
+/// The divisor that limits a single growth: it takes at most 1/256 of the memory for growth.
 const GROWTHS: u64 = 256;
-/// The minimum that a single growth may take, if available: both directions of a small connection can grow.
+/// The minimum in bytes that a single growth may take, if available: both directions of a small connection
+/// can grow.
 const LEAST_PART_BYTES: u64 = 64 << 10;
-/// The minimum growth of a direction, besides an eighth of its size: growth allocates and moves data.
+/// The minimum growth of a direction in bytes, besides an eighth of its size: growth allocates and moves
+/// data.
 const LEAST_GROWTH_BYTES: u32 = 16 << 10;
 
 #[cfg(test)]

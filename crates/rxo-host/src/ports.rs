@@ -110,7 +110,7 @@ impl Ports {
     }
 }
 
-/// The port that a listener on any port tries as number `step`.
+/// Returns the dynamic port that a listener without a given port tries in attempt number `step`.
 pub(crate) const fn any(step: u16) -> u16 {
     FIRST + step % COUNT
 }

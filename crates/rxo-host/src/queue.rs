@@ -33,12 +33,12 @@ impl Queue {
         Self { frames, mtu, recent, offered: AtomicU64::new(0) }
     }
 
-    /// The recent frame size of the device.
+    /// Returns the recent frame size of the device.
     pub(crate) const fn recent(&self) -> &RecentFrames {
         &self.recent
     }
 
-    /// The bytes of data that may be in flight to the queue; `u64::MAX` without a limit.
+    /// Returns the bytes of data that may be in flight to the queue; `u64::MAX` without a limit.
     fn room(&self) -> u64 {
         // Half of the queue is reserved for other frames, for data that is read late, and for the minimum
         // windows of many connections.
@@ -48,13 +48,14 @@ impl Queue {
         room.min(MOST_LARGE_BYTES.max(of(frames, self.mtu)))
     }
 
-    /// The initial receive window, in bytes, of a connection that requests `asked` bytes.
+    /// Returns the initial receive window, in bytes, of a connection that requests `asked` bytes.
     pub(crate) fn first(&self, asked: u32) -> u32 {
         asked.min(self.part().max(LEAST_WINDOW_BYTES))
     }
 
-    /// The window to which a connection may grow in one step from `has` towards `wanted` bytes. `round_trip`
-    /// is the minimum of its path; on a path long enough to spread the data, the step is not limited.
+    /// Returns the window to which a connection may grow in one step from `has` towards `wanted` bytes.
+    /// `round_trip` is the minimum of its path; on a path long enough to spread the data, the step is not
+    /// limited.
     pub(crate) fn grown(&self, has: u32, wanted: u32, round_trip: Option<Duration>) -> u32 {
         if round_trip.is_some_and(|time| self.takes_at_most(time)) {
             return wanted;
@@ -69,7 +70,7 @@ impl Queue {
         self.offered.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// The part of the free queue that one connection may take at a time, in bytes.
+    /// Returns the part of the free queue that one connection may take at a time, in bytes.
     fn part(&self) -> u32 {
         let left = self.room().saturating_sub(self.offered.load(Ordering::Relaxed));
         u32::try_from(left / PARTS).unwrap_or(u32::MAX)
@@ -98,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// The default ring of a packet socket: 8,192 slots.
+    /// Returns the default ring of a packet socket: 8,192 slots.
     fn ring() -> Queue {
         Queue::new(Some(8_192), 1_500)
     }

@@ -38,7 +38,7 @@ impl RecentFrames {
         }
     }
 
-    /// The recent frame size, from the MTU to 65,536 bytes.
+    /// Returns the recent frame size, from the MTU to 65,536 bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -48,8 +48,8 @@ impl RecentFrames {
         self.bytes() > self.mtu
     }
 
-    /// Number of frames in a batch: `most`, or, with GSO frames, as many as fit into a cache, but at least
-    /// one if `most` is not zero.
+    /// Returns the number of frames in a batch: `most`, or, with GSO frames, as many as fit into a cache, but
+    /// at least one if `most` is not zero.
     pub(crate) fn batch_frames(&self, most: usize) -> usize {
         if self.has_gso() { most.min((BATCH_BYTES / self.bytes()).max(1) as usize) } else { most }
     }

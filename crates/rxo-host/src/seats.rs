@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> ShardSeat<B> {
         Ok(seats.collect())
     }
 
-    /// The number of this shard: its queue must deliver the connections for which
+    /// Returns the number of this shard: its queue must deliver the connections for which
     /// [`shard_of`](rxo_wire::shard_of()) returns this number.
     #[must_use]
     pub const fn index(&self) -> u32 {

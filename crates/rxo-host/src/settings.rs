@@ -62,18 +62,18 @@ impl Settings {
         Self { queue_frames, ..self }
     }
 
-    /// The secret of the host.
+    /// Returns the secret of the host.
     pub(crate) fn secret(&self) -> Secret {
         self.secret
     }
 
-    /// The SYN cookies for connections that send as `pair`; `None` if cookies are disabled.
+    /// Returns the SYN cookies for connections that send as `pair`; `None` if cookies are disabled.
     pub(crate) fn cookies(&self, pair: &FlowKey) -> Option<&SynCookies> {
         let [v4, v6] = self.cookies.as_ref()?;
         Some(if pair.source().is_ipv4() { v4 } else { v6 })
     }
 
-    /// The settings of connections that send as `pair`, before the memory limits them.
+    /// Returns the settings of connections that send as `pair`, before the memory limits them.
     pub(crate) fn tcp(&self, pair: &FlowKey) -> &Arc<Config> {
         if pair.source().is_ipv4() { &self.v4 } else { &self.v6 }
     }
@@ -88,7 +88,7 @@ impl Settings {
     }
 }
 
-/// The flow key of packets from `local` to `remote`; `None` if their IP versions differ.
+/// Returns the flow key of packets from `local` to `remote`; `None` if their IP versions differ.
 pub(crate) fn pair(local: SocketAddr, remote: SocketAddr) -> Option<FlowKey> {
     let ports = u32::from(local.port()) << 16 | u32::from(remote.port());
     match (local.ip(), remote.ip()) {

@@ -63,14 +63,14 @@ where
         Ok(Self { shards, handle })
     }
 
-    /// A handle for applications. It opens connections on the shards in turn, and its listeners accept from
-    /// all shards.
+    /// Returns a handle for applications. It opens connections on the shards in turn, and its listeners
+    /// accept from all shards.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// The shards in the order of the queues.
+    /// Returns the shards in the order of the queues.
     pub fn shards(&mut self) -> &mut [Host<I, O>] {
         &mut self.shards
     }
@@ -94,7 +94,7 @@ where
         Ok(is_busy)
     }
 
-    /// The deadline of the next round if no frame and no command arrives; `None` if no timer runs.
+    /// Returns the deadline of the next round if no frame and no command arrives; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.shards.iter().filter_map(Host::poll_at).min()
@@ -115,7 +115,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// The shard with the number `index` of `count` shards.
+    /// Returns the shard with the number `index` of `count` shards.
     pub(crate) const fn new(index: u32, count: u32) -> Self {
         Self { index, count }
     }

@@ -135,7 +135,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    /// The version of a file that changed at second `seconds`, requested at second 2,000.
+    /// Returns the version of a file that changed at second `seconds`, requested at second 2,000.
     fn changed(seconds: u64) -> Version {
         Version::new(&Facts { bytes: 100, changed: at(seconds) }, at(2_000))
     }

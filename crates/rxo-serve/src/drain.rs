@@ -80,8 +80,8 @@ mod tests {
 
     use super::*;
 
-    /// The time, in seconds, and the outcome for a client that accepts `taken_each_second` bytes per second
-    /// of a megabyte.
+    /// Returns the time, in seconds, and the outcome for a client that accepts `taken_each_second` bytes per
+    /// second of a megabyte.
     fn stays(taken_each_second: u64) -> (u64, Wait) {
         let (mut drain, begin) = (Drain::new(false), Instant::now());
         let limits = Limits::default();

@@ -100,7 +100,7 @@ fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// All heads of a stream that arrives `at_once` bytes at a time, and `true` if one was too long.
+    /// Returns all heads of a stream that arrives `at_once` bytes at a time, and `true` if one was too long.
     fn heads(mut stream: &[u8], at_once: usize) -> (Vec<Vec<u8>>, bool) {
         let mut heads = Heads::default();
         let mut found = Vec::new();

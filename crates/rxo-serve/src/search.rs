@@ -184,7 +184,7 @@ mod tests {
 
     const FILE: Found = Found::File(Facts { bytes: 5, changed: UNIX_EPOCH });
 
-    /// The status of a target whose lookups have these results, and the paths that it requested.
+    /// Returns the status of a target whose lookups have these results, and the paths that it requested.
     fn answered(target: &str, results: &[Result<Found, Problem>]) -> (u16, Vec<String>) {
         let head = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
         let request = Request::parse(head.as_bytes()).unwrap();

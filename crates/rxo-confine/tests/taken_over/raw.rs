@@ -16,7 +16,7 @@ pub(crate) fn call(number: libc::c_long, arguments: &[usize]) -> io::Result<i64>
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The address of `value`, as an argument.
+/// Returns the address of `value`, as an argument.
 pub(crate) fn at<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<u8>() as usize
 }

@@ -37,7 +37,7 @@ impl Scene {
         self.0.root.join("outside")
     }
 
-    /// The id of another process of the same user.
+    /// Returns the id of another process of the same user.
     pub(crate) fn sibling(&self) -> u32 {
         self.0.sibling.id()
     }

@@ -212,7 +212,7 @@ fn by_other_interface(hops: &[u8], from: u32, to: u32) -> Vec<u8> {
     changed
 }
 
-/// The lifetime of a route in seconds, from `rta_cacheinfo`; `None` if unlimited.
+/// Returns the lifetime of a route in seconds, from `rta_cacheinfo`; `None` if unlimited.
 fn seconds_left(cache: &[u8]) -> Option<u32> {
     let ticks = u32_at(cache, 8)?.cast_signed();
     (ticks > 0).then(|| ticks.unsigned_abs().div_ceil(TICKS_A_SECOND))

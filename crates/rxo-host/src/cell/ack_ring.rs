@@ -125,7 +125,7 @@ impl AckRing {
         self.head.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The newest record, at index `tail - 1`, which the worker itself wrote.
+    /// Returns the newest record, at index `tail - 1`, which the worker itself wrote.
     fn newest(&self, tail: u32) -> AckRecord {
         let entry = self.entry(tail.wrapping_sub(1));
         from_words([0, 1, 2, 3].map(|word: usize| entry[word].load(Ordering::Relaxed))).1

@@ -12,7 +12,7 @@ use rxo_tcp::{Arrival, Connection, Segment};
 
 use crate::buffer::Buffer;
 
-/// The backlog of one cell.
+/// The segments that wait for one cell, whose lock an application holds.
 #[derive(Debug)]
 pub(crate) struct Backlog<B> {
     ends: OnceLock<Box<Ends<B>>>,
@@ -81,8 +81,8 @@ impl<B: AsRef<[u8]>> Backlog<B> {
         true
     }
 
-    /// The first of the next segments that were received together, for [`Backlog::run`]; `None` if the
-    /// backlog is empty. Only the owner of the cell's lock may call it.
+    /// Returns the first of the next segments that were received together, for [`Backlog::run`]; `None` if
+    /// the backlog is empty. Only the owner of the cell's lock may call it.
     pub(super) fn next(&self) -> Option<Waiting<B>> {
         let receiver = &self.ends.get()?.receiver;
         let waiting = receiver.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()?;

@@ -242,7 +242,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         self.0.call(|inner| Ok(inner.marks))
     }
 
-    /// The worker uses the marks from the next packet on.
+    /// Sets the IP header fields of this connection's packets; the worker uses them from the next packet on.
     fn set_marks(&self, marks: Marks) -> io::Result<()> {
         self.0.call(|inner| {
             inner.marks = marks;
@@ -296,12 +296,12 @@ fn lend<B: AsRef<[u8]>>(
 /// stack.
 const MOST_PIECES: usize = 64;
 
-/// The local address of a connection that sends with the flow key `pair`.
+/// Returns the local address of a connection that sends with the flow key `pair`.
 pub(crate) fn local(pair: &FlowKey) -> SocketAddr {
     SocketAddr::new(pair.source(), pair.source_port())
 }
 
-/// The peer's address of a connection that sends with the flow key `pair`.
+/// Returns the peer's address of a connection that sends with the flow key `pair`.
 pub(crate) fn peer(pair: &FlowKey) -> SocketAddr {
     SocketAddr::new(pair.destination(), pair.destination_port())
 }
@@ -322,8 +322,8 @@ fn write_error<B: AsRef<[u8]>>(inner: &Inner<B>, error: CallError) -> io::Error 
     }
 }
 
-/// The error of a call on a connection that is not open: [`io::ErrorKind::WouldBlock`] if the worker has not
-/// begun to open it, otherwise `kind`.
+/// Returns the error of a call on a connection that is not open: [`io::ErrorKind::WouldBlock`] if the worker
+/// has not begun to open it, otherwise `kind`.
 fn not_open<B: AsRef<[u8]>>(inner: &Inner<B>, kind: io::ErrorKind) -> io::Error {
     match inner.connection.state() {
         State::Listen => io::ErrorKind::WouldBlock.into(),

@@ -17,7 +17,7 @@ pub(crate) struct GroupFlow {
 }
 
 impl GroupFlow {
-    /// The flow from `peer` to `group`.
+    /// Returns the flow from `peer` to `group`.
     ///
     /// # Errors
     /// If `group` is not a multicast address that can be joined, or if `peer` has another IP version.

@@ -12,8 +12,8 @@ use crate::buffer::Buffer;
 use crate::memory::{Directions, MEAGER_BYTES, Memory, Share};
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Grows the connection's buffers to what its path needs, as far as memory is available. Returns memory
-    /// that the connection does not use any more.
+    /// Grows the connection's buffers to what its path needs, as far as memory is available. Gives back
+    /// memory that the connection does not use any more.
     pub(crate) fn grow(&self, inner: &mut Inner<B>, now: Instant) {
         let Some(wanted) = inner.connection.wants_buffers(now) else { return };
         let round_trip = inner.connection.least_round_trip();
@@ -23,8 +23,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.take_back(inner);
     }
 
-    /// Maximum number of bytes that an application may write or lend now, apart from the send buffer's limit.
-    /// Reserves the memory if it can; 0 means that the application must wait.
+    /// Returns the maximum number of bytes that an application may write or lend now, apart from the send
+    /// buffer's limit; 0 means that the application must wait. Reserves the memory if there is enough.
     pub(super) fn most_to_send(&self, inner: &mut Inner<B>) -> usize {
         let Inner { connection, share, .. } = inner;
         if share.sends() || connection.send_room() == 0 || self.post.memory().wake_sending(share) {
@@ -56,8 +56,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.post.memory().wait_to_send(place, &inner.share);
     }
 
-    /// Frees empty buffers and returns the memory reserved for them. Returns `true` if the connection is at
-    /// rest: it holds no data and waits for no memory.
+    /// Frees empty buffers and gives back the memory reserved for them. Returns `true` if the connection is
+    /// at rest: it holds no data and waits for no memory.
     pub(crate) fn rest(&self, inner: &mut Inner<B>) -> bool {
         let is_free = inner.connection.free_unused();
         let in_use = Directions {
@@ -68,18 +68,18 @@ impl<B: AsRef<[u8]>> Cell<B> {
         is_free && inner.share.is_at_rest() && !inner.lacks_memory
     }
 
-    /// Returns the memory of a closed connection, except for data that can still be read.
+    /// Gives back the memory of a closed connection, except for data that can still be read.
     pub(crate) fn take_back_all(&self, inner: &mut Inner<B>) {
         self.take_back(inner);
         self.rest(inner);
     }
 
-    /// Returns the memory that the connection does not use any more.
+    /// Gives back the memory that the connection does not use any more.
     fn take_back(&self, inner: &mut Inner<B>) {
         self.post.memory().shrink(&mut inner.share, inner.connection.buffers());
     }
 
-    /// Returns half of the memory by which the connection has grown, as far as it is unused.
+    /// Gives back half of the memory by which the connection has grown, as far as it is unused.
     pub(crate) fn shrink(&self, inner: &mut Inner<B>) {
         if let Some(half) = inner.share.halved() {
             inner.connection.set_buffers(half);
@@ -88,10 +88,10 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 }
 
-/// Decides which segments a connection accepts; `share` is the connection's memory. Segments without data
-/// always pass. Segments with data pass if memory can be reserved for them; without memory, only
-/// [`MEAGER_BYTES`] of in-order data pass, so that data behind a gap cannot take the space of the data that
-/// fills the gap.
+/// Returns the function that decides which segments a connection accepts; `share` is the connection's memory.
+/// Segments without data always pass. Segments with data pass if memory can be reserved for them; without
+/// memory, only [`MEAGER_BYTES`] of in-order data pass, so that data behind a gap cannot take the space of
+/// the data that fills the gap.
 pub(super) fn admission<'a, B: AsRef<[u8]>>(
     memory: &'a Memory,
     share: &'a mut Share,

@@ -66,11 +66,11 @@ pub(crate) struct Cell<B> {
     inner: Mutex<Inner<B>>,
     ring: AckRing,
     backlog: Backlog<B>,
-    /// Set when the worker found the cell locked; the thread that unlocks it then queues the cell.
+    /// `true` after the worker has found the cell locked; the thread that unlocks it then queues the cell.
     is_wanted: AtomicBool,
-    /// Set while the cell is in the worker's queue.
+    /// `true` while the cell is in the worker's queue.
     is_marked: AtomicBool,
-    /// Set once the application has dropped its handle.
+    /// `true` once the application has dropped its handle.
     is_orphan: AtomicBool,
     pub(crate) signal: Signal,
     post: Arc<Post<B>>,
@@ -93,17 +93,17 @@ pub(crate) struct Inner<B> {
     pub(crate) marks: Marks,
     /// Settings that the application has changed and the worker has not applied yet.
     wishes: Option<Box<Wishes>>,
-    /// Set if the worker must serve the cell after a call of the application.
+    /// `true` if the worker must serve the cell after a call of the application.
     has_work: bool,
-    /// Set while the application waits for memory to send.
+    /// `true` while the application waits for memory to send.
     lacks_memory: bool,
     /// The function that receives all readable data, if the application has set one.
     pub(crate) reader: Option<Reader>,
-    /// Set once the application has shut down reading.
+    /// `true` once the application has shut down reading.
     reads_no_more: bool,
-    /// Set once [`Socket::take_error`] has returned the failure.
+    /// `true` once [`Socket::take_error`] has returned the failure.
     is_error_taken: bool,
-    /// Set once the connection has been told that the application has dropped its handle.
+    /// `true` once the connection has been told that the application has dropped its handle.
     is_abandoned: bool,
 }
 
@@ -128,7 +128,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         Self::in_group(connection, share, post, None)
     }
 
-    /// As [`Cell::new`], for a connection that may belong to the multicast group `group`.
+    /// Creates a cell as [`Cell::new`] does, for a connection that may belong to the multicast group `group`.
     pub(crate) fn in_group(
         connection: Connection<Buffer<B>>,
         share: Share,
@@ -216,7 +216,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         connection.on_arrival(now, Arrival::segments(arrival.filter(admits)));
     }
 
-    /// As [`Cell::on_arrival`], for segments that the peer sent to the multicast group.
+    /// Passes segments that the peer sent to the multicast group to the connection, as [`Cell::on_arrival`]
+    /// does for other segments.
     pub(crate) fn on_group_arrival<F, A, S>(
         &self,
         now: Instant,
@@ -270,8 +271,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// As [`Cell::with`], for calls that return errors: fails with `Deadlock` instead of a panic if a reader
-    /// made the call.
+    /// Runs `act` on the connection as [`Cell::with`] does, for calls that return errors: fails with
+    /// `Deadlock` instead of a panic if a reader made the call.
     fn call<R>(
         self: &Arc<Self>,
         act: impl FnOnce(&mut Inner<B>) -> io::Result<R>,
@@ -409,7 +410,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.ring.is_empty() && self.backlog.is_empty()
     }
 
-    /// Runs the backlog on an application's thread. If there was one, the worker must serve the cell.
+    /// Runs the backlog on an application's thread. If there was one, marks the cell as having work for the
+    /// worker.
     fn run_backlog_here(&self, inner: &mut Inner<B>) {
         if self.run_backlog(inner) {
             inner.has_work = true;

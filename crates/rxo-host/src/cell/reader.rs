@@ -50,7 +50,7 @@ pub(crate) fn is_reading() -> bool {
     IS_READING.get()
 }
 
-/// The error of a call on a socket from inside a reader, which could deadlock.
+/// Returns the error of a call on a socket from inside a reader, which could deadlock.
 pub(crate) fn deadlock() -> io::Error {
     io::Error::new(io::ErrorKind::Deadlock, NO_CALLS)
 }

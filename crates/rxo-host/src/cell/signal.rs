@@ -22,7 +22,7 @@ pub(crate) struct Signal {
     changes: AtomicU32,
     waiting: AtomicU32,
     told: OnceLock<Told>,
-    /// Set if `told` must be notified of the next change.
+    /// `true` if `told` must be notified of the next change.
     is_armed: AtomicBool,
     #[cfg(feature = "tokio")]
     tasks: super::Tasks,
@@ -52,13 +52,14 @@ impl Signal {
         self.tasks.wake();
     }
 
-    /// The wakers of tasks that wait for a change.
+    /// Returns the wakers of tasks that wait for a change.
     #[cfg(feature = "tokio")]
     pub(crate) fn tasks(&self) -> &super::Tasks {
         &self.tasks
     }
 
-    /// Number of changes so far. Read it before checking the cell, and pass it to [`Signal::wait`].
+    /// Returns the number of changes so far. Read it before checking the cell, and pass it to
+    /// [`Signal::wait`].
     pub(crate) fn changes(&self) -> u32 {
         self.changes.load(Ordering::SeqCst)
     }
@@ -75,9 +76,9 @@ impl Signal {
         ended != Err(rustix::io::Errno::TIMEDOUT)
     }
 
-    /// The eventfd of this signal, stored in `place`. Becomes readable at the first change after a call that
-    /// returned `WouldBlock`. Created by the first call, and readable then, so that its owner checks the
-    /// socket once.
+    /// Returns the eventfd of this signal, stored in `place`. Becomes readable at the first change after a
+    /// call that returned `WouldBlock`. Created by the first call, and readable then, so that its owner
+    /// checks the socket once.
     pub(crate) fn descriptor<'p>(&self, place: &'p Descriptor) -> io::Result<BorrowedFd<'p>> {
         if let Some(descriptor) = place.0.get() {
             return Ok(descriptor.as_fd());

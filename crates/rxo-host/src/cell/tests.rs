@@ -62,7 +62,7 @@ impl Scene {
         Self { cell: Cell::new(server, share, post), commands, seq, ack }
     }
 
-    /// A segment with one byte of data, `n`, at offset `n` of the stream.
+    /// Returns a segment with one byte of data, `n`, at offset `n` of the stream.
     fn byte(&self, n: u32) -> Segment<Buffer<Bytes>> {
         byte(self.seq + n, self.ack, n as u8)
     }

@@ -30,8 +30,8 @@ impl Wishes {
 }
 
 impl<B: AsRef<[u8]>> Inner<B> {
-    /// The changes that the worker has yet to apply, to be modified by the caller. Marks the cell as having
-    /// work for the worker.
+    /// Returns the changes that the worker has yet to apply, to be modified by the caller. Marks the cell as
+    /// having work for the worker.
     pub(super) fn wish(&mut self) -> &mut Wishes {
         self.has_work = true;
         self.wishes.get_or_insert_default()

@@ -20,7 +20,7 @@ impl Demux {
         Self { hasher: FlowHasher::new(seed), places: HashMap::default(), last: None }
     }
 
-    /// The index of the cell of the flow `key`; `None` if there is no connection.
+    /// Returns the index of the cell of the flow `key`; `None` if there is no connection.
     #[inline]
     pub(crate) fn find(&mut self, key: &FlowKey) -> Option<u32> {
         if let Some((last, place)) = &self.last

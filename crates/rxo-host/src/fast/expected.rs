@@ -28,9 +28,9 @@ pub(super) struct Expected {
     ecn: u8,
     /// The bytes of the last ACK.
     before: Before,
-    /// The sum of its IPv4 ID and header checksum; equal for every valid successor.
+    /// The sum of the last ACK's IPv4 ID and IP header checksum; equal for every valid successor.
     ip_sum: u16,
-    /// The sum of its TCP header; `None` if its checksum was not verified by software.
+    /// The sum of the last ACK's TCP header; `None` if software has not verified its checksum.
     tcp_sum: Option<u16>,
 }
 
@@ -93,8 +93,8 @@ impl Expected {
         self.read_like(self.layout, frame, record)
     }
 
-    /// [`Expected::read`] for ACKs with an ECN mark. A separate function, so that the mark is a constant in
-    /// the frequent case.
+    /// Reads an ACK with an ECN mark, as [`Expected::read`] does for ACKs without one. A separate function,
+    /// so that the mark is a constant in the frequent case.
     #[inline(never)]
     pub(super) fn read_marked(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
         let told = self.read_like(self.marked, frame, record)?;
@@ -123,8 +123,8 @@ impl Expected {
         }
     }
 
-    /// [`Expected::read`] with the layout as a compile-time constant, so that only the bytes that must be
-    /// equal are compared.
+    /// Does the work of [`Expected::read`] with the layout as a compile-time constant, so that only the bytes
+    /// that must be equal are compared.
     #[inline(always)]
     fn read_as<const LAYOUT: usize>(
         &self,
@@ -162,7 +162,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// The index in [`LAYOUTS`] of the pure ACK in `frame`; `None` if it has an uncommon layout.
+    /// Returns the index in [`LAYOUTS`] of the pure ACK in `frame`; `None` if it has an uncommon layout.
     fn of(link: LinkKind, frame: &[u8], has_timestamp: bool) -> Option<usize> {
         let network = if link == LinkKind::RawIp { 0 } else { ETHERNET_HEADER_BYTES };
         let version = if frame.get(network)? >> 4 == 4 { IpVersion::V4 } else { IpVersion::V6 };
@@ -209,8 +209,8 @@ impl Layout {
         (SeqNumber(ack), window)
     }
 
-    /// The ones' complement sum of the IPv4 ID and header checksum, which stays the same while all other
-    /// fields do. 0 for IPv6, which has no such fields.
+    /// Returns the ones' complement sum of the IPv4 ID and header checksum, which stays the same while all
+    /// other fields do. 0 for IPv6, which has no such fields.
     #[inline(always)]
     fn ip_sum(&self, frame: &[u8]) -> u16 {
         if self.version == IpVersion::V6 {
@@ -221,8 +221,8 @@ impl Layout {
         sum + u16::from(carries)
     }
 
-    /// The ones' complement sum of the TCP header. The pseudo-header is left out: it is the same for all ACKs
-    /// of a flow.
+    /// Returns the ones' complement sum of the TCP header. The pseudo-header is left out: it is the same for
+    /// all ACKs of a flow.
     #[inline(always)]
     fn tcp_sum(&self, frame: &[u8]) -> u16 {
         let bytes = if self.has_timestamp { 32 } else { 20 };
@@ -236,7 +236,7 @@ fn has_usual_timestamp(layout: &Layout, frame: &[u8]) -> bool {
     u32::from_be(word32(frame, layout.tcp + 20)) == 0x0101_080a
 }
 
-/// The 32-bit word at offset `at`, in the byte order of memory; 0 beyond the end.
+/// Returns the 32-bit word at offset `at`, in the byte order of memory; 0 beyond the end.
 #[inline(always)]
 fn word32(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk);

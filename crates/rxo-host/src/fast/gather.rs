@@ -33,32 +33,33 @@ pub(crate) type Told = (SeqNumber, u16);
 struct Stretch {
     /// The index of the connection's cell, or [`CONTINUES`] if this is not the first stretch of a run.
     place: u32,
-    /// The index of the first ACK.
+    /// The index of the stretch's first ACK.
     start: u32,
-    /// The next stretch of the run, or [`END`].
+    /// The index of the next stretch of the run, or [`END`].
     next: u32,
     /// The index of the run's last stretch; kept only in the first stretch of a run.
     last: u32,
 }
 
 impl Gathered {
-    /// An upper bound of the run numbers. Some numbers below it belong to stretches that continue a run.
+    /// Returns an upper bound of the run numbers. Some numbers below it belong to stretches that continue a
+    /// run.
     pub(crate) fn numbers(&self) -> usize {
         self.stretches.len()
     }
 
-    /// Number of runs.
+    /// Returns the number of runs.
     pub(super) fn runs(&self) -> usize {
         self.stretches.len() - self.continued
     }
 
-    /// Number of ACKs gathered in this batch.
+    /// Returns the number of ACKs gathered in this batch.
     pub(super) fn acks(&self) -> usize {
         self.used
     }
 
-    /// The run with this number: the index of the connection's cell, and the ACKs. `None` if a run does not
-    /// begin there.
+    /// Returns the run with this number: the index of the connection's cell, and the ACKs. `None` if a run
+    /// does not begin there.
     #[inline]
     pub(crate) fn run(&self, number: usize) -> Option<(u32, Records<'_>)> {
         let Stretch { place, start, next, .. } = *self.stretches.get(number)?;
@@ -66,7 +67,7 @@ impl Gathered {
         (place != CONTINUES).then_some((place, Records { gathered: self, stretch, next }))
     }
 
-    /// The index of the cell whose ACKs are in the run `number`.
+    /// Returns the index of the cell whose ACKs are in the run `number`.
     #[inline]
     pub(super) fn place(&self, number: u32) -> Option<u32> {
         self.stretches.get(number as usize).map(|first| first.place)
@@ -92,8 +93,8 @@ impl Gathered {
         before == Some(told(&record))
     }
 
-    /// A free record for the next ACK of the run gathered last; `None` if the list is full. After writing it,
-    /// call [`Gathered::append_written`].
+    /// Returns a free record for the next ACK of the run gathered last; `None` if the list is full. After
+    /// writing it, call [`Gathered::append_written`].
     #[inline(always)]
     pub(super) fn room(&mut self) -> Option<&mut AckRecord> {
         self.acks.get_mut(self.used)
@@ -153,7 +154,7 @@ impl Gathered {
         self.acks.get(self.end(last as usize).checked_sub(1)?).map(told)
     }
 
-    /// The ACKs of a stretch that continues a run, and the number of the run's next stretch.
+    /// Returns the ACKs of a stretch that continues a run, and the number of the run's next stretch.
     #[cold]
     fn stretch(&self, number: u32) -> (&[AckRecord], u32) {
         let stretch = self.stretches.get(number as usize);
@@ -162,7 +163,7 @@ impl Gathered {
         (acks.unwrap_or_default(), stretch.map_or(END, |it| it.next))
     }
 
-    /// The index after the last ACK of a stretch.
+    /// Returns the index after the last ACK of a stretch.
     #[inline]
     fn end(&self, number: usize) -> usize {
         self.stretches.get(number + 1).map_or(self.used, |it| it.start as usize)
@@ -205,15 +206,16 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// The ACK number and window of `record`.
+/// Returns the ACK number and window of `record`.
 #[inline]
 pub(super) fn told(record: &AckRecord) -> Told {
     (record.ack, record.window)
 }
 
-/// Marks the last stretch of a run. No stretch has this index: a batch has at most 32,768 frames.
+/// The value of [`Stretch::next`] for the last stretch of a run. No stretch has this index: a batch has at
+/// most 32,768 frames.
 const END: u32 = u32::MAX;
 /// Number of records that the first allocation makes.
 const LEAST_ROOM: usize = 8;
-/// Marks a stretch that continues a run. No cell has this index.
+/// The value of [`Stretch::place`] for a stretch that continues a run. No cell has this index.
 const CONTINUES: u32 = u32::MAX;

@@ -57,7 +57,7 @@ impl Flows {
         }
     }
 
-    /// The state of the slot `spot`.
+    /// Returns the state of the slot `spot`.
     #[inline]
     pub(super) fn known(&self, spot: usize) -> Known {
         let Spot { batch, run, .. } = self.spots[spot % SPOTS];
@@ -75,8 +75,8 @@ impl Flows {
         self.spots[spot % SPOTS] = Spot { batch: self.batch, run, place };
     }
 
-    /// The index of the connection whose ACK was last gathered at `spot`: most often that of the next ACK
-    /// too. The caller must check that it is still the right one.
+    /// Returns the index of the connection whose ACK was last gathered at `spot`: most often that of the next
+    /// ACK too. The caller must check that it is still the right one.
     #[inline]
     pub(super) fn last_place(&self, spot: usize) -> u32 {
         self.spots[spot % SPOTS].place
@@ -143,8 +143,8 @@ fn whose_v6(packet: &[u8]) -> Whose {
     }
 }
 
-/// The slot of the flow of a plain packet: equal for all packets of a flow. `None` if the packet is too
-/// short.
+/// Returns the slot of the flow of a plain packet: equal for all packets of a flow. `None` if the packet is
+/// too short.
 #[inline(always)]
 pub(super) fn spot_of_plain(packet: &[u8], is_v4: bool) -> Option<usize> {
     Some(if is_v4 { spot_v4(packet.first_chunk()?) } else { spot_v6(packet.first_chunk()?) })

@@ -87,8 +87,8 @@ impl Expect {
         Ok(PureAck { key, spot, ecn, header, timestamp, arrived_at: frame.arrived_at })
     }
 
-    /// The IP packet in `frame`, and `true` if it is IPv4. `None` if the frame does not have the length of a
-    /// pure ACK or is not addressed to this host.
+    /// Returns the IP packet in `frame`, and `true` if it is IPv4. `None` if the frame does not have the
+    /// length of a pure ACK or is not addressed to this host.
     #[inline(always)]
     pub(crate) fn packet<'a>(&self, frame: &Frame<&'a [u8]>) -> Option<(&'a [u8], bool)> {
         if frame.gso.is_some() || frame.vlan.is_some() {
@@ -113,7 +113,8 @@ impl Expect {
 }
 
 impl PureAck<'_> {
-    /// The fields of the ACK, as the connection takes them. Parsed only when called, to save registers.
+    /// Returns the fields of the ACK, as the connection takes them. Parsed only when called, to save
+    /// registers.
     #[inline(always)]
     pub(crate) fn record(&self) -> AckRecord {
         let header = self.header;
@@ -140,7 +141,7 @@ impl PureAck<'_> {
     }
 }
 
-/// The reason why a packet that is not plain is not a pure ACK.
+/// Returns the reason why a packet that is not plain is not a pure ACK.
 #[cold]
 fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
     let Ok(parsed) = parse_ip(packet) else { return FallbackReason::Ip };

@@ -48,7 +48,7 @@ impl FallbackReason {
         Self::Backlog,
     ];
 
-    /// The name of the reason in totals and in JSON.
+    /// Returns the name of the reason in totals and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

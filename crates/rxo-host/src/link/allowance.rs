@@ -2,7 +2,7 @@
 
 use rxo_frame::Instant;
 
-/// A token bucket: a burst, and a long-term rate.
+/// A token bucket: the tokens that can be taken at once, and those that are added per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     at_once: u64,

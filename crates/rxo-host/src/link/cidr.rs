@@ -24,19 +24,19 @@ impl IpCidr {
         Ok(Self { address, prefix_bits })
     }
 
-    /// The prefix of length zero, which covers all addresses of one IP version.
+    /// Returns the prefix of length zero, which covers all addresses of one IP version.
     pub(super) const fn everything(is_v4: bool) -> Self {
         let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         Self { address: if is_v4 { v4 } else { v6 }, prefix_bits: 0 }
     }
 
-    /// The network that contains only `ip`.
+    /// Returns the network that contains only `ip`.
     pub(crate) fn of_host(ip: IpAddr) -> Self {
         Self { address: ip, prefix_bits: width(ip) }
     }
 
-    /// The network in which the source `ip` is counted: its first 24 bits for IPv4, 64 for IPv6.
+    /// Returns the network in which the source `ip` is counted: its first 24 bits for IPv4, 64 for IPv6.
     pub(crate) fn of_source(ip: IpAddr) -> Self {
         let (address, prefix_bits) = match ip {
             IpAddr::V4(ip) => (Ipv4Addr::from_bits(ip.to_bits() & u32::MAX << 8).into(), 24),
@@ -45,13 +45,13 @@ impl IpCidr {
         Self { address, prefix_bits }
     }
 
-    /// The address, including its host bits.
+    /// Returns the address, including its host bits.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// The length of the prefix, in bits.
+    /// Returns the length of the prefix, in bits.
     #[must_use]
     pub const fn prefix_bits(&self) -> u8 {
         self.prefix_bits
@@ -66,8 +66,8 @@ impl IpCidr {
         width(ip) == most && differs.checked_shr(host_bits).unwrap_or(0) == 0
     }
 
-    /// The broadcast address of an IPv4 network; `None` for IPv6, and for networks of one or two addresses
-    /// (RFC 3021).
+    /// Returns the broadcast address of an IPv4 network; `None` for IPv6, and for networks of one or two
+    /// addresses (RFC 3021).
     #[must_use]
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         match self.address {
@@ -79,7 +79,7 @@ impl IpCidr {
     }
 }
 
-/// The length of an address of the same IP version as `ip`, in bits.
+/// Returns the length of an address of the same IP version as `ip`, in bits.
 fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }

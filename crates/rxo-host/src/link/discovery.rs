@@ -51,8 +51,8 @@ impl Discovery {
     }
 }
 
-/// The first link-layer address in an option that `wanted` selects; `Some(None)` if there is none, `None` if
-/// the options are malformed or the address is a group address.
+/// Returns the first link-layer address in an option that `wanted` selects; `Some(None)` if there is none,
+/// `None` if the options are malformed or the address is a group address.
 fn mac_in<'a>(
     options: NdpOptionsIterator<'a>,
     wanted: impl Fn(&NdpOptionSlice<'a>) -> Option<&'a [u8]>,
@@ -120,13 +120,13 @@ pub(super) fn advertise(
     envelope(mac, to).icmp(target.into(), destination.into(), &message)
 }
 
-/// The solicited-node group of `ip` (RFC 4291, section 2.7.1).
+/// Returns the solicited-node group of `ip` (RFC 4291, section 2.7.1).
 pub(super) fn solicited_node(ip: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = ip.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, a, b, c])
 }
 
-/// The Ethernet address of an IPv6 multicast group (RFC 2464, section 7).
+/// Returns the Ethernet address of an IPv6 multicast group (RFC 2464, section 7).
 pub(super) fn group_mac(group: Ipv6Addr) -> Mac {
     let [.., a, b, c, d] = group.octets();
     [0x33, 0x33, a, b, c, d]
@@ -147,7 +147,7 @@ fn message(kind: u8, flags: [u8; 4], target: Ipv6Addr, option: (u8, Mac)) -> [u8
     message
 }
 
-/// The receivers for which an ICMPv6 message of this type is meant.
+/// Returns the receivers for which an ICMPv6 message of this type is meant.
 pub(super) const fn meant_by(kind: u8) -> Meant {
     match kind {
         TYPE_NEIGHBOR_SOLICITATION | TYPE_NEIGHBOR_ADVERTISEMENT => Meant::Neighbours,

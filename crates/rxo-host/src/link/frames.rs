@@ -142,8 +142,8 @@ pub(super) fn arp(source: Mac, destination: Mac, packet: &[u8]) -> Option<Vec<u8
     Some(frame)
 }
 
-/// The flow key of packets from `source` to `destination`; the upper 16 bits of `ports` are the source port.
-/// `None` if the IP versions differ.
+/// Returns the flow key of packets from `source` to `destination`; the upper 16 bits of `ports` are the
+/// source port. `None` if the IP versions differ.
 pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<FlowKey> {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
@@ -159,7 +159,7 @@ pub(super) fn key_of(source: IpAddr, destination: IpAddr, ports: u32) -> Option<
     }
 }
 
-/// The checksum of the pseudo-header for the ICMPv6 `message`.
+/// Returns the checksum of the pseudo-header for the ICMPv6 `message`.
 fn pseudo_of(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> Option<Sum> {
     let key = key_of(source.into(), destination.into(), 0)?;
     Some(pseudo_header(&key, PROTOCOL_ICMPV6, u32::try_from(message.len()).ok()?))

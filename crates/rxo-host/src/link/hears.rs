@@ -56,8 +56,8 @@ impl Link {
         }
     }
 
-    /// Receives a copy of a frame that another shard receives too. That shard answers and counts it; here it
-    /// only updates the tables.
+    /// Receives a copy of a frame that another shard receives too. The other shard answers and counts the
+    /// frame; this one only updates its tables.
     pub(crate) fn overhear<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
         let (answers, counters) = (self.frames.len(), self.counters);
         let heard = self.on_frame(frame, now);
@@ -171,7 +171,8 @@ impl Link {
         Heard::Nothing
     }
 
-    /// The Ethernet address of the sender; zeros on links without Ethernet, `None` if the frame is too short.
+    /// Returns the Ethernet address of the sender; zeros on links without Ethernet, `None` if the frame is
+    /// too short.
     pub(super) fn sender_mac(&self, bytes: &[u8]) -> Option<Mac> {
         match self.kind {
             LinkKind::RawIp => Some([0; 6]),

@@ -67,7 +67,8 @@ impl Link {
         envelope.mld(source, mld::ALL_ROUTERS, &message(mld::REPORT, records))
     }
 
-    /// The header values of a message to routers on this link; with hop limit 1, no router forwards it.
+    /// Returns the header values of a message to routers on this link; with hop limit 1, no router forwards
+    /// it.
     fn to_routers(&self, group: IpAddr, traffic_class: u8) -> Envelope {
         let macs = (self.kind == LinkKind::Ethernet).then_some((self.mac, mac(group)));
         Envelope { macs, hop_limit: 1, traffic_class }

@@ -245,7 +245,7 @@ impl Link {
         }
     }
 
-    /// The Ethernet address to which a packet for `ip` must be sent. Requests it if it is unknown.
+    /// Returns the Ethernet address to which a packet for `ip` must be sent. Requests it if it is unknown.
     pub fn resolve(&mut self, ip: IpAddr, now: Instant) -> Resolve {
         let Some(hop) = self.routes.next_hop(ip) else { return Resolve::NoRoute };
         if self.kind == LinkKind::RawIp {
@@ -274,7 +274,7 @@ impl Link {
         }
     }
 
-    /// The local address for a connection to `ip`; `None` if there is no route.
+    /// Returns the local address for a connection to `ip`; `None` if there is no route.
     #[must_use]
     pub fn source_for(&self, ip: IpAddr) -> Option<IpAddr> {
         self.routes.source_for(ip)
@@ -286,19 +286,19 @@ impl Link {
         self.routes.is_ours(ip)
     }
 
-    /// All addresses of this host, including the link-local one that it derived itself.
+    /// Returns all addresses of this host, including the link-local one that it derived itself.
     pub fn addresses(&self) -> impl Iterator<Item = IpCidr> {
         self.routes.addresses().iter().copied()
     }
 
-    /// The Ethernet address of the device.
+    /// Returns the Ethernet address of the device.
     #[must_use]
     pub const fn mac(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// The multicast Ethernet addresses that the device must accept: the groups of neighbour discovery, and
-    /// the groups that this host has joined. A device in promiscuous mode accepts them anyway.
+    /// Returns the multicast Ethernet addresses that the device must accept: the groups of neighbour
+    /// discovery, and the groups that this host has joined. A device in promiscuous mode accepts them anyway.
     pub fn groups(&self) -> impl Iterator<Item = [u8; 6]> {
         let v6 = self.addresses().filter_map(|cidr| match cidr.address() {
             IpAddr::V6(ip) => Some(discovery::solicited_node(ip)),
@@ -308,12 +308,13 @@ impl Link {
         discovery.chain(self.groups.groups()).map(groups::mac)
     }
 
-    /// The next frame to send, with complete checksums. After each input, call it until it returns `None`.
+    /// Returns the next frame to send, with complete checksums. After each input, call it until it returns
+    /// `None`.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.frames.pop_front()
     }
 
-    /// The deadline at which to call [`Link::on_timeout`]; `None` if no timer runs.
+    /// Returns the deadline at which to call [`Link::on_timeout`]; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let probes_at = self.probing.map(|probing| probing.at);
@@ -333,13 +334,13 @@ impl Link {
         }
     }
 
-    /// Number of neighbours in the table.
+    /// Returns the number of neighbours in the table.
     #[must_use]
     pub fn neighbours(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// The counters of the link, including the gate's.
+    /// Returns the counters of the link, including the gate's.
     #[must_use]
     pub const fn counters(&self) -> LinkCounters {
         LinkCounters { refused: self.gate.counters, ..self.counters }

@@ -39,7 +39,7 @@ struct Neighbour {
     state: State,
     /// The time at which the state's timer expires.
     until: Instant,
-    /// The time at which this host last sent a packet to it; `None` if it never did.
+    /// The time at which this host last sent a packet to the neighbour; `None` if it never did.
     used_at: Option<Instant>,
     /// The time of the last message about this neighbour.
     heard_at: Instant,
@@ -61,17 +61,17 @@ enum State {
     Failed,
 }
 
-/// The result of [`Neighbours::resolve`].
+/// The result of resolving a neighbour's link-layer address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Mac(Mac),
-    /// The address has been requested already.
+    /// The address has been requested already, and is not known yet.
     Pending,
     /// The caller must send a request now.
     Ask,
     /// The neighbour did not answer.
     Failed,
-    /// The table is full of gateways.
+    /// The table has no space for the neighbour, because only gateways could be evicted.
     Full,
 }
 
@@ -105,18 +105,18 @@ impl Neighbours {
         Self { entries, order, due, waiting: 0, gateways, limit }
     }
 
-    /// Number of entries in the table, resolved or not.
+    /// Returns the number of entries in the table, resolved or not.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The deadline at which to call [`Neighbours::on_timeout`]; `None` if no timer runs.
+    /// Returns the deadline at which to call [`Neighbours::on_timeout`]; `None` if no timer runs.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The link-layer address for a packet to the neighbour `ip`. Adds an entry if there is none, and marks
-    /// it as used.
+    /// Returns the link-layer address for a packet to the neighbour `ip`. Adds an entry if there is none, and
+    /// marks it as used.
     pub(super) fn resolve(&mut self, ip: IpAddr, now: Instant) -> Known {
         let used = self.change(ip, |entry| {
             entry.used_at = Some(now);
@@ -227,7 +227,7 @@ impl Neighbours {
         self.due.remove(&(entry.until, ip));
     }
 
-    /// The key of an entry in the order of eviction; the smallest is evicted first.
+    /// Returns the key of an entry in the order of eviction; the smallest is evicted first.
     fn turn_of(&self, ip: IpAddr, entry: Neighbour) -> (Rank, Instant, IpAddr) {
         match entry.used_at {
             _ if self.gateways.contains(&ip) => (Rank::Gateway, entry.heard_at, ip),
@@ -313,8 +313,8 @@ impl Neighbour {
         true
     }
 
-    /// The request that this state sends: `None` for none, `Some(None)` to all stations, `Some(Some(mac))` to
-    /// one.
+    /// Returns the request that this state sends: `None` for none, `Some(None)` to all stations,
+    /// `Some(Some(mac))` to one.
     fn asks(&self) -> Option<Option<Mac>> {
         match self.state {
             State::Incomplete { .. } => Some(None),

@@ -105,7 +105,7 @@ impl Quoted {
     }
 }
 
-/// The next common MTU below `packet_bytes`, for routers older than RFC 1191, which report none.
+/// Returns the next common MTU below `packet_bytes`, for routers older than RFC 1191, which report none.
 fn plateau(packet_bytes: u16) -> u16 {
     PLATEAUS.into_iter().find(|size| *size < packet_bytes).unwrap_or(LEAST_PLATEAU)
 }

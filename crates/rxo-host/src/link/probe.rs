@@ -56,7 +56,7 @@ pub(super) struct Probing {
     interval: Duration,
     /// Number of probes still to be sent per address.
     left: u8,
-    /// The time of the next probe, or of the end after the last one.
+    /// The time of the next probe; after the last probe, the time at which probing ends.
     pub(super) at: Instant,
     /// `true` if this shard sends the probes for all shards.
     is_sender: bool,
@@ -80,8 +80,8 @@ impl Link {
         self.probing.is_some()
     }
 
-    /// The first claim of an address of this host by another station, during or after the probes; `None` if
-    /// there was none.
+    /// Returns the first claim of an address of this host by another station, during or after the probes;
+    /// `None` if there was none.
     #[must_use]
     pub const fn conflict(&self) -> Option<Conflict> {
         self.conflict

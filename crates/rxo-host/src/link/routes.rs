@@ -28,7 +28,7 @@ impl Route {
 #[derive(Clone, Debug)]
 pub(super) struct Routes {
     addresses: Vec<IpCidr>,
-    /// Sorted by prefix length, the longest first.
+    /// The routes to other networks, sorted by prefix length, the longest first.
     routes: Vec<Route>,
 }
 
@@ -62,7 +62,7 @@ impl Routes {
             && self.own_network(route.gateway).is_some()
     }
 
-    /// All addresses of the host.
+    /// Returns all addresses of the host.
     pub(super) fn addresses(&self) -> &[IpCidr] {
         &self.addresses
     }
@@ -82,7 +82,7 @@ impl Routes {
         is_host(ip) && !self.is_ours(ip) && !self.is_broadcast(ip)
     }
 
-    /// The neighbour to which a packet for `ip` is sent; `None` if there is no route.
+    /// Returns the neighbour to which a packet for `ip` is sent; `None` if there is no route.
     pub(super) fn next_hop(&self, ip: IpAddr) -> Option<IpAddr> {
         if !self.may_be_another(ip) {
             return None;
@@ -98,8 +98,8 @@ impl Routes {
         }
     }
 
-    /// The source address of a packet for `ip`: one in the network of the next hop, or else the first that is
-    /// not link-local. `None` if there is no route.
+    /// Returns the source address of a packet for `ip`: one in the network of the next hop, or else the first
+    /// that is not link-local. `None` if there is no route.
     pub(super) fn source_for(&self, ip: IpAddr) -> Option<IpAddr> {
         let hop = self.next_hop(ip)?;
         let same = self.addresses.iter().filter(|cidr| cidr.address().is_ipv4() == ip.is_ipv4());
@@ -115,8 +115,8 @@ impl Routes {
         self.addresses.iter().any(|cidr| is_broadcast_of(cidr, ip))
     }
 
-    /// The prefix length of the narrowest own network that contains `ip`. Link-local IPv6 addresses are
-    /// always on the link (RFC 4291, section 2.5.6).
+    /// Returns the prefix length of the narrowest own network that contains `ip`. Link-local IPv6 addresses
+    /// are always on the link (RFC 4291, section 2.5.6).
     fn own_network(&self, ip: IpAddr) -> Option<u8> {
         let own = self.addresses.iter().filter(|cidr| cidr.contains(ip));
         let own = own.map(IpCidr::prefix_bits).max();

@@ -1,11 +1,12 @@
 use super::*;
 
-/// The memory of a host over a device whose queue has no limit.
+/// Returns the memory of a host over a device whose queue has no limit.
 fn memory(bytes: u64) -> Memory {
     Memory::new(bytes, Queue::new(None, 1_500))
 }
 
-/// The share of a connection that holds data in both directions; `None` if there is not enough memory.
+/// Returns the share of a connection that holds data in both directions; `None` if there is not enough
+/// memory.
 fn awake(memory: &Memory, config: &Config) -> Option<Share> {
     let mut share = memory.reserve(config)?;
     let is_awake = memory.wake_sending(&mut share) && memory.wake_receiving(&mut share);

@@ -34,7 +34,7 @@ impl<B: AsRef<[u8]>> Iterator for AckRecords<'_, B> {
     }
 }
 
-/// The record of the ACK in `frame`; `None` if the headers are not at the offsets `at`.
+/// Returns the record of the ACK in `frame`; `None` if the headers are not at the offsets `at`.
 #[inline(always)]
 fn record_of<B: AsRef<[u8]>>(frame: &Frame<B>, at: Offsets) -> Option<AckRecord> {
     let packet = frame.bytes().get(at.network as usize..)?;

@@ -47,7 +47,7 @@ enum Kind {
 }
 
 impl Form {
-    /// The form of `delivery`, whose headers are at the offsets `at`.
+    /// Returns the form of `delivery`, whose headers are at the offsets `at`.
     #[inline]
     pub(crate) fn of<B: AsRef<[u8]>>(delivery: &Delivery<'_, B>, at: Offsets) -> Self {
         match delivery {
@@ -57,7 +57,7 @@ impl Form {
         }
     }
 
-    /// The form of a single frame, whose headers are at the offsets `at`.
+    /// Returns the form of a single frame, whose headers are at the offsets `at`.
     #[inline]
     pub(crate) fn of_frame<B: AsRef<[u8]>>(frame: &Frame<B>, at: Offsets) -> Self {
         let text_bytes = at.payload_bytes();

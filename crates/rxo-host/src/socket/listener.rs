@@ -32,7 +32,7 @@ impl TcpListener {
         Ok((TcpStream::new(socket), peer))
     }
 
-    /// An endless iterator that accepts connections.
+    /// Returns an endless iterator that accepts connections.
     #[must_use]
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
@@ -51,7 +51,7 @@ impl TcpListener {
         self.listener.signal()
     }
 
-    /// The local address and port.
+    /// Returns the local address and port.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -75,7 +75,7 @@ impl Iterator for Incoming<'_> {
 }
 
 impl AsFd for TcpListener {
-    /// A descriptor that becomes readable when a connection can be accepted; see
+    /// Returns a descriptor that becomes readable when a connection can be accepted; see
     /// [readiness](TcpStream#readiness).
     ///
     /// # Panics

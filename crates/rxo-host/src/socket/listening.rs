@@ -164,7 +164,7 @@ impl<B> Drop for BoundListener<B> {
     }
 }
 
-/// The error of a call on a host whose worker has ended.
+/// Returns the error of a call on a host whose worker has ended.
 pub(crate) fn worker_ended() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "the host has been stopped; start another")
 }

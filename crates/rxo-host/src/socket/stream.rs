@@ -73,7 +73,7 @@ impl TcpStream {
         self.socket.is_connected()
     }
 
-    /// The peer's address and port.
+    /// Returns the peer's address and port.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -81,7 +81,7 @@ impl TcpStream {
         Ok(peer(&self.socket.pair()))
     }
 
-    /// The local address and port.
+    /// Returns the local address and port.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -240,7 +240,7 @@ impl TcpStream {
         self.waiting.write_timeout().set(timeout)
     }
 
-    /// The time after which a blocked read fails; `None` means no limit.
+    /// Returns the time after which a blocked read fails; `None` means no limit.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -248,7 +248,7 @@ impl TcpStream {
         Ok(self.waiting.read_timeout().get())
     }
 
-    /// The time after which a blocked write fails; `None` means no limit.
+    /// Returns the time after which a blocked write fails; `None` means no limit.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -295,7 +295,7 @@ impl TcpStream {
         self.socket.set_marks(Marks { hop_limit, ..self.socket.marks()? })
     }
 
-    /// The IPv4 TTL or IPv6 hop limit of sent packets.
+    /// Returns the IPv4 TTL or IPv6 hop limit of sent packets.
     ///
     /// # Errors
     /// Never; as in `std::net`.
@@ -315,7 +315,7 @@ impl TcpStream {
         self.socket.set_marks(Marks { dscp, ..self.socket.marks()? })
     }
 
-    /// The differentiated services code point of sent packets.
+    /// Returns the differentiated services code point of sent packets.
     ///
     /// # Errors
     /// `Deadlock` inside a reader; otherwise never.
@@ -331,8 +331,8 @@ impl TcpStream {
         self.socket.take_error()
     }
 
-    /// Number of written bytes that the peer has not acknowledged, sent or not. 0 once the connection is
-    /// closed.
+    /// Returns the number of written bytes that the peer has not acknowledged, sent or not. 0 once the
+    /// connection is closed.
     ///
     /// # Panics
     /// Inside a reader, like [`TcpStream::statistics`].
@@ -341,7 +341,7 @@ impl TcpStream {
         self.socket.unacknowledged_bytes()
     }
 
-    /// A snapshot of the connection: windows, round-trip time, negotiated features.
+    /// Returns a snapshot of the connection: windows, round-trip time, negotiated features.
     ///
     /// # Panics
     /// Inside a reader; see [`TcpStream::read_with`].
@@ -397,7 +397,7 @@ impl Write for TcpStream {
 }
 
 impl AsFd for TcpStream {
-    /// The descriptor to poll; see [readiness](TcpStream#readiness).
+    /// Returns the descriptor to poll; see [readiness](TcpStream#readiness).
     ///
     /// # Panics
     /// If the process cannot open another descriptor.

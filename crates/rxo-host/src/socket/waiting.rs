@@ -51,7 +51,7 @@ impl Waiting {
         self.is_nonblocking.store(is_nonblocking, Ordering::Relaxed);
     }
 
-    /// The descriptor of the signal. It is closed when `self` is dropped.
+    /// Returns the descriptor of the signal. It is closed when `self` is dropped.
     pub(crate) fn descriptor(&self, signal: &Signal) -> io::Result<BorrowedFd<'_>> {
         signal.descriptor(&self.descriptor)
     }

@@ -14,7 +14,7 @@ fn at(seconds: u64) -> Instant {
     Instant::from_micros(seconds * 1_000_000)
 }
 
-/// The TIME-WAIT state of a connection that this side closed first.
+/// Returns the TIME-WAIT state of a connection that this side closed first.
 fn left() -> TimeWait {
     let (pair, now) = (key(5_000).reversed(), at(1));
     let config = Config { timestamps: false, ..Config::default() };

@@ -106,7 +106,7 @@ const GSO: Gso = Gso::new(GsoKind::AckTemplate, NUMBERS_BYTES);
 
 const NUMBERS_BYTES: NonZeroU16 = NonZeroU16::new(PACKED_NUMBERS_BYTES as u16).unwrap();
 
-/// The ACK number, window and timestamp of each ACK after the first.
+/// Returns the ACK number, window and timestamp of each ACK after the first.
 fn numbers_of(transmit: &Transmit<'_>) -> impl Iterator<Item = AckNumbers> {
     let value = clock_of(transmit);
     transmit.later_acks.iter().map(move |owed| AckNumbers {
@@ -116,7 +116,7 @@ fn numbers_of(transmit: &Transmit<'_>) -> impl Iterator<Item = AckNumbers> {
     })
 }
 
-/// The TSval of an ACK whose only option is a timestamp; 0 without one.
+/// Returns the TSval of an ACK whose only option is a timestamp; 0 without one.
 fn clock_of(transmit: &Transmit<'_>) -> u32 {
     match transmit.options.as_slice() {
         [1, 1, 8, 10, a, b, c, d, ..] => u32::from_be_bytes([*a, *b, *c, *d]),

@@ -16,7 +16,7 @@ pub(super) struct Planned {
     /// Number of bytes in the arena for the headers and copied data of all packets in the group. They follow
     /// those of the group before.
     pub(super) bytes: usize,
-    /// Number of these bytes per packet.
+    /// Number of bytes in the arena per packet.
     pub(super) head_bytes: usize,
     pub(super) seq: SeqNumber,
     /// Number of data bytes that stay in the send buffer.
@@ -73,7 +73,7 @@ pub(super) struct Packets<'a, T> {
     now: Now<'a>,
 }
 
-/// The rest of the current group.
+/// The packets of the current group that the iterator has not returned yet.
 #[derive(Default)]
 struct Now<'a> {
     heads: &'a [u8],

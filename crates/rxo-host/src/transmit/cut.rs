@@ -52,7 +52,7 @@ impl<'h> Cutter<'h> {
     }
 }
 
-/// The checksum of data in any number of pieces.
+/// Returns the checksum of data in any number of pieces.
 #[inline]
 pub(super) fn text_sum(text: Text<'_>, summer: Summer) -> Sum {
     let (mut sum, mut offset) = (Sum::ZERO, 0);

@@ -62,13 +62,13 @@ impl Headers {
         &self.bytes[..self.at.payload as usize]
     }
 
-    /// The offsets of the headers.
+    /// Returns the offsets of the headers.
     pub(super) const fn at(&self) -> Offsets {
         self.at
     }
 
-    /// The metadata of a packet with these headers for the device. The checksum is partial if the device
-    /// completes it.
+    /// Returns the metadata of a packet with these headers for the device. The checksum is partial if the
+    /// device completes it.
     pub(super) const fn offload(&self, completes_checksums: bool) -> Offload {
         let (start, offset) = (self.at.transport as u16, CHECKSUM_AT as u16);
         let checksum = if completes_checksums {

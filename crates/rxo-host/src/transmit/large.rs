@@ -19,18 +19,19 @@ use super::cut::Cutter;
 #[derive(Debug)]
 pub(super) struct Large {
     kind: GsoKind,
-    /// The offsets of its headers.
+    /// The offsets of the GSO send's headers.
     at: Offsets,
     /// Number of data bytes in every segment but the last.
     size: NonZeroU16,
-    /// All its segments, one after the other, once the sink has requested them.
+    /// All segments of the GSO send, one after the other; empty until the sink requests them.
     cut: OnceCell<Vec<u8>>,
 }
 
 /// The kinds of GSO sends that the device refuses.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
-    /// Number of GSO sends, for IPv4 and IPv6, to split here before one is tried whole again.
+    /// Number of GSO sends, for IPv4 and IPv6, that the host must still split itself before one is passed to
+    /// the device whole again.
     not_worth_trying: [u16; 2],
     /// Number of GSO sends that the device refused.
     pub(super) count: u64,
@@ -41,12 +42,12 @@ impl Large {
         Self { kind, at, size, cut: OnceCell::new() }
     }
 
-    /// Number of segments into which the GSO send is split.
+    /// Returns the number of segments into which the GSO send is split.
     pub(super) fn segments(&self, text: Text<'_>) -> usize {
         parts(text.len(), self.size).len()
     }
 
-    /// The segments as frames, created by the first call.
+    /// Returns the segments as frames, created by the first call.
     pub(super) fn cut<'a>(
         &'a self,
         head: &[u8],
@@ -98,6 +99,6 @@ const fn index(kind: GsoKind) -> usize {
     matches!(kind, GsoKind::TcpV6) as usize
 }
 
-/// The number of GSO sends that are split here before the device is tried again. A single refusal must not
-/// disable GSO for good, and a device that refuses all sends must be tried seldom.
+/// Number of GSO sends that the host splits itself before the device is tried again. A single refusal must
+/// not disable GSO for good, and a device that refuses all sends must be tried seldom.
 const TRY_AGAIN_AFTER: u16 = 1_000;

@@ -69,7 +69,7 @@ impl Outbox {
         self.has_borrowed
     }
 
-    /// Number of GSO sends that the device has refused.
+    /// Returns the number of GSO sends that the device has refused.
     pub(crate) const fn refused(&self) -> u64 {
         self.refused.count
     }

@@ -46,7 +46,7 @@ pub(crate) struct Path {
     marks: Marks,
 }
 
-/// An IP header's changing fields.
+/// The fields of an IP header that differ from packet to packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ip {
     /// Number of bytes after the header.
@@ -65,7 +65,7 @@ impl Shape {
         Self { link, mac, completes_checksums, takes_large, ack_templates, expands_acks, summer }
     }
 
-    /// The routine for TCP checksums; `None` if the device completes them.
+    /// Returns the routine for TCP checksums; `None` if the device completes them.
     pub(super) fn summer(&self) -> Option<Summer> {
         (!self.completes_checksums).then_some(self.summer)
     }

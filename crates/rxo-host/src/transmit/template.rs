@@ -15,7 +15,7 @@ pub(super) struct Template {
     /// The length of each expanded ACK as a frame, in bytes.
     frame_bytes: usize,
     count: usize,
-    /// All its ACKs, one after the other, once the sink has requested them.
+    /// All ACKs of the template, one after the other; empty until the sink requests them.
     expanded: OnceCell<Vec<u8>>,
 }
 
@@ -25,12 +25,12 @@ impl Template {
         Self { link, frame_bytes, count, expanded: OnceCell::new() }
     }
 
-    /// Number of ACKs that the template expands to.
+    /// Returns the number of ACKs that the template expands to.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// The ACKs of this template as frames, expanded by the first call. `packed` are the bytes of the
+    /// Returns the ACKs of this template as frames, expanded by the first call. `packed` are the bytes of the
     /// template.
     pub(super) fn frames<'a>(
         &'a self,

@@ -38,9 +38,9 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// The flow and the form of a delivery that the gate admits. `None` if the gate refuses it, or if it is
-    /// not TCP; then the link has handled it. The delivery contains the offsets of its headers, so nothing is
-    /// parsed again.
+    /// Returns the flow and the form of a delivery that the gate admits. `None` if the gate refuses it, or if
+    /// it is not TCP; then the link has handled it. The delivery contains the offsets of its headers, so
+    /// nothing is parsed again.
     #[inline]
     fn admit(
         &mut self,
@@ -66,7 +66,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         is_admitted.then(|| (key, Form::of(&delivery, at)))
     }
 
-    /// [`Network::admit`] for a frame without a known flow: it is not TCP, or its headers are unusual.
+    /// Does the work of [`Network::admit`] for a frame without a known flow: it is not TCP, or its headers
+    /// are unusual.
     #[cold]
     fn admit_unread(
         &mut self,

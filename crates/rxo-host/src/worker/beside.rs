@@ -21,7 +21,7 @@ pub(super) trait Beside<B: AsRef<[u8]>> {
     #[inline]
     fn before(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 
-    /// Returns `true` to take over `transmit`, which is then not sent here.
+    /// Takes over `transmit` and returns `true`, or returns `false`; the connection then sends it itself.
     #[inline]
     fn takes(&mut self, _transmit: &Transmit<'_>) -> bool {
         false

@@ -48,12 +48,12 @@ impl<B: AsRef<[u8]>> Casting<B> {
         }
     }
 
-    /// The deadline of the group's next timer; `None` if no timer runs.
+    /// Returns the deadline of the group's next timer; `None` if no timer runs.
     pub(super) fn poll_at(&self) -> Option<Instant> {
         self.0.as_ref()?.group.poll_at()
     }
 
-    /// The member whose connection has the index `place`; `None` if it belongs to no member.
+    /// Returns the member whose connection has the index `place`; `None` if it belongs to no member.
     #[inline]
     pub(super) fn member_at(&mut self, place: u32) -> Option<Member<'_, B>> {
         let cast = self.0.as_deref_mut()?;
@@ -200,7 +200,7 @@ struct Cast<B> {
     ids: u16,
     /// The connection's index and the peer address of each member.
     places: Vec<(u32, SocketAddr)>,
-    /// The member by index of its connection; [`NOBODY`] if there is none.
+    /// For each index of a connection, the member that it belongs to; [`NOBODY`] if there is none.
     members: Vec<MemberId>,
     /// Data that did not fit into the group's send buffer yet.
     waiting: VecDeque<SharedBytes>,
@@ -235,7 +235,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.room.store(self.taken + u64::from(self.group.room()), Ordering::Relaxed);
     }
 
-    /// The member whose connection has the index `place`.
+    /// Returns the member whose connection has the index `place`.
     #[inline]
     fn member_at(&self, place: u32) -> Option<MemberId> {
         self.members.get(place as usize).copied().filter(|id| *id != NOBODY)

@@ -64,7 +64,7 @@ impl Drain {
         }
     }
 
-    /// Number of bytes that may be sent before the queue is read again.
+    /// Returns the number of bytes that may be sent before the queue is read again.
     #[inline]
     pub(super) const fn room(&self) -> u64 {
         self.room
@@ -82,7 +82,8 @@ impl Drain {
         self.room = self.room.saturating_sub(bytes);
     }
 
-    /// The time of the next reading; `None` if the queue is next read when there is something to send.
+    /// Returns the time of the next reading; `None` if the queue is next read when there is something to
+    /// send.
     pub(super) const fn read_at(&self) -> Option<Instant> {
         match self.waiting {
             Some(Waiting { until, .. }) => Some(until),
@@ -97,7 +98,7 @@ impl Drain {
         self.waiting.is_none_or(|waiting| waiting.until <= now)
     }
 
-    /// The largest GSO frame, in bytes, that leaves half of the queue to other connections.
+    /// Returns the largest GSO frame, in bytes, that leaves half of the queue to other connections.
     pub(super) fn largest_send(&self) -> u32 {
         u32::try_from(self.limit / 2).unwrap_or(u32::MAX)
     }
@@ -173,7 +174,7 @@ impl Drain {
         self.limit = limit.clamp(LEAST_LIMIT_BYTES, MOST_LIMIT_BYTES);
     }
 
-    /// The time until the queue shrinks from `queued` bytes to half of the limit.
+    /// Returns the time until the queue shrinks from `queued` bytes to half of the limit.
     fn time_to_half(&self, queued: u64) -> Duration {
         let excess = u128::from(queued.saturating_sub(self.limit / 2));
         let time_ns = excess * NS_A_SECOND / u128::from(self.rate.max(1));
@@ -197,16 +198,17 @@ impl Drain {
     }
 }
 
-/// The free space of a queue that is not limited: as bytes, two thousand years at 1 Gbit/s.
+/// The free space of a queue without a limit, in bytes: more than a device at 1 Gbit/s sends in a thousand
+/// years.
 const UNLIMITED: u64 = 1 << 62;
 const NS_A_SECOND: u128 = 1_000_000_000;
-/// The initial limit: twice the largest GSO frame, as the kernel counts it.
+/// The initial limit in bytes: twice the largest GSO frame, as the kernel counts it.
 const FIRST_LIMIT_BYTES: u64 = 128 << 10;
-/// The limit for a device that has drained at once so far: enough to keep it busy during a reading.
+/// The limit in bytes for a device that has drained at once so far: enough to keep it busy during a reading.
 const MOST_UNMEASURED_BYTES: u64 = 1 << 20;
-/// The minimum limit: two full Ethernet frames and two short ones, as the kernel counts them.
+/// The minimum limit in bytes: two full Ethernet frames and two short ones, as the kernel counts them.
 const LEAST_LIMIT_BYTES: u64 = 8 << 10;
-/// The maximum limit: half of the packet socket's send buffer.
+/// The maximum limit in bytes: half of the packet socket's send buffer.
 const MOST_LIMIT_BYTES: u64 = 16 << 20;
 /// The minimum span of a full queue. Linux allows one millisecond, but a thread wakes up later than a
 /// softirq.
@@ -223,7 +225,7 @@ const SHORT_WAIT: Duration = Duration::from_micros(500);
 /// The time after which a device from which nothing leaves is given more: half of the minimum retransmission
 /// timeout, because TCP must be able to detect a broken path by itself.
 const MOST_STUCK: Duration = Duration::from_millis(100);
-/// The free space given to a device from which nothing leaves: the largest GSO frame.
+/// The free space in bytes that is given to a device from which nothing leaves: the largest GSO frame.
 const STUCK_ROOM_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]

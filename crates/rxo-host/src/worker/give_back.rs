@@ -66,7 +66,7 @@ impl Kept {
 }
 
 impl Keeps {
-    /// The frames that `inner` keeps; its data before `owned_until` is in the host's own memory.
+    /// Returns the frames that `inner` keeps; its data before `owned_until` is in the host's own memory.
     #[inline]
     pub(super) fn of<B: AsRef<[u8]>>(inner: &Inner<B>, owned_until: SeqNumber) -> Self {
         let connection = &inner.connection;

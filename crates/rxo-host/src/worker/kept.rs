@@ -69,7 +69,7 @@ impl Kept {
         self.queue.push_front(entry);
     }
 
-    /// Number of connections in the queue.
+    /// Returns the number of connections in the queue.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }

@@ -37,7 +37,7 @@ impl LastAcks {
         self.extend(now + AFTER_REPETITION);
     }
 
-    /// The time for which a retransmitted FIN is still likely; zero if it is not.
+    /// Returns the time for which a retransmitted FIN is still likely; zero if it is not.
     pub(super) fn left(&self, now: Instant) -> Duration {
         self.until.map_or(Duration::ZERO, |until| until.since(now))
     }

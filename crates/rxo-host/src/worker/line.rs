@@ -93,7 +93,8 @@ impl Line {
         std::mem::replace(&mut turn.is_waiting, false)
     }
 
-    /// Number of bytes that the cell with this `turn` may send now before it must wait for the next round.
+    /// Returns the number of bytes that the cell with this `turn` may send now before it must wait for the
+    /// next round.
     pub(super) fn share(&self, turn: &mut Turn) -> u64 {
         let rounds = self.round.wrapping_sub(turn.round);
         turn.round = self.round;
@@ -112,9 +113,9 @@ impl Line {
     }
 }
 
-/// The maximum quantum: the largest GSO frame.
+/// The maximum quantum of a cell in bytes: the largest GSO frame.
 const MOST_QUANTUM_BYTES: u64 = 64 << 10;
-/// The minimum quantum: one full Ethernet frame.
+/// The minimum quantum of a cell in bytes: one full Ethernet frame.
 const LEAST_QUANTUM_BYTES: u64 = 1_500;
 
 #[cfg(test)]

@@ -32,7 +32,8 @@ impl Memberships {
         self.joining.push(place);
     }
 
-    /// The index of the connection that has joined the group of the flow `key`, whose source must match too.
+    /// Returns the index of the connection that has joined the group of the flow `key`, whose source must
+    /// match too.
     fn find(&self, key: &FlowKey) -> Option<u32> {
         self.members.iter().find(|member| member.flow.key == *key).map(|member| member.place)
     }

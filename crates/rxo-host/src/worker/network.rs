@@ -70,7 +70,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// The time at which the first waiting cell may be served; `None` if no cell waits.
+    /// Returns the time at which the first waiting cell may be served; `None` if no cell waits.
     pub(super) fn line_at(&self, now: Instant) -> Option<Instant> {
         (!self.line.is_empty()).then(|| self.drain.read_at().unwrap_or(now))
     }

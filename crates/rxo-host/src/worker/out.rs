@@ -17,7 +17,8 @@ pub(super) struct Out<'a, O> {
     pub(super) path: &'a mut Path,
     pub(super) ids: &'a mut u16,
     pub(super) drain: &'a mut Drain,
-    /// Maximum number of data bytes that it may send in this turn if other connections wait for the device.
+    /// Maximum number of data bytes that the connection may send in this turn if other connections wait for
+    /// the device.
     pub(super) share: u64,
     /// Number of data bytes sent in this turn.
     pub(super) sent: u64,

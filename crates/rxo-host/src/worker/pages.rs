@@ -79,7 +79,7 @@ impl fmt::Debug for ConnectionPage {
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> Slots<B> {
-    /// A page of at most `most` slots, beginning with slot `from`.
+    /// Returns a page of at most `most` slots, beginning with slot `from`.
     pub(super) fn connections(&self, from: u32, most: usize) -> ConnectionPage {
         let (slots, end) = self.page(from, most);
         let cells = slots.map(|slot| Arc::clone(&slot.cell) as Arc<dyn Look>).collect();

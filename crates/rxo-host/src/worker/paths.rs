@@ -54,7 +54,7 @@ impl Paths {
         }
     }
 
-    /// The path MTU of `destination`; `None` if it is unknown or has expired.
+    /// Returns the path MTU of `destination`; `None` if it is unknown or has expired.
     fn to(&self, destination: IpAddr, now: Instant) -> Option<KnownPath> {
         self.known.get(&destination).copied().filter(|path| now < path.until)
     }

@@ -36,7 +36,7 @@ impl Rests {
         }
     }
 
-    /// The time of the next check; at once if there is `memory` for a cell that waits for it.
+    /// Returns the time of the next check; at once if there is `memory` for a cell that waits for it.
     pub(super) fn next_at(&self, memory: &Memory) -> Option<Instant> {
         if memory.serves_waiting() {
             return Some(Instant::ZERO);
@@ -95,7 +95,7 @@ impl Rests {
     }
 }
 
-/// The time after which a connection is checked.
+/// Returns the time after which a connection is checked.
 const fn rest(is_short: bool) -> Duration {
     if is_short { SHORT_REST } else { REST }
 }

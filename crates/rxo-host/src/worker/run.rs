@@ -13,7 +13,8 @@ use crate::link::Conflict;
 /// The clock of a worker, and the way in which it sleeps. `I` is the source of the device, whose descriptor a
 /// waiter may need.
 pub trait Waiter<I> {
-    /// The current time. It never goes backwards, and uses the same clock as the arrival times of frames.
+    /// Returns the current time. It never goes backwards, and uses the same clock as the arrival times of
+    /// frames.
     fn now(&mut self) -> Instant;
 
     /// Sleeps for `time` at most.

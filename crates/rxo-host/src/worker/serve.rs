@@ -25,7 +25,7 @@ struct Served {
     events: Events,
     poll_at: Option<Instant>,
     is_over: bool,
-    /// The state to keep in TIME-WAIT, if the connection has entered that.
+    /// The state of the connection to keep in TIME-WAIT; `None` if the connection has not entered that state.
     left: Option<Left>,
     is_new_orphan: bool,
     keeps: Keeps,
@@ -72,7 +72,7 @@ struct Service {
     place: u32,
     now: Instant,
     by: By,
-    /// `true` if the device needs the frames that it lends back.
+    /// `true` if the device lends its frames and needs them back.
     lends: bool,
 }
 
@@ -183,7 +183,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Number of data bytes that the cell at index `place` may send in this turn.
+    /// Returns the number of data bytes that the cell at index `place` may send in this turn.
     #[inline(always)]
     fn share(&mut self, connections: &mut Connections<B>, place: u32, by: By) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {
@@ -204,7 +204,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         }
     }
 
-    /// [`Network::serve`] for a member of a cast. Out of line: few hosts have one.
+    /// Serves a connection that is a member of a cast, as [`Network::serve`] does for others. Out of line:
+    /// few hosts have one.
     #[inline(never)]
     fn serve_member<O: FrameSink>(
         &mut self,
@@ -288,7 +289,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
     }
 }
 
-/// The facts about the connection that the fast path uses until the cell is served again.
+/// Returns the facts about the connection that the fast path uses until the cell is served again.
 #[inline]
 fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
     AckTerms {

@@ -8,7 +8,7 @@
 /// Alternates between receiving and serving cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
-    /// The batch size, in frames, from which on the device may have more frames.
+    /// The budget of a round in frames. If a round receives that many, the device may have more.
     full: usize,
     /// Number of successive rounds that only received.
     put_off: u32,
@@ -19,7 +19,8 @@ impl Shares {
         Self { full: budget_frames, put_off: 0 }
     }
 
-    /// Number of cells to serve in a round that has received `frames`, out of `cells` that need service.
+    /// Returns the number of cells to serve in a round that has received `frames`, out of `cells` that need
+    /// service.
     pub(super) const fn next(&mut self, frames: usize, cells: usize) -> usize {
         if cells <= SHARE {
             self.put_off = 0;
@@ -36,8 +37,8 @@ impl Shares {
 
 /// The number of cells served per round. Each may bring a window of frames, and a ring has 8,192 slots.
 const SHARE: usize = 32;
-/// The number of rounds after which cells are served even if more frames wait, so that a flood cannot stall
-/// timers and applications.
+/// Maximum number of successive rounds that serve no cell because more frames wait, so that a flood cannot
+/// stall timers and applications.
 const MOST_PUT_OFF: u32 = 4;
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(crate) struct Slot<B> {
     pub(crate) resolved_until: Option<Instant>,
     /// `true` if a segment has arrived since the neighbour was resolved.
     pub(crate) is_heard: bool,
-    /// The next IPv4 ID.
+    /// The IPv4 ID of the connection's next packet.
     pub(crate) ids: u16,
     /// `true` while the cell waits for its neighbour to be resolved.
     pub(crate) is_unresolved: bool,
@@ -33,13 +33,14 @@ pub(crate) struct Slot<B> {
     pub(crate) is_dirty: bool,
     /// The state of the cell in the line for the device.
     pub(crate) turn: Turn,
-    /// The ticket of the cell in the queue of connections that keep frames; `None` if it is not in it.
+    /// The ticket of the cell in the queue of connections that keep frames; `None` if the cell is not in that
+    /// queue.
     pub(crate) kept: Option<Ticket>,
     /// The sequence number before which all data is in the host's own memory.
     pub(crate) owned_until: SeqNumber,
     /// The listener that gets the connection when it is established.
     pub(crate) listener: Option<Arc<Listening<B>>>,
-    /// The ticket of the connection in the queue of orphans; `None` if it is not in it.
+    /// The ticket of the connection in the queue of orphans; `None` if the connection is not in that queue.
     pub(crate) orphan: Option<Ticket>,
     /// `true` if this host has opened the connection.
     pub(crate) is_active: bool,
@@ -100,20 +101,20 @@ impl<B> Slots<B> {
         self.slots.get_mut(place as usize)?.as_mut()
     }
 
-    /// All cells with their indices.
+    /// Returns all cells with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<B>)> {
         let places = self.slots.iter().enumerate();
         places.filter_map(|(place, slot)| Some((place as u32, slot.as_ref()?)))
     }
 
-    /// The cells at `most` indices beginning with `from`, and the index after them.
+    /// Returns the cells at `most` indices beginning with `from`, and the index after them.
     pub(crate) fn page(&self, from: u32, most: usize) -> (impl Iterator<Item = &Slot<B>>, usize) {
         let start = (from as usize).min(self.slots.len());
         let end = start.saturating_add(most).min(self.slots.len());
         (self.slots[start..end].iter().flatten(), end)
     }
 
-    /// Upper bound of the indices.
+    /// Returns an upper bound of the cells' indices.
     pub(crate) fn places(&self) -> usize {
         self.slots.len()
     }

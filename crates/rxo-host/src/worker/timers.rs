@@ -33,7 +33,7 @@ impl Timers {
         }
     }
 
-    /// The earliest deadline; the cell may have postponed it.
+    /// Returns the earliest deadline; the cell may have postponed it.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|(at, _)| *at)
     }
@@ -48,7 +48,7 @@ impl Timers {
         Some(place)
     }
 
-    /// Number of cells with an entry.
+    /// Returns the number of cells with an entry.
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }

@@ -21,8 +21,8 @@ enum Device {
     Refuses,
 }
 
-/// The packets on the wire that the server sends while it receives 200 kB and acknowledges every second
-/// segment.
+/// Returns the packets on the wire that the server sends while it receives 200 kB and acknowledges every
+/// second segment.
 fn acks_of(change: impl Fn(&mut rxo_host::HostConfig)) -> Vec<Vec<u8>> {
     acks_behind(Device::Plain, change).acks
 }

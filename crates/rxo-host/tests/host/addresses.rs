@@ -47,7 +47,7 @@ fn a_second_listener_touches_nothing() {
     assert_eq!(world.server.counters().connections, 2);
 }
 
-/// A segment for port 80, without a link header.
+/// Returns a segment for port 80, without a link header.
 fn segment(source: &str, destination: &str, flags: TcpFlags) -> Vec<u8> {
     let address = |text: &str| text.parse::<Ipv4Addr>().unwrap();
     let ip = Ipv4Header {
@@ -71,7 +71,8 @@ fn segment(source: &str, destination: &str, flags: TcpFlags) -> Vec<u8> {
     packet
 }
 
-/// The number of packets that the server sends in answer to `packet`, and the number of its connections then.
+/// Returns the number of packets that the server sends in answer to `packet`, and the number of its
+/// connections then.
 fn heard(packet: &[u8]) -> (usize, usize) {
     let mut world = World::new();
     let listener = world.listen(4);

@@ -107,7 +107,7 @@ impl Receiver {
         }
     }
 
-    /// A segment of this receiver's own connection.
+    /// Returns a segment of this receiver's own connection.
     fn own(&self) -> Sent<'static> {
         Sent { to: self.ours.unwrap_or(address(GROUP)), ack: self.rcv_nxt, ..to_group(0, &[]) }
     }
@@ -136,7 +136,7 @@ struct Sent<'a> {
     text: &'a [u8],
 }
 
-/// A segment to the group with `text` at offset `at` of the stream.
+/// Returns a segment to the group with `text` at offset `at` of the stream.
 fn to_group(at: usize, text: &[u8]) -> Sent<'_> {
     Sent {
         from: address(SENDER),
@@ -186,7 +186,7 @@ fn start() -> Instant {
     Instant::from_micros(1_000_000)
 }
 
-/// A receiver with an established connection.
+/// Returns a receiver with an established connection.
 fn opened() -> Receiver {
     opened_with(|_| {})
 }

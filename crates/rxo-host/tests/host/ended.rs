@@ -10,8 +10,8 @@ use crate::world::{World, fill, pattern};
 
 const ANSWER: &[u8] = b"HTTP/1.1 413 Content Too Large";
 
-/// The client's stream after the server has answered and closed with a request unread. The answer and the
-/// reset are both on the link when the client runs its next round.
+/// Returns the client's stream after the server has answered and closed with a request unread. The answer and
+/// the reset are both on the link when the client runs its next round.
 fn answered(world: &mut World) -> TcpStream {
     let listener = world.listen(1);
     let (client, accepted) = world.connected(&listener);
@@ -24,7 +24,7 @@ fn answered(world: &mut World) -> TcpStream {
     client
 }
 
-/// The outcomes of four reads: more than there are to report.
+/// Returns the outcomes of four reads: more than there are to report.
 fn outcomes(mut read: impl FnMut(&mut [u8]) -> std::io::Result<usize>) -> Vec<String> {
     let mut text = [0; 100];
     let outcome = |_| match read(&mut text) {

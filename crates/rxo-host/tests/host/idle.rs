@@ -49,7 +49,7 @@ const AT_ONCE: usize = 100;
 /// Number of connections per listener.
 const PORTS: usize = 16_000;
 
-/// The average memory of each end, once all connections are idle.
+/// Returns the average memory of each end, once all connections are idle.
 fn each_takes(world: &mut World, before: i64, connections: usize) -> i64 {
     world.pass(Duration::from_secs(3));
     (held_bytes() - before) / (2 * connections as i64)

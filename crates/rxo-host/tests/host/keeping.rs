@@ -8,7 +8,8 @@ use rxo_tcp::KeepAlive;
 
 use crate::world::*;
 
-/// An established connection of the client; also returns the listener and the other end, to keep them alive.
+/// Returns an established connection of the client; also returns the listener and the other end, to keep them
+/// alive.
 fn connected(world: &mut World) -> (TcpStream, impl Sized + use<>) {
     let listener = world.listen(1);
     let (stream, accepted) = world.connected(&listener);

@@ -23,7 +23,7 @@ fn without_ecn(options: MemoryOptions) -> World {
     World::with(options, |config: &mut HostConfig| config.tcp.ecn = false)
 }
 
-/// The hop limits and traffic classes of a client's packets, after `choose` and a write of `bytes`.
+/// Returns the hop limits and traffic classes of a client's packets, after `choose` and a write of `bytes`.
 fn said(at: &str, bytes: usize, choose: impl Fn(&TcpStream)) -> Vec<(u8, u8)> {
     // A device without segmentation.
     let mut world = without_ecn(MemoryOptions { gso_bytes: 0, ..options() });

@@ -176,7 +176,7 @@ fn echo(served: &mut Served) -> bool {
     }
 }
 
-/// The tokens reported since the last call.
+/// Returns the tokens reported since the last call.
 fn told(readiness: &Readiness) -> Vec<u64> {
     let mut tokens = Vec::new();
     readiness.wait(&mut tokens, Some(Duration::ZERO));

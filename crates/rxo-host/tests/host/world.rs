@@ -154,7 +154,7 @@ pub(crate) fn fill(mut stream: &TcpStream, data: &[u8]) -> usize {
     }
 }
 
-/// Bytes without repeating sequences.
+/// Returns bytes without repeating sequences.
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }

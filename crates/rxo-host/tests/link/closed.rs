@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use crate::peer::*;
 
-/// A datagram for port 443 without a checksum, which IPv4 allows.
+/// Returns a datagram for port 443 without a checksum, which IPv4 allows.
 fn datagram(to: &str, payload: &[u8]) -> Vec<u8> {
     let length = (8 + payload.len() as u16).to_be_bytes();
     let udp = [&[0x30, 0x39, 1, 187][..], &length, &[0, 0], payload].concat();

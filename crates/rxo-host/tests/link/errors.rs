@@ -13,7 +13,7 @@ fn pair() -> FlowKey {
     FlowKey::v4(0x0a00_0002, 0x0102_0304, 0x1388_0050, 0)
 }
 
-/// An ICMP error of a router about a packet from 10.0.0.2 to 1.2.3.4; `word` is its second word.
+/// Returns an ICMP error of a router about a packet from 10.0.0.2 to 1.2.3.4; `word` is its second word.
 fn error(kind: u8, code: u8, word: u32, quoted: &[u8]) -> Vec<u8> {
     let rest = [&word.to_be_bytes()[..], quoted].concat();
     ethernet(OURS, PEER, 0x0800, &icmp("10.0.0.1", "10.0.0.2", kind, code, &rest))

@@ -34,7 +34,7 @@ fn hex(text: &str) -> String {
     text.chars().filter(|it| !it.is_whitespace()).collect()
 }
 
-/// The bytes of `frames` in hexadecimal, one line per frame.
+/// Returns the bytes of `frames` in hexadecimal, one line per frame.
 fn texts(frames: &[Vec<u8>]) -> String {
     frames.iter().map(|frame| text(frame)).collect::<Vec<_>>().join("\n")
 }
@@ -43,7 +43,7 @@ fn text(frame: &[u8]) -> String {
     frame.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The type and the sources of the only record in a report about an IPv4 group.
+/// Returns the type and the sources of the only record in a report about an IPv4 group.
 fn record(frame: &[u8]) -> (u8, Vec<[u8; 4]>) {
     let message = &frame[14 + 24..];
     assert_eq!(message[..2], [0x22, 0]);
@@ -71,7 +71,7 @@ fn igmp(to: &str, message: &[u8]) -> Vec<u8> {
     ethernet([1, 0, 0x5e, b & 0x7f, c, d], PEER, 0x0800, &ipv4(2, "10.0.0.9", to, &message))
 }
 
-/// A general IGMPv3 query that requests answers within `tenths` of a second.
+/// Returns a general IGMPv3 query that requests answers within `tenths` of a second.
 fn general(tenths: u8) -> Vec<u8> {
     igmp("224.0.0.1", &[0x11, tenths, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0])
 }
@@ -81,7 +81,7 @@ fn about_group(tenths: u8, sources: &[[u8; 4]]) -> Vec<u8> {
     igmp(GROUP, &[&head[..], &sources.concat()].concat())
 }
 
-/// A link that has joined the channel and sent its reports.
+/// Returns a link that has joined the channel and sent its reports.
 fn member() -> Link {
     let mut link = link();
     link.join(ours(), at(0)).expect("a membership");

@@ -56,7 +56,7 @@ pub(crate) fn run(data: &[u8]) {
     end(&mut link, now);
 }
 
-/// The channels that the link joins in half of the scripts.
+/// Returns the channels that the link joins in half of the scripts.
 fn channels() -> impl Iterator<Item = Channel> {
     let rows = [("10.0.0.9", "232.1.1.1"), ("10.0.0.7", "232.1.1.1"), ("fd00::9", "ff3e::8000:1")];
     rows.into_iter().map(|(source, group)| {
@@ -77,7 +77,8 @@ fn new_link(kind: LinkKind) -> Link {
     Link::new(config).expect("a link that can be")
 }
 
-/// The frame as it is, or with fields that random bytes rarely match: the host's address and right checksums.
+/// Returns the frame as it is, or with fields that random bytes rarely match: the host's address and right
+/// checksums.
 fn shaped(step: u8, frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     if step & 0x40 != 0 {

@@ -19,7 +19,7 @@ pub(crate) fn at(millis: u64) -> Instant {
     Instant::from_micros(millis * 1_000)
 }
 
-/// A link with 10.0.0.2/24, the gateway 10.0.0.1, and fd00::2/64.
+/// Returns a link with 10.0.0.2/24, the gateway 10.0.0.1, and fd00::2/64.
 pub(crate) fn link() -> Link {
     let addresses =
         ["10.0.0.2/24", "fd00::2/64"].map(|text| text.parse().expect("an address")).to_vec();
@@ -56,7 +56,7 @@ pub(crate) fn ethernet(to: Mac, from: Mac, kind: u16, packet: &[u8]) -> Vec<u8> 
     [&to[..], &from, &kind.to_be_bytes(), packet].concat()
 }
 
-/// An ARP frame; operation 1 is a request, 2 a reply.
+/// Returns an ARP frame; operation 1 is a request, 2 a reply.
 pub(crate) fn arp(to: Mac, operation: u16, sender: (Mac, &str), target: (Mac, &str)) -> Vec<u8> {
     let v4 = |text: &str| text.parse::<Ipv4Addr>().expect("an address").octets();
     let head = [0, 1, 8, 0, 6, 4];
@@ -66,7 +66,7 @@ pub(crate) fn arp(to: Mac, operation: u16, sender: (Mac, &str), target: (Mac, &s
     ethernet(to, sender.0, 0x0806, &packet)
 }
 
-/// The Internet checksum, computed word by word as in RFC 1071.
+/// Returns the Internet checksum, computed word by word as in RFC 1071.
 pub(crate) fn checksum(bytes: &[u8]) -> [u8; 2] {
     let mut sum = 0_u32;
     for pair in bytes.chunks(2) {
@@ -97,7 +97,7 @@ pub(crate) fn ipv6(next: u8, hops: u8, from: &str, to: &str, payload: &[u8]) -> 
     [&start[..], &from.octets(), &to.octets(), payload].concat()
 }
 
-/// An ICMP packet; `rest` are the bytes after the checksum.
+/// Returns an ICMP packet; `rest` are the bytes after the checksum.
 pub(crate) fn icmp(from: &str, to: &str, kind: u8, code: u8, rest: &[u8]) -> Vec<u8> {
     let mut message = [&[kind, code, 0, 0][..], rest].concat();
     let sum = checksum(&message);
@@ -105,7 +105,7 @@ pub(crate) fn icmp(from: &str, to: &str, kind: u8, code: u8, rest: &[u8]) -> Vec
     ipv4(1, from, to, &message)
 }
 
-/// An ICMPv6 packet with the hop limit `hops`; `rest` are the bytes after the checksum.
+/// Returns an ICMPv6 packet with the hop limit `hops`; `rest` are the bytes after the checksum.
 pub(crate) fn icmpv6(hops: u8, from: &str, to: &str, kind: (u8, u8), rest: &[u8]) -> Vec<u8> {
     let mut message = [&[kind.0, kind.1, 0, 0][..], rest].concat();
     let v6 = |text: &str| text.parse::<Ipv6Addr>().expect("an address").octets();
@@ -116,7 +116,8 @@ pub(crate) fn icmpv6(hops: u8, from: &str, to: &str, kind: (u8, u8), rest: &[u8]
     ipv6(58, hops, from, to, &message)
 }
 
-/// A neighbour solicitation for `target`, from the address `from` at [`PEER`], to the solicited-node group.
+/// Returns a neighbour solicitation for `target`, from the address `from` at [`PEER`], to the solicited-node
+/// group.
 pub(crate) fn solicitation(from: &str, target: &str, option: bool) -> Vec<u8> {
     let target_bytes = target.parse::<Ipv6Addr>().expect("an address").octets();
     let [.., a, b, c] = target_bytes;
@@ -129,7 +130,7 @@ pub(crate) fn solicitation(from: &str, target: &str, option: bool) -> Vec<u8> {
     ethernet(to, PEER, 0x86dd, &icmpv6(255, from, &group, (135, 0), &rest))
 }
 
-/// A neighbour advertisement that `target` is at [`PEER`]; `flags` are router, solicited, override.
+/// Returns a neighbour advertisement that `target` is at [`PEER`]; `flags` are router, solicited, override.
 pub(crate) fn advertisement(target: &str, flags: u8) -> Vec<u8> {
     let target_bytes = target.parse::<Ipv6Addr>().expect("an address").octets();
     let rest = [&[flags, 0, 0, 0][..], &target_bytes, &[2, 1], &PEER].concat();

@@ -8,7 +8,7 @@ use crate::peer::*;
 const NOBODY: Mac = [0; 6];
 const US: (Mac, &str) = (OURS, "10.0.0.2");
 
-/// A link that sends two probes, 200 ms apart, and the frames that it has sent at 0 ms.
+/// Returns a link that sends two probes, 200 ms apart, and the frames that it has sent at 0 ms.
 fn probing() -> (Link, Vec<Vec<u8>>) {
     let mut link = link();
     link.probe(Probe::default(), true);
@@ -17,7 +17,7 @@ fn probing() -> (Link, Vec<Vec<u8>>) {
     (link, sent)
 }
 
-/// The probe of RFC 4862, section 5.4.2, with an unspecified source and without an option.
+/// Returns the probe of RFC 4862, section 5.4.2, with an unspecified source and without an option.
 fn v6_probe(from: Mac) -> Vec<u8> {
     let target = "fd00::2".parse::<std::net::Ipv6Addr>().expect("an address").octets();
     let rest = [&[0; 4][..], &target].concat();

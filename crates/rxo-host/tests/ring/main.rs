@@ -26,7 +26,7 @@ const NOW: Instant = Instant::from_micros(1_000);
 const TERMS: AckTerms =
     AckTerms { is_synchronized: true, may_miss: true, sent_to: SeqNumber(1_000_000) };
 
-/// The ACK number `n`. Every word of it depends on `n`, so that a torn record is detected.
+/// Returns the ACK number `n`. Every word of it depends on `n`, so that a torn record is detected.
 fn ack(n: u32) -> AckRecord {
     AckRecord {
         arrived_at_ns: u64::from(n),

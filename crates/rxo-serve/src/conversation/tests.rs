@@ -106,7 +106,8 @@ fn conversed(mut text: &[u8], www: &Path, at_once: usize) -> Talk {
     }
 }
 
-/// The answer to a client that sends `text`, `at_once` bytes at a time. Converts between LF and CR LF.
+/// Returns the answer to a client that sends `text`, `at_once` bytes at a time. Converts between LF and CR
+/// LF.
 fn heard_in_pieces(www: &Path, text: &str, at_once: usize) -> String {
     let talk = conversed(text.replace('\n', "\r\n").as_bytes(), www, at_once);
     String::from_utf8_lossy(&talk.heard).replace("\r\n", "\n")
@@ -116,7 +117,7 @@ fn heard(www: &Path, text: &str) -> String {
     heard_in_pieces(www, text, 1 << 20)
 }
 
-/// The answer to one GET request with these fields.
+/// Returns the answer to one GET request with these fields.
 fn get(www: &Path, target: &str, fields: &str) -> String {
     heard(www, &format!("GET {target} HTTP/1.1\nHost: x\n{fields}\n"))
 }

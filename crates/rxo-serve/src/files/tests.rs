@@ -92,7 +92,7 @@ fn a_slow_directory_holds_up_no_other() {
     });
 }
 
-/// The largest possible list: the maximum number of names, each of the maximum length.
+/// Returns the largest possible list: the maximum number of names, each of the maximum length.
 fn large(_: &File) -> Result<Names, Problem> {
     let mut names = Names::default();
     names.extend((0..Names::MOST).map(|number| format!("{number:0>255}").into_bytes()));

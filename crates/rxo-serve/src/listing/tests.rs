@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The pieces of the page of the directory with `names`, requested as `target`.
+/// Returns the pieces of the page of the directory with `names`, requested as `target`.
 fn pieces(names: impl IntoIterator<Item = String>, target: &str) -> Vec<String> {
     let mut all = Names::default();
     all.extend(names.into_iter().map(String::into_bytes));

@@ -29,8 +29,8 @@ pub trait Client {
     /// If the connection broke; `WouldBlock` if the send buffer is full.
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize>;
 
-    /// Number of written bytes that the client has not received; 0 if that is unknown. While it is not 0 at
-    /// the end of a connection, the client keeps its place, and this is called every
+    /// Returns the number of written bytes that the client has not received; 0 if that is unknown. While it
+    /// is not 0 at the end of a connection, the client keeps its place, and this is called every
     /// [`Limits::linger`](crate::Limits::linger).
     fn on_its_way(&mut self) -> u64 {
         0

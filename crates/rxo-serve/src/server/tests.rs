@@ -186,7 +186,7 @@ impl Guest {
     }
 }
 
-/// A length that is not a multiple of the piece size, with no two equal pieces.
+/// Returns a length that is not a multiple of the piece size, with no two equal pieces.
 fn large(seed: u32) -> Vec<u8> {
     (0..300_001_u32).map(|number| (number.wrapping_mul(seed) >> 7) as u8).collect()
 }

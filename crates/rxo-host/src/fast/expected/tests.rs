@@ -75,7 +75,7 @@ fn ack((link, is_v4, has_timestamp, is_marked): Kind, it: Fields) -> Vec<u8> {
     frame
 }
 
-/// The Internet checksum, computed literally as in RFC 1071.
+/// Returns the Internet checksum, computed literally as in RFC 1071.
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
     let sum: u32 = words.sum();
@@ -83,7 +83,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-/// The result of all checks of `parse.rs`: the flow and the fields of a pure ACK.
+/// Returns the result of all checks of `parse.rs`: the flow and the fields of a pure ACK.
 fn checked(link: LinkKind, frame: &Frame<&[u8]>) -> Option<(FlowKey, AckRecord)> {
     let expect = Expect { link, mac: MAC, summer: Summer::detect() };
     let (packet, is_v4) = expect.packet(frame)?;
@@ -94,7 +94,7 @@ fn checked(link: LinkKind, frame: &Frame<&[u8]>) -> Option<(FlowKey, AckRecord)>
     ack.ok().map(|ack| (ack.key, ack.record()))
 }
 
-/// The prediction after the ACK `bytes`, and the flow key of that ACK.
+/// Returns the prediction after the ACK `bytes`, and the flow key of that ACK.
 fn after(link: LinkKind, bytes: &[u8], status: ChecksumStatus) -> (Expected, FlowKey) {
     let frame = Frame { checksum: status, ..Frame::new(bytes, Instant::ZERO) };
     let (key, record) = checked(link, &frame).expect("a pure ACK");

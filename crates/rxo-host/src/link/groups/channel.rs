@@ -14,7 +14,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The channel of packets from `source` to `group`.
+    /// Returns the channel of packets from `source` to `group`.
     ///
     /// # Errors
     /// [`ChannelError::Group`] if `group` is not a group whose membership hosts report,
@@ -30,13 +30,13 @@ impl Channel {
         Ok(Self { group, source })
     }
 
-    /// The multicast group.
+    /// Returns the multicast group.
     #[must_use]
     pub const fn group(&self) -> IpAddr {
         self.group
     }
 
-    /// The source of the wanted packets.
+    /// Returns the source of the wanted packets.
     #[must_use]
     pub const fn source(&self) -> IpAddr {
         self.source
@@ -113,7 +113,7 @@ fn is_reported(group: IpAddr) -> bool {
     }
 }
 
-/// The Ethernet address of `group` (RFC 1112, section 6.4; RFC 2464, section 7).
+/// Returns the Ethernet address of `group` (RFC 1112, section 6.4; RFC 2464, section 7).
 pub(in crate::link) fn mac(group: IpAddr) -> Mac {
     match group {
         IpAddr::V4(ip) => {

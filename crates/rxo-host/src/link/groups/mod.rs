@@ -71,7 +71,7 @@ impl Groups {
         self.channels.iter().any(|channel| channel.group() == group)
     }
 
-    /// The groups that this host has joined, each once.
+    /// Returns the groups that this host has joined, each once.
     pub(super) fn groups(&self) -> impl Iterator<Item = IpAddr> {
         self.channels
             .chunk_by(|a, b| a.group() == b.group())
@@ -133,7 +133,7 @@ impl Groups {
         }
     }
 
-    /// The deadline at which to call [`Groups::take_due`]; `None` if no timer runs.
+    /// Returns the deadline at which to call [`Groups::take_due`]; `None` if no timer runs.
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.v4.next_at().into_iter().chain(self.v6.next_at()).min()
     }
@@ -159,7 +159,7 @@ fn by_version(channels: &[Channel]) -> (&[Channel], &[Channel]) {
 struct Random(u64);
 
 impl Random {
-    /// A random duration above zero and at most `most`; one nanosecond if `most` is zero.
+    /// Returns a random duration above zero and at most `most`; one nanosecond if `most` is zero.
     fn up_to(&mut self, most: Duration) -> Duration {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -30,7 +30,7 @@ pub(super) const fn value_of(code: u32, bits: u32) -> u32 {
     mantissa << (3 + (code >> mantissa_bits & 7))
 }
 
-/// The robustness variable in the flags byte of a query.
+/// Returns the robustness variable in the flags byte of a query.
 pub(super) const fn robustness_in(flags: u8) -> u8 {
     flags & 7
 }

@@ -30,7 +30,7 @@ pub(super) struct Reporter {
 struct Change {
     kind: RecordKind,
     channel: Channel,
-    /// Number of remaining reports.
+    /// Number of times that the change must still be reported.
     left: u8,
 }
 
@@ -56,7 +56,7 @@ impl Default for Reporter {
 }
 
 impl Reporter {
-    /// The deadline at which to call [`Reporter::take_due`]; `None` if no timer runs.
+    /// Returns the deadline at which to call [`Reporter::take_due`]; `None` if no timer runs.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let answers = self.answers.iter().map(|answer| answer.at);
         answers.chain(self.changes_at).chain(self.general_at).min()

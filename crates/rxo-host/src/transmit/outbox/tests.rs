@@ -139,7 +139,7 @@ impl Scene {
         packet
     }
 
-    /// The headers before the TCP header.
+    /// Returns the headers before the TCP header.
     fn ip(&self, id: u16, payload_bytes: usize) -> Vec<u8> {
         let ethertype = if self.is_v4 { 0x0800 } else { 0x86dd };
         let ethernet = EthernetHeader { destination: NEIGHBOUR, source: OWN, tags: &[], ethertype };

@@ -71,7 +71,7 @@ fn a_large_file_comes_whole() {
     }
 }
 
-/// A length that is not a multiple of the piece size.
+/// Returns a length that is not a multiple of the piece size.
 fn large() -> Vec<u8> {
     (0..300_001_u32).map(|number| (number % 251) as u8).collect()
 }

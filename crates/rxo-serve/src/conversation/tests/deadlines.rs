@@ -24,7 +24,7 @@ impl Timed {
         Self { conversation: Conversation::new(limits), begin: Instant::now() }
     }
 
-    /// The step after `seconds`.
+    /// Returns the step after `seconds`.
     fn at(&mut self, seconds: u64) -> Step<'_> {
         let instant = self.begin + Duration::from_secs(seconds);
         self.conversation.next(Now { instant, date: SystemTime::now(), may_stay: true })

@@ -5,8 +5,8 @@ use std::fs::File;
 use super::*;
 use crate::LISTING_BYTES;
 
-/// The content of the chunks at the start of `text`, and the bytes after the last chunk (RFC 9112, section
-/// 7.1).
+/// Returns the content of the chunks at the start of `text`, and the bytes after the last chunk (RFC 9112,
+/// section 7.1).
 fn unchunked(mut text: &str) -> (String, &str) {
     let mut content = String::new();
     loop {

@@ -97,7 +97,7 @@ fn a_file_from_the_future_is_read_again_each_time() {
     assert!(later.content() == large(3) && !hall.server.shared.pages.is_empty());
 }
 
-/// The time of the last change of anything in the file (`ctime`).
+/// Returns the time of the last change of anything in the file (`ctime`).
 fn changed(scratch: &Scratch) -> SystemTime {
     let file = fs::metadata(scratch.path().join("file")).unwrap();
     UNIX_EPOCH + Duration::new(file.ctime() as u64, file.ctime_nsec() as u32)

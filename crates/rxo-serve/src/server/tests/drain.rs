@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A client whose answer was written, of which it has not received a megabyte.
+/// Returns a client whose answer was written, of which it has not received a megabyte.
 fn slow(hall: &mut Hall, asks: &str) -> Guest {
     let guest = hall.comes(asks, MUCH);
     guest.end.borrow_mut().on_its_way = 1_000_000;
