@@ -258,5 +258,6 @@ pub(crate) fn group_mac(group: IpAddr) -> [u8; 6] {
 
 const MOST_RECEIVERS: usize = 65_536;
 const LEAST_BUFFER: u32 = 64 << 10;
-/// Less than half of the sequence number space, so that any two positions in it can be compared.
+/// Maximum of [`CastConfig::buffer_bytes`]: less than half of the sequence number space, so that any two
+/// positions in it can be compared.
 const MOST_BUFFER: u32 = (1 << 30) - 1;

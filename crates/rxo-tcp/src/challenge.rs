@@ -41,7 +41,7 @@ impl Challenges {
     }
 }
 
-/// The number of answers allowed in one `WINDOW`: ten in any five seconds (RFC 5961, section 7).
+/// Maximum number of answers in one `WINDOW`: ten in any five seconds (RFC 5961, section 7).
 const MOST: u8 = 10;
 const WINDOW: Duration = Duration::from_secs(5);
 

@@ -81,7 +81,7 @@ pub struct Config {
     /// connection is reset, whatever the peer answers, and the rest of the data is lost. TIME-WAIT comes
     /// after this time.
     pub orphan_timeout: Duration,
-    /// The times and number of keep-alive probes; `None` disables keep-alive.
+    /// The times and number of keep-alive probes; `None` sends no probes.
     pub keep_alive: Option<KeepAlive>,
 }
 
@@ -302,9 +302,10 @@ const MAX_PLACES: u64 = 1 << 20;
 /// The largest initial window, half a megabyte with the largest Ethernet frames. A larger one could overflow
 /// a queue before the first acknowledgement arrives.
 const MOST_INITIAL_SEGMENTS: u64 = 64;
-/// One year.
+/// The maximum of both keep-alive times, in milliseconds: one year.
 const MAX_IDLE_MS: u64 = 365 * 24 * 3600 * 1000;
-/// The longest IP packet without the IPv6 and TCP headers of full length; IPv6 extensions are not counted.
+/// The maximum payload of a GSO frame, in bytes: the longest IP packet without the IPv6 and TCP headers of
+/// full length; IPv6 extensions are not counted.
 const MAX_LARGE_SEND_BYTES: u64 = 65_535 - 40 - 60;
 
 #[cfg(test)]

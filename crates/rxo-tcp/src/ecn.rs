@@ -9,10 +9,10 @@ use crate::segment::Ecn;
 pub(crate) struct EcnState {
     /// `true` if both sides use ECN.
     pub(crate) is_agreed: bool,
-    /// Set from the arrival of a marked segment until the peer confirms our ECE by CWR (RFC 3168, section
+    /// `true` from the arrival of a marked segment until the peer confirms our ECE by CWR (RFC 3168, section
     /// 6.1.3).
     echoes: bool,
-    /// Set while the peer must be informed, by CWR, that our window was reduced (RFC 3168, section 6.1.2).
+    /// `true` while the peer must be informed, by CWR, that our window was reduced (RFC 3168, section 6.1.2).
     pub(crate) has_reduced: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct SegmentOptions {
     pub window_scale: Option<u8>,
     /// `true` if the peer accepts SACK options; on a SYN.
     pub is_sack_permitted: bool,
-    /// TSval and TSecr.
+    /// TSval and TSecr; `None` without the timestamp option.
     pub timestamp: Option<Timestamp>,
     /// The blocks that the peer has received out of order.
     pub sack: SackBlocks,
@@ -251,14 +251,14 @@ impl OptionBytes {
     }
 }
 
-/// The length of a padded timestamp option, by which the payload of each segment shrinks.
+/// The length of a padded timestamp option in bytes, by which the payload of each segment shrinks.
 pub(crate) const TIMESTAMP_BYTES: u32 = 12;
 
-/// The length of a SACK option with one block and its padding.
+/// The length of a SACK option with one block and its padding, in bytes.
 pub(crate) const LEAST_SACK_BYTES: u32 = 12;
 
 const SACK_BLOCK_BYTES: usize = 8;
-/// The prefix of a SACK option: two no-operations, kind and length.
+/// The length of the prefix of a SACK option, in bytes: two no-operations, kind and length.
 const SACK_PREFIX_BYTES: usize = 4;
 
 fn word(data: &[u8], at: usize) -> u32 {

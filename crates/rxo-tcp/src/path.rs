@@ -8,7 +8,6 @@
 //! be forged by an attacker that has guessed a sequence number. Then it waits until the segment that it names
 //! times out; an acknowledgement of that segment refutes it (RFC 5927, section 7.2). After the size was
 //! lowered, a larger segment is tried from time to time; if it passes, its size is used again.
-//! was found smaller, a larger segment is tried now and then; if it passes, its size is used again.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -16,13 +15,13 @@ use rxo_wire::SeqNumber;
 /// The state of path MTU discovery for one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    /// The segment size that the handshake allowed; never exceeded.
+    /// The segment size that the handshake allowed, in bytes; never exceeded.
     full: u32,
-    /// The largest size that is known to have passed.
+    /// The largest segment size that is known to have passed, in bytes.
     passed: u32,
     /// A segment in flight that is larger than `passed`, and was sent once.
     watched: Option<Watched>,
-    /// A router's report that must be confirmed by a timeout.
+    /// A router's report that must be confirmed by a timeout; `None` if there is none.
     word: Option<Word>,
     /// The time at which a larger segment is tried.
     try_at: Option<Instant>,
@@ -66,7 +65,7 @@ pub(crate) enum Judgement {
     Ignored,
     /// The report is applied if the segment times out.
     Waits,
-    /// The report is applied: this is the new size.
+    /// The report is applied: this is the new segment size, in bytes.
     Believed(u32),
 }
 

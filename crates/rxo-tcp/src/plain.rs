@@ -14,17 +14,17 @@ use crate::segment::{Ecn, Payload, Segment};
 /// A segment with text and no options except timestamps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainSegment<B> {
-    /// SEG.SEQ.
+    /// SEG.SEQ: the sequence number.
     pub seq: SeqNumber,
-    /// SEG.ACK; meaningless without the ACK flag.
+    /// SEG.ACK: the acknowledgement number; meaningless without the ACK flag.
     pub ack: SeqNumber,
-    /// Control bits.
+    /// The control bits of the TCP header.
     pub flags: TcpFlags,
-    /// SEG.WND as in the header, unscaled.
+    /// SEG.WND: the window as in the header, unscaled.
     pub window: u16,
-    /// TSval and TSecr.
+    /// TSval and TSecr; `None` without the timestamp option.
     pub timestamp: Option<Timestamp>,
-    /// The text.
+    /// The text of the segment.
     pub payload: Payload<B>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -147,7 +147,7 @@ impl<B> From<PlainSegment<B>> for Segment<B> {
     }
 }
 
-/// The length of the timestamp option with its two no-operations.
+/// The length of the timestamp option with its two no-operations, in bytes.
 const TIMESTAMP_BYTES: usize = 12;
 
 #[cfg(test)]

@@ -14,17 +14,17 @@ use crate::options::SegmentOptions;
 /// One received segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment<B> {
-    /// SEG.SEQ.
+    /// SEG.SEQ: the sequence number.
     pub seq: SeqNumber,
-    /// SEG.ACK; meaningless without the ACK flag.
+    /// SEG.ACK: the acknowledgement number; meaningless without the ACK flag.
     pub ack: SeqNumber,
-    /// Control bits.
+    /// The control bits of the TCP header.
     pub flags: TcpFlags,
-    /// SEG.WND as in the header, unscaled.
+    /// SEG.WND: the window as in the header, unscaled.
     pub window: u16,
-    /// The options that this crate supports.
+    /// The TCP options of the segment, as far as this crate supports them.
     pub options: SegmentOptions,
-    /// The text; `None` if there is none.
+    /// The text of the segment; `None` if it has none.
     pub payload: Option<Payload<B>>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -142,7 +142,7 @@ impl<B> Payload<B> {
         is_text.then_some(Self { buffer, start, end })
     }
 
-    /// Returns the length in bytes; never 0.
+    /// Returns the length of the text in bytes; never 0.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u32 {
@@ -194,9 +194,9 @@ pub enum Ecn {
     /// The transport does not support ECN.
     #[default]
     NotCapable,
-    /// ECT(1).
+    /// ECT(1): the transport supports ECN.
     Capable1,
-    /// ECT(0), the mark that this crate sends on data when ECN is in use.
+    /// ECT(0): the transport supports ECN. This crate sends this mark on data when ECN is in use.
     Capable0,
     /// CE: a router has detected congestion.
     Congestion,

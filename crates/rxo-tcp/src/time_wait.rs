@@ -17,17 +17,17 @@ use crate::{Connection, Reuse, State, Transmit};
 /// The remaining state of a connection in TIME-WAIT: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWait {
-    /// SND.NXT.
+    /// SND.NXT: the sequence number after all that this side has sent.
     snd_nxt: SeqNumber,
-    /// RCV.NXT.
+    /// RCV.NXT: the sequence number after all that the peer has sent.
     rcv_nxt: SeqNumber,
-    /// TS.Recent; meaningless without timestamps.
+    /// TS.Recent, the peer's timestamp to echo; meaningless without timestamps.
     ts_recent: u32,
     /// The offset of our timestamps, in milliseconds.
     ts_offset: u32,
     /// The time of the last rate-limited answer, on a wrapping clock of milliseconds.
     answered_ms: u32,
-    /// SEG.WND of every answer.
+    /// SEG.WND of every answer: the window field of the header.
     window: u16,
     has_timestamps: bool,
 }

@@ -11,14 +11,14 @@ pub(crate) struct Timestamps {
     pub(crate) is_agreed: bool,
     /// The offset of our timestamp clock, in milliseconds.
     offset: u32,
-    /// TS.Recent.
+    /// TS.Recent: the timestamp of the peer that is echoed.
     recent: u32,
     recent_at: Instant,
     /// The TSecr of the segment that set TS.Recent.
     recent_echo: u32,
     /// The time at which the peer's SYN arrived. No valid echo is much older.
     agreed_at: Instant,
-    /// Last.ACK.sent. An owed acknowledgement counts as sent.
+    /// Last.ACK.sent: the last acknowledgement number sent. An owed acknowledgement counts as sent.
     pub(crate) last_ack: SeqNumber,
 }
 
@@ -47,7 +47,7 @@ impl Timestamps {
         is_before < 0 && now.since(self.recent_at) < OUTDATED
     }
 
-    /// Returns TS.Recent.
+    /// Returns TS.Recent: the timestamp of the peer that is echoed.
     pub(crate) const fn recent(&self) -> u32 {
         self.recent
     }
@@ -116,7 +116,8 @@ impl Timestamps {
         is_possible.then_some(Instant::from_nanos(sent_ms * NANOS_PER_MILLI))
     }
 
-    /// Returns TSval. A tick is a millisecond (RFC 7323, section 5.4 allows 1 ms to 1 s).
+    /// Returns TSval, the timestamp to send. A tick is a millisecond (RFC 7323, section 5.4 allows 1 ms to 1
+    /// s).
     pub(crate) fn clock(&self, now: Instant) -> u32 {
         self.offset.wrapping_add((now.as_nanos() / NANOS_PER_MILLI) as u32)
     }

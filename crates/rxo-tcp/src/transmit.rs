@@ -13,17 +13,18 @@ use crate::send::Text;
 /// A segment to build and send. Its text stays in the send buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<'a> {
-    /// SEG.SEQ.
+    /// SEG.SEQ: the sequence number.
     pub seq: SeqNumber,
-    /// SEG.ACK; meaningless without the ACK flag.
+    /// SEG.ACK: the acknowledgement number; meaningless without the ACK flag.
     pub ack: SeqNumber,
-    /// Control bits. FIN and PSH belong to the last segment of a GSO frame, CWR to the first.
+    /// The control bits of the TCP header. FIN and PSH belong to the last segment of a GSO frame, CWR to the
+    /// first.
     pub flags: TcpFlags,
-    /// SEG.WND as it goes into the header.
+    /// SEG.WND: the window as in the header, unscaled.
     pub window: u16,
-    /// The encoded options.
+    /// The encoded TCP options.
     pub options: OptionBytes,
-    /// The text, in the send buffer.
+    /// The text of the segment, in the send buffer.
     pub payload: Text<'a>,
     /// `Some` if this is a GSO frame: it must be split into segments with this number of bytes of text.
     pub gso_size: Option<NonZeroU16>,

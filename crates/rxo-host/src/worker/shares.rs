@@ -35,7 +35,8 @@ impl Shares {
     }
 }
 
-/// The number of cells served per round. Each may bring a window of frames, and a ring has 8,192 slots.
+/// Number of cells that a round serves if more need service. Each cell may bring a window of frames, and a
+/// ring has 8,192 slots.
 const SHARE: usize = 32;
 /// Maximum number of successive rounds that serve no cell because more frames wait, so that a flood cannot
 /// stall timers and applications.

@@ -36,7 +36,7 @@ pub(super) enum Ahead {
 }
 
 /// A run of expected ACKs that acknowledge parts of one sent range. Each ACK gives a round-trip sample; all
-/// other effects depend on the last ACK only.
+/// other effects depend only on the last ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampleRun {
     pub(super) samples: Samples,
@@ -44,13 +44,15 @@ pub(super) struct SampleRun {
     pub(super) seq: SeqNumber,
     /// The result of [`shape`] that every ACK of the run must have.
     pub(super) shape: u32,
-    /// TS.Recent, if timestamps are recorded.
+    /// TS.Recent, the peer's timestamp to echo; unused unless timestamps are recorded.
     pub(super) recent: u32,
-    /// The largest SEG.WND.
+    /// The largest window field (SEG.WND) of the run so far, unscaled.
     pub(super) largest_window: u16,
-    /// The SEG.WND, TSecr and arrival time of the last ACK taken.
+    /// The window field (SEG.WND) of the last ACK taken, unscaled.
     pub(super) window: u16,
+    /// TSecr of the last ACK taken.
     pub(super) echo: u32,
+    /// The arrival time of the last ACK taken, in nanoseconds.
     pub(super) arrived_at_ns: u64,
 }
 

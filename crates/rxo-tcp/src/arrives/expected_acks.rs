@@ -26,15 +26,17 @@ struct Run {
 /// The window and timestamp fields that a run of ACKs has carried so far.
 #[derive(Clone, Copy)]
 struct Noted {
-    /// TS.Recent, or `None` if timestamps are not in use.
+    /// TS.Recent, the peer's timestamp to echo; `None` if timestamps are not in use.
     recent: Option<u32>,
     /// `true` if the timestamps of the run update TS.Recent.
     covers: bool,
-    /// The largest SEG.WND.
+    /// The largest window field (SEG.WND) of the run so far, unscaled.
     largest_window: u16,
-    /// The SEG.WND, TSecr and arrival time of the last ACK.
+    /// The window field (SEG.WND) of the last ACK, unscaled.
     window: u16,
+    /// TSecr of the last ACK.
     echo: u32,
+    /// The arrival time of the last ACK.
     arrived_at: Instant,
 }
 

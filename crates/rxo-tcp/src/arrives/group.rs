@@ -154,10 +154,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
 #[derive(Clone, Copy)]
 struct Fields {
     seq: SeqNumber,
-    /// The length of the text in bytes.
+    /// The length of the segment's text in bytes.
     bytes: u32,
     flags: TcpFlags,
-    /// TSval.
+    /// TSval of the segment; `None` without the timestamp option.
     value: Option<u32>,
 }
 
@@ -168,7 +168,8 @@ impl Fields {
         Self { seq: segment.seq, bytes, flags: segment.flags, value }
     }
 
-    /// Returns SEG.LEN. A SYN is not counted, because such a segment is refused.
+    /// Returns SEG.LEN, the number of sequence numbers that the segment occupies. A SYN is not counted,
+    /// because such a segment is refused.
     fn len(self) -> u32 {
         self.bytes + u32::from(self.flags.contains(TcpFlags::FIN))
     }

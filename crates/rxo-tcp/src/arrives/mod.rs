@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Out of line: a single ACK needs no loop, and its state then fits in registers.
+    /// Processes a single ACK. Out of line: a single ACK needs no loop, and its state then fits in registers.
     #[inline(never)]
     fn on_only_ack(&mut self, now: Instant, record: &AckRecord) {
         self.take_only_ack(now, record);
@@ -105,7 +105,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Out of line: if inlined, it would cost every segment with text registers and copies.
+    /// Processes a pure ACK among segments of any kind, by the fast path for ACKs. Out of line: if inlined,
+    /// it would cost every segment with text registers and copies.
     #[inline(never)]
     fn take_lone_ack(&mut self, now: Instant, ack: &Segment<B>) {
         self.take_acks(now, OneByOne(once(ack.ack_record())));

@@ -41,7 +41,7 @@ pub(super) struct Bbr {
     window: u32,
     /// The window in bytes before PROBE-RTT drained the queue.
     window_before: u32,
-    /// Set when sending resumes with nothing in flight after the application was the limit.
+    /// `true` if sending resumes with nothing in flight after the application was the limit.
     after_idle: bool,
 }
 

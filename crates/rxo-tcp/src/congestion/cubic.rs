@@ -23,7 +23,7 @@ pub(crate) struct Cubic {
 #[derive(Clone, Debug)]
 struct Epoch {
     start: Instant,
-    /// K, in milliseconds.
+    /// K, the time in milliseconds after which the window reaches `origin` again (RFC 9438, section 4.2).
     k_ms: i64,
     /// W_max of this epoch, in bytes, or the window at its start if that is larger.
     origin: u32,

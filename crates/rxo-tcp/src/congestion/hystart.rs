@@ -8,9 +8,11 @@ use super::Window;
 /// The state of HyStart++ in the first slow start.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
-    /// lastRoundMinRTT in nanoseconds; `u64::MAX` before the second round trip.
+    /// lastRoundMinRTT: the minimum round-trip time in the last round trip, in nanoseconds; `u64::MAX` before
+    /// the second round trip.
     last_least_ns: u64,
-    /// currentRoundMinRTT in nanoseconds; `u64::MAX` without a sample.
+    /// currentRoundMinRTT: the minimum round-trip time in this round trip so far, in nanoseconds; `u64::MAX`
+    /// without a sample.
     least_ns: u64,
     /// rttSampleCount: the number of samples in this round trip.
     samples: u32,
@@ -20,7 +22,8 @@ pub(super) struct HyStart {
 /// Conservative slow start.
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
-    /// cssBaselineMinRtt, in nanoseconds.
+    /// cssBaselineMinRtt: the minimum round-trip time at the start of conservative slow start, in
+    /// nanoseconds.
     baseline_ns: u64,
     /// The number of round trips of conservative slow start that have begun.
     rounds: u32,

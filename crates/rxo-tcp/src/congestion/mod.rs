@@ -63,15 +63,15 @@ impl Window {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Instant,
-    /// The number of bytes that it acknowledges for the first time.
+    /// The number of bytes that are acknowledged for the first time.
     pub(crate) bytes: u32,
-    /// The smoothed round-trip time.
+    /// The smoothed round-trip time of the connection.
     pub(crate) rtt: Duration,
-    /// SEG.ACK.
+    /// SEG.ACK: the acknowledgement number.
     pub(crate) ack: SeqNumber,
-    /// SND.NXT.
+    /// SND.NXT: the next sequence number to be sent for the first time.
     pub(crate) nxt: SeqNumber,
-    /// The round-trip time that it shows, in nanoseconds; `None` if it shows none.
+    /// The round-trip time that the acknowledgement shows, in nanoseconds; `None` if it shows none.
     pub(crate) sample_ns: Option<u64>,
     /// `true` while data is retransmitted after a timeout.
     pub(crate) after_timeout: bool,

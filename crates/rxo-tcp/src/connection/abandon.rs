@@ -11,9 +11,9 @@ use crate::{Reset, State};
 /// The time limit of an orphan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Abandoned {
-    /// The end of the orphan, unless the peer has taken enough data since the limit was set.
+    /// The time at which the orphan is closed, unless the peer has taken enough data since the limit was set.
     until: Instant,
-    /// SND.UNA when the limit was set.
+    /// SND.UNA, the oldest unacknowledged sequence number, when the limit was set.
     una: SeqNumber,
 }
 
@@ -85,6 +85,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The bytes that a peer must take within one timeout: less than any usable path carries in two minutes. With
-/// a limit of one byte, an orphan could last a week.
+/// The minimum number of bytes that a peer must take within one timeout: less than any usable path carries in
+/// two minutes. With a limit of one byte, an orphan could last a week.
 const LEAST_TAKEN: i32 = 64 << 10;

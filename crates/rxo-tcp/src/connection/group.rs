@@ -44,9 +44,9 @@ impl GroupSeed {
 /// The range in which a group may send, as far as one of its connections is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupEdge {
-    /// SND.UNA.
+    /// SND.UNA: the oldest sequence number that the receiver has not acknowledged.
     pub una: SeqNumber,
-    /// SND.NXT.
+    /// SND.NXT: the next sequence number to be sent for the first time.
     pub nxt: SeqNumber,
     /// New text before this may leave; if it is not after SND.NXT, none may. The peer's window and the
     /// congestion window set it.
@@ -136,7 +136,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Out of line, because only a receiver that catches up needs it.
+    /// Does the work of [`Connection::ack_of_own_text`] for a receiver that catches up. Out of line, because
+    /// only such a receiver needs it.
     #[cold]
     fn ack_of_lent_text(&mut self, ahead: Ahead, ack: SeqNumber, now: Instant) -> SeqNumber {
         let is_ahead = self.snd.nxt.is_before(ack);

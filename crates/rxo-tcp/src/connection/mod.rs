@@ -82,7 +82,7 @@ pub struct Connection<B> {
     large_send_bytes: u32,
     /// The size of the larger segment that path MTU discovery will try next, if any.
     trial_bytes: Option<u32>,
-    /// The path MTU that other connections have found.
+    /// The path MTU that other connections have found; `None` if there is none.
     known_path: Option<KnownPath>,
     /// The time limit of an orphan; `None` while there is an application.
     abandoned: Option<Abandoned>,
@@ -92,7 +92,7 @@ pub struct Connection<B> {
     ahead: Option<Box<Ahead>>,
     persist: Persist,
     keep_alive: KeepAliveState,
-    /// A reset that is to be sent.
+    /// A reset that is to be sent; `None` if there is none.
     pub(crate) reset: Option<Reset>,
     /// `true` if [`Connection::receive`] has returned the failure.
     is_failure_read: bool,

@@ -10,18 +10,18 @@ use crate::{Reset, State};
 /// The next segment to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// A reset.
+    /// A reset is sent.
     Reset(Reset),
     /// Our SYN, with an ACK if the peer's SYN has arrived.
     Syn {
         /// `true` if the peer's SYN has arrived.
         acknowledges: bool,
     },
-    /// Acknowledgements without text.
+    /// Acknowledgements are sent, without text.
     Acks,
-    /// Text, or the FIN, or both.
+    /// Text is sent, or the FIN, or both.
     Text(Range, Why),
-    /// A keep-alive probe.
+    /// A keep-alive probe is sent.
     KeepAlive,
 }
 
@@ -67,7 +67,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.plan_text().or_else(|held| self.plan_bare(held))
     }
 
-    /// Chooses text by urgency: lost text, then new text.
+    /// Returns the most urgent text to send: lost text, then new text. Returns the reason if none may be
+    /// sent.
     fn plan_text(&self) -> Result<Plan, Held> {
         if !self.state.sends_text() {
             return Err(Held::Nothing);
@@ -88,7 +89,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Chooses lost text. While a timeout may have been spurious, new text comes first (F-RTO, RFC 5682).
+    /// Returns lost text to send, or the reason why none may be sent. While a timeout may have been spurious,
+    /// new text comes first (F-RTO, RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
         let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
@@ -99,7 +101,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Chooses a segment without new text: an acknowledgement, a window probe or a keep-alive probe.
+    /// Returns a segment without new text: an acknowledgement, a window probe or a keep-alive probe. Returns
+    /// the reason if there is none to send.
     fn plan_bare(&self, held: Held) -> Result<Plan, Held> {
         if self.acks.count_owed() > 0 {
             return Ok(Plan::Acks);

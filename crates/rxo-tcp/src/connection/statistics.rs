@@ -11,9 +11,9 @@ use crate::recovery::RecoveryStatistics;
 /// A snapshot of a connection, for tests, logs and tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// SND.UNA.
+    /// SND.UNA: the oldest unacknowledged sequence number.
     pub snd_una: SeqNumber,
-    /// SND.NXT.
+    /// SND.NXT: the next sequence number to be sent for the first time.
     pub snd_nxt: SeqNumber,
     /// Bytes of text that the peer has acknowledged so far.
     pub bytes_acked: u64,
@@ -21,13 +21,13 @@ pub struct Statistics {
     pub bytes_received: u64,
     /// Bytes that wait to be sent for the first time, including the FIN.
     pub unsent: u32,
-    /// SND.WND, in bytes.
+    /// SND.WND: the number of bytes after SND.UNA that the peer allows.
     pub snd_wnd: u32,
-    /// Eff.snd.MSS, in bytes.
+    /// Eff.snd.MSS: the text of a full segment, in bytes.
     pub mss: u32,
-    /// RCV.NXT.
+    /// RCV.NXT: the next sequence number expected from the peer.
     pub rcv_nxt: SeqNumber,
-    /// RCV.WND, in bytes.
+    /// RCV.WND: the receive window that the peer knows, in bytes.
     pub rcv_wnd: u32,
     /// The congestion window, in bytes.
     pub cwnd: u32,

@@ -245,6 +245,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
 /// The number of retransmissions before [`Events::STALLED`]: at least three (RFC 9293, section 3.8.3).
 const R1: u32 = 3;
-/// Long enough for the second segment of a pair, or an answer of the application, to come first.
+/// Minimum delay of an acknowledgement: long enough for the second segment of a pair, or an answer of the
+/// application, to come first.
 const LEAST_ACK_DELAY: Duration = Duration::from_millis(1);
 const MOST_BETWEEN_PROBES: Duration = Duration::from_secs(60);

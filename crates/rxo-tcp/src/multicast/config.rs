@@ -16,7 +16,7 @@ pub struct GroupConfig {
     /// The largest payload of a GSO frame, in bytes. If it is less than two segments, every segment is sent
     /// alone.
     pub large_send_bytes: u32,
-    /// The largest number of receivers at a time.
+    /// Maximum number of receivers at a time.
     pub most_receivers: usize,
     /// The treatment of a receiver that delays the others.
     pub slow: Slow,
@@ -44,7 +44,7 @@ pub enum Slow {
     EjectBelow {
         /// The length of the interval, at least a few round trips.
         time: Duration,
-        /// The number of bytes.
+        /// The number of bytes that all receivers must get in `time`.
         bytes: u64,
     },
 }
@@ -69,7 +69,7 @@ pub enum Repairs {
     /// Text that at least `least` receivers miss within a round trip is retransmitted to the group, other
     /// text as with `Each`.
     Group {
-        /// The number of receivers, at least 2.
+        /// The minimum number of receivers that miss the text for a repair to the group; at least 2.
         least: usize,
     },
 }

@@ -20,7 +20,7 @@ impl Group {
         self.text.write(text)
     }
 
-    /// Returns the free space in bytes; 0 after [`Group::finish`].
+    /// Returns the free space for text in bytes; 0 after [`Group::finish`].
     #[must_use]
     pub fn room(&self) -> u32 {
         self.text.room()

@@ -54,7 +54,7 @@ pub enum Outcome {
     Done,
     /// The receiver took less than one segment in this time while text waited for it.
     Ejected(Duration),
-    /// All receivers got less than this number of bytes in this time, because text waited for this one.
+    /// All receivers got less than this number of bytes in this time, because text waited for this receiver.
     TooSlow(u64, Duration),
     /// The receiver has everything, but has not confirmed it within this time.
     Unconfirmed(Duration),

@@ -54,15 +54,15 @@ struct Last {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     ToGroup,
-    /// To this number of receivers, each alone.
+    /// The repair is sent to this number of receivers, each alone.
     Alone(usize),
 }
 
 impl Repaired {
-    /// Chooses the way of a repair that the requests `same` want; `None` if it is on its way to the group
-    /// already. `is_over` means that the FIN has left. Then the segment goes to the group at most once: a
-    /// receiver that has acknowledged everything may have left the group, and that acknowledgement may be
-    /// lost.
+    /// Returns the way in which the repair is sent that the requests `same` want; `None` if it is on its way
+    /// to the group already. `is_over` means that the FIN has left. Then the segment goes to the group at
+    /// most once: a receiver that has acknowledged everything may have left the group, and that
+    /// acknowledgement may be lost.
     fn way(&mut self, same: &[Wanted], least: usize, is_over: bool, now: Instant) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
         let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();
@@ -181,7 +181,7 @@ impl Group {
         self.wanted = wanted;
     }
 
-    /// Returns the next repair, or `None`. [`Group::repair_segment`] returns its segment.
+    /// Returns the next repair; `None` if there is none. [`Group::repair_segment`] returns its segment.
     pub fn poll_repair(&mut self) -> Option<Repair> {
         self.repairs.pop_front()
     }

@@ -72,8 +72,8 @@ impl Sends {
 
 /// The largest number of sends that are remembered one by one.
 const MOST: usize = 1_024;
-/// Less than the smallest retransmission timeout of any host, so that a timer started this late is still
-/// useful.
+/// The time after which connections are informed of sends at the latest: less than the smallest
+/// retransmission timeout of any host, so that a timer started this late is still useful.
 pub(super) const CHECK_AFTER: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -17,13 +17,13 @@ use crate::options::SackBlocks;
 /// One acknowledgement that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckOwed {
-    /// SEG.ACK.
+    /// SEG.ACK: the acknowledgement number.
     pub ack: SeqNumber,
-    /// TSecr; meaningless without timestamps.
+    /// TSecr, the echoed timestamp; meaningless without timestamps.
     pub echo: u32,
-    /// SEG.WND as in the header.
+    /// SEG.WND: the window field of the header.
     pub window: u16,
-    /// `true` if ECE is set.
+    /// `true` if ECE is set, which reports a congestion mark.
     pub(crate) has_mark: bool,
     pub(crate) kind: AckKind,
 }
@@ -31,16 +31,17 @@ pub struct AckOwed {
 /// The way in which an acknowledgement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckKind {
-    /// Together with others that differ only in numbers, or on a segment with text.
+    /// The acknowledgement is sent together with others that differ only in numbers, or on a segment with
+    /// text.
     Plain,
-    /// As a segment of its own that no later one replaces: it reports that a gap is filled. A peer in
-    /// recovery sends no tail loss probe (RFC 8985, section 7.2). If an arrival caused only one
-    /// acknowledgement and that was lost, the peer would wait for its retransmission timeout (RFC 2525,
-    /// section 2.13).
+    /// The acknowledgement is sent as a segment of its own that no later one replaces: it reports that a gap
+    /// is filled. A peer in recovery sends no tail loss probe (RFC 8985, section 7.2). If an arrival caused
+    /// only one acknowledgement and that was lost, the peer would wait for its retransmission timeout (RFC
+    /// 2525, section 2.13).
     Filled,
-    /// As a segment of its own, because the peer counts duplicates.
+    /// The acknowledgement is sent as a segment of its own, because the peer counts duplicates.
     Alone,
-    /// As a segment of its own, with the next SACK option in the queue.
+    /// The acknowledgement is sent as a segment of its own, with the next SACK option in the queue.
     AloneWithSack,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Acks {
     brief_from: u8,
     repeats: Repeats,
     segment: Within,
-    /// The choice of segments that owe an acknowledgement, if not every second.
+    /// The choice of segments that owe an acknowledgement; `None` if every second one does.
     spread: Option<Spread>,
     /// The number of further segments that are acknowledged at once.
     quick: u16,
@@ -377,9 +378,10 @@ impl Acks {
 #[derive(Clone, Copy, Debug)]
 struct Spread {
     segments: NonZeroU16,
-    /// Applied and set to 0 at the first segment, whose size determines the offset in bytes.
+    /// The offset in segments by which the first acknowledgement comes earlier. Applied and set to 0 at the
+    /// first segment, whose size determines the offset in bytes.
     offset: u16,
-    /// Bytes since the last acknowledgement was due.
+    /// Number of bytes received since the last acknowledgement was due.
     bytes: u32,
 }
 

@@ -29,7 +29,7 @@ use crate::sequence::{after_rounds, before, comes_round, distance, earlier};
 /// The receiving direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Receive<B> {
-    /// IRS.
+    /// IRS: the peer's initial sequence number.
     pub(crate) irs: SeqNumber,
     /// RCV.NXT: the next sequence number expected.
     pub(crate) nxt: SeqNumber,
@@ -339,7 +339,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::InOrder { beside_a_gap: false }
     }
 
-    /// The slow path: out-of-order text waits, or the limit for buffers is reached.
+    /// Accepts text by the slow path: out-of-order text waits, or the limit for buffers is reached.
     #[inline(never)]
     fn append_otherwise(&mut self, payload: Payload<B>) -> Accepted {
         let beside_a_gap = self.has_gap();
@@ -390,7 +390,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Inlined, because a call would cost a lone segment 21 instructions.
+    /// Appends text at RCV.NXT to `ready`. Inlined, because a call would cost a lone segment 21 instructions.
     #[inline(always)]
     fn push_ready(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();

@@ -1,6 +1,6 @@
 //! Iterates over text in order: first the pieces in their original buffers, then the copied ones.
 
-/// Yields the pieces of `first`, then those of `last` that are not empty.
+/// An iterator over the pieces of `first`, then those of `last` that are not empty.
 pub(super) struct Slices<'a, I> {
     first: I,
     last: [&'a [u8]; 2],

@@ -18,7 +18,8 @@ use crate::sequence::distance;
 /// written at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckRun {
-    /// SND.UNA. The first range of the scoreboard still begins at its old value.
+    /// SND.UNA, the oldest unacknowledged sequence number. The first range of the scoreboard still begins at
+    /// its old value.
     una: SeqNumber,
     /// The end of the first range and the time at which it was sent. If that range was retransmitted, `end`
     /// is SND.UNA, so that no part of it is expected.
@@ -39,7 +40,7 @@ impl AckRun {
 /// A run of acknowledgements of parts of one range. Each is a sample of the round-trip time and nothing else.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Samples {
-    /// SND.UNA.
+    /// SND.UNA: the oldest unacknowledged sequence number.
     una: SeqNumber,
     /// The end of the range.
     end: SeqNumber,

@@ -50,7 +50,7 @@ pub(crate) struct Recovery {
     /// `true` if SACK was negotiated.
     uses_sack: bool,
     mss: u32,
-    /// Set if the next retransmission may exceed the window, which happens only without SACK (RFC 5681,
+    /// `true` if the next retransmission may exceed the window, which happens only without SACK (RFC 5681,
     /// section 3.2, step 3).
     is_urgent: bool,
     /// The time at which RACK checks for losses again.
@@ -58,7 +58,7 @@ pub(crate) struct Recovery {
     /// SND.NXT at the last reduction of the congestion window. Until it is acknowledged, ECN marks cause no
     /// further reduction.
     reduced_until: Option<SeqNumber>,
-    /// Set when the window is reduced; cleared by [`Recovery::take_reduction`].
+    /// `true` once the window is reduced; cleared by [`Recovery::take_reduction`].
     has_reduced: bool,
     /// The number of segments retransmitted so far.
     resent_segments: u32,

@@ -16,17 +16,18 @@ use crate::options::{SackBlock, SackBlocks};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckNews<'a> {
     pub(crate) now: Instant,
-    /// The arrival time of its frame; not after `now`.
+    /// The arrival time of the acknowledgement's frame; not after `now`.
     pub(crate) arrived_at: Instant,
-    /// SEG.ACK; at or after SND.UNA.
+    /// SEG.ACK: the acknowledgement number, at or after SND.UNA.
     pub(crate) ack: SeqNumber,
-    /// SND.NXT.
+    /// SND.NXT: the next sequence number to be sent for the first time.
     pub(crate) nxt: SeqNumber,
-    /// `true` if it is a duplicate ACK: no text, an unchanged window, and data outstanding (RFC 5681, section
-    /// 2).
+    /// `true` if the acknowledgement is a duplicate ACK: no text, an unchanged window, and data outstanding
+    /// (RFC 5681, section 2).
     pub(crate) is_duplicate: bool,
     pub(crate) sack: &'a SackBlocks,
-    /// The send time of the segment whose timestamp it echoes, to the millisecond; `None` if unknown.
+    /// The send time of the segment whose timestamp the acknowledgement echoes, to the millisecond; `None` if
+    /// unknown.
     pub(crate) echoed: Option<Instant>,
 }
 

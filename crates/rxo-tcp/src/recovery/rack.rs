@@ -17,9 +17,10 @@ pub(crate) struct Rack {
     reordered: u32,
     /// The number of acknowledgements that reported a duplicate.
     duplicates_reported: u32,
-    /// RACK.reo_wnd_mult minus one.
+    /// RACK.reo_wnd_mult minus one: the number of quarters of the minimum round-trip time by which the
+    /// reordering window was lengthened.
     more_quarters: u32,
-    /// RACK.reo_wnd_persist.
+    /// RACK.reo_wnd_persist: the number of recoveries until the reordering window is shortened again.
     recoveries_left: u32,
     /// RACK.dsack_round: until this is acknowledged, further duplicates are ignored.
     round_ends: Option<SeqNumber>,
@@ -27,11 +28,11 @@ pub(crate) struct Rack {
 
 #[derive(Clone, Copy, Debug)]
 struct Latest {
-    /// RACK.xmit_ts.
+    /// RACK.xmit_ts: the time at which the most recently sent segment of all that have arrived was sent.
     sent_at: Instant,
-    /// RACK.end_seq.
+    /// RACK.end_seq: the sequence number after that segment.
     end: SeqNumber,
-    /// The time at which it arrived, as far as known. RACK.rtt is the time since `sent_at`.
+    /// The time at which that segment arrived, as far as known. RACK.rtt is the time since `sent_at`.
     arrived_at: Instant,
 }
 
@@ -154,7 +155,7 @@ impl Latest {
         (self.sent_at, self.end)
     }
 
-    /// Returns RACK.rtt.
+    /// Returns RACK.rtt: the round-trip time of the most recently sent segment of all that have arrived.
     fn rtt(&self) -> Duration {
         self.arrived_at.since(self.sent_at)
     }

@@ -45,18 +45,18 @@ impl RoundTrip {
         Self { estimate: None, min_rto_ns, backoff: 0, is_slow_start: false }
     }
 
-    /// Returns SRTT; `None` before the first sample.
+    /// Returns SRTT, the smoothed round-trip time; `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         self.smoothed_ns().map(Duration::from_nanos)
     }
 
-    /// Returns SRTT in nanoseconds; `None` before the first sample.
+    /// Returns SRTT, the smoothed round-trip time, in nanoseconds; `None` before the first sample.
     #[inline]
     pub(crate) fn smoothed_ns(&self) -> Option<u64> {
         self.estimate.map(|estimate| estimate.srtt_ns)
     }
 
-    /// Returns RTTVAR; `None` before the first sample.
+    /// Returns RTTVAR, the variation of the round-trip time; `None` before the first sample.
     pub(crate) fn variation(&self) -> Option<Duration> {
         self.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
     }
@@ -95,19 +95,19 @@ impl RoundTrip {
         self.backoff = 0;
     }
 
-    /// Returns the RTO, including backoff.
+    /// Returns the retransmission timeout (RTO), including backoff.
     #[inline]
     pub(crate) fn timeout(&self) -> Duration {
         Duration::from_nanos(self.timeout_ns())
     }
 
-    /// Returns the RTO in nanoseconds, including backoff.
+    /// Returns the retransmission timeout (RTO) in nanoseconds, including backoff.
     #[inline]
     pub(crate) fn timeout_ns(&self) -> u64 {
         self.base_ns().saturating_mul(1 << self.backoff.min(MAX_BACKOFF)).min(MAX_RTO_NS)
     }
 
-    /// Returns the RTO in nanoseconds without backoff.
+    /// Returns the retransmission timeout (RTO) in nanoseconds, without backoff.
     #[inline]
     fn base_ns(&self) -> u64 {
         match self.estimate {
@@ -146,15 +146,17 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The RTO before the first sample (RFC 6298, section 2.1).
+/// The retransmission timeout before the first sample, in nanoseconds (RFC 6298, section 2.1).
 const INITIAL_RTO_NS: u64 = SECOND_NS;
-/// The RTO after a retransmitted SYN, before the first sample (RFC 6298, section 5.7).
+/// The retransmission timeout after a retransmitted SYN, before the first sample, in nanoseconds (RFC 6298,
+/// section 5.7).
 const AFTER_SLOW_HANDSHAKE_NS: u64 = 3 * SECOND_NS;
-/// The largest RTO; it must be at least 60 seconds (RFC 6298, section 2.5).
+/// The largest retransmission timeout in nanoseconds; it must be at least 60 seconds (RFC 6298, section 2.5).
 const MAX_RTO_NS: u64 = 120 * SECOND_NS;
-/// G: the clock counts nanoseconds, but the timers are exact to milliseconds.
+/// G, the granularity of the timers in nanoseconds: the clock counts nanoseconds, but the timers are exact to
+/// milliseconds.
 const GRANULARITY_NS: u64 = 1_000_000;
-/// The longest sample, one year: eight times this value does not overflow.
+/// The longest sample in nanoseconds, one year: eight times this value does not overflow.
 pub(crate) const MOST_SAMPLE_NS: u64 = 365 * 24 * 3600 * SECOND_NS;
 const MAX_BACKOFF: u32 = 16;
 

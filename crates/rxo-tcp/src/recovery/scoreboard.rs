@@ -18,7 +18,7 @@ use crate::sequence::{distance, earlier, later};
 pub(crate) struct Sent {
     pub(crate) start: SeqNumber,
     pub(crate) end: SeqNumber,
-    /// The time at which it was last sent.
+    /// The time at which the range was last sent.
     pub(crate) sent_at: Instant,
     pub(crate) was_retransmitted: bool,
     pub(crate) fate: Fate,
@@ -27,11 +27,11 @@ pub(crate) struct Sent {
 /// The state of a range that is not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// In the network, as far as known.
+    /// The range is in the network, as far as known.
     InFlight,
-    /// Held by the peer out of order.
+    /// The peer holds the range out of order.
     Sacked,
-    /// Lost, and waits for retransmission.
+    /// The range is lost, and waits for retransmission.
     Lost,
 }
 

@@ -20,7 +20,7 @@ pub struct RecoveryStatistics {
     pub resent_segments: u32,
     /// The number of times that the retransmission timer fired since the last progress.
     pub backoff: u32,
-    /// RTTVAR (RFC 6298, section 2); `None` before the first sample.
+    /// RTTVAR, the variation of the round-trip time (RFC 6298, section 2); `None` before the first sample.
     pub rttvar: Option<Duration>,
     /// The minimum round-trip time; `None` before the first sample.
     pub least_rtt: Option<Duration>,

@@ -6,11 +6,11 @@ use rxo_wire::SeqNumber;
 /// The probe in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TailProbe {
-    /// TLP.end_seq.
+    /// TLP.end_seq: SND.NXT after the probe was sent; `None` if no probe is in flight.
     end: Option<SeqNumber>,
-    /// TLP.is_retrans.
+    /// TLP.is_retrans: `true` if the probe in flight is a retransmission.
     is_retransmission: bool,
-    /// Set when the timer has fired and the probe must be sent.
+    /// `true` if the timer has fired and the probe must be sent.
     pub(crate) is_due: bool,
 }
 
@@ -18,9 +18,9 @@ pub(crate) struct TailProbe {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeAck {
     pub(crate) ack: SeqNumber,
-    /// `true` if it reports data that arrived twice.
+    /// `true` if the acknowledgement reports data that arrived twice.
     pub(crate) reports_duplicate: bool,
-    /// `true` if it repeats the last ACK, with no SACK and no text.
+    /// `true` if the acknowledgement repeats the last ACK, with no SACK and no text.
     pub(crate) is_duplicate: bool,
 }
 
@@ -56,8 +56,8 @@ impl TailProbe {
     }
 }
 
-/// Returns PTO in nanoseconds (RFC 8985, section 7.2). `is_one_segment` adds time for a peer that delays its
-/// acknowledgement.
+/// Returns PTO, the timeout of the probe, in nanoseconds (RFC 8985, section 7.2). `is_one_segment` adds time
+/// for a peer that delays its acknowledgement.
 pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u64 {
     let Some(srtt_ns) = srtt_ns else { return WITHOUT_ESTIMATE_NS };
     let delay_ns = if is_one_segment { MAX_ACK_DELAY_NS } else { 0 };
@@ -67,7 +67,7 @@ pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u6
 const WITHOUT_ESTIMATE_NS: u64 = 1_000_000_000;
 /// The shortest probe timeout: timers are not more exact.
 const LEAST_NS: u64 = 1_000_000;
-/// TLP.max_ack_delay.
+/// TLP.max_ack_delay, the longest delay of an acknowledgement by the peer, in nanoseconds.
 const MAX_ACK_DELAY_NS: u64 = 200_000_000;
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::sequence::{after_rounds, before, comes_round, distance, earlier, late
 /// The sending direction of a connection.
 #[derive(Debug)]
 pub(crate) struct Send {
-    /// ISS.
+    /// ISS: our initial sequence number.
     pub(crate) iss: SeqNumber,
     /// SND.UNA: the oldest unacknowledged sequence number.
     pub(crate) una: SeqNumber,
@@ -48,12 +48,12 @@ pub(crate) struct Send {
 /// The state of our FIN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fin {
-    /// Not requested: the application may send more.
+    /// The FIN is not requested: the application may send more.
     #[default]
     None,
-    /// Queued after the last byte of the buffer.
+    /// The FIN is queued after the last byte of the buffer.
     Queued,
-    /// Acknowledged by the peer.
+    /// The FIN was acknowledged by the peer.
     Acknowledged,
 }
 

@@ -11,9 +11,9 @@ pub(crate) struct Sizing {
     pub(crate) usable: u32,
     /// The usable part of the congestion window.
     pub(crate) allowed: u32,
-    /// Eff.snd.MSS.
+    /// Eff.snd.MSS: the text of a full segment.
     pub(crate) mss: u32,
-    /// Max(SND.WND).
+    /// Max(SND.WND): the largest window of the peer so far.
     pub(crate) max_window: u32,
     /// The largest text of a GSO frame.
     pub(crate) large_send: u32,

@@ -8,7 +8,7 @@ use rxo_frame::{Duration, Instant};
 /// Releases bytes at a given rate.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// Bytes per second; 0 before the rate is known, and then nothing waits.
+    /// The rate in bytes per second; 0 before it is known, and then nothing waits.
     rate: u64,
     mss: u32,
     /// The largest segment size so far in bytes; path MTU discovery tries it again from time to time.

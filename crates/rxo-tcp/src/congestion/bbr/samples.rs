@@ -36,7 +36,7 @@ struct Send {
 /// A delivery rate sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Bytes per second; 0 if the interval was too short for a measurement.
+    /// The delivery rate in bytes per second; 0 if the interval was too short for a measurement.
     pub(super) rate: u64,
     /// P.delivered: the number of bytes delivered before the newest delivered segment left.
     pub(super) delivered_before: u64,
