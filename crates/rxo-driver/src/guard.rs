@@ -27,7 +27,7 @@ pub enum Side {
     Worker(UnixStream),
 }
 
-/// The new process, as the original one sees it.
+/// The new process, as the process that forked it sees it.
 #[derive(Debug)]
 pub struct Worker {
     /// The original process's end of the channel.

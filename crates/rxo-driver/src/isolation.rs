@@ -262,7 +262,8 @@ const INGRESS: u32 = 0;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const CHAIN: &str = "ingress";
-/// The priority of the first chain, so that no other chain counts or forwards frames that this one drops.
+/// The priority of the table's chain, the first at the ingress, so that no other chain counts or forwards
+/// frames that it drops.
 const FIRST: i32 = i32::MIN + 1;
 /// The remedy for a kernel that cannot filter at an interface's ingress, as text for the user.
 pub(crate) const MODULE: &str =

@@ -36,7 +36,7 @@ enum Held {
 
 impl Lock {
     /// Takes the lock `name`, which must be valid as the name of a file. `None` if another process or this
-    /// one holds it. Does not wait for the holder.
+    /// process holds it already. Does not wait.
     ///
     /// # Errors
     /// If the system refuses.

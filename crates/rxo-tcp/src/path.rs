@@ -120,8 +120,9 @@ impl Path {
         self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: true });
     }
 
-    /// Records that the range `start` to `end` is retransmitted, after which it is unknown whether the
-    /// original passed. Returns `true` if the original tried a larger size; that trial has failed.
+    /// Records that the range `start` to `end` is retransmitted, after which it is unknown whether the first
+    /// transmission passed. Returns `true` if the first transmission tried a larger size; that trial has
+    /// failed.
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) -> bool {
         let overlaps =
             |watched: &mut Watched| watched.start.is_before(end) && start.is_before(watched.end);

@@ -20,7 +20,7 @@ pub struct Transmit<'a> {
     /// The control bits of the TCP header. FIN and PSH belong to the last segment of a GSO frame, CWR to the
     /// first.
     pub flags: TcpFlags,
-    /// SEG.WND: the window as in the header, unscaled.
+    /// SEG.WND: the window field of the header.
     pub window: u16,
     /// The encoded TCP options.
     pub options: OptionBytes,
@@ -30,9 +30,9 @@ pub struct Transmit<'a> {
     pub gso_size: Option<NonZeroU16>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
-    /// Acknowledgements to send after this one as segments of their own. This segment is their template: they
-    /// differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section 4). Empty if
-    /// there is text.
+    /// Acknowledgements to send after this segment, each as a segment of its own. This segment is their
+    /// template: they differ from it only in ACK number, window and TSecr (Menon and Zwaenepoel 2008, section
+    /// 4). Empty if there is text.
     pub later_acks: &'a [AckOwed],
 }
 

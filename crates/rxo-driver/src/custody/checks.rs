@@ -125,8 +125,8 @@ fn name(holdings: &Holdings, takeover: &Takeover) -> Finding {
     }
 }
 
-/// Checks for firewall rules and the like that refer to the interface: during the run they would match
-/// another interface, or nothing.
+/// Checks for rules of firewalls, routing and traffic control that refer to the interface: during the run
+/// they would match another interface, or nothing.
 fn rules(holdings: &Holdings, takeover: &Takeover) -> Finding {
     let Takeover { names, may_rename, mentions } = takeover;
     let (own, is_renamed) = (&holdings.link().name, names.is_some());

@@ -28,7 +28,8 @@ pub(super) struct Held {
     /// `holdings` still belong to the first one.
     index: u32,
     name: String,
-    /// The addresses, routes and the like to restore. During a takeover they follow what the TAP has now.
+    /// The addresses, routes and permanent neighbours to restore. During a takeover they follow what the TAP
+    /// has now.
     holdings: Holdings,
     settings: Settings,
     /// The interface's names, which the TAP has during the run. `None` if the interface keeps them.
@@ -144,8 +145,8 @@ impl Held {
         Interface::name_of(self.index).is_none()
     }
 
-    /// Continues with the interface `index`, which has replaced this one after it was deleted. At the end of
-    /// the run the new one gets what was moved.
+    /// Continues with the interface `index`, which has replaced the deleted interface. At the end of the run
+    /// it gets what was moved.
     pub(super) fn succeed(&mut self, index: u32, was_taken_over: bool) -> Result<()> {
         let link = link(index, &self.device)?;
         let interface = Interface::find(&link.name)?;

@@ -40,8 +40,8 @@ pub struct Keeper {
     pulse: Option<(Pulse, Duration)>,
     /// The watch of the worker, while the host depends on the worker.
     watch: Option<Watch>,
-    /// Set once a silent worker was killed: the instant until which the keeper waits for the worker's devices
-    /// to close.
+    /// The instant until which the keeper waits for the devices of a killed worker to close; `None` unless a
+    /// silent worker was killed.
     hung: Option<Instant>,
     lifeline: Option<Lifeline>,
     service: Service,

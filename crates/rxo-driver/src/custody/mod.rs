@@ -170,8 +170,8 @@ impl Custody {
         Ok(custody)
     }
 
-    /// Returns the addresses, routes and the like of the nic that move to the TAP; `None` if the run takes
-    /// nothing over.
+    /// Returns the addresses, routes and permanent neighbours of the nic that move to the TAP; `None` if the
+    /// run takes nothing over.
     #[must_use]
     pub fn taken_over(&self) -> Option<&Holdings> {
         self.nic_taken_over().map(Held::holdings)

@@ -18,7 +18,7 @@ use crate::tap::set_carrier;
 pub(super) struct HostTap {
     before: Link,
     settings: Settings,
-    /// The addresses, routes and the like that a persistent TAP had before the run.
+    /// The addresses, routes and permanent neighbours that a persistent TAP had before the run.
     holdings: Holdings,
     /// `true` if the TAP existed before the run.
     is_persistent: bool,

@@ -34,9 +34,9 @@ pub(crate) struct Link {
     pub(crate) alias: String,
     /// The number of the interface's group, which packet filters may match.
     pub(crate) group: u32,
-    /// The bridge, bond or VRF that the interface belongs to.
+    /// The bridge, bond or VRF that the interface belongs to; `None` if there is none.
     pub(crate) master: Option<String>,
-    /// Interfaces built on this one, such as VLANs.
+    /// Interfaces that are built on this interface, such as VLANs.
     pub(crate) uppers: Vec<String>,
     /// Maximum number of queues of the interface: for receiving, and for sending.
     pub(crate) queues: [u32; 2],

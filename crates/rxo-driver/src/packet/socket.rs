@@ -68,7 +68,7 @@ impl Opened {
             .map_err(|e| fault::opening(&self.device, e))
     }
 
-    /// Binds the socket to the interface. From here on the socket receives frames of `protocol` (0 for none).
+    /// Binds the socket to the interface. From then on the socket receives frames of `protocol` (0 for none).
     pub(super) fn bind(&self, protocol: u16) -> Result<(), DeviceError> {
         let mut address = libc::sockaddr_ll::zeroed();
         address.sll_family = libc::AF_PACKET as _;

@@ -4,8 +4,8 @@
 //! [`Transmitter`] decides what happens when a packet is refused.
 //!
 //! Contract: packets are sent in the order given. If an aggregate is refused, its original frames are sent in
-//! its place. Nothing here blocks: while the device is full, packets are kept in a bounded [`backlog`], and
-//! the caller decides when to resume.
+//! its place. No call blocks: while the device is full, packets are kept in a bounded [`backlog`], and the
+//! caller decides when to resume.
 
 mod backlog;
 pub(crate) mod batch;

@@ -10,7 +10,7 @@
 //! * [`UdpSink`] sends the datagrams of an outbox.
 //!
 //! # Contract
-//! Nothing here blocks or allocates after construction, and datagrams to one address keep their order. On a
+//! No call blocks, or allocates after construction, and datagrams to one address keep their order. On a
 //! kernel without the options, all datagrams are sent singly. Some kernels and devices accept `UDP_SEGMENT`
 //! and then refuse each send (`EIO` without checksum offload, `EINVAL` for a train whose datagrams exceed the
 //! MTU of the route): at the first refusal the sink sends the same datagrams one by one, uses no trains from

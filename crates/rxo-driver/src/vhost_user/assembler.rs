@@ -16,7 +16,7 @@ pub struct Message {
 }
 
 /// Assembles messages. Read at most [`wanted`](Self::wanted) bytes at a time, so that the descriptors of the
-/// next message do not come with this one.
+/// next message do not come with the current message.
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,

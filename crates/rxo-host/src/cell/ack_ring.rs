@@ -16,7 +16,7 @@ use rxo_wire::{SeqNumber, TcpFlags};
 
 use super::atomics::{AtomicU32, AtomicU64, Ordering};
 
-/// The state of a connection when the worker last served it. Decides if a record in the ring may be
+/// The state of a connection when the worker last served it. Determines whether a record in the ring may be
 /// overwritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckTerms {

@@ -36,7 +36,7 @@ pub(super) struct Waiting<B> {
     segment: Segment<Buffer<B>>,
     /// `true` if the segment was sent to the connection's multicast group.
     is_to_group: bool,
-    /// `true` if the next segment was received together with this one.
+    /// `true` if the next segment in the backlog was received together with this segment.
     has_more: bool,
 }
 

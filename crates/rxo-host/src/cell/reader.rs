@@ -44,8 +44,8 @@ pub(super) fn reading<R>(read: impl FnOnce() -> R) -> R {
     read()
 }
 
-/// Returns `true` while this thread runs an application's reader. It must not lock another connection then:
-/// that connection's reader may wait for this one.
+/// Returns `true` while this thread runs an application's reader. The thread must not lock another connection
+/// then, because that connection's reader may wait for the one that is locked.
 pub(crate) fn is_reading() -> bool {
     IS_READING.get()
 }

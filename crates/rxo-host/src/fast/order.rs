@@ -1,4 +1,4 @@
-//! The flows of a batch: for each, if a packet took the slow path, and the run in which its ACKs are
+//! The flows of a batch: for each, whether a packet took the slow path, and the run in which its ACKs are
 //! gathered.
 //!
 //! Check 7: an ACK must not overtake an earlier segment of its flow. A frame that takes the slow path blocks
@@ -26,8 +26,8 @@ struct Spot {
     batch: u32,
     /// The run that gathers the ACKs of the slot's last flow, or [`BLOCKED`].
     run: u32,
-    /// The index of the connection whose ACK was last gathered here, in any batch. That connection may be
-    /// gone.
+    /// The index of the connection whose ACK was last gathered in this slot, in any batch. That connection
+    /// may be gone.
     place: u32,
 }
 

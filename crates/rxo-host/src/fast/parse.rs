@@ -1,4 +1,4 @@
-//! Decides if a frame is a pure ACK for this host: checks 2 to 5, and those of the link.
+//! Decides whether a frame is a pure ACK for this host: checks 2 to 5, and those of the link.
 //!
 //! Separate from all code that knows connections: it reads bytes only. It reads at fixed offsets, as the
 //! engine's path for plain segments does; other frames are classified out of line, to count a reason.
@@ -44,8 +44,8 @@ impl Expect {
     /// ACK: right checksums, no flag but ACK, no data, and no option but the timestamp.
     ///
     /// # Errors
-    /// The first check that fails. The TCP checksum of a frame that is not plain is not verified here: the
-    /// slow path does it.
+    /// The first check that fails. The TCP checksum of a frame that is not plain is not verified by this
+    /// function: the slow path does it.
     #[inline(always)]
     pub(crate) fn read_plain<'a, const TRANSPORT: u32>(
         &self,

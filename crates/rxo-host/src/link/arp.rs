@@ -61,8 +61,8 @@ pub(super) fn request(
     frames::arp(mac, to.unwrap_or(BROADCAST), &packet.to_bytes())
 }
 
-/// Builds an ARP probe for `target`: it asks if any host has the address, and does not claim it (RFC 5227,
-/// section 2.1.1).
+/// Builds an ARP probe for `target`: it asks whether any host has the address, and does not claim it (RFC
+/// 5227, section 2.1.1).
 pub(super) fn probe(mac: Mac, target: Ipv4Addr) -> Option<Vec<u8>> {
     request(mac, Ipv4Addr::UNSPECIFIED, target, None)
 }

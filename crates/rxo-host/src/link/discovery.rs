@@ -96,7 +96,7 @@ pub(super) fn solicit(
     envelope(mac, to.unwrap_or(group_mac(group))).icmp(source.into(), destination.into(), &message)
 }
 
-/// Builds the probe that checks if `target` is in use: a solicitation with an unspecified source, hence
+/// Builds the probe that checks whether `target` is in use: a solicitation with an unspecified source, hence
 /// without an option (RFC 4862, section 5.4.2).
 pub(super) fn probe(mac: Mac, target: Ipv6Addr) -> Option<Vec<u8>> {
     let group = solicited_node(target);

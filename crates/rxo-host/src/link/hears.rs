@@ -57,7 +57,7 @@ impl Link {
     }
 
     /// Receives a copy of a frame that another shard receives too. The other shard answers and counts the
-    /// frame; this one only updates its tables.
+    /// frame; this shard only updates its tables.
     pub(crate) fn overhear<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> Heard {
         let (answers, counters) = (self.frames.len(), self.counters);
         let heard = self.on_frame(frame, now);

@@ -9,12 +9,12 @@
 //! * `neighbours.rs`: the neighbour table: Ethernet addresses, and the time for which they are valid.
 //! * `arp.rs`, `discovery.rs`: requests and answers for IPv4 (RFC 826) and IPv6 (RFC 4861).
 //! * `groups/`: memberships of multicast groups (IGMPv3, MLDv2).
-//! * `gate.rs`: decides if a delivery is for this host at all, TCP included.
+//! * `gate.rs`: decides whether a delivery is for this host at all, TCP included.
 //! * `path.rs`: parses ICMP errors about segments, which TCP then validates.
 //! * `packet.rs`, `hears.rs`: parsing and handling of received frames.
 //! * `closed.rs`: answers UDP datagrams with "port unreachable".
 //!
-//! * `probe.rs`: checks if another station uses one of the host's addresses.
+//! * `probe.rs`: checks whether another station uses one of the host's addresses.
 //!
 //! Not supported: router advertisements and redirects (all routes are configured), packets to groups that are
 //! not TCP, fragments, VLANs.

@@ -1,5 +1,5 @@
-//! Probes if another station uses an address of this host, and stores the first such conflict (RFC 5227; RFC
-//! 4862, section 5.4).
+//! Probes whether another station uses an address of this host, and stores the first such conflict (RFC 5227;
+//! RFC 4862, section 5.4).
 //!
 //! Separate because probing is the only time at which a link must not answer for its addresses: they are not
 //! its own yet. It takes less time than the RFCs ask for, since machines configure these hosts: no random

@@ -1,5 +1,5 @@
-//! Sends several ACKs of one connection: the first is written in full; the others go to the device as a
-//! template, are expanded from the first here, or are each built separately.
+//! Sends several ACKs of one connection: the first is written in full. The others go to the device as a
+//! template, or are expanded from the first by the host, or are each built separately.
 
 use std::num::NonZeroU16;
 

@@ -37,7 +37,7 @@ pub(crate) struct Outbox {
     pub(super) numbers: Vec<AckNumbers>,
     /// Number of packets passed to the device so far; a GSO send counts as one.
     pub(crate) sent: u64,
-    /// The stopwatch of the round, kept here because transmission happens inside other stages.
+    /// The stopwatch of the round. It is part of the outbox because transmission happens inside other stages.
     pub(crate) watch: Stopwatch,
 }
 

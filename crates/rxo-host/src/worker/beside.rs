@@ -17,7 +17,7 @@ pub(super) trait Beside<B: AsRef<[u8]>> {
     /// `true` if data is sent only while the device's queue has free space.
     const WAITS_FOR_DEVICE: bool = true;
 
-    /// Called before the connection's timers run.
+    /// Prepares the connection, before its timers run.
     #[inline]
     fn before(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 
@@ -27,7 +27,7 @@ pub(super) trait Beside<B: AsRef<[u8]>> {
         false
     }
 
-    /// Called after the connection has sent everything it could.
+    /// Updates the companion, after the connection has sent everything it could.
     #[inline]
     fn after(&mut self, _connection: &mut Connection<Buffer<B>>, _now: Instant) {}
 }

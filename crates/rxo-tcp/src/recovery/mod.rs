@@ -131,7 +131,7 @@ impl Recovery {
     }
 
     /// Returns `true` if nothing is lost, held out of order or being recovered, and no probe is in flight.
-    /// Then an acknowledgement without new data has no effect here.
+    /// Then an acknowledgement without new data has no effect on recovery.
     #[inline]
     pub(crate) fn is_calm(&self) -> bool {
         self.phase == Phase::Open

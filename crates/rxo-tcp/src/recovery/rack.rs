@@ -166,8 +166,8 @@ fn was_sent_after(a: (Instant, SeqNumber), b: (Instant, SeqNumber)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && b.1.is_before(a.1))
 }
 
-/// Returns `true` if the acknowledgement is too early for the retransmission, so that it belongs to the
-/// original (RFC 8985, section 6.2, step 2).
+/// Returns `true` if the acknowledgement is too early for the retransmission, so that it belongs to the first
+/// transmission (RFC 8985, section 6.2, step 2).
 fn is_of_the_original(range: &Sent, arrival: &Arrival) -> bool {
     let rtt = arrival.at.since(range.sent_at);
     let echoes_older = arrival.echoed.is_some_and(|at| at < super::to_millis(range.sent_at));
