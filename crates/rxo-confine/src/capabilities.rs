@@ -1,4 +1,4 @@
-//! Capabilities of the calling thread.
+//! Drops capabilities of the calling thread.
 
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,

@@ -1,4 +1,4 @@
-//! Errors while giving up privileges.
+//! Errors that occur while a process gives up privileges.
 
 use std::io;
 

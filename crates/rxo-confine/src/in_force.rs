@@ -1,4 +1,4 @@
-//! The limits that the kernel has accepted.
+//! The limits of a confinement that the kernel has accepted.
 
 use std::fmt;
 

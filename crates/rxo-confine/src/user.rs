@@ -88,7 +88,8 @@ fn group_number(text: &str) -> Option<u32> {
     number(text).or_else(known)
 }
 
-/// Parses a user or group number. Refuses the largest one, which the kernel takes as "no change".
+/// Parses a user or group number; `None` if it is invalid. Refuses the largest number, which the kernel takes
+/// as "no change".
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number != u32::MAX)
 }

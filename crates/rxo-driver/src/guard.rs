@@ -18,7 +18,7 @@ use libc::pid_t;
 
 use crate::{clock, wait};
 
-/// The two sides after [`split`].
+/// The two processes after [`split`], each of which gets its own value.
 #[derive(Debug)]
 pub enum Side {
     /// The original process, which waits for the worker.
@@ -47,17 +47,17 @@ pub fn split() -> io::Result<Side> {
     })
 }
 
-/// The two sides after [`detach`].
+/// The two processes after [`detach`], each of which gets its own value.
 #[derive(Debug)]
 pub enum Detached {
-    /// The original process.
+    /// The original process, which has called [`detach`].
     Here {
         /// The original process's end of the channel.
         channel: UnixStream,
-        /// The new process.
+        /// The new process, as a child of the original one.
         child: Child,
     },
-    /// The new process.
+    /// The new process, in a session of its own.
     There {
         /// The new process's end of the channel.
         channel: UnixStream,
@@ -203,7 +203,7 @@ impl Worker {
         wait_for(self.process).map(ExitStatus::from_raw)
     }
 
-    /// Returns the process number.
+    /// Returns the process number of the worker.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.process.unsigned_abs()

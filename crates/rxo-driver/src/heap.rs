@@ -21,13 +21,13 @@ pub fn give_back() {
 /// The memory of this process, in bytes. A value is 0 if the system does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The resident set size, including memory that is freed but not returned.
+    /// The resident set size in bytes, including memory that is freed but not returned.
     pub resident_bytes: u64,
-    /// The part of the resident memory that the C library keeps for later allocations, and that [`give_back`]
-    /// returns as far as whole pages are free. An estimate: the resident anonymous memory minus the heap
-    /// memory in use, and at most the free heap memory. Stacks and blocks that are mapped by themselves make
-    /// it too large, memory that was allocated and never touched makes it too small. 0 if the C library is
-    /// not glibc 2.33 or later.
+    /// The part of the resident memory, in bytes, that the C library keeps for later allocations, and that
+    /// [`give_back`] returns as far as whole pages are free. An estimate: the resident anonymous memory minus
+    /// the heap memory in use, and at most the free heap memory. Stacks and blocks that are mapped by
+    /// themselves make it too large, memory that was allocated and never touched makes it too small. 0 if the
+    /// C library is not glibc 2.33 or later.
     pub pooled_bytes: u64,
 }
 

@@ -36,7 +36,7 @@ pub enum Feature {
     Tso,
     /// The kernel segments GSO frames late, in software.
     Gso,
-    /// The kernel coalesces received packets.
+    /// The kernel coalesces received packets into GSO frames.
     Gro,
 }
 
@@ -65,7 +65,8 @@ impl Interface {
         Self::named(control.as_fd(), index)
     }
 
-    /// Returns the same as [`Interface::name_of`], but uses the open socket `control`.
+    /// Returns the name of the interface with this index, as [`Interface::name_of`] does, but uses the open
+    /// socket `control`.
     pub(crate) fn named(control: BorrowedFd<'_>, index: u32) -> Option<String> {
         let mut request = <ifreq as sys::Plain>::zeroed();
         request.ifr_ifru.ifru_ifindex = index.cast_signed();

@@ -56,7 +56,7 @@ impl Pulse {
         &self.0.beats
     }
 
-    /// Returns the present count.
+    /// Returns the present count of the worker's turns.
     pub(crate) fn beats(self) -> u64 {
         self.0.beats.load(Ordering::Relaxed)
     }

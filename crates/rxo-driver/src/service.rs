@@ -46,7 +46,7 @@ impl Service {
         self.watchdog.map(|time| time / 2)
     }
 
-    /// Notifies the manager of `notice`.
+    /// Notifies the service manager of the state change `notice`.
     pub fn tell(&self, notice: Notice) {
         let text = match notice {
             Notice::Ready => "READY=1",

@@ -14,7 +14,8 @@ use std::os::unix::fs::FileExt;
 
 use crate::{Interface, sys};
 
-/// The size of one read, less than the page that the kernel fills, so that no line is generated twice.
+/// The size of one read in bytes, less than the page that the kernel fills, so that no line is generated
+/// twice.
 const READ_BYTES: usize = 4_096;
 
 /// The column of `/proc/net/dev` with the number of packets received.
@@ -40,11 +41,11 @@ pub(crate) struct Statistics {
 /// Counters of an interface, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
-    /// Packets that arrived at the interface.
+    /// Number of packets that arrived at the interface.
     pub(crate) received: u64,
-    /// Packets from the host that the interface dropped before sending them.
+    /// Number of packets from the host that the interface dropped before sending them.
     pub(crate) sent_drops: u64,
-    /// Packets that the interface has sent, or dropped for any reason.
+    /// Number of packets that the interface has sent, or dropped for any reason.
     pub(crate) departed: u64,
 }
 
@@ -75,7 +76,8 @@ impl Statistics {
     }
 }
 
-/// Parses the line of the interface `name`: the name, a colon, and the columns.
+/// Parses the line of the interface `name`: the name, a colon, and the columns. `None` if there is no such
+/// line, or a column is missing.
 fn parse(text: &str, name: &str) -> Option<Totals> {
     let of_line = |line: &str| {
         let columns = line.trim_start().strip_prefix(name)?.strip_prefix(':')?;

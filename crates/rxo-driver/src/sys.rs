@@ -94,7 +94,7 @@ pub(crate) fn page_bytes() -> u32 {
 
 const SMALLEST_PAGE: u32 = 4_096;
 
-/// Binds a packet socket.
+/// Binds a packet socket to the interface and the protocol in `address`.
 pub(crate) fn bind(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Result<()> {
     let bytes = size_of::<libc::sockaddr_ll>() as socklen_t;
     // SAFETY: the address is a live structure of the length given.
@@ -151,7 +151,7 @@ pub(crate) fn bound_interface(fd: BorrowedFd<'_>) -> io::Result<c_int> {
     Ok(address.sll_ifindex)
 }
 
-/// Sets a socket option.
+/// Sets the option `name` of a socket at protocol level `level`.
 pub(crate) fn set_option<T: Plain>(
     fd: BorrowedFd<'_>,
     level: c_int,
@@ -183,7 +183,7 @@ pub(crate) fn set_filter(
     Ok(())
 }
 
-/// Reads a socket option.
+/// Reads the option `name` of a socket at protocol level `level`.
 pub(crate) fn option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
     let mut value = T::zeroed();
     let mut bytes = size_of::<T>() as socklen_t;

@@ -150,7 +150,7 @@ impl Queue for IoUring {
     }
 }
 
-/// The flag `IORING_ENTER_GETEVENTS`.
+/// The flag `IORING_ENTER_GETEVENTS`: wait for completions.
 const GET_EVENTS: u32 = 1;
 
 impl<F: AsFd> Writer for Uring<F> {
@@ -215,7 +215,7 @@ fn disabled() -> Builder {
     builder
 }
 
-/// The operation `IORING_UNREGISTER_FILES`.
+/// The operation `IORING_UNREGISTER_FILES`: remove the table of registered files.
 const UNREGISTER_FILES: u8 = 3;
 
 /// Returns `true` if the wait can be repeated after this error.

@@ -45,9 +45,9 @@ impl Ready {
 /// The event that a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// The descriptor can be read.
+    /// Wait until the descriptor can be read.
     Readable,
-    /// The descriptor can be written to.
+    /// Wait until the descriptor can be written to.
     Writable,
 }
 

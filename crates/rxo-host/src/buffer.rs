@@ -7,7 +7,7 @@ use rxo_frame::FrameBuffer;
 /// The memory that holds the bytes of a received frame.
 #[derive(Debug, Default)]
 pub(crate) enum Buffer<B> {
-    /// No memory, and no bytes.
+    /// An empty buffer: no memory, and no bytes.
     #[default]
     Empty,
     /// A buffer of the device, which must be returned to it.

@@ -17,7 +17,7 @@ use rxo_tcp::{Late, MemberId, Outcome, Progress, Refusal, Repairs, Slow};
 
 use crate::socket::{Accept, Listening};
 
-/// Settings of a cast.
+/// The settings of a cast.
 #[derive(Clone, Copy, Debug)]
 pub struct CastConfig {
     /// The local address and port that receivers connect to.
@@ -58,7 +58,7 @@ pub enum CastEvent {
     WantsText {
         /// The id of the receiver, to be passed to [`Cast::lend`].
         id: MemberId,
-        /// The stream position of the first missing byte.
+        /// The position of the first missing byte in the stream, in bytes.
         from: u64,
         /// Number of missing bytes. The answer may be shorter.
         bytes: u64,
@@ -80,7 +80,7 @@ pub enum CastEvent {
     Progress(CastProgress),
 }
 
-/// The progress of a cast.
+/// The progress of a cast: of its receivers and of its repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CastProgress {
     /// The progress of the group, as positions in the stream.

@@ -33,7 +33,7 @@ pub(crate) struct Ports {
 pub(crate) enum PortChange {
     /// A connection that a peer has opened uses the pair.
     Taken(FlowKey),
-    /// The pair is free again.
+    /// The pair of sockets is free again.
     Free(FlowKey),
 }
 

@@ -53,9 +53,9 @@ impl Queue {
         asked.min(self.part().max(LEAST_WINDOW_BYTES))
     }
 
-    /// Returns the window to which a connection may grow in one step from `has` towards `wanted` bytes.
-    /// `round_trip` is the minimum of its path; on a path long enough to spread the data, the step is not
-    /// limited.
+    /// Returns the window, in bytes, to which a connection may grow in one step from `has` towards `wanted`
+    /// bytes. `round_trip` is the minimum round-trip time of its path; on a path long enough to spread the
+    /// data, the step is not limited.
     pub(crate) fn grown(&self, has: u32, wanted: u32, round_trip: Option<Duration>) -> u32 {
         if round_trip.is_some_and(|time| self.takes_at_most(time)) {
             return wanted;
@@ -82,7 +82,7 @@ impl Queue {
     }
 }
 
-/// The minimum window: the data that a peer may send before the first ACK (RFC 6928, section 2).
+/// The minimum window in bytes: the data that a peer may send before the first ACK (RFC 6928, section 2).
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
 /// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 32 MiB also

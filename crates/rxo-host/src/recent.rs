@@ -57,7 +57,7 @@ impl RecentFrames {
 
 /// The maximum size of a batch of GSO frames: two of the largest, half of a small processor's L2 cache.
 const BATCH_BYTES: u32 = 128 << 10;
-/// The maximum size of an IP packet.
+/// The maximum size of an IP packet, in bytes.
 const LARGEST_FRAME_BYTES: u32 = 1 << 16;
 
 #[cfg(test)]

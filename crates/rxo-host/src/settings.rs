@@ -24,7 +24,7 @@ pub(crate) struct Settings {
     /// SYN cookies for IPv4 and IPv6; `None` if they are disabled.
     cookies: Option<[SynCookies; 2]>,
     pub(crate) sockets: usize,
-    /// The duration of TIME-WAIT.
+    /// The time for which a connection stays in TIME-WAIT.
     pub(crate) time_wait: Duration,
     /// The largest IP packet, in bytes.
     pub(crate) mtu: u32,

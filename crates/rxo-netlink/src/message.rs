@@ -46,7 +46,7 @@ impl Request {
         Self { kind, flags: 0, ..self }
     }
 
-    /// Adds flags, such as `libc::NLM_F_CREATE`.
+    /// Adds flags to the request, such as `libc::NLM_F_CREATE`.
     #[must_use]
     pub fn flags(self, flags: libc::c_int) -> Self {
         Self { flags: self.flags | flags as u16, ..self }

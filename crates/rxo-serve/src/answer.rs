@@ -3,7 +3,7 @@
 use crate::listing::Listing;
 use crate::refusal::{Refusal, phrase};
 
-/// The answer to a request.
+/// The answer to a request, before it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

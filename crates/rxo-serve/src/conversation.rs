@@ -89,8 +89,8 @@ pub enum Step<'c> {
     Write {
         /// The bytes to write first; may be empty if there is a part.
         bytes: &'c [u8],
-        /// The part of the file that was found last, to be written after `bytes`. If the file has changed
-        /// since, call [`Conversation::broken`].
+        /// The part of the file that was found last, to be written after `bytes`; `None` if only `bytes` are
+        /// written. If the file has changed since, call [`Conversation::broken`].
         part: Option<Part>,
         /// The deadline for the first written byte.
         until: Instant,
@@ -121,7 +121,7 @@ pub struct Exchange {
     pub method: &'static str,
     /// The target as the client sent it.
     pub target: String,
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     pub status: u16,
     /// Number of content bytes that were written.
     pub bytes: u64,
@@ -437,7 +437,8 @@ fn manner(request: Option<&Request>, is_kept: bool) -> Manner {
     }
 }
 
-/// Creates the record of an exchange whose answer was not sent yet.
+/// Creates the record of an exchange whose answer was not sent yet. `request` is `None` if it could not be
+/// parsed.
 fn exchange(request: Option<Request>, status: u16) -> Exchange {
     let (method, target) = match request {
         Some(Request { method: Method::Get, target, .. }) => ("GET", target),

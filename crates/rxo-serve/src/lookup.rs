@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// A path to be opened below the directory.
+/// A path to be opened below the served directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lookup {
     /// A relative path without `..` and without empty names; `.` is the directory itself.
@@ -20,7 +20,7 @@ pub struct Lookup {
 pub enum Found {
     /// A regular file.
     File(Facts),
-    /// A directory.
+    /// A directory, whose names can be listed.
     Folder,
     /// A device, a socket or a pipe; these are not served.
     Other,
@@ -29,9 +29,9 @@ pub enum Found {
 /// The facts that distinguish versions of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The length in bytes.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// The time of the last change of the content.
+    /// The time of the last change of the file's content.
     pub changed: SystemTime,
 }
 

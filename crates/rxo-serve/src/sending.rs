@@ -40,7 +40,7 @@ pub(crate) struct Sending {
     in_chunks: bool,
     /// The rendered part of the piece, including the head.
     buffer: Vec<u8>,
-    /// The part of the piece that comes from the file, after `buffer`.
+    /// The part of the piece that comes from the file, after `buffer`; `None` if there is none.
     part: Option<Part>,
     /// Number of bytes of the piece that were written.
     written: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Sending {
     content: u64,
     is_filled: bool,
     begun: Instant,
-    /// The deadline for writing the piece; set when its writing begins.
+    /// The deadline for writing the piece; `None` until its writing begins.
     deadline: Option<Instant>,
     /// Number of bytes written before the piece, including the head.
     sent: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Sending {
 /// The next action while an answer is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Write [`Sending::unwritten`] before this time.
+    /// Write [`Sending::unwritten`] before the time `until`.
     Write { until: Instant },
     /// The whole answer was written.
     Nothing,

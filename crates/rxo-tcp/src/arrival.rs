@@ -20,11 +20,11 @@ pub enum Arrival<B, F, A, S> {
     /// Segments with text and no options except timestamps, in frames with the same header layout. `F` yields
     /// the frames.
     Run(PlainSegments<F>),
-    /// A GSO frame.
+    /// A GSO frame, as one segment.
     Gso(GsoSegment<B>),
     /// Pure ACKs. `A` yields one record for each ACK.
     Acks(A),
-    /// Any segments. `S` yields them.
+    /// Segments of any kind. `S` yields them.
     Segments(S),
 }
 

@@ -122,9 +122,9 @@ impl Default for Config {
 /// The sizes of a connection's buffers, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
-    /// The size of the send buffer, for unacknowledged and unsent data.
+    /// The size of the send buffer in bytes, for unacknowledged and unsent data.
     pub send_bytes: u32,
-    /// The size of the receive buffer, which bounds the window.
+    /// The size of the receive buffer in bytes, which bounds the window.
     pub receive_bytes: u32,
 }
 
@@ -167,9 +167,9 @@ pub enum AckPolicy {
 /// A congestion control algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// CUBIC (RFC 9438).
+    /// The algorithm CUBIC (RFC 9438).
     Cubic,
-    /// Reno (RFC 5681).
+    /// The algorithm Reno (RFC 5681).
     Reno,
     /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data
     /// arrives, does not slow down for losses, and keeps queues short. It turns ECN off, because it does not
@@ -217,11 +217,11 @@ impl Default for KeepAlive {
 pub struct ConfigError {
     /// The name of the field in [`Config`].
     pub option: &'static str,
-    /// The invalid value.
+    /// The invalid value of the setting.
     pub value: u64,
-    /// The smallest valid value.
+    /// The smallest valid value of the setting.
     pub least: u64,
-    /// The largest valid value.
+    /// The largest valid value of the setting.
     pub most: u64,
 }
 
@@ -296,7 +296,7 @@ impl Config {
     }
 }
 
-/// The largest window that can be offered (RFC 7323, section 2.3).
+/// The largest window that can be offered, in bytes (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u64 = (1 << 30) - 1;
 const MAX_PLACES: u64 = 1 << 20;
 /// The largest initial window, half a megabyte with the largest Ethernet frames. A larger one could overflow

@@ -3,14 +3,14 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
-/// A set of events.
+/// A set of events of a connection.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events(u8);
 
 impl Events {
-    /// The connection is open.
+    /// The connection is open: the handshake is complete.
     pub const CONNECTED: Self = Self(1);
-    /// Text has arrived.
+    /// Text from the peer has arrived.
     pub const READABLE: Self = Self(2);
     /// The peer has acknowledged data, so the send buffer may have free space.
     pub const WRITABLE: Self = Self(4);

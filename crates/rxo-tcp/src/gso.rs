@@ -16,7 +16,8 @@ use crate::segment::{Payload, Segment};
 /// [`Part::flags`](rxo_wire::segmentation::Part::flags) assigns.
 #[derive(Clone, Debug)]
 pub struct GsoSegment<B> {
-    /// The text that has not been yielded, with the flags of the GSO frame.
+    /// The rest of the GSO frame: the text that has not been yielded, with the flags of the whole frame.
+    /// `None` once all was yielded.
     pub(crate) rest: Option<Segment<B>>,
     /// The text of a full segment, in bytes.
     pub(crate) size: NonZeroU16,

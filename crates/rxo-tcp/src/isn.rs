@@ -11,7 +11,7 @@ use rxo_wire::{FlowKey, SeqNumber};
 pub struct Secret(pub [u64; 2]);
 
 impl core::fmt::Debug for Secret {
-    /// Hides the secret.
+    /// Formats the secret without revealing it.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Secret")
     }

@@ -8,14 +8,15 @@ use rxo_wire::SeqNumber;
 use rxo_wire::build::{maximum_segment_size_option, timestamp_option};
 use rxo_wire::tcp::{OptionKind, Options, Timestamp};
 
-/// The options of one segment.
+/// The TCP options of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentOptions {
-    /// The largest segment that the peer accepts, in bytes of payload and options; on a SYN.
+    /// The largest segment that the peer accepts, in bytes of payload and options; `None` without the option,
+    /// which only a SYN has.
     pub maximum_segment_size: Option<u16>,
-    /// The shift of the peer's windows in bits; on a SYN.
+    /// The shift of the peer's windows in bits; `None` without the option, which only a SYN has.
     pub window_scale: Option<u8>,
-    /// `true` if the peer accepts SACK options; on a SYN.
+    /// `true` if the peer accepts SACK options; only on a SYN.
     pub is_sack_permitted: bool,
     /// TSval and TSecr; `None` without the timestamp option.
     pub timestamp: Option<Timestamp>,
@@ -40,7 +41,7 @@ impl SegmentOptions {
         }
     }
 
-    /// Parses option by option.
+    /// Parses the options of a header one by one.
     fn read_each(bytes: &[u8]) -> Self {
         let mut read = Self::default();
         for option in Options::new(bytes).map_while(Result::ok) {
@@ -83,9 +84,9 @@ impl SegmentOptions {
 /// A block of bytes that arrived out of order: from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
-    /// The first byte.
+    /// The sequence number of the first byte.
     pub start: SeqNumber,
-    /// The byte after the last.
+    /// The sequence number after the last byte.
     pub end: SeqNumber,
 }
 
@@ -119,7 +120,7 @@ impl SackBlocks {
         }
     }
 
-    /// Returns the blocks.
+    /// Returns the blocks in order.
     #[must_use]
     pub fn as_slice(&self) -> &[SackBlock] {
         self.blocks.get(..usize::from(self.count)).unwrap_or_default()
@@ -181,7 +182,7 @@ impl Default for OptionBytes {
 impl OptionBytes {
     const MAX: usize = 40;
 
-    /// Returns the encoded bytes.
+    /// Returns the encoded options.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()

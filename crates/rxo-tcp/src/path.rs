@@ -19,11 +19,11 @@ pub(crate) struct Path {
     full: u32,
     /// The largest segment size that is known to have passed, in bytes.
     passed: u32,
-    /// A segment in flight that is larger than `passed`, and was sent once.
+    /// A segment in flight that is larger than `passed` and was sent once; `None` if there is none.
     watched: Option<Watched>,
     /// A router's report that must be confirmed by a timeout; `None` if there is none.
     word: Option<Word>,
-    /// The time at which a larger segment is tried.
+    /// The time at which a larger segment is tried; `None` if none will be.
     try_at: Option<Instant>,
     pub(crate) counts: PathCounts,
 }
@@ -101,7 +101,7 @@ impl Path {
         (word.mss < now_used).then_some(word.mss)
     }
 
-    /// Records that a smaller size is used from now on; a larger one is tried at `try_at`.
+    /// Records that a smaller segment size is used from now on; a larger one is tried at `try_at`.
     pub(crate) fn lowered(&mut self, mss: u32, try_at: Instant) {
         self.passed = self.passed.min(mss);
         (self.watched, self.word, self.try_at) = (None, None, Some(try_at));
@@ -154,7 +154,7 @@ impl Path {
         self.watched.is_some() || self.word.is_some()
     }
 
-    /// Returns the larger size to try now, or `None`.
+    /// Returns the larger segment size to try now, in bytes; `None` if none is due.
     pub(crate) fn trial(&self, now_used: u32, now: Instant) -> Option<u32> {
         let is_due = self.try_at.is_some_and(|at| at <= now) && self.full > now_used;
         is_due.then_some(self.full)
@@ -179,7 +179,7 @@ const GUESSES_V6: [u32; 1] = [LEAST_MTU_V6];
 /// The smallest MTU for IPv4: a router's report does not lower it further (RFC 5927, section 7.2,
 /// "Discussion").
 pub(crate) const LEAST_MTU_V4: u32 = 576;
-/// The smallest MTU of an IPv6 link (RFC 8200, section 5).
+/// The smallest MTU of an IPv6 link, in bytes (RFC 8200, section 5).
 pub(crate) const LEAST_MTU_V6: u32 = 1_280;
 
 #[cfg(test)]

@@ -226,5 +226,5 @@ impl Ecn {
     }
 }
 
-/// The longest text of an IP packet, jumbograms excluded.
+/// The longest text of an IP packet in bytes, jumbograms excluded.
 const MAX_TEXT_BYTES: usize = 65_535;

@@ -23,7 +23,7 @@ use rxo_frame::Instant;
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is no connection.
+    /// CLOSED: there is no connection.
     Closed(Closed),
     /// A listener waits for a SYN.
     Listen,
@@ -47,20 +47,20 @@ pub enum State {
     TimeWait,
 }
 
-/// The state CLOSED.
+/// The data of the state CLOSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
     /// The reason of a failure; `None` if both sides have closed.
     pub failure: Option<Failure>,
 }
 
-/// The state SYN-SENT.
+/// The data of the state SYN-SENT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SynSent {
     pub(crate) syn: Syn,
 }
 
-/// The state SYN-RECEIVED.
+/// The data of the state SYN-RECEIVED.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SynReceived {
     pub(crate) syn: Syn,
@@ -73,9 +73,9 @@ pub struct SynReceived {
 pub(crate) struct Syn {
     /// `true` if the SYN must be sent now.
     pub(crate) is_due: bool,
-    /// The number of retransmissions.
+    /// The number of retransmissions of the SYN.
     pub(crate) retransmissions: u32,
-    /// The time at which the SYN was first sent.
+    /// The time at which the SYN was first sent; `None` before that.
     pub(crate) sent_at: Option<Instant>,
     /// `true` if the SYN was sent again, without a timeout, because an old connection of the peer was in the
     /// way.
@@ -100,9 +100,9 @@ impl Default for Syn {
 /// The reason why a connection ended before both sides had closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The peer reset the connection.
+    /// The peer has reset the open connection.
     Reset,
-    /// The peer refused the connection.
+    /// The peer has refused to open the connection.
     Refused,
     /// The peer did not answer for too long.
     TimedOut,

@@ -166,5 +166,5 @@ fn millis(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// The shortest time between two rate-limited answers, as in Linux.
+/// The shortest time between two rate-limited answers, in milliseconds; the same as in Linux.
 const LEAST_MS_BETWEEN_ANSWERS: u32 = 500;

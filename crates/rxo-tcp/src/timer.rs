@@ -65,7 +65,7 @@ impl Timers {
         self.at[timer as usize] = at;
     }
 
-    /// Starts `timer` unless it runs.
+    /// Starts `timer`, to fire at `at`, unless it runs already.
     pub(crate) fn arm_if_idle(&mut self, timer: Timer, at: Instant) {
         if self.when(timer).is_none() {
             self.arm(timer, at);

@@ -27,7 +27,8 @@ impl Timestamps {
         Self { offset, ..Self::default() }
     }
 
-    /// Decides on timestamps from those of the peer's SYN, `offered`, and stores its value.
+    /// Decides whether timestamps are used, from `offered`, the timestamp of the peer's SYN, and stores its
+    /// value.
     pub(crate) fn agree(&mut self, offered: Option<Timestamp>, is_wanted: bool, now: Instant) {
         self.is_agreed = is_wanted && offered.is_some();
         let Timestamp { value, echo } = offered.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Segments to build and send.
+//! The segments that a connection returns to its owner, to be built and sent.
 
 use core::num::NonZeroU16;
 
@@ -103,7 +103,7 @@ impl Reset {
         Self { seq, ack: Some(ack) }
     }
 
-    /// Returns the segment to send.
+    /// Returns the reset as a segment to send.
     #[must_use]
     pub fn transmit(self) -> Transmit<'static> {
         let acks = if self.ack.is_some() { TcpFlags::ACK } else { TcpFlags::default() };

@@ -38,7 +38,7 @@ pub struct Keeper {
     confirmation: Confirmation,
     /// The worker's pulse, and the longest time without a beat; `None` if the worker is not watched.
     pulse: Option<(Pulse, Duration)>,
-    /// The watch of the worker, while the host depends on the worker.
+    /// The watch of the worker; `None` unless the host depends on the worker.
     watch: Option<Watch>,
     /// The instant until which the keeper waits for the devices of a killed worker to close; `None` unless a
     /// silent worker was killed.

@@ -31,7 +31,7 @@ pub struct Lifeline {
 #[derive(Debug)]
 pub struct Restorer {
     channel: UnixStream,
-    /// The keeper, and its process number.
+    /// The keeper, and its process number; `None` before Linux 5.3.
     keeper: Option<(Process, u32)>,
     /// The worker, and its process number; `None` until the keeper has sent it.
     worker: Option<(Process, u32)>,
@@ -46,7 +46,7 @@ pub enum Lives {
     AsRestorer(Restorer),
 }
 
-/// The length of a message: one byte for its kind, four for the worker's process number.
+/// The length of a message in bytes: one for its kind, four for the worker's process number.
 const BYTES: usize = 5;
 const DISMISSED: u8 = b'd';
 const WORKER: u8 = b'w';

@@ -121,7 +121,7 @@ pub struct Custody {
     /// The host's device, as the user wrote it.
     host: String,
     makes_host: bool,
-    /// The host's TAP, once it is open.
+    /// The host's TAP; `None` until it is open.
     tap: Option<HostTap>,
 }
 
@@ -330,7 +330,7 @@ impl Custody {
     }
 
     /// Returns a warning about rules that were made during the run and refer to the TAP by its index, which
-    /// ends with it.
+    /// ends with the TAP; `None` if there are no such rules.
     fn rules_by_number(&mut self) -> Option<String> {
         let link = self.taken()?.1.link().ok()?;
         let lost = mentions::by_number(&link).ok()?;

@@ -161,7 +161,7 @@ fn living_namespaces() -> BTreeSet<u64> {
     found
 }
 
-/// Parses the number in `net:[4026531840]`.
+/// Parses the number in text such as `net:[4026531840]`; `None` if the text has another form.
 fn number_of(text: &str) -> Option<u64> {
     text.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }

@@ -46,7 +46,7 @@ pub(super) struct Reloads {
     had_terminal: bool,
 }
 
-/// The meaning of a SIGHUP.
+/// The meaning of a SIGHUP to the keeper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hangup {
     /// The user wants the file to be read again.

@@ -22,7 +22,7 @@ impl Address {
         Item::read(shown, HEADER_BYTES).map(Self)
     }
 
-    /// Returns the index of the interface that has the address.
+    /// Returns the index of the interface that has the address; `None` if the item is too short.
     pub(super) fn index(&self) -> Option<u32> {
         u32_at(&self.0.header, INDEX_AT)
     }

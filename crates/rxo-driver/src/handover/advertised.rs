@@ -53,7 +53,7 @@ impl Advertised {
     }
 }
 
-/// The kernel's structure `in6_rtmsg`.
+/// The kernel's structure `in6_rtmsg`, with which the ioctl adds an IPv6 route.
 #[repr(C)]
 struct RouteRequest {
     destination: [u8; 16],

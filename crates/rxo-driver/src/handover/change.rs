@@ -9,9 +9,9 @@ use super::route::Route;
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// An interface was created or changed; the fields are its present state.
+    /// An interface was created or changed; the fields are its present state, with the MTU in bytes.
     Link { index: u32, name: String, mtu: u32, has_carrier: bool },
-    /// An interface was deleted.
+    /// The interface with this index was deleted.
     Deleted { index: u32 },
     /// An address, a route or a permanent neighbour of an interface was added, removed or renewed.
     Holding { index: u32 },
@@ -19,7 +19,7 @@ pub(crate) enum Change {
     Unknown,
 }
 
-/// The length of `ifinfomsg`.
+/// The length of `ifinfomsg`, in bytes.
 const LINK_HEADER_BYTES: usize = 16;
 
 impl Change {

@@ -148,7 +148,8 @@ impl Holdings {
         self.neighbours.len()
     }
 
-    /// Returns the first address that is not link-local; the kernel creates link-local addresses by itself.
+    /// Returns the first address that is not link-local, because the kernel creates link-local addresses by
+    /// itself; `None` if there is none.
     #[must_use]
     pub(crate) fn first_own_address(&self) -> Option<String> {
         self.addresses.iter().find(|address| !address.is_link_local()).map(Address::to_string)
@@ -248,7 +249,8 @@ impl Holdings {
         self.make(netlink, to.index, &to.name, self.steps(to, elapsed, of))
     }
 
-    /// Carries out all steps. An item that exists already is not an error. Returns the first refusal.
+    /// Carries out all steps, and returns the first refusal as an error. An item that exists already is not
+    /// an error.
     fn make(
         &self,
         netlink: &Netlink,

@@ -8,7 +8,7 @@ use rxo_netlink::{Request, attribute, attributes, u32_at};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) header: Vec<u8>,
-    /// The attributes, as bytes.
+    /// The attributes of the object, as bytes of the netlink message.
     pub(super) rest: Vec<u8>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Link {
     /// The largest packet that the interface sends or receives (GSO or GRO), in bytes; more than 65,536 is
     /// BIG TCP.
     pub(crate) most_bytes: u32,
-    /// The MTU, in bytes.
+    /// The MTU of the interface, in bytes.
     pub(crate) mtu: u32,
     /// Alternative names, by which `ip` finds the interface too.
     pub(crate) altnames: Vec<String>,
@@ -48,7 +48,7 @@ pub(super) const HEADER_BYTES: usize = 16;
 /// The attributes `gso_max_size`, `gro_max_size`, and both for IPv4, of linux/if_link.h.
 const MAX_SIZES: [u16; 4] = [41, 58, 63, 64];
 
-/// `IFLA_NUM_RX_QUEUES` and `IFLA_NUM_TX_QUEUES`.
+/// The attributes `IFLA_NUM_RX_QUEUES` and `IFLA_NUM_TX_QUEUES`: the numbers of queues.
 const QUEUES: [u16; 2] = [32, 31];
 
 impl Link {
@@ -131,7 +131,7 @@ impl Link {
         self.change_altname(NEW_PROPERTY, name)
     }
 
-    /// Removes an alternative name.
+    /// Removes an alternative name from the interface.
     pub(crate) fn remove_altname(&self, name: &str) -> io::Result<()> {
         self.change_altname(DELETE_PROPERTY, name)
     }

@@ -13,7 +13,7 @@ use super::route::Route;
 use super::settings::Settings;
 
 impl Holdings {
-    /// Writes the holdings as lines.
+    /// Writes the holdings as lines of a record.
     #[must_use]
     pub(crate) fn to_lines(&self) -> Vec<String> {
         let addresses = self.addresses.iter().map(|one| line(ADDRESS, &one.0.shown()));

@@ -105,14 +105,15 @@ impl Route {
     }
 
     /// Builds the request that removes the route which [`add_back`](Self::add_back) has added with the same
-    /// `way`. If both indices of `way` are equal, that is the original route.
+    /// `way`; `None` if that adds none. If both indices of `way` are equal, the request removes the route as
+    /// it was listed.
     pub(super) fn remove(&self, way: (u32, u32)) -> Option<Request> {
         let added = self.add_back(way, Duration::ZERO)?;
         Some(added.with_kind(libc::RTM_DELROUTE))
     }
 
     /// Returns the index of the outgoing interface; of a route with several next hops, the interface of the
-    /// first.
+    /// first. `None` if the route has no interface.
     pub(super) fn interface(&self) -> Option<u32> {
         let first = || u32_at(next_hops(self.0.attribute(libc::RTA_MULTIPATH)?).next()?, 4);
         self.0.number(libc::RTA_OIF).or_else(first)
@@ -218,7 +219,7 @@ fn seconds_left(cache: &[u8]) -> Option<u32> {
     (ticks > 0).then(|| ticks.unsigned_abs().div_ceil(TICKS_A_SECOND))
 }
 
-/// The value of `USER_HZ`, the unit of times in netlink, the same on every architecture.
+/// The value of `USER_HZ`: ticks per second of times in netlink, the same on every architecture.
 const TICKS_A_SECOND: u32 = 100;
 // linux/rtnetlink.h.
 const ONLINK: u32 = 4;

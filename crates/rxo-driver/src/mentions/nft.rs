@@ -205,7 +205,7 @@ const fn family(number: u8) -> &'static str {
     }
 }
 
-/// The length of `nfgenmsg`.
+/// The length of `nfgenmsg`, the header of nftables messages, in bytes.
 const HEADER_BYTES: usize = 4;
 // linux/netfilter/nf_tables.h.
 const NFTABLES: u16 = 10;

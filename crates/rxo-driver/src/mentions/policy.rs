@@ -17,7 +17,7 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
     Ok(found.map(mention).collect())
 }
 
-/// The length of `fib_rule_hdr`.
+/// The length of `fib_rule_hdr`, the header of rules of policy routing, in bytes.
 const HEADER_BYTES: usize = 12;
 // linux/fib_rules.h: `iif` and `oif`.
 const NAMES: [u16; 2] = [3, 17];

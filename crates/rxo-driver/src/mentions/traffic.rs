@@ -43,9 +43,9 @@ fn mention(filter: &[u8], name: &str) -> Option<Mention> {
     Some(Mention { place, by: By::Ingress })
 }
 
-/// The length of `tcmsg`.
+/// The length of `tcmsg`, the header of traffic control messages, in bytes.
 const HEADER_BYTES: usize = 20;
 /// The parents of ingress filters in the qdiscs `ingress` and `clsact`.
 const PARENTS: [u32; 2] = [0xffff_0000, 0xffff_fff2];
-/// The attribute `TCA_KIND`.
+/// The attribute `TCA_KIND`: the kind of a filter.
 const KIND: u16 = 1;

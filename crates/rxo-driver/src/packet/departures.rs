@@ -121,9 +121,9 @@ fn root_drops(queue: &[u8], index: u32) -> Option<u32> {
 const HEADER_BYTES: usize = 20;
 const INDEX_AT: usize = 4;
 const PARENT_AT: usize = 12;
-/// The parent `TC_H_ROOT` of linux/pkt_sched.h.
+/// The parent `TC_H_ROOT` of linux/pkt_sched.h: the root queue of an interface.
 const ROOT: u32 = u32::MAX;
-/// The attribute `TCA_STATS2` of linux/rtnetlink.h.
+/// The attribute `TCA_STATS2` of linux/rtnetlink.h: the counters of a queue.
 const STATISTICS: u16 = 7;
 /// The attribute `TCA_STATS_QUEUE` of linux/gen_stats.h; in its `gnet_stats_queue`, `drops` follows `qlen`
 /// and `backlog`.

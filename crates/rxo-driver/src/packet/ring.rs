@@ -62,7 +62,7 @@ impl RingMap {
         Ok(Self { memory, slots, slot_bytes })
     }
 
-    /// Returns the number of slots.
+    /// Returns the number of slots of the ring.
     pub(crate) const fn slots(&self) -> u32 {
         self.slots
     }

@@ -23,7 +23,7 @@ const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
 
 /// The outcome of processing one slot.
 pub(super) enum Taken {
-    /// A frame for the caller.
+    /// A frame, which is passed to the caller.
     Frame(Frame<DeviceBuf>),
     /// A frame of this many bytes, which was consumed in its slot.
     Consumed(usize),

@@ -37,9 +37,9 @@ pub(crate) fn set_carrier(tap: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
 /// The kind of packets that the interface carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TapKind {
-    /// Ethernet frames.
+    /// The interface carries Ethernet frames.
     Tap,
-    /// IP packets.
+    /// The interface carries IP packets.
     Tun,
 }
 

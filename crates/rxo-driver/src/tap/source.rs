@@ -65,7 +65,7 @@ impl TapSource {
     }
 }
 
-/// The outcome of one read.
+/// The outcome of reading one packet.
 enum Read {
     Packet(VnetHeader, DeviceBuf),
     /// A packet over 64 KiB, which the stack sends only if `gso_max_size` was raised.

@@ -24,17 +24,20 @@ pub struct UdpSink {
 /// Counters of a sink, since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpSinkCounters {
-    /// Datagrams that the system accepted.
+    /// Number of datagrams that the system accepted.
     pub datagrams: u64,
-    /// Messages that contained these datagrams: as many as datagrams if there are no trains.
+    /// Number of messages that contained these datagrams; equal to the number of datagrams if there are no
+    /// trains.
     pub messages: u64,
-    /// Bytes of these datagrams.
+    /// Number of bytes in these datagrams.
     pub bytes: u64,
-    /// System calls that sent at least one message.
+    /// Number of system calls that sent at least one message.
     pub calls: u64,
-    /// Trains that the system refused although it has the option; at most 1, because no trains follow.
+    /// Number of trains that the system refused although it has the option; at most 1, because no trains
+    /// follow.
     pub refused_trains: u64,
-    /// Single datagrams that the system refused, for example because of no route, their length, or a filter.
+    /// Number of single datagrams that the system refused, for example because of no route, their length, or
+    /// a filter.
     pub dropped: u64,
     /// The error number of the last refused train or datagram; 0 if there was none.
     pub last_refusal: i32,
@@ -45,7 +48,7 @@ pub struct UdpSinkCounters {
 enum Answer {
     /// The system's queue is full; wait until the socket is writable.
     Wait,
-    /// Repeat the same call.
+    /// Repeat the same system call.
     Again,
     /// Send datagrams one by one from now on.
     NoTrains,
@@ -135,7 +138,7 @@ impl UdpSink {
         answer
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this sink.
     #[must_use]
     pub const fn counters(&self) -> UdpSinkCounters {
         self.counters

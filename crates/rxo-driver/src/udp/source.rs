@@ -23,20 +23,21 @@ pub struct UdpSource {
 /// Counters of a source, since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpSourceCounters {
-    /// Datagrams received.
+    /// Number of datagrams received.
     pub datagrams: u64,
-    /// Messages that contained these datagrams: as many as datagrams if there are no trains.
+    /// Number of messages that contained these datagrams; equal to the number of datagrams if there are no
+    /// trains.
     pub messages: u64,
-    /// Bytes of these datagrams.
+    /// Number of bytes in these datagrams.
     pub bytes: u64,
-    /// System calls that received at least one message.
+    /// Number of system calls that received at least one message.
     pub calls: u64,
 }
 
 /// Datagrams from one sender in order of arrival. All have one size, except that the last may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct Train<'s> {
-    /// The sender's address.
+    /// The address and port of the sender.
     pub from: SocketAddr,
     /// The datagrams' bytes, one datagram after the other.
     pub bytes: &'s [u8],
@@ -83,7 +84,7 @@ impl UdpSource {
         Ok(count)
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this source.
     #[must_use]
     pub const fn counters(&self) -> UdpSourceCounters {
         self.counters

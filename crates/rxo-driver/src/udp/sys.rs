@@ -27,7 +27,7 @@ unsafe impl Plain for mmsghdr {}
 // SAFETY: the structure has only an integer and a pointer.
 unsafe impl Plain for iovec {}
 
-/// A received message.
+/// A received message: a train, or a single datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
     pub(super) from: Option<SocketAddr>,

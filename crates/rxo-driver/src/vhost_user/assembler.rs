@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::{HEADER_BYTES, Header, MOST_DESCRIPTORS, Wrong};
 
-/// A complete message.
+/// A complete message of the vhost-user protocol.
 #[derive(Debug)]
 pub struct Message {
     /// The message's header.

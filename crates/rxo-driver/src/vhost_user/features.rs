@@ -21,7 +21,7 @@ pub const HOST_TSO4: u64 = 1 << 11;
 pub const HOST_TSO6: u64 = 1 << 12;
 /// The device accepts GSO frames in which only the first segment has CWR.
 pub const HOST_ECN: u64 = 1 << 13;
-/// A frame may span several of the driver's buffers.
+/// A frame for the driver may span several of its buffers.
 pub const MRG_RXBUF: u64 = 1 << 15;
 /// The device may have several pairs of queues.
 pub const MQ: u64 = 1 << 22;
@@ -49,7 +49,7 @@ pub const RING_PACKED: u64 = 1 << 34;
 /// reserves: virtual machine monitors do not know it, so their guests never see it.
 pub const ACK_TEMPLATES: u64 = 1 << 49;
 
-/// The features that `vhost:PATH` offers by default.
+/// The virtio features that `vhost:PATH` offers by default.
 pub const DEVICE_OFFERS: u64 = CSUM
     | GUEST_CSUM
     | GUEST_TSO4
@@ -70,7 +70,7 @@ pub const DEVICE_OFFERS: u64 = CSUM
     | VERSION_1
     | RING_PACKED;
 
-/// Protocol feature: several pairs of queues.
+/// Protocol feature: the device may have several pairs of queues.
 pub const PROTOCOL_MQ: u64 = 1;
 /// Protocol feature: the back end announces a guest after a migration.
 pub const PROTOCOL_RARP: u64 = 1 << 2;

@@ -13,7 +13,7 @@ const VERSION_MASK: u32 = 0b11;
 const REPLY: u32 = 1 << 2;
 const NEEDS_REPLY: u32 = 1 << 3;
 
-/// The header of a message.
+/// The header of a message, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The number of the request; a reply has the number of its request.
@@ -47,7 +47,7 @@ impl Header {
         Ok(Self { request, is_reply, needs_reply, payload_bytes })
     }
 
-    /// Returns the header as bytes.
+    /// Returns the header as the bytes that are sent.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let reply = if self.is_reply { REPLY } else { 0 };

@@ -19,9 +19,9 @@ pub struct Region {
 /// A memory region and the descriptor of its file.
 #[derive(Clone, Debug)]
 pub struct SharedRegion<F> {
-    /// The region.
+    /// The memory region.
     pub region: Region,
-    /// The file to map.
+    /// The descriptor of the file to map.
     pub file: F,
 }
 

@@ -34,7 +34,7 @@ impl Reply {
         Ok(Self { request, value })
     }
 
-    /// Returns the message as bytes.
+    /// Returns the reply as the bytes of a message.
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES + 8] {
         let header = Header {

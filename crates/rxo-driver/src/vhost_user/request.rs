@@ -11,7 +11,7 @@ use super::{Header, MOST_TABLE_REGIONS, Message, Region, SharedRegion, Wrong};
 pub enum Request<F = OwnedFd> {
     /// Asks for the features that the device offers.
     GetFeatures,
-    /// Sets the features to use.
+    /// Sets the virtio features to use.
     SetFeatures(u64),
     /// Makes this connection the owner of the device.
     SetOwner,
@@ -49,9 +49,9 @@ pub enum Request<F = OwnedFd> {
     ResetDevice,
     /// Asks for the largest possible number of memory regions.
     GetMaxMemSlots,
-    /// Adds a memory region.
+    /// Adds a memory region to the session.
     AddMemRegion(SharedRegion<F>),
-    /// Removes a memory region.
+    /// Removes a memory region from the session.
     RemoveMemRegion(Region),
     /// Sets the virtio status of the device; 0 resets it.
     SetStatus(u64),
@@ -64,7 +64,7 @@ pub enum Request<F = OwnedFd> {
 pub struct RingNumber {
     /// The index of the ring. Ring 0 is the first pair's receive ring, 1 its transmit ring, and so on.
     pub ring: u32,
-    /// The number: a size, a base, or 1 for enabled and 0 for disabled.
+    /// The number: the ring's size, its base, or 1 for enabled and 0 for disabled.
     pub number: u32,
 }
 
@@ -73,7 +73,7 @@ pub struct RingNumber {
 pub struct RingAddresses {
     /// The index of the ring.
     pub ring: u32,
-    /// Flags. Bit 0 requests that accesses are logged.
+    /// The flags of the request. Bit 0 requests that accesses are logged.
     pub flags: u32,
     /// The descriptor table; for a packed ring, the whole ring.
     pub descriptors: u64,

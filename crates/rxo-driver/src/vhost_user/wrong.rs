@@ -7,7 +7,7 @@ use super::Region;
 /// The reason why a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Wrong {
-    /// The version is not 1.
+    /// The version of the message is not 1.
     #[error("a message has version {0} instead of 1")]
     Version(u32),
     /// The payload is longer than [`MOST_PAYLOAD_BYTES`](super::MOST_PAYLOAD_BYTES).
@@ -28,7 +28,7 @@ pub enum Wrong {
     /// The message is a reply where a request is expected, or a reply to another request.
     #[error("a message is no answer to what was asked")]
     Direction,
-    /// The request number is unknown.
+    /// The request has an unknown number.
     #[error("request {0} is unknown")]
     Request(u32),
     /// The request requires a feature that was not negotiated.
@@ -49,7 +49,7 @@ pub enum Wrong {
     /// A region is empty, or ends beyond the last address.
     #[error("{0:x?} is no region of memory")]
     Region(Region),
-    /// Two regions share addresses.
+    /// Two memory regions share addresses.
     #[error("{0:x?} overlaps another region")]
     Overlap(Region),
     /// There are more regions than the session may have.

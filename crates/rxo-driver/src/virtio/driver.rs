@@ -26,7 +26,8 @@ pub(super) struct Driver {
     send: DriverQueue,
     /// The numbers of the free send buffers. The last one used is on top, because it is in the cache.
     free: Vec<u32>,
-    /// A frame in several buffers of the ring `next`, of which only some have arrived.
+    /// A frame in several buffers of the ring `next`, of which only some have arrived; `None` if there is
+    /// none.
     partial: Option<Partial>,
 }
 
@@ -213,7 +214,8 @@ impl Driver {
         }
     }
 
-    /// Returns a free send buffer. If there is none, asks the back end to notify when it has read one.
+    /// Returns the number of a free send buffer. If there is none, returns `None` and asks the back end to
+    /// notify when it has read one.
     fn free(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.reclaim();

@@ -52,7 +52,7 @@ pub(super) const WANTED: u64 = CSUM
 /// The settings that a driver requests from a back end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wishes {
-    /// The features to use if the back end offers them.
+    /// The virtio features to use if the back end offers them.
     pub(super) features: u64,
     /// The number of queue pairs to use, if the back end has as many. More than one requires [`MQ`] among the
     /// features.
@@ -93,7 +93,7 @@ pub(super) struct Handshake {
 /// starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bits of the virtio status (virtio 1.2, section 2.1).
+/// The bits of the virtio status that are set once the features are negotiated (virtio 1.2, section 2.1).
 const STATUS_FEATURES_OK: u64 = 1 | 2 | 8;
 const STATUS_DRIVER_OK: u64 = STATUS_FEATURES_OK | 4;
 

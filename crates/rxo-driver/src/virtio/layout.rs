@@ -4,10 +4,10 @@ use rxo_virtqueue::{Layout, QueueConfig};
 
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 
-/// The number of entries of each ring.
+/// The number of descriptors in each ring.
 pub(super) const ENTRIES: u16 = 1_024;
 
-/// The number of send buffers.
+/// The number of send buffers in the shared memory.
 pub(super) const SEND_BUFFERS: u32 = 256;
 
 /// The size of a buffer for a header and the largest GSO frame with its link-layer header, in bytes; a

@@ -54,9 +54,9 @@ impl Slot {
         }
     }
 
-    /// Returns the range; `None` if there is no mapping, or another thread is changing the slot. A range from
-    /// the start of one mapping to the end of the next would include the memory between them. A mapping that
-    /// is being accessed does not change.
+    /// Returns the address range of the mapping; `None` if there is no mapping, or another thread is changing
+    /// the slot. A range from the start of one mapping to the end of the next would include the memory
+    /// between them. A mapping that is being accessed does not change.
     fn range(&self) -> Option<Range<usize>> {
         let changes = self.changes.load(Ordering::Acquire);
         let end = self.end.load(Ordering::Acquire);
@@ -64,7 +64,7 @@ impl Slot {
         (self.changes.load(Ordering::Relaxed) == changes && start < end).then_some(start..end)
     }
 
-    /// Sets the range of a slot that this thread has reserved.
+    /// Sets the address range of a slot that this thread has reserved.
     fn set(&self, start: usize, end: usize) {
         self.changes.fetch_add(1, Ordering::AcqRel);
         self.start.store(start, Ordering::Release);
@@ -179,8 +179,8 @@ extern "C" fn on_bus_error(
     }
 }
 
-/// Returns the mapping whose access raised a signal with this code. A signal that a process sent has the
-/// sender's number in place of an address.
+/// Returns the mapping whose access raised a signal with this code, and its address range; `None` if there is
+/// none. A signal that a process sent has the sender's number in place of an address.
 fn mapping_at(code: libc::c_int, address: usize) -> Option<(&'static Slot, Range<usize>)> {
     let mut ranges = SLOTS.iter().filter_map(|slot| Some((slot, slot.range()?)));
     ranges.find(|(_, range)| code > 0 && range.contains(&address))

@@ -30,7 +30,7 @@ pub(crate) fn queue_of(first: &[u8], queues: usize) -> usize {
 }
 
 /// Returns the addresses and the ports of a packet; the ports are empty for fragments and for protocols other
-/// than TCP and UDP.
+/// than TCP and UDP. `None` if the packet is not IP or is too short.
 fn ends(frame: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut at = TYPE_AT;
     let mut kind = half(frame, at)?;

@@ -29,7 +29,7 @@ struct Ends<B> {
     receiver: Mutex<Receiver<Box<Waiting<B>>>>,
 }
 
-/// A segment in the backlog.
+/// A segment that waits in the backlog.
 #[derive(Debug)]
 pub(super) struct Waiting<B> {
     now: Instant,

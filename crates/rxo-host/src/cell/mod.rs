@@ -91,7 +91,8 @@ pub(crate) struct Inner<B> {
     share: Share,
     /// The fields of the IP header that the application set.
     pub(crate) marks: Marks,
-    /// Settings that the application has changed and the worker has not applied yet.
+    /// The settings that the application has changed and the worker has not applied yet; `None` if there are
+    /// none.
     wishes: Option<Box<Wishes>>,
     /// `true` if the worker must serve the cell after a call of the application.
     has_work: bool,

@@ -48,7 +48,7 @@ impl Default for Expected {
 }
 
 impl Expected {
-    /// Drops the prediction.
+    /// Drops the prediction, so that the next ACK is checked in full.
     #[inline]
     pub(super) fn forget(&mut self) {
         (self.layout, self.marked) = (Number::Nothing, Number::Nothing);
@@ -93,8 +93,8 @@ impl Expected {
         self.read_like(self.layout, frame, record)
     }
 
-    /// Reads an ACK with an ECN mark, as [`Expected::read`] does for ACKs without one. A separate function,
-    /// so that the mark is a constant in the frequent case.
+    /// Reads the predicted ACK if it carries an ECN mark, as [`Expected::read`] does for ACKs without one. A
+    /// separate function, so that the mark is a constant in the frequent case.
     #[inline(never)]
     pub(super) fn read_marked(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
         let told = self.read_like(self.marked, frame, record)?;
@@ -296,7 +296,7 @@ impl Number {
         [Self::N0, Self::N1, Self::N2, Self::N3, Self::N4, Self::N5, Self::N6, Self::N7, Self::N8];
 }
 
-/// The longest layout: Ethernet, IPv6, TCP with a timestamp.
+/// The length in bytes of a pure ACK in the longest layout: Ethernet, IPv6, TCP with a timestamp.
 const MOST_BYTES: usize = 86;
 
 #[cfg(test)]

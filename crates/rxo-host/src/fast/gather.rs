@@ -8,7 +8,7 @@
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::AckRecord;
 
-/// The ACKs of a batch.
+/// The ACKs of a batch, gathered by connection.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     /// The stretches, in order; each ends where the next begins. The number of a run is the index of its
@@ -17,7 +17,7 @@ pub(crate) struct Gathered {
     /// The ACKs in use, followed by free records. Not shortened when a batch ends, so a record is written in
     /// place.
     acks: Vec<AckRecord>,
-    /// Number of ACKs in use.
+    /// Number of ACKs in `acks` that are in use.
     used: usize,
     /// ACK number and window of the ACK gathered last.
     last: Told,
@@ -28,7 +28,7 @@ pub(crate) struct Gathered {
 /// The ACK number and the window: an ACK is a duplicate if the one before it has the same.
 pub(crate) type Told = (SeqNumber, u16);
 
-/// Consecutive ACKs of one connection.
+/// A stretch: consecutive ACKs of one connection.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     /// The index of the connection's cell, or [`CONTINUES`] if this is not the first stretch of a run.
@@ -48,7 +48,7 @@ impl Gathered {
         self.stretches.len()
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs in this batch.
     pub(super) fn runs(&self) -> usize {
         self.stretches.len() - self.continued
     }
@@ -67,7 +67,7 @@ impl Gathered {
         (place != CONTINUES).then_some((place, Records { gathered: self, stretch, next }))
     }
 
-    /// Returns the index of the cell whose ACKs are in the run `number`.
+    /// Returns the index of the cell whose ACKs are in the run `number`; `None` if no run has this number.
     #[inline]
     pub(super) fn place(&self, number: u32) -> Option<u32> {
         self.stretches.get(number as usize).map(|first| first.place)
@@ -147,7 +147,8 @@ impl Gathered {
         run.is_some_and(|run| run.last as usize + 1 == self.stretches.len())
     }
 
-    /// ACK number and window of the last ACK of the run `number`.
+    /// Returns the ACK number and the window of the last ACK of the run `number`; `None` if no run has this
+    /// number.
     #[inline]
     pub(super) fn last_told(&self, number: u32) -> Option<Told> {
         let last = self.stretches.get(number as usize)?.last;
@@ -185,7 +186,7 @@ pub(crate) struct Records<'a> {
 }
 
 impl Records<'_> {
-    /// ACK number and window of the run's last ACK.
+    /// Returns the ACK number and the window of the run's last ACK.
     #[inline]
     pub(crate) fn last_told(&self) -> Option<Told> {
         let last = if self.next == END { self.stretch } else { (*self).last()? };

@@ -24,7 +24,7 @@ pub(crate) struct Expect {
     pub(crate) summer: Summer,
 }
 
-/// A parsed pure ACK.
+/// A parsed pure ACK, which borrows the bytes of its frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PureAck<'a> {
     pub(crate) key: FlowKey,
@@ -157,7 +157,7 @@ fn reason_of_unusual(packet: &[u8]) -> FallbackReason {
     }
 }
 
-/// Length of the IPv4 header of a plain packet.
+/// Length of the IPv4 header of a plain packet, in bytes.
 pub(crate) const V4_BYTES: u32 = 20;
-/// Length of the IPv6 header of a plain packet.
+/// Length of the IPv6 header of a plain packet, in bytes.
 pub(crate) const V6_BYTES: u32 = 40;

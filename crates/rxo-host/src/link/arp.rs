@@ -31,7 +31,8 @@ impl Arp {
         })
     }
 
-    /// Builds the reply to this request: `target` has the address `mac`.
+    /// Builds the reply to this request: `target` has the address `mac`. `None` if the packet cannot be
+    /// built.
     pub(super) fn reply(&self, mac: Mac) -> Option<Vec<u8>> {
         let packet = ArpEthIpv4Packet {
             operation: ArpOperation::REPLY,

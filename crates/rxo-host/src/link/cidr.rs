@@ -125,14 +125,14 @@ pub enum CidrError {
     },
     /// The prefix length is missing.
     NoPrefix {
-        /// The address that was given.
+        /// The address that was given without a prefix length.
         address: IpAddr,
     },
     /// The prefix length is not a number, or longer than the address.
     Prefix {
         /// The prefix length that was given.
         given: String,
-        /// The largest valid prefix length.
+        /// The largest valid prefix length for the address, in bits.
         most: u8,
     },
 }

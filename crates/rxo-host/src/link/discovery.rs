@@ -13,9 +13,11 @@ use super::neighbours::Mac;
 /// The content of a neighbour discovery message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discovery {
-    /// A request for the Ethernet address of `target`.
+    /// A solicitation: a request for the Ethernet address of `target`. `source_mac` is `None` without the
+    /// option for the sender's address.
     Solicitation { target: Ipv6Addr, source_mac: Option<Mac> },
-    /// A statement of the Ethernet address of `target`.
+    /// An advertisement: a statement of the Ethernet address of `target`. `target_mac` is `None` without the
+    /// option for that address.
     Advertisement { target: Ipv6Addr, target_mac: Option<Mac>, is_answer: bool, overrides: bool },
 }
 
@@ -161,7 +163,7 @@ const TYPE_NEIGHBOR_SOLICITATION: u8 = etherparse::icmpv6::TYPE_NEIGHBOR_SOLICIT
 /// Type of the source link-layer address option (RFC 4861, section 4.6.1).
 const SOURCE_OPTION: u8 = 1;
 const TARGET_OPTION: u8 = 2;
-/// Length of a solicitation without options (RFC 4861, section 4.3).
+/// Length in bytes of a solicitation without options (RFC 4861, section 4.3).
 const BYTES_WITHOUT_OPTION: usize = 24;
 /// The hop limit of a packet that no router has forwarded.
 const HOP_LIMIT: u8 = 255;

@@ -19,9 +19,9 @@ pub(super) const BROADCAST: Mac = [0xff; 6];
 pub(super) struct Envelope {
     /// Source and destination Ethernet addresses; `None` if frames begin with the IP header.
     pub(super) macs: Option<(Mac, Mac)>,
-    /// Time to live (IPv4) or hop limit (IPv6).
+    /// The time to live (IPv4) or hop limit (IPv6) of the packet.
     pub(super) hop_limit: u8,
-    /// Type of service (IPv4) or traffic class (IPv6).
+    /// The type of service (IPv4) or traffic class (IPv6) of the packet.
     pub(super) traffic_class: u8,
 }
 

@@ -94,7 +94,7 @@ pub enum LinkError {
     NoAddress,
     /// An address is given twice, or cannot be the address of a host.
     Address {
-        /// The invalid address.
+        /// The invalid or repeated address.
         address: IpCidr,
     },
     /// The gateway is not on a network of this host.
@@ -104,14 +104,14 @@ pub enum LinkError {
     },
     /// The Ethernet address is a group address or zero.
     Mac {
-        /// The address that was given.
+        /// The invalid Ethernet address.
         mac: [u8; 6],
     },
     /// The neighbour table is too small.
     Neighbours {
-        /// The size that was given.
+        /// The size that was given, in neighbours.
         given: usize,
-        /// The smallest valid size.
+        /// The smallest valid size, in neighbours.
         least: usize,
     },
 }
@@ -147,7 +147,7 @@ pub enum Resolve {
     Resolved([u8; 6]),
     /// The Ethernet address is not known yet, and has been requested. Try again after [`Heard::Neighbour`].
     Pending,
-    /// The neighbour did not answer.
+    /// The neighbour did not answer requests for its address.
     Unreachable,
     /// There is no route, or the destination is this host itself or a multicast group.
     NoRoute,

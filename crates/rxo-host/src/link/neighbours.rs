@@ -69,13 +69,13 @@ pub(super) enum Known {
     Pending,
     /// The caller must send a request now.
     Ask,
-    /// The neighbour did not answer.
+    /// The neighbour did not answer requests for its address.
     Failed,
     /// The table has no space for the neighbour, because only gateways could be evicted.
     Full,
 }
 
-/// A request to send.
+/// A request to be sent for a neighbour's link-layer address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) ip: IpAddr,

@@ -115,8 +115,8 @@ impl Routes {
         self.addresses.iter().any(|cidr| is_broadcast_of(cidr, ip))
     }
 
-    /// Returns the prefix length of the narrowest own network that contains `ip`. Link-local IPv6 addresses
-    /// are always on the link (RFC 4291, section 2.5.6).
+    /// Returns the prefix length, in bits, of the narrowest network of this host that contains `ip`; `None`
+    /// if none does. Link-local IPv6 addresses are always on the link (RFC 4291, section 2.5.6).
     fn own_network(&self, ip: IpAddr) -> Option<u8> {
         let own = self.addresses.iter().filter(|cidr| cidr.contains(ip));
         let own = own.map(IpCidr::prefix_bits).max();

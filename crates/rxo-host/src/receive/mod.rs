@@ -40,7 +40,7 @@ enum Kind {
     Run { alike: usize },
     /// One GSO frame whose segments carry `size` bytes of data each.
     Gso { size: NonZeroU16 },
-    /// Pure ACKs.
+    /// Pure ACKs, without data.
     Acks,
     /// Any other segments, each to be parsed in full.
     Segments,

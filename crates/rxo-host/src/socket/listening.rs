@@ -92,7 +92,7 @@ impl<B> Listening<B> {
         self.signal.notify();
     }
 
-    /// Removes and returns the connection that has waited longest.
+    /// Removes and returns the connection that has waited longest; `None` if none waits.
     pub(crate) fn pop(&self) -> Option<Arc<Cell<B>>> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = accepted.try_recv().ok()?;

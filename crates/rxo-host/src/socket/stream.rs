@@ -43,7 +43,7 @@ impl TcpStream {
         self.socket.signal()
     }
 
-    /// Blocks until the connection is established.
+    /// Blocks until the connection is established, at most for `timeout`; `None` sets no limit.
     pub(crate) fn wait_connected(&self, timeout: Option<Duration>) -> io::Result<()> {
         let outcome = self.waiting.until(self.socket.signal(), timeout, || {
             match self.socket.is_connected()? {

@@ -26,7 +26,7 @@ impl Timeout {
         (nanos > 0).then(|| Duration::from_nanos(nanos))
     }
 
-    /// Sets the timeout. A timeout of zero is an error, as in `std::net`.
+    /// Sets the timeout; `None` means no limit. A timeout of zero is an error, as in `std::net`.
     pub(crate) fn set(&self, timeout: Option<Duration>) -> io::Result<()> {
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             let message = "a timeout of zero: choose more, or none";
@@ -56,8 +56,8 @@ impl Waiting {
         signal.descriptor(&self.descriptor)
     }
 
-    /// Repeats `attempt` while it would block, at most for `timeout`. If the socket is nonblocking, tries
-    /// once.
+    /// Repeats `attempt` while it would block, at most for `timeout`; `None` sets no limit. If the socket is
+    /// nonblocking, tries once.
     pub(crate) fn until<R>(
         &self,
         signal: &Signal,

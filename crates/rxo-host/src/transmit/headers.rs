@@ -80,5 +80,5 @@ impl Headers {
     }
 }
 
-/// The longest headers: Ethernet, IPv6, and TCP with all options.
+/// The length in bytes of the longest headers: Ethernet, IPv6, and TCP with all options.
 pub(super) const MOST_HEADERS_BYTES: usize = 14 + 40 + 60;

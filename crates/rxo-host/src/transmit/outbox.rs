@@ -89,7 +89,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a complete frame.
+    /// Adds a frame that is complete with all headers.
     pub(crate) fn push_frame(&mut self, frame: &[u8]) {
         self.arena.extend_from_slice(frame);
         let offload = Offload { checksum: ChecksumStatus::Verified, ..Offload::default() };

@@ -210,5 +210,5 @@ type IpStart = [u8; IPV4_BYTES];
 
 const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
-/// Length of an Ethernet and an IPv6 header.
+/// Length in bytes of an Ethernet and an IPv6 header.
 const MOST_BYTES: usize = ETHERNET_HEADER_BYTES + IPV6_BYTES;

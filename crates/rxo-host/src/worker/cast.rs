@@ -191,7 +191,7 @@ impl<B: AsRef<[u8]>> Beside<B> for Member<'_, B> {
     }
 }
 
-/// A cast of this host.
+/// The state of this host's cast.
 #[derive(Debug)]
 struct Cast<B> {
     listening: Arc<Listening<B>>,
@@ -235,7 +235,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.room.store(self.taken + u64::from(self.group.room()), Ordering::Relaxed);
     }
 
-    /// Returns the member whose connection has the index `place`.
+    /// Returns the member whose connection has the index `place`; `None` if it belongs to no member.
     #[inline]
     fn member_at(&self, place: u32) -> Option<MemberId> {
         self.members.get(place as usize).copied().filter(|id| *id != NOBODY)
@@ -249,7 +249,7 @@ impl<B: AsRef<[u8]>> Cast<B> {
         self.members[place as usize] = id;
     }
 
-    /// Removes a member that has ended; returns its peer address.
+    /// Removes a member that has ended. Returns its peer address; `None` if there is no such member.
     fn end_member(&mut self, id: MemberId) -> Option<SocketAddr> {
         let (place, peer) = self.places.get(id as usize).copied()?;
         *self.members.get_mut(place as usize)? = NOBODY;
@@ -344,8 +344,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
         self.feed();
     }
 
-    /// Aborts the connection of a member. Updates it first, because a reset must carry the expected sequence
-    /// number.
+    /// Aborts the connection of a member. Updates the connection first, because a reset must carry the
+    /// expected sequence number.
     fn abort_member(&mut self, connections: &mut Connections<B>, place: u32, now: Instant) {
         self.before_arrival(&connections.slots, place, now);
         let is_member = self.member_at(place).is_some();

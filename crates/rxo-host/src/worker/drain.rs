@@ -16,9 +16,9 @@ use rxo_frame::Instant;
 /// A reading of the device's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// The sink cannot tell.
+    /// The sink does not report the length of its queue.
     Unknown,
-    /// This many bytes wait.
+    /// This many bytes wait in the queue.
     Queued(u64),
     /// The sink holds packets that the device did not accept.
     Blocked,
@@ -76,7 +76,7 @@ impl Drain {
         self.room < UNLIMITED
     }
 
-    /// Records that `bytes` are sent.
+    /// Records that `bytes` bytes are sent to the device.
     #[inline]
     pub(super) const fn sent(&mut self, bytes: u64) {
         self.room = self.room.saturating_sub(bytes);
@@ -103,7 +103,7 @@ impl Drain {
         u32::try_from(self.limit / 2).unwrap_or(u32::MAX)
     }
 
-    /// Removes the limit.
+    /// Removes the limit of the queue.
     pub(super) const fn open(&mut self) {
         (self.room, self.waiting) = (u64::MAX, None);
     }
@@ -213,7 +213,7 @@ const MOST_LIMIT_BYTES: u64 = 16 << 20;
 /// The minimum span of a full queue. Linux allows one millisecond, but a thread wakes up later than a
 /// softirq.
 const LEAST_SPAN_NS: u64 = 2_000_000;
-/// The maximum span of a full queue, for a busy machine, on which threads wake up much later.
+/// The maximum span of a full queue in nanoseconds, for a busy machine, on which threads wake up much later.
 const MOST_SPAN_NS: u64 = 20_000_000;
 const UNMEASURED_WAIT: Duration = Duration::from_micros(200);
 const UNMOVED_WAIT: Duration = Duration::from_millis(1);

@@ -34,7 +34,8 @@ pub(crate) struct Entry {
 }
 
 impl Kept {
-    /// Creates the queue for a device that lends `lends` frames; a round receives at most `budget` frames.
+    /// Creates the queue for a device that lends at most `lends` frames; `None` if it does not need them
+    /// back. A round receives at most `budget` frames.
     pub(crate) fn new(lends: Option<usize>, budget: usize) -> Self {
         let limit = lends.map(|lends| (lends / 2).min(lends.saturating_sub(budget)) as u64);
         Self { limit, taken: 0, queue: VecDeque::new(), tickets: Tickets::new() }

@@ -33,7 +33,7 @@ impl Memberships {
     }
 
     /// Returns the index of the connection that has joined the group of the flow `key`, whose source must
-    /// match too.
+    /// match too; `None` if there is none.
     fn find(&self, key: &FlowKey) -> Option<u32> {
         self.members.iter().find(|member| member.flow.key == *key).map(|member| member.place)
     }

@@ -11,7 +11,8 @@ use crate::link::{Heard, Link, Resolve};
 use crate::shards::news;
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Handles a message of the link. Returns the headers of a TCP segment, which is for the connections.
+    /// Handles a message of the link. Returns the headers of a TCP segment, which the connections must
+    /// process; `None` for other messages.
     pub(super) fn act_on(
         &mut self,
         heard: Heard,

@@ -34,7 +34,7 @@ pub struct ConnectionView {
     pub unread_bytes: usize,
     /// The current sizes of the buffers.
     pub buffers: Buffers,
-    /// The congestion control algorithm.
+    /// The congestion control algorithm of the connection.
     pub algorithm: Algorithm,
     /// `true` if the application has dropped its handle.
     pub is_orphan: bool,

@@ -30,7 +30,8 @@ struct Served {
     is_new_orphan: bool,
     keeps: Keeps,
     acks: AckTerms,
-    /// The reader of a closed connection. Dropped after the lock is released: a reader may own streams.
+    /// The reader of a closed connection, if it had one. Dropped after the lock is released, because a reader
+    /// may own streams.
     _spent: Option<Reader>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Slot<B> {
     pub(crate) kept: Option<Ticket>,
     /// The sequence number before which all data is in the host's own memory.
     pub(crate) owned_until: SeqNumber,
-    /// The listener that gets the connection when it is established.
+    /// The listener that gets the connection when it is established; `None` if there is none.
     pub(crate) listener: Option<Arc<Listening<B>>>,
     /// The ticket of the connection in the queue of orphans; `None` if the connection is not in that queue.
     pub(crate) orphan: Option<Ticket>,

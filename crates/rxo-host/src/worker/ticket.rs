@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(NonZeroU64);
 
-/// Issues tickets.
+/// A counter that issues tickets.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     next: NonZeroU64,

@@ -33,7 +33,8 @@ impl Timers {
         }
     }
 
-    /// Returns the earliest deadline; the cell may have postponed it.
+    /// Returns the earliest deadline in the heap, which its cell may have postponed; `None` if the heap is
+    /// empty.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|(at, _)| *at)
     }

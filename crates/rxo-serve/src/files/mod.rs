@@ -29,7 +29,7 @@ use crate::limits::PIECE_BYTES;
 use crate::lookup::{Facts, Found, Lookup, Problem};
 use crate::names::Names;
 
-/// The directory that is served.
+/// The directory whose files are served.
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
@@ -45,7 +45,8 @@ type Lists = Vec<List>;
 /// The list of the names in one directory.
 #[derive(Debug, Default)]
 struct List {
-    /// The version of the directory; a list without a version is not shared.
+    /// The version of the directory; `None` if it may change without a new version, and then the list is not
+    /// shared.
     version: Option<Version>,
     /// The lock that a conversation holds while it reads the directory.
     turn: Arc<Mutex<()>>,
@@ -80,9 +81,9 @@ pub struct Opened {
 /// The behaviour of a call that may have to wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// The call waits.
+    /// The call waits for the disk.
     Waits,
-    /// The call returns `None` instead of waiting.
+    /// The call returns `None` instead of waiting for the disk.
     None,
 }
 

@@ -77,7 +77,8 @@ pub(super) struct Seat<'c> {
     opened: Option<Opened>,
     /// The deadline of the job that a reader thread does for this client; `None` without a job.
     errand: Option<Instant>,
-    /// The page that is being sent, and its index; dropped while the client must be waited for.
+    /// The page that is being sent, and its index; `None` while the server waits for the client, so that a
+    /// slow client keeps no page.
     page: Option<(u64, Page)>,
     /// The time of the client's entry in `Server::deadlines`; `None` without an entry.
     pub(super) deadline: Option<Instant>,

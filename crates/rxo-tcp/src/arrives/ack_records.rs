@@ -17,7 +17,7 @@ pub(super) trait AckRecords: Iterator<Item = AckRecord> {
 
     /// Consumes records while each one is a round-trip sample and changes nothing else. `taken` is the record
     /// that [`AckRecords::look_ahead`] has already consumed. Returns the first record that is not such a
-    /// sample.
+    /// sample; `None` if there is none.
     fn take_samples<const IS_RECORDED: bool>(
         &mut self,
         taken: Option<AckRecord>,
@@ -90,7 +90,7 @@ pub(super) fn shape(record: &AckRecord) -> u32 {
     u32::from(flags.bits()) | u32::from(ecn) << 16 | u32::from(has_timestamp) << 24
 }
 
-/// Records from an iterator that yields them one at a time.
+/// An iterator over records that are yielded one at a time.
 pub(super) struct OneByOne<I>(pub(super) I);
 
 impl<I: Iterator<Item = AckRecord>> Iterator for OneByOne<I> {
@@ -126,7 +126,7 @@ impl<I: Iterator<Item = AckRecord>> AckRecords for OneByOne<I> {
     }
 }
 
-/// Records in one contiguous slice.
+/// An iterator over records in one contiguous slice.
 pub(super) struct SideBySide<'a>(pub(super) slice::Iter<'a, AckRecord>);
 
 impl Iterator for SideBySide<'_> {

@@ -1,4 +1,4 @@
-//! CLOSED (RFC 9293, section 3.10.7.1).
+//! The steps for a segment that arrives in CLOSED (RFC 9293, section 3.10.7.1).
 
 use crate::segment::Segment;
 use crate::{Connection, Reset};

@@ -18,7 +18,7 @@ use crate::{Connection, Events, State};
 struct Run {
     /// The state of loss recovery during the run, including SND.UNA.
     acks: AckRun,
-    /// SND.UNA before the run.
+    /// SND.UNA, the oldest unacknowledged sequence number, before the run.
     from: SeqNumber,
     noted: Noted,
 }
@@ -65,7 +65,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Processes `record` and the records after it while they are expected. Returns the first unexpected
-    /// record.
+    /// record; `None` if there is none.
     #[inline(always)]
     fn take_expected_acks(
         &mut self,

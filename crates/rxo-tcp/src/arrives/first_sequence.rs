@@ -90,7 +90,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the first part of the text of `segment` that was received before, for a D-SACK block (RFC
-    /// 2883, section 4). Segments with an old timestamp count as well (section 4.3).
+    /// 2883, section 4); `None` if there is none, or if SACK is not in use. Segments with an old timestamp
+    /// count as well (section 4.3).
     pub(super) fn duplicate_of(&self, segment: &Segment<B>) -> Option<SackBlock> {
         let bytes = segment.text_bytes();
         let may_be_one = self.uses_sack && bytes > 0;

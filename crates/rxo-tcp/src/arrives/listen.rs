@@ -1,4 +1,4 @@
-//! LISTEN (RFC 9293, section 3.10.7.2).
+//! The steps for a segment that arrives in LISTEN (RFC 9293, section 3.10.7.2).
 
 use rxo_frame::Instant;
 use rxo_wire::TcpFlags;

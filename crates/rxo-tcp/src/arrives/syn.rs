@@ -65,9 +65,9 @@ pub(crate) fn offered_scale(config: &Config) -> u8 {
     (bits.saturating_sub(u16::BITS) as u8).min(MAX_SCALE)
 }
 
-/// The largest window scale (RFC 7323, section 2.3).
+/// The largest window scale, in bits (RFC 7323, section 2.3).
 const MAX_SCALE: u8 = 14;
-/// The MSS to assume if the SYN has no MSS option (RFC 9293, section 3.7.1, MUST-15).
+/// The MSS in bytes to assume if the SYN has no MSS option (RFC 9293, section 3.7.1, MUST-15).
 const DEFAULT_V4: u16 = 536;
 const DEFAULT_V6: u16 = 1220;
 /// The smallest segment in bytes: a peer that announces less would cause many packets with few bytes each.

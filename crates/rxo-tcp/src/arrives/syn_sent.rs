@@ -1,4 +1,4 @@
-//! SYN-SENT (RFC 9293, section 3.10.7.3).
+//! The steps for a segment that arrives in SYN-SENT (RFC 9293, section 3.10.7.3).
 
 use rxo_frame::Instant;
 use rxo_wire::TcpFlags;

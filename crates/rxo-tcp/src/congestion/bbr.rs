@@ -84,13 +84,13 @@ struct Bandwidth {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) now: Instant,
-    /// Bytes delivered for the first time, in order or not.
+    /// Number of bytes that were delivered for the first time, in order or not.
     pub(crate) bytes: u32,
     /// The time at which the newest of these bytes was last sent; `None` if it is not known.
     pub(crate) sent_at: Option<Instant>,
     /// The round-trip time that the acknowledgement shows, in nanoseconds; `None` if it shows none.
     pub(crate) rtt_ns: Option<u64>,
-    /// Bytes in flight before and after the acknowledgement.
+    /// The number of bytes in flight before and after the acknowledgement.
     pub(crate) in_flight: (u32, u32),
     /// `true` if data was found lost.
     pub(crate) shows_loss: bool,

@@ -7,7 +7,7 @@ use rxo_frame::{Duration, Instant};
 
 use super::{Acked, Control, Window};
 
-/// The state of CUBIC.
+/// The state of CUBIC for one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
     /// W_max: the window before it was last reduced, in bytes.
@@ -19,7 +19,7 @@ pub(crate) struct Cubic {
     remainder: u64,
 }
 
-/// An epoch of congestion avoidance.
+/// An epoch of congestion avoidance: the time since the window was last reduced.
 #[derive(Clone, Debug)]
 struct Epoch {
     start: Instant,
@@ -170,9 +170,10 @@ fn cube_root(value: u128) -> u64 {
     root as u64
 }
 
-/// beta = 0.7, the factor of the decrease (RFC 9438, section 4.6).
+/// Tenths of beta = 0.7, the factor by which the window is reduced (RFC 9438, section 4.6).
 const BETA_TENTHS: u32 = 7;
-/// About three hours: the cube stays in range, and the window reaches its limit long before.
+/// The maximum length of an epoch in milliseconds, about three hours: the cube stays in range, and the window
+/// reaches its limit long before.
 const MAX_EPOCH_MS: i64 = 10_000_000;
 const MAX_BYTES: i128 = 1 << 40;
 

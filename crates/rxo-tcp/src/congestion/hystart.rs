@@ -19,7 +19,7 @@ pub(super) struct HyStart {
     conservative: Option<Conservative>,
 }
 
-/// Conservative slow start.
+/// The state of conservative slow start.
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
     /// cssBaselineMinRtt: the minimum round-trip time at the start of conservative slow start, in

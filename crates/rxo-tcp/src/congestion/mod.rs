@@ -43,7 +43,7 @@ trait Control {
 pub(crate) struct Window {
     pub(crate) cwnd: u32,
     pub(crate) ssthresh: u32,
-    /// SMSS, the size of a full segment.
+    /// SMSS: the size of a full segment, in bytes.
     pub(crate) mss: u32,
     pub(crate) initial: InitialWindow,
 }
@@ -59,7 +59,7 @@ impl Window {
     }
 }
 
-/// One acknowledgement of new data.
+/// The content of one acknowledgement of new data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     pub(crate) now: Instant,
@@ -373,13 +373,13 @@ fn long_enough(round_trip: Option<Duration>) -> Option<Duration> {
     round_trip.filter(|time| *time >= SHORTEST_PACED)
 }
 
-/// The time for which an unused window is kept (RFC 7661, section 4.4.3).
+/// The time for which an unused window is kept, in nanoseconds (RFC 7661, section 4.4.3).
 const UNUSED_LASTS_NS: u64 = 300_000_000_000;
 /// The shortest round trip to pace: timers are exact to a millisecond, and slow start on a shorter path takes
 /// little time.
 const SHORTEST_PACED: Duration = Duration::from_millis(4);
 
-/// The largest window that a peer can offer (RFC 7323, section 2.3).
+/// The largest window that a peer can offer, in bytes (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u32 = 1 << 30;
 
 #[cfg(test)]

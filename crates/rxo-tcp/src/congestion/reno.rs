@@ -5,7 +5,7 @@ use super::{Acked, Control, Window};
 /// Congestion avoidance adds one segment each round trip; a loss halves the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reno {
-    /// Bytes acknowledged since the window last grew.
+    /// Number of bytes acknowledged since the window last grew.
     acked_bytes: u32,
 }
 

@@ -10,7 +10,7 @@ use rxo_wire::SeqNumber;
 use super::hystart::HyStart;
 use super::{Acked, MAX_WINDOW_BYTES, Window};
 
-/// The state of slow start.
+/// The state of slow start for one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlowStart {
     /// SND.NXT when the round trip began; `None` before the first.

@@ -51,7 +51,7 @@ pub struct GroupEdge {
     /// New text before this may leave; if it is not after SND.NXT, none may. The peer's window and the
     /// congestion window set it.
     pub limit: SeqNumber,
-    /// Eff.snd.MSS, in bytes.
+    /// Eff.snd.MSS: the text of a full segment, in bytes.
     pub mss: u32,
 }
 

@@ -87,8 +87,8 @@ pub struct Connection<B> {
     /// The time limit of an orphan; `None` while there is an application.
     abandoned: Option<Abandoned>,
     terms: Terms,
-    /// Data that may reach the peer from a group instead of this connection. Boxed, because few connections
-    /// need it.
+    /// The data that may reach the peer from a group instead of this connection; `None` unless the peer
+    /// catches up with a group. Boxed, because few connections need it.
     ahead: Option<Box<Ahead>>,
     persist: Persist,
     keep_alive: KeepAliveState,
@@ -110,7 +110,7 @@ struct Persist {
 /// The state of probing an idle peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct KeepAliveState {
-    /// The number of unanswered probes.
+    /// The number of keep-alive probes that are unanswered.
     unanswered: u8,
     is_due: bool,
 }

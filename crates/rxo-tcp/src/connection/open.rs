@@ -215,5 +215,5 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The smallest distance from the old sequence numbers to those of a successor.
+/// The smallest distance, in sequence numbers, from those of an old connection to those of its successor.
 const GAP_AFTER_REUSE: u32 = 128_000;

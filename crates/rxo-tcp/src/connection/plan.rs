@@ -7,7 +7,7 @@ use crate::send::{Held, Sizing};
 use crate::sequence::{distance, earlier};
 use crate::{Reset, State};
 
-/// The next segment to send.
+/// The next segment to send, as a decision without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// A reset is sent.
@@ -200,7 +200,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the range of a window probe: at least one byte whatever the window (RFC 9293, section 3.8.6.1,
-    /// MUST-36), and in a small window as much as fits (section 3.8.6.2.1, rule 4).
+    /// MUST-36), and in a small window as much as fits (section 3.8.6.2.1, rule 4). `None` if there is no
+    /// text or FIN to send.
     fn window_probe(&self) -> Option<Range> {
         let start = self.snd.una;
         let bytes = self.snd.wnd.clamp(1, self.snd.mss);

@@ -181,7 +181,7 @@ pub(crate) struct KnownPath {
     try_at: Instant,
 }
 
-/// The smallest segment: a smaller one would have more headers than text.
+/// The smallest text of a segment, in bytes: a smaller one would have more headers than text.
 const LEAST_MSS: u32 = 48;
 /// The number of timeouts before the segment size is lowered (R1 of RFC 9293, section 3.8.3), and again after
 /// every second timeout.

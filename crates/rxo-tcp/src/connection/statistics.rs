@@ -15,11 +15,11 @@ pub struct Statistics {
     pub snd_una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub snd_nxt: SeqNumber,
-    /// Bytes of text that the peer has acknowledged so far.
+    /// Number of bytes of text that the peer has acknowledged so far.
     pub bytes_acked: u64,
-    /// Bytes of text that have arrived in order so far.
+    /// Number of bytes of text that have arrived in order so far.
     pub bytes_received: u64,
-    /// Bytes that wait to be sent for the first time, including the FIN.
+    /// Number of bytes that wait to be sent for the first time, including the FIN.
     pub unsent: u32,
     /// SND.WND: the number of bytes after SND.UNA that the peer allows.
     pub snd_wnd: u32,

@@ -1,4 +1,4 @@
-//! The settings of a group.
+//! The settings of a multicast group of receivers.
 
 use rxo_frame::Duration;
 
@@ -52,7 +52,7 @@ pub enum Slow {
 /// The treatment of a receiver that joins after the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// The receiver is refused.
+    /// The late receiver is refused.
     Refuse,
     /// The late receiver's own connection sends the text from the beginning, until the receiver reaches the
     /// position of the group.

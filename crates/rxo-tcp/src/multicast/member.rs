@@ -15,9 +15,9 @@ pub type MemberId = u32;
 /// The state of one receiver. Positions are offsets in the stream.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// The acknowledged position: the receiver has acknowledged everything before it.
+    /// The acknowledged stream position: the receiver has acknowledged everything before it.
     pub(super) una: u64,
-    /// The lent position: everything before it has been lent to the receiver's connection.
+    /// The lent stream position: everything before it has been lent to the receiver's connection.
     pub(super) given: u64,
     /// The number of the first send that has not been reported to the receiver's connection.
     pub(super) send: u64,
@@ -42,7 +42,7 @@ pub(super) struct Member {
     pub(super) has_timed_out: bool,
     /// The number of bytes that the receiver's connection has retransmitted.
     repaired_bytes: u64,
-    /// The time by which the receiver must confirm that it has everything.
+    /// The time by which the receiver must confirm that it has everything; `None` before it has everything.
     pub(super) confirm_by: Option<Instant>,
     /// The reason for which the receiver was ejected; `None` if it was not.
     ejected: Option<Outcome>,

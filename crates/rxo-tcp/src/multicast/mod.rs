@@ -132,7 +132,7 @@ impl Group {
         }
     }
 
-    /// Returns the settings.
+    /// Returns the settings of the group.
     #[must_use]
     pub const fn config(&self) -> &GroupConfig {
         &self.config

@@ -47,7 +47,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The outcome for a receiver.
+/// The outcome for a receiver, when its membership ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver has everything, and has closed its side to confirm it.
@@ -95,14 +95,14 @@ pub enum GroupEvent {
     WantsText {
         /// The member that needs the text.
         id: MemberId,
-        /// The stream position of the first byte.
+        /// The stream position of the first byte of the text.
         from: u64,
         /// The number of missing bytes.
         bytes: u64,
     },
     /// A receiver is no longer a member. Its number may be reused from now on.
     Ended {
-        /// The former member.
+        /// The number of the former member.
         id: MemberId,
         /// The outcome for this receiver.
         outcome: Outcome,
@@ -118,11 +118,11 @@ pub enum GroupEvent {
 /// The progress of a group, as stream positions in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The position up to which text has been sent.
+    /// The stream position up to which text has been sent.
     pub sent: u64,
-    /// The position that the slowest receiver has acknowledged.
+    /// The stream position that the slowest receiver has acknowledged.
     pub slowest: u64,
-    /// The position that at least half of the receivers have acknowledged.
+    /// The stream position that at least half of the receivers have acknowledged.
     pub median: u64,
     /// The number of receivers.
     pub receivers: usize,

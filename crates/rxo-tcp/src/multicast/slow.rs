@@ -10,10 +10,12 @@ use super::{Group, MemberId, Outcome, Slow};
 /// The times from which slow receivers are detected.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
-    /// The time since which text has waited for receivers that allow less than a segment.
+    /// The time since which text has waited for receivers that allow less than a segment; `None` if no text
+    /// waits.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
-    /// The start of the measurement of the common rate, and the position that all receivers had then.
+    /// The start of the measurement of the common rate, and the position that all receivers had then; `None`
+    /// before the first measurement.
     pace: Option<(Instant, u64)>,
 }
 
@@ -50,7 +52,7 @@ impl Group {
         self.patience.pace.get_or_insert((now, self.tree.least().una));
     }
 
-    /// Records that no text waits.
+    /// Records that no text waits for receivers.
     pub(super) fn wait_no_more(&mut self) {
         self.patience.blocked_since = None;
     }

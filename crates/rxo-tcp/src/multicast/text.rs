@@ -14,7 +14,7 @@ use crate::{SendBuffer, Text};
 pub(super) struct GroupText {
     /// The text as the segments to the group need it.
     buffer: SendBuffer,
-    /// The position of the first byte in `buffer`.
+    /// The stream position of the first byte in `buffer`.
     una: u64,
     /// The pieces to lend to connections, each with its stream position.
     pieces: VecDeque<(u64, SharedBytes)>,

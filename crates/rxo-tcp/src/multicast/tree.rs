@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 /// The send limit and acknowledged position of one receiver, or the minima below a node; stream positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Least {
-    /// New text before this position may be sent.
+    /// The send limit: new text before this stream position may be sent.
     pub(super) limit: u64,
-    /// Everything before this position has arrived.
+    /// The acknowledged position: everything before this stream position has arrived.
     pub(super) una: u64,
 }
 

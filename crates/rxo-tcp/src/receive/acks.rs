@@ -105,8 +105,8 @@ impl Acks {
         self.segment = Within::Unanswered;
     }
 
-    /// Ends the processing of a segment. Returns `Some` if it owes an acknowledgement; the value is `true` if
-    /// that is sent as a segment of its own.
+    /// Ends the processing of a segment. Returns `None` if the segment owes no acknowledgement, otherwise
+    /// `Some(true)` if its acknowledgement is sent as a segment of its own.
     pub(crate) fn end_segment(&mut self) -> Option<bool> {
         match core::mem::replace(&mut self.segment, Within::Nothing) {
             Within::Answered { is_alone } => Some(is_alone),
@@ -312,7 +312,7 @@ impl Acks {
         }
     }
 
-    /// Adds `ack` without SACK blocks.
+    /// Adds the acknowledgement `ack` without SACK blocks.
     #[inline]
     pub(crate) fn owe(&mut self, ack: AckOwed) {
         (self.unacknowledged_bytes, self.has_news) = (0, true);

@@ -37,7 +37,7 @@ pub(crate) struct Receive<B> {
     pub(crate) scale: u8,
     /// The maximum segment size that we offered, in bytes.
     pub(crate) mss: u32,
-    /// The sequence number of the peer's FIN, once it is known.
+    /// The sequence number of the peer's FIN; `None` until it is known.
     pub(crate) fin_at: Option<SeqNumber>,
     /// The state from which SACK blocks are built.
     pub(crate) sack: SackReport,
@@ -66,7 +66,7 @@ pub(crate) struct Receive<B> {
 /// The result of accepting a segment's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// The text was in order.
+    /// The text of the segment was in order.
     InOrder {
         /// `true` if out-of-order text waits, or waited until now: then an acknowledgement is sent at once.
         beside_a_gap: bool,
@@ -251,7 +251,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.exchange(&mut exchange);
     }
 
-    /// Drops all text.
+    /// Drops all received text.
     pub(crate) fn clear(&mut self) {
         self.consume(usize::MAX);
         self.waiting.clear();
@@ -369,7 +369,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.count_spilled(payload.bytes());
     }
 
-    /// Counts `bytes` at RCV.NXT that were copied.
+    /// Counts `bytes` bytes at RCV.NXT that were copied to the spill.
     fn count_spilled(&mut self, bytes: u32) {
         self.spilled_bytes += bytes;
         self.advance(bytes);
@@ -456,7 +456,7 @@ fn most_gaps(bytes: u32, pieces: usize) -> usize {
 
 /// The bytes of window per gap: every other segment may be missing if each has 256 bytes or more.
 const BYTES_FOR_A_GAP: u32 = 512;
-/// The first estimate of a full segment: every peer may send this (RFC 9293, section 3.7.1).
+/// The first estimate of a full segment in bytes: every peer may send this (RFC 9293, section 3.7.1).
 const LEAST_FULL_SEGMENT: u32 = 536;
 /// The number of slices of a ring, because the text may wrap around its end.
 const PIECES_OF_A_RING: usize = 2;

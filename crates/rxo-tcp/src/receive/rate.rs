@@ -27,11 +27,11 @@ struct Round {
     at: Instant,
     read_at: SeqNumber,
     edge: SeqNumber,
-    /// The shortest round-trip time seen during it.
+    /// The shortest round-trip time seen during this round trip; `None` if none was seen.
     time: Option<Duration>,
 }
 
-/// The state at one time.
+/// The state of the receiving direction at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) now: Instant,
@@ -49,9 +49,10 @@ impl ReadRate {
         Self { round: Round::begin(progress), most_bytes: initial_bytes, need_bytes: 0 }
     }
 
-    /// Ends the round trip if it is over, otherwise returns `None`. Returns the receive buffer in bytes that
-    /// the highest rate so far needs, every time, because a refused request may be granted later. Returns 0
-    /// if the application has never read more than `initial_bytes` in a round trip.
+    /// Ends the round trip if it is over. Returns the receive buffer, in bytes, that the highest rate so far
+    /// needs: it is returned after every round trip, because a refused request may be granted later. 0 if the
+    /// application has never read more than `initial_bytes` in a round trip; `None` if the round trip is not
+    /// over.
     pub(crate) fn end_round(&mut self, progress: &Progress) -> Option<u32> {
         self.round.time = match (self.round.time, progress.round_trip) {
             (Some(least), Some(time)) => Some(least.min(time)),

@@ -1,4 +1,4 @@
-//! Reassembly of out-of-order text.
+//! Reassembly of out-of-order text: which ranges have arrived, and where their bytes are.
 
 use alloc::collections::VecDeque;
 

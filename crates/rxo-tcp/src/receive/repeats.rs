@@ -23,7 +23,7 @@ impl Repeats {
     }
 }
 
-/// The duplicates that are always sent: DupThresh of RFC 6675.
+/// The number of duplicates that are always sent: DupThresh of RFC 6675.
 const MOST_COUNTED: u8 = 3;
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::options::{SackBlock, SackBlocks};
 pub(crate) struct SackReport {
     /// A byte of each block that changed recently, the latest first.
     recent: [Option<SeqNumber>; SackBlocks::MAX],
-    /// A duplicate that has not been reported.
+    /// A duplicate that has not been reported; `None` if there is none.
     duplicate: Option<SackBlock>,
 }
 

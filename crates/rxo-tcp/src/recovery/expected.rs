@@ -21,8 +21,8 @@ pub(crate) struct AckRun {
     /// SND.UNA, the oldest unacknowledged sequence number. The first range of the scoreboard still begins at
     /// its old value.
     una: SeqNumber,
-    /// The end of the first range and the time at which it was sent. If that range was retransmitted, `end`
-    /// is SND.UNA, so that no part of it is expected.
+    /// The end of the first range. If that range was retransmitted, this is SND.UNA, so that no part of it is
+    /// expected.
     end: SeqNumber,
     sent_at: Instant,
     /// The number of bytes in flight.
@@ -30,7 +30,7 @@ pub(crate) struct AckRun {
 }
 
 impl AckRun {
-    /// Returns SND.UNA.
+    /// Returns SND.UNA, the oldest unacknowledged sequence number, after the acknowledgements taken so far.
     #[inline(always)]
     pub(crate) fn una(&self) -> SeqNumber {
         self.una
@@ -42,7 +42,7 @@ impl AckRun {
 pub(crate) struct Samples {
     /// SND.UNA: the oldest unacknowledged sequence number.
     una: SeqNumber,
-    /// The end of the range.
+    /// The sequence number after the last byte of the range.
     end: SeqNumber,
     /// The time at which the range was sent, in nanoseconds.
     sent_at_ns: u64,

@@ -7,24 +7,24 @@
 
 use rxo_wire::SeqNumber;
 
-/// The state of the detection.
+/// The state of the detection of a spurious timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Frto {
     /// No detection is active.
     #[default]
     Off,
-    /// Step 1: the timer has fired. `end` is the end of the retransmitted segment, once it has left.
+    /// Step 1: the timer has fired. `end` is the end of the retransmitted segment, `None` until it has left.
     First { end: Option<SeqNumber> },
     /// Step 2: the retransmitted segment is acknowledged, and this number of new bytes has left since.
     Second { new_bytes: u32 },
 }
 
-/// The conclusion from an acknowledgement.
+/// The conclusion from an acknowledgement about the last timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// No conclusion yet, or no detection is active.
     None,
-    /// The timeout was spurious.
+    /// The timeout was spurious: no data was lost.
     Needless,
     /// The timeout was justified; lost data is retransmitted.
     Needed,

@@ -53,10 +53,10 @@ pub(crate) struct Recovery {
     /// `true` if the next retransmission may exceed the window, which happens only without SACK (RFC 5681,
     /// section 3.2, step 3).
     is_urgent: bool,
-    /// The time at which RACK checks for losses again.
+    /// The time at which RACK checks for losses again; `None` if no check is due.
     look_again: Option<Instant>,
-    /// SND.NXT at the last reduction of the congestion window. Until it is acknowledged, ECN marks cause no
-    /// further reduction.
+    /// SND.NXT at the last reduction of the congestion window; `None` before the first reduction. Until it is
+    /// acknowledged, ECN marks cause no further reduction.
     reduced_until: Option<SeqNumber>,
     /// `true` once the window is reduced; cleared by [`Recovery::take_reduction`].
     has_reduced: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Recovery {
     resent_segments: u32,
 }
 
-/// The phase of recovery.
+/// The phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// No recovery is active.
@@ -153,8 +153,8 @@ impl Recovery {
         self.board.lost() > 0
     }
 
-    /// Returns two flags: new segments leave before lost ones, and such segments have left. Both apply after
-    /// a timeout that may have been spurious (RFC 5682).
+    /// Returns two flags: the first is `true` if new segments must leave before lost ones, the second if such
+    /// segments have left. Both apply after a timeout that may have been spurious (RFC 5682).
     pub(crate) fn asks_by_new(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }

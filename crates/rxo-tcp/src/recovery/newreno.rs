@@ -4,7 +4,7 @@
 //! The RFC inflates the window by each duplicate. Here the same number is subtracted from the bytes in
 //! flight, so that the window keeps its meaning. Limited transmit (RFC 3042) follows without further code.
 
-/// The count of duplicate acknowledgements.
+/// Counts duplicate acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Duplicates {
     count: u32,

@@ -12,7 +12,7 @@ use super::{Phase, Recovery};
 use crate::congestion::{Acked, Before, Congestion, Delivery};
 use crate::options::{SackBlock, SackBlocks};
 
-/// The content of one acknowledgement.
+/// The content of one acknowledgement, as loss recovery needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckNews<'a> {
     pub(crate) now: Instant,
@@ -34,15 +34,15 @@ pub(crate) struct AckNews<'a> {
 /// The data that one acknowledgement reports as delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivered {
-    /// Bytes acknowledged in order for the first time.
+    /// Number of bytes acknowledged in order for the first time.
     acked: u32,
-    /// Bytes delivered, in order or not, for the first time.
+    /// Number of bytes delivered for the first time, in order or not.
     bytes: u32,
-    /// The send time of the latest delivered range that was sent once.
+    /// The send time of the latest delivered range that was sent once; `None` if there is none.
     sent_at: Option<Instant>,
     /// The last send time of the first delivered range, if it was retransmitted.
     first_again_at: Option<Instant>,
-    /// The last send time of the latest delivered range.
+    /// The last send time of the latest delivered range; `None` if nothing was delivered.
     latest_at: Option<Instant>,
     has_retransmitted: bool,
     /// `true` if the acknowledgement caused more data to be marked as lost.

@@ -11,7 +11,7 @@ use crate::sequence::later;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
     latest: Option<Latest>,
-    /// RACK.fack: the highest sequence number that has arrived.
+    /// RACK.fack: the highest sequence number that has arrived; `None` before the first.
     fack: Option<SeqNumber>,
     /// The number of reorderings seen; RACK.reordering_seen if more than zero.
     reordered: u32,
@@ -22,7 +22,8 @@ pub(crate) struct Rack {
     more_quarters: u32,
     /// RACK.reo_wnd_persist: the number of recoveries until the reordering window is shortened again.
     recoveries_left: u32,
-    /// RACK.dsack_round: until this is acknowledged, further duplicates are ignored.
+    /// RACK.dsack_round: until this sequence number is acknowledged, further duplicates are ignored. `None`
+    /// if they are not.
     round_ends: Option<SeqNumber>,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant,
     /// The send time of the segment that the peer echoes, to the millisecond; `None` for text out of order.
     pub(crate) echoed: Option<Instant>,
-    /// The minimum round-trip time.
+    /// The minimum round-trip time of the connection.
     pub(crate) least_rtt: Duration,
 }
 
@@ -174,7 +175,7 @@ fn is_of_the_original(range: &Sent, arrival: &Arrival) -> bool {
     echoes_older || rtt < arrival.least_rtt
 }
 
-/// The initial value of RACK.reo_wnd_persist, in recoveries.
+/// The initial value of RACK.reo_wnd_persist: a number of recoveries.
 const RECOVERIES_TO_FORGET: u32 = 16;
 
 #[cfg(test)]

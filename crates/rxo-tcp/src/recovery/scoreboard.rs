@@ -192,7 +192,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks the ranges in flight for which `is_lost` is true as lost. Returns the number of bytes.
+    /// Marks the ranges in flight for which `is_lost` is true as lost. Returns the number of bytes that were
+    /// marked.
     pub(crate) fn lose(&mut self, mut is_lost: impl FnMut(&Sent) -> bool) -> u32 {
         let before = self.lost;
         for index in 0..self.ranges.len() {

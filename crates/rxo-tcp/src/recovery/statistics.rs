@@ -8,13 +8,13 @@ use super::{Phase, Recovery};
 /// The state of loss recovery at one moment, for tests, logs and TCP_INFO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryStatistics {
-    /// The phase of recovery.
+    /// The phase of loss recovery.
     pub phase: RecoveryPhase,
-    /// Bytes that the peer holds out of order.
+    /// Number of bytes that the peer holds out of order.
     pub sacked: u32,
-    /// Bytes that are marked lost and wait for retransmission.
+    /// Number of bytes that are marked lost and wait for retransmission.
     pub lost: u32,
-    /// Bytes in flight that were sent more than once.
+    /// Number of bytes in flight that were sent more than once.
     pub retransmitted: u32,
     /// The number of retransmissions so far, in segments.
     pub resent_segments: u32,
@@ -34,15 +34,15 @@ pub struct RecoveryStatistics {
 /// The phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryPhase {
-    /// Nothing is out of order.
+    /// Nothing is out of order, lost or being recovered.
     Open,
     /// Data is out of order, but none is marked lost.
     Disorder,
     /// ECN has reduced the window, and the marked flight is not acknowledged yet.
     Reduced,
-    /// Fast recovery.
+    /// Lost data is retransmitted by fast recovery.
     Recovery,
-    /// Recovery after a retransmission timeout.
+    /// Lost data is retransmitted after a retransmission timeout.
     Loss,
 }
 

@@ -3,7 +3,7 @@
 
 use rxo_wire::SeqNumber;
 
-/// The probe in flight.
+/// The state of the tail loss probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TailProbe {
     /// TLP.end_seq: SND.NXT after the probe was sent; `None` if no probe is in flight.
@@ -65,7 +65,7 @@ pub(crate) fn probe_timeout_ns(srtt_ns: Option<u64>, is_one_segment: bool) -> u6
 }
 
 const WITHOUT_ESTIMATE_NS: u64 = 1_000_000_000;
-/// The shortest probe timeout: timers are not more exact.
+/// The shortest probe timeout, in nanoseconds: timers are not more exact.
 const LEAST_NS: u64 = 1_000_000;
 /// TLP.max_ack_delay, the longest delay of an acknowledgement by the peer, in nanoseconds.
 const MAX_ACK_DELAY_NS: u64 = 200_000_000;

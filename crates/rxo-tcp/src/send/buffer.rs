@@ -78,7 +78,8 @@ impl SendBuffer {
         taken
     }
 
-    /// Removes the first `bytes`, or all if there are fewer. Drops lent parts that are used up.
+    /// Removes the first `bytes` bytes of the text, or all if there are fewer. Drops lent parts that are used
+    /// up.
     #[inline]
     pub fn advance(&mut self, bytes: u32) {
         let from_copied = if self.lent.is_empty() { bytes } else { self.lent.advance(bytes) };
@@ -107,11 +108,11 @@ impl SendBuffer {
     }
 }
 
-/// The place of some text.
+/// The place of some text in the send buffer.
 pub(super) enum Place<'a> {
-    /// In memory that was lent.
+    /// The text is in memory that was lent.
     Lent(&'a [u8]),
-    /// In the copied text, between these indices.
+    /// The text was copied, and lies between these indices.
     Copied { from: u32, to: u32 },
 }
 
@@ -133,10 +134,10 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// An empty text.
+    /// A text without bytes.
     pub const EMPTY: Self = Self { buffer: None, from: 0, to: 0, ahead: &[] };
 
-    /// Returns the length, in bytes.
+    /// Returns the length of the text, in bytes.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -150,7 +151,7 @@ impl<'a> Text<'a> {
         self.from == self.to
     }
 
-    /// Removes the first `bytes`, or all if there are fewer, and returns them.
+    /// Removes the first `bytes` bytes of the text, or all if there are fewer, and returns them.
     #[inline]
     #[must_use]
     pub fn split_to(&mut self, bytes: usize) -> Self {
@@ -215,7 +216,7 @@ impl<'a> Iterator for Slices<'a> {
     }
 }
 
-/// Shorter text is copied, which costs less than tracking it.
+/// The length in bytes below which lent text is copied, which costs less than tracking it.
 const LEAST_LENT_BYTES: usize = 2 << 10;
 
 #[cfg(test)]

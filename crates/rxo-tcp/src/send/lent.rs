@@ -13,16 +13,16 @@ pub(super) struct Lent {
     parts: VecDeque<Part>,
     /// The length of all parts, in bytes.
     bytes: u32,
-    /// The position of the send buffer's first byte; meaningless while there is no part.
+    /// The stream position of the send buffer's first byte; meaningless while there is no part.
     start: u32,
 }
 
 /// A lent part, which is never empty.
 struct Part {
     text: SharedBytes,
-    /// The position of its first byte in the stream.
+    /// The stream position of the part's first byte.
     at: u32,
-    /// The number of bytes ever lent before it.
+    /// The number of bytes ever lent before the part.
     before: u32,
 }
 
@@ -31,7 +31,7 @@ impl Part {
         self.text.len() as u32
     }
 
-    /// Returns the position after its last byte.
+    /// Returns the stream position after the part's last byte.
     fn end(&self) -> u32 {
         self.at.wrapping_add(self.len())
     }

@@ -28,13 +28,13 @@ pub(crate) struct Send {
     pub(crate) wl1: SeqNumber,
     /// SND.WL2: SEG.ACK of the last window update.
     pub(crate) wl2: SeqNumber,
-    /// Max(SND.WND): the largest window of the peer so far.
+    /// Max(SND.WND): the largest window of the peer so far, in bytes.
     pub(crate) max_wnd: u32,
     /// The shift of the peer's windows, in bits.
     pub(crate) scale: u8,
     /// Eff.snd.MSS: the text of a full segment, in bytes (RFC 9293, section 3.7.1).
     pub(crate) mss: u32,
-    /// The text from SND.UNA on.
+    /// The text to be sent, from SND.UNA on.
     pub(crate) buffer: SendBuffer,
     /// The state of our FIN.
     pub(crate) fin: Fin,

@@ -17,7 +17,7 @@ pub(crate) struct Sizing {
     pub(crate) max_window: u32,
     /// The largest text of a GSO frame.
     pub(crate) large_send: u32,
-    /// `true` if data is outstanding.
+    /// `true` if data is sent and not acknowledged.
     pub(crate) is_outstanding: bool,
     /// `true` if the Nagle algorithm is on.
     pub(crate) nagle: bool,

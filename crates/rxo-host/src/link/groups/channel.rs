@@ -30,7 +30,7 @@ impl Channel {
         Ok(Self { group, source })
     }
 
-    /// Returns the multicast group.
+    /// Returns the multicast group of the channel.
     #[must_use]
     pub const fn group(&self) -> IpAddr {
         self.group
@@ -55,24 +55,24 @@ pub enum ChannelError {
     /// The address is not multicast, or a group that is never reported: one whose scope is this link or this
     /// host.
     Group {
-        /// The address that was given.
+        /// The invalid group.
         group: IpAddr,
     },
     /// The source is not the address of a host, or not of the group's IP version.
     Source {
-        /// The source that was given.
+        /// The invalid source.
         source: IpAddr,
-        /// The group.
+        /// The group of the channel.
         group: IpAddr,
     },
     /// The link has joined as many channels as it can.
     Full {
-        /// The maximum number of channels.
+        /// The maximum number of joined channels.
         most: usize,
     },
     /// The host has no address of the group's IP version, so it cannot send reports.
     Version {
-        /// The group.
+        /// The group that the host cannot join.
         group: IpAddr,
     },
 }

@@ -17,9 +17,9 @@ use super::{Channel, MOST_CHANNELS, Random};
 pub(super) struct Reporter {
     robustness: u8,
     changes: Vec<Change>,
-    /// The deadline for repeating `changes`.
+    /// The deadline for repeating `changes`; `None` if there are none.
     changes_at: Option<Instant>,
-    /// The deadline for the answer to a general query.
+    /// The deadline for the answer to a general query; `None` if none is pending.
     general_at: Option<Instant>,
     /// Pending answers about single groups, at most one per joined group.
     answers: Vec<Answer>,
@@ -162,7 +162,8 @@ impl Reporter {
     }
 }
 
-/// Default of the robustness variable (RFC 3376, section 8.1; RFC 3810, section 9.1).
+/// Default of the robustness variable, the number of times that a change is reported (RFC 3376, section 8.1;
+/// RFC 3810, section 9.1).
 const ROBUSTNESS: u8 = 2;
 /// Maximum time between two reports of a change (RFC 3376, section 8.11; RFC 3810, section 9.11).
 const UNSOLICITED_REPORT_INTERVAL: Duration = Duration::from_secs(1);
