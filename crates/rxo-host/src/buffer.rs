@@ -14,7 +14,7 @@ pub(crate) enum Buffer<B> {
     Lent(B),
     /// A buffer of the device, shared by the segments of a GSO frame.
     Shared(Arc<B>),
-    /// Memory of the host: the device has its own buffer back.
+    /// Memory of the host, into which the bytes were copied: the device has its own buffer back.
     Owned(Box<[u8]>),
 }
 

@@ -31,7 +31,7 @@ pub struct CastConfig {
     /// The treatment of a receiver that joins after the first byte was sent.
     pub late: Late,
     /// Maximum total time for which late receivers may delay the cast while only they lack data. After that
-    /// they are reset, and later receivers are refused. `None`: no limit.
+    /// they are reset, and later receivers are refused. `None` sets no limit.
     pub late_time: Option<Duration>,
     /// The way in which lost data is repaired.
     pub repairs: Repairs,
@@ -47,7 +47,7 @@ pub enum CastEvent {
         /// The receiver's address and port.
         peer: SocketAddr,
     },
-    /// A receiver was reset before it became a member.
+    /// A receiver was refused: it was reset before it became a member.
     Refused {
         /// The receiver's address and port.
         peer: SocketAddr,
@@ -60,7 +60,7 @@ pub enum CastEvent {
         id: MemberId,
         /// The position of the first missing byte in the stream, in bytes.
         from: u64,
-        /// Number of missing bytes. The answer may be shorter.
+        /// Number of missing bytes. The answer to this event may be shorter.
         bytes: u64,
     },
     /// A receiver's connection ended.
@@ -134,7 +134,7 @@ pub(crate) trait CastPost: Send + Sync {
 /// finished.
 pub struct Cast {
     post: Box<dyn CastPost>,
-    /// Closes the listener when it is dropped.
+    /// The listener that receivers connect to; dropping it closes it.
     _listener: Arc<dyn Accept>,
     events: Receiver<CastEvent>,
     /// The stream position up to which the worker accepts data.
@@ -152,7 +152,7 @@ impl Cast {
         Self { post, _listener: listener, events, room, written: 0 }
     }
 
-    /// Starts sending to the receivers that have joined so far.
+    /// Starts to send to the receivers that have joined so far.
     pub fn start(&self) {
         self.post.act(CastAct::Start);
     }
@@ -181,8 +181,8 @@ impl Cast {
         self.post.act(CastAct::Finish);
     }
 
-    /// Answers [`CastEvent::WantsText`] with data that starts at the requested position; it may be shorter
-    /// than requested. An empty answer leaves the receiver stuck.
+    /// Answers [`CastEvent::WantsText`] with data that starts at the requested position; the data may be
+    /// shorter than requested. After an empty answer the receiver gets no further data.
     pub fn lend(&self, id: MemberId, text: SharedBytes) {
         self.post.act(CastAct::Lend(id, text));
         self.post.act(CastAct::Lend(id, SharedBytes::default()));

@@ -25,7 +25,7 @@ use rxo_tcp::{Algorithm, Buffers, Config, SendBuffer};
 use self::waiting::Waiting;
 use crate::queue::Queue;
 
-/// The memory of all connections, in bytes, and its users.
+/// The memory of all connections of a host, in bytes.
 #[derive(Debug)]
 pub(crate) struct Memory {
     left: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Memory {
     for_new: u64,
     /// Number of segments with data that were dropped for lack of memory.
     refused: AtomicU64,
-    /// The cells that wait for memory to send.
+    /// The queue of cells that wait for memory to send.
     waiting: Waiting,
     queue: Queue,
 }
@@ -42,17 +42,17 @@ pub(crate) struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     buffers: Buffers,
-    /// The initial sizes, to which the buffers shrink.
+    /// The initial sizes of the buffers, to which they shrink.
     initial: Buffers,
     /// The bookkeeping memory of the sending direction, in KiB: 16 bits, because there may be 100,000
     /// connections.
     sending_kib: u16,
     receiving_kib: u16,
-    /// The directions whose memory is reserved.
+    /// The directions that have reserved memory for data.
     holds: Directions,
 }
 
-/// A set of the two directions of a connection.
+/// A set of directions of a connection: sending, receiving, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directions {
     pub(crate) sending: bool,
@@ -66,13 +66,13 @@ impl Memory {
         &self.queue
     }
 
-    /// Creates a budget of `bytes` for the connections of a device with `queue`.
+    /// Creates a budget of `bytes` bytes for the connections of a device with the receive queue `queue`.
     pub(crate) const fn new(bytes: u64, queue: Queue) -> Self {
         let (left, refused) = (AtomicU64::new(bytes), AtomicU64::new(0));
         Self { left, for_new: bytes / 4, refused, waiting: Waiting::new(), queue }
     }
 
-    /// Returns `true` if less than a quarter is free, so that grown buffers must shrink.
+    /// Returns `true` if less than a quarter of the memory is free, so that grown buffers must shrink.
     pub(crate) fn is_short(&self) -> bool {
         self.left() < self.for_new
     }
@@ -113,7 +113,7 @@ impl Memory {
         Some(share)
     }
 
-    /// Returns `true` if `share` has memory for data to send; reserves it if needed.
+    /// Returns `true` if `share` has memory for data to send; tries to reserve it if needed.
     pub(crate) fn wake_sending(&self, share: &mut Share) -> bool {
         share.holds.sending || self.hold(share, Directions { sending: true, ..share.holds })
     }
@@ -129,18 +129,19 @@ impl Memory {
         self.waiting.is_served_by(self.left())
     }
 
-    /// Removes and returns the index of the cell that has waited longest, if there is enough memory for it.
+    /// Removes and returns the index of the cell that has waited longest, if there is enough memory for it;
+    /// otherwise `None`.
     pub(crate) fn take_waiting(&self) -> Option<u32> {
         self.waiting.take(self.left())
     }
 
-    /// Returns `true` if `share` has memory for received data; reserves it if needed.
+    /// Returns `true` if `share` has memory for received data; tries to reserve it if needed.
     pub(crate) fn wake_receiving(&self, share: &mut Share) -> bool {
         share.holds.receiving || self.hold(share, Directions { receiving: true, ..share.holds })
     }
 
-    /// Returns `true` if a connection may accept a segment with data: memory is reserved for it, or `fits`
-    /// says that its fixed amount suffices. Counts a refusal.
+    /// Returns `true` if a connection may accept a segment with data: memory is reserved for it, or `fits` is
+    /// `true` because its fixed amount suffices. Counts a refusal.
     pub(crate) fn admits(&self, share: &mut Share, fits: bool) -> bool {
         let is_admitted = self.wake_receiving(share) || fits;
         self.refused.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
@@ -170,8 +171,8 @@ impl Memory {
     }
 
     /// Grows `share` towards `wanted`, by a limited part of the free memory so that many connections can
-    /// grow. Returns the granted sizes; `None` if there is too little memory for growth, a case that writes
-    /// nothing. `round_trip` is the minimum round-trip time of the path, if known.
+    /// grow. Returns the granted sizes; `None`, without any write, if there is too little memory for growth.
+    /// `round_trip` is the minimum round-trip time of the path, if known.
     pub(crate) fn grow(
         &self,
         share: &mut Share,
@@ -271,7 +272,7 @@ impl Share {
         Self { holds: Directions { sending: true, receiving: true }, ..*self }.bytes()
     }
 
-    /// Limits the receive window to `bytes`.
+    /// Returns the sizes with the receive window limited to `bytes` bytes.
     fn with_window(mut self, bytes: u32) -> Self {
         let receive_bytes = self.buffers.receive_bytes.min(bytes);
         self.buffers.receive_bytes = receive_bytes;
@@ -279,8 +280,8 @@ impl Share {
         self
     }
 
-    /// Limits the buffers in `config` to this share. Connections with the configured sizes share one
-    /// `Config`.
+    /// Returns `config` with its buffers limited to this share. Connections with the configured sizes share
+    /// one `Config`.
     pub(crate) fn apply(self, config: &Arc<Config>) -> Arc<Config> {
         if self.buffers == config.initial_buffers() {
             return Arc::clone(config);
@@ -360,9 +361,9 @@ const fn kib(count: u16) -> u64 {
 }
 
 /// Number of bytes of data that a direction can hold without reserving a buffer: more than a packet of 1,500
-/// bytes carries. The fixed amount includes it twice.
+/// bytes carries. The fixed amount of a connection includes this twice.
 pub(crate) const MEAGER_BYTES: usize = 2 << 10;
-/// The fixed amount that every connection reserves of
+/// The fixed amount in bytes that every connection reserves of
 /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes): a cell, its entry at the worker, its
 /// timers, and space for a little data.
 pub const IDLE_CONNECTION_BYTES: u64 = 8 << 10;

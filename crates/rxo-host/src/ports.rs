@@ -28,7 +28,7 @@ pub(crate) struct Ports {
     tried: Box<[AtomicU16]>,
 }
 
-/// A change of a pair, reported by the worker.
+/// A change in the use of a pair of sockets, reported by the worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PortChange {
     /// A connection that a peer has opened uses the pair.
@@ -84,8 +84,8 @@ impl Ports {
         port >= FIRST
     }
 
-    /// Applies and removes the worker's changes. If a thread is choosing a port now, they stay in `changes`
-    /// for the next call.
+    /// Applies the worker's changes and removes them from `changes`. If a thread is choosing a port now, the
+    /// changes stay for the next call.
     pub(crate) fn change(&self, changes: &mut Vec<PortChange>) {
         let mut taken = match self.taken.try_lock() {
             Ok(taken) => taken,

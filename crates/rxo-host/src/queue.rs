@@ -21,8 +21,8 @@ pub(crate) struct Queue {
     frames: Option<u64>,
     mtu: u32,
     recent: RecentFrames,
-    /// The sum of the windows of all connections, in bytes. Only a guide: two threads may both use the last
-    /// part.
+    /// The sum of the receive windows of all connections, in bytes. Only a guide: two threads may both use
+    /// the last part.
     offered: AtomicU64,
 }
 
@@ -88,7 +88,7 @@ const PARTS: u64 = 64;
 /// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 32 MiB also
 /// include the kernel's overhead per frame.
 const MOST_LARGE_BYTES: u64 = 16 << 20;
-/// Bytes that a link of 10 Gbit/s carries in 8 ns.
+/// Number of bytes that a link of 10 Gbit/s carries in 8 ns.
 const BYTES_IN_EIGHT_NS: u128 = 10;
 
 #[cfg(test)]

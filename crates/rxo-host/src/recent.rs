@@ -17,7 +17,7 @@ pub(crate) struct RecentFrames {
 }
 
 impl RecentFrames {
-    /// Starts with frames of `mtu` bytes, the largest packet on the wire.
+    /// Creates a measurement that starts with frames of `mtu` bytes, the largest packet on the wire.
     pub(crate) const fn new(mtu: u32) -> Self {
         Self { mtu, bytes: AtomicU32::new(mtu) }
     }
@@ -55,7 +55,8 @@ impl RecentFrames {
     }
 }
 
-/// The maximum size of a batch of GSO frames: two of the largest, half of a small processor's L2 cache.
+/// The maximum size of a batch of GSO frames in bytes: two of the largest frames, half of a small processor's
+/// L2 cache.
 const BATCH_BYTES: u32 = 128 << 10;
 /// The maximum size of an IP packet, in bytes.
 const LARGEST_FRAME_BYTES: u32 = 1 << 16;

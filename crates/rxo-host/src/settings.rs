@@ -16,7 +16,7 @@ use crate::{HostConfig, HostError};
 /// Settings that all connections of a host share.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// The addresses and routes, a copy of those of the worker's link.
+    /// The addresses and routes of the host, a copy of those of the worker's link.
     pub(crate) link: Link,
     v4: Arc<Config>,
     v6: Arc<Config>,
@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) sockets: usize,
     /// The time for which a connection stays in TIME-WAIT.
     pub(crate) time_wait: Duration,
-    /// The largest IP packet, in bytes.
+    /// The largest IP packet that the link carries, in bytes.
     pub(crate) mtu: u32,
     /// Number of frames that the device holds until they are received; `None` if unknown.
     pub(crate) queue_frames: Option<usize>,
@@ -57,7 +57,7 @@ impl Settings {
         })
     }
 
-    /// Sets the number of frames that the device holds.
+    /// Sets the number of frames that the device holds until they are received; `None` if unknown.
     pub(crate) fn with_queue(self, queue_frames: Option<usize>) -> Self {
         Self { queue_frames, ..self }
     }

@@ -152,7 +152,7 @@ impl Default for Seat {
 /// A copy of a frame that one shard received and all shards must process.
 pub(crate) type News = Frame<Arc<[u8]>>;
 
-/// Copies `frame` for the other shards.
+/// Returns a copy of `frame` that the other shards can share.
 pub(crate) fn news<B: AsRef<[u8]>>(frame: &Frame<B>) -> News {
     frame.with_bytes(frame.bytes().into())
 }

@@ -8,7 +8,7 @@
 use rxo_frame::{Duration, Instant};
 use rxo_wire::{FlowHasher, FlowKey};
 
-/// A ring of entries, with a hash table of their flows.
+/// The table of connections in TIME-WAIT: a ring of entries, with a hash table of their flows.
 #[derive(Debug)]
 pub(crate) struct TimedFlows<T> {
     hasher: FlowHasher,
@@ -18,7 +18,7 @@ pub(crate) struct TimedFlows<T> {
     first: usize,
     used: usize,
     live: usize,
-    /// The first entry of each hash chain, as its index plus one; 0 for an empty chain.
+    /// The first entry of each hash chain, as its index in the ring plus one; 0 for an empty chain.
     buckets: Vec<u32>,
 }
 

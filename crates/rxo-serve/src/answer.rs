@@ -15,7 +15,7 @@ pub(crate) struct Answer {
 /// The content that follows the header fields.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// No content and no length, because the client has the file already (304).
+    /// No content and no length, because the client has the file already (status 304).
     Known,
     Text(String),
     /// The page of a directory that is longer than one piece. Its length is not known in advance.

@@ -10,9 +10,9 @@ use crate::request::{Conditions, Method};
 /// The version of a file as HTTP describes it: its entity tag, and the time of its last change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// The entity tag with its quotation marks, and with `W/` if it is weak.
+    /// The entity tag of the version with its quotation marks, and with `W/` if it is weak.
     pub(crate) tag: String,
-    /// The time of the last change in whole seconds, the resolution of HTTP dates.
+    /// The time of the file's last change in whole seconds, the resolution of HTTP dates.
     pub(crate) modified: SystemTime,
     pub(crate) bytes: u64,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
         bytes: u64,
     },
     NotModified,
-    /// The file is not the version that the client requires (412).
+    /// The file is not the version that the client requires (status 412).
     NotThatVersion,
     NoSuchRange,
 }

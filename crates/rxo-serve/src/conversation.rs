@@ -110,7 +110,7 @@ pub enum Step<'c> {
     },
     /// Reset the connection: the client does not accept the rest of an answer. The owner reports nothing.
     Reset,
-    /// Close the connection. This is the last step.
+    /// Close the connection. This is the last step of the conversation.
     Close,
 }
 
@@ -119,11 +119,11 @@ pub enum Step<'c> {
 pub struct Exchange {
     /// `GET` or `HEAD`. Empty, like the target, if no request could be parsed.
     pub method: &'static str,
-    /// The target as the client sent it.
+    /// The request target as the client sent it.
     pub target: String,
     /// The HTTP status of the answer.
     pub status: u16,
-    /// Number of content bytes that were written.
+    /// Number of content bytes that were written to the client.
     pub bytes: u64,
     /// `true` if the answer was written completely.
     pub is_complete: bool,
@@ -244,8 +244,8 @@ impl Conversation {
         }
     }
 
-    /// Reports the number of written bytes that have not arrived. An owner that cannot know it need not call
-    /// this.
+    /// Reports the number of written bytes that have not arrived at the client. An owner that cannot know the
+    /// number need not call this.
     pub fn on_its_way(&mut self, bytes: u64) {
         if let State::Draining(drain) = &mut self.state {
             drain.told(bytes);

@@ -13,7 +13,7 @@ use crate::limits::Limits;
 /// The bytes that were written but that the client has not received.
 #[derive(Debug)]
 pub(crate) struct Drain {
-    /// Number of bytes in flight, as reported last.
+    /// The number of bytes in flight that was reported last.
     told: u64,
     /// Number of bytes in flight, and the time since which it has not decreased; `None` before the first
     /// check.
@@ -49,7 +49,7 @@ impl Drain {
         self.told = bytes;
     }
 
-    /// Returns `true` if all bytes have arrived.
+    /// Returns `true` if all written bytes have arrived.
     pub(crate) const fn is_over(&self) -> bool {
         self.told == 0
     }

@@ -19,9 +19,9 @@ pub(crate) struct Heads {
 /// The reason why no more requests can be read from a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoHead {
-    /// A head exceeds the maximum length.
+    /// A request head exceeds the maximum length.
     TooLong,
-    /// The first byte cannot begin a method, so this is not HTTP; for example a TLS handshake.
+    /// The first byte cannot begin a method, so the stream is not HTTP; for example a TLS handshake.
     NoRequest,
 }
 
@@ -53,7 +53,7 @@ impl Heads {
         self.bytes.len() > self.taken
     }
 
-    /// Appends received bytes, at most [`READ_BYTES`].
+    /// Appends received bytes to the buffer, at most [`READ_BYTES`].
     pub(crate) fn received(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(READ_BYTES)]);
     }

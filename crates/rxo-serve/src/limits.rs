@@ -48,7 +48,8 @@ impl Default for Limits {
     }
 }
 
-/// Maximum number of file bytes written in one step. Pieces end at multiples of it in the file.
+/// Maximum number of file bytes written in one step. Each piece ends at a multiple of this number in the
+/// file.
 pub const PIECE_BYTES: usize = 64 << 10;
 /// Maximum number of bytes read in one step.
 pub const READ_BYTES: usize = 2 << 10;

@@ -35,7 +35,7 @@ impl Listing {
         Self { names, last: None, has_parent, title, progress: Progress::Begin }
     }
 
-    /// Returns `true` if the page fits into one piece. Renders names until they exceed it; allocates.
+    /// Returns `true` if the page fits into one piece. Renders names until they exceed a piece; allocates.
     pub(crate) fn is_short(&self) -> bool {
         let mut room = LISTING_BYTES;
         self.names.after(None).all(|name| takes(&mut room, item(name).len()))

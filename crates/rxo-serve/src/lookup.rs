@@ -9,7 +9,7 @@ use std::time::SystemTime;
 /// A path to be opened below the served directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lookup {
-    /// A relative path without `..` and without empty names; `.` is the directory itself.
+    /// A relative path without `..` and without empty names; `.` is the served directory itself.
     pub path: PathBuf,
     /// `true` if only a directory is wanted; anything else is [`Problem::Missing`].
     pub is_folder: bool,
@@ -40,7 +40,7 @@ pub struct Facts {
 pub enum Problem {
     /// The file does not exist: status 404.
     Missing,
-    /// The file may not be read, or is outside the directory: status 403.
+    /// The file may not be read, or is outside the served directory: status 403.
     Forbidden,
     /// The server lacks descriptors or memory; a retry may succeed: status 503.
     Busy,

@@ -18,8 +18,8 @@ impl Names {
     /// Maximum number of names on a page. Names of 255 bytes take about 3 MB.
     pub const MOST: usize = 10_000;
 
-    /// Inserts a name; that of a directory must end with `/`. Beyond [`Names::MOST`] names, drops the last
-    /// one. O(log n); allocates.
+    /// Inserts a name; the name of a directory must end with `/`. If there are more than [`Names::MOST`]
+    /// names, drops the last one. O(log n); allocates.
     pub fn insert(&mut self, name: Vec<u8>) {
         let (is_full, bytes) = (self.names.len() == Self::MOST, memory_of(&name));
         if is_full && self.names.last().is_some_and(|last| *last < name) {

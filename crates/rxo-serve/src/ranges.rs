@@ -5,11 +5,11 @@
 /// The part of a file that a `Range` field selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// The whole file: the field is not a range that is served.
+    /// The whole file, because the field does not contain a range that is served.
     Whole,
     /// The bytes from the offset `from` on; `bytes` is at least one.
     Part { from: u64, bytes: u64 },
-    /// No bytes: the range begins after the end of the file (416).
+    /// No bytes, because the range begins after the end of the file (status 416).
     Nothing,
 }
 

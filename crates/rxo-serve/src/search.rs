@@ -35,7 +35,7 @@ enum Stage {
     Names,
 }
 
-/// A question to the file system.
+/// A question of a search to the file system.
 #[derive(Debug)]
 pub(crate) enum Need {
     Find(Lookup),

@@ -42,7 +42,7 @@ pub(crate) struct Sending {
     buffer: Vec<u8>,
     /// The part of the piece that comes from the file, after `buffer`; `None` if there is none.
     part: Option<Part>,
-    /// Number of bytes of the piece that were written.
+    /// Number of bytes of the current piece that were written.
     written: usize,
     /// Number of bytes of the piece that are content, without the head and without the framing of chunks.
     content: u64,
@@ -50,9 +50,9 @@ pub(crate) struct Sending {
     begun: Instant,
     /// The deadline for writing the piece; `None` until its writing begins.
     deadline: Option<Instant>,
-    /// Number of bytes written before the piece, including the head.
+    /// Number of bytes written before the current piece, including the head.
     sent: u64,
-    /// Number of content bytes written before the piece.
+    /// Number of content bytes written before the current piece.
     bytes: u64,
 }
 
@@ -111,7 +111,7 @@ impl Sending {
         (&self.buffer[self.written.min(self.buffer.len())..], self.part.map(rest))
     }
 
-    /// Records that `bytes` of [`Sending::unwritten`] were written.
+    /// Records that `bytes` bytes of [`Sending::unwritten`] were written.
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.written = self.piece_bytes().min(self.written + bytes);
     }
@@ -170,7 +170,7 @@ impl Sending {
     }
 }
 
-/// Renders the status line and the header fields.
+/// Returns the head of the answer: the status line and the header fields.
 fn head(answer: &Answer, manner: Manner, date: SystemTime) -> Vec<u8> {
     let mut head = Vec::new();
     let status = answer.status;
@@ -200,8 +200,8 @@ fn head(answer: &Answer, manner: Manner, date: SystemTime) -> Vec<u8> {
     head
 }
 
-/// Appends the next piece of the page to `buffer`, as a chunk if `in_chunks`. Returns the length of the
-/// piece.
+/// Appends the next piece of the page to `buffer`, as a chunk if `in_chunks`. Returns the length of the piece
+/// in bytes, without the framing of a chunk.
 fn append(buffer: &mut Vec<u8>, listing: &mut Listing, in_chunks: bool) -> u64 {
     let piece = listing.next();
     if in_chunks {

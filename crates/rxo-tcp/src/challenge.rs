@@ -8,7 +8,7 @@ use rxo_frame::{Duration, Instant};
 pub(crate) struct Challenges {
     /// The time of the first answer in the current interval, for each kind.
     window_starts: [Instant; 2],
-    /// The number of answers asked for in the current interval; 0 before the first.
+    /// The number of answers requested in the current interval, for each kind; 0 before the first.
     sent: [u8; 2],
 }
 

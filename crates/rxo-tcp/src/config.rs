@@ -6,7 +6,7 @@ use rxo_frame::Duration;
 
 use crate::arrives::least_receive_bytes;
 
-/// The settings of a connection. They bound all memory that it ever uses.
+/// The settings of a connection. They bound all memory that the connection ever uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The initial size of the send buffer, for unacknowledged and unsent data, in bytes: 1 to 2³⁰ - 1.
@@ -41,15 +41,15 @@ pub struct Config {
     /// The number of segments with text, from the start, that are acknowledged at once: acknowledgements grow
     /// the window of a peer in slow start. 0 disables this.
     pub quick_acks: u16,
-    /// The longest delay of an acknowledgement. Below 500 ms (RFC 9293, section 3.8.6.3).
+    /// The longest delay of an acknowledgement, below 500 ms (RFC 9293, section 3.8.6.3).
     pub delayed_ack: Duration,
-    /// `true` to offer and accept timestamps (RFC 7323).
+    /// `true` if timestamps are offered and accepted (RFC 7323).
     pub timestamps: bool,
-    /// `true` to offer and accept the window scale option (RFC 7323).
+    /// `true` if the window scale option is offered and accepted (RFC 7323).
     pub window_scaling: bool,
-    /// `true` to offer and accept SACK (RFC 2018).
+    /// `true` if SACK is offered and accepted (RFC 2018).
     pub sack: bool,
-    /// `true` to offer and accept ECN (RFC 3168).
+    /// `true` if ECN is offered and accepted (RFC 3168).
     pub ecn: bool,
     /// The congestion control algorithm.
     pub congestion: Algorithm,
@@ -129,7 +129,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Returns the larger size of each buffer.
+    /// Returns the larger size of each buffer, of `self` and `other`.
     #[must_use]
     pub fn larger(self, other: Self) -> Self {
         Self {
@@ -143,8 +143,8 @@ impl Buffers {
 /// order causes one for each segment, except under [`AckPolicy::Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckPolicy {
-    /// All acknowledgements that the original segments would have caused one by one (Menon and Zwaenepoel
-    /// 2008, section 3.4).
+    /// The receiver sends all acknowledgements that the original segments would have caused one by one (Menon
+    /// and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
     /// One acknowledgement for everything that has arrived since the last one was sent, as Linux does for an
     /// aggregate. A sender that counts acknowledgements instead of bytes grows its window more slowly. For
@@ -159,7 +159,7 @@ pub enum AckPolicy {
     Spread {
         /// The number of full segments for one acknowledgement; 0 counts as 1.
         segments: u16,
-        /// The first acknowledgement comes this many segments earlier; less than `segments`.
+        /// Number of segments by which the first acknowledgement comes earlier; less than `segments`.
         offset: u16,
     },
 }
@@ -299,8 +299,8 @@ impl Config {
 /// The largest window that can be offered, in bytes (RFC 7323, section 2.3).
 const MAX_WINDOW_BYTES: u64 = (1 << 30) - 1;
 const MAX_PLACES: u64 = 1 << 20;
-/// The largest initial window, half a megabyte with the largest Ethernet frames. A larger one could overflow
-/// a queue before the first acknowledgement arrives.
+/// The largest initial window in segments, half a megabyte with the largest Ethernet frames. A larger one
+/// could overflow a queue before the first acknowledgement arrives.
 const MOST_INITIAL_SEGMENTS: u64 = 64;
 /// The maximum of both keep-alive times, in milliseconds: one year.
 const MAX_IDLE_MS: u64 = 365 * 24 * 3600 * 1000;

@@ -92,7 +92,7 @@ impl SynCookies {
         Ok(connection)
     }
 
-    /// Returns the segment size that a cookie encodes; `None` if the cookie is invalid.
+    /// Returns the segment size in bytes that a cookie encodes; `None` if the cookie is invalid.
     fn check<B>(&self, pair: &FlowKey, segment: &Segment<B>, now: Instant) -> Option<u16> {
         let is_answer = segment.has(TcpFlags::ACK) && !segment.has(TcpFlags::SYN | TcpFlags::RST);
         if !is_answer {
@@ -139,7 +139,7 @@ impl SynCookies {
     }
 }
 
-/// The features agreed on, as encoded in the lowest bits of a timestamp.
+/// The features that both sides use, as encoded in the lowest bits of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Agreed {
     scale: Option<u8>,
@@ -204,14 +204,16 @@ fn ticks(now: Instant) -> u64 {
     now.as_nanos() / NANOS_PER_TICK
 }
 
-/// Returns the index of the largest size in [`SIZES`] that does not exceed the offered one.
+/// Returns the index of the largest size in [`SIZES`] that does not exceed the segment size `offered` by the
+/// peer.
 fn size_index(pair: &FlowKey, offered: Option<u16>) -> usize {
     let default = if pair.source().is_ipv4() { 536 } else { 1220 };
     let offered = offered.unwrap_or(default);
     SIZES.iter().rposition(|size| *size <= offered).unwrap_or(0)
 }
 
-/// Common segment sizes on the Internet, and two of jumbo frames.
+/// The segment sizes in bytes that a cookie can encode: common sizes on the Internet, and two of jumbo
+/// frames.
 const SIZES: [u16; 8] = [64, 536, 1220, 1360, 1440, 1460, 4312, 8940];
 const NANOS_PER_TICK: u64 = 64_000_000_000;
 /// The age limit in ticks: a cookie is valid in the tick in which it was made and in the next.

@@ -17,8 +17,8 @@ pub(crate) struct EcnState {
 }
 
 impl EcnState {
-    /// Decides on ECN from the peer's SYN: a SYN asks with ECE and CWR, a SYN-ACK agrees with ECE alone (RFC
-    /// 3168, section 6.1.1).
+    /// Decides whether ECN is used, from the peer's SYN: a SYN asks with ECE and CWR, a SYN-ACK agrees with
+    /// ECE alone (RFC 3168, section 6.1.1).
     pub(crate) fn agree(&mut self, flags: TcpFlags, is_wanted: bool) {
         let both = TcpFlags::ECE | TcpFlags::CWR;
         let asks = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { both };
@@ -42,8 +42,8 @@ impl EcnState {
         self.echoes
     }
 
-    /// Returns the ECN flags of a segment to send. `is_new_text` is `true` if it carries text for the first
-    /// time.
+    /// Returns the ECN flags of a segment to send. `is_new_text` is `true` if the segment carries text for
+    /// the first time.
     pub(crate) fn flags(&mut self, is_new_text: bool) -> TcpFlags {
         let echo = if self.echoes { TcpFlags::ECE } else { TcpFlags::default() };
         if !(is_new_text && self.has_reduced) {
@@ -53,8 +53,8 @@ impl EcnState {
         echo | TcpFlags::CWR
     }
 
-    /// Returns the ECN field of the IP header. Only new text is marked as capable (RFC 3168, sections 6.1.4
-    /// to 6.1.6).
+    /// Returns the ECN field of the IP header of a segment to send. Only new text is marked as capable (RFC
+    /// 3168, sections 6.1.4 to 6.1.6).
     pub(crate) fn codepoint(&self, is_new_text: bool) -> Ecn {
         if self.is_agreed && is_new_text { Ecn::Capable0 } else { Ecn::NotCapable }
     }

@@ -106,7 +106,7 @@ fn round(v: &mut [u64; 4]) {
     v[2] = v[2].rotate_left(32);
 }
 
-/// The period of the ISN clock: about 4 microseconds (RFC 9293, section 3.4.1, MUST-8).
+/// The period of the ISN clock in nanoseconds: about 4 microseconds (RFC 9293, section 3.4.1, MUST-8).
 const NANOS_PER_TICK: u64 = 4_000;
 
 #[cfg(test)]

@@ -20,13 +20,13 @@ pub struct SegmentOptions {
     pub is_sack_permitted: bool,
     /// TSval and TSecr; `None` without the timestamp option.
     pub timestamp: Option<Timestamp>,
-    /// The blocks that the peer has received out of order.
+    /// The SACK blocks: the data that the peer has received out of order.
     pub sack: SackBlocks,
 }
 
 impl SegmentOptions {
-    /// Parses the options of a header, `bytes`, which follow its first 20 bytes. Fast if there are none, or
-    /// only a timestamp in its usual position (RFC 7323, appendix A).
+    /// Parses the options of a header, `bytes`, which follow its first 20 bytes. Takes a fast path if there
+    /// are no options, or only a timestamp in its usual position (RFC 7323, appendix A).
     #[inline]
     #[must_use]
     pub fn read(bytes: &[u8]) -> Self {
@@ -81,7 +81,7 @@ impl SegmentOptions {
     }
 }
 
-/// A block of bytes that arrived out of order: from `start` up to, not including, `end`.
+/// A SACK block: bytes that arrived out of order, from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
     /// The sequence number of the first byte.
@@ -109,7 +109,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// The largest number of blocks that fit into a header without other options.
+    /// Maximum number of blocks that fit into a header without other options.
     pub const MAX: usize = 4;
 
     /// Appends `block`. Does nothing if there are four already.
@@ -155,7 +155,7 @@ impl SackBlocks {
         self
     }
 
-    /// Returns the largest number of blocks that fit into a header, with a timestamp or without.
+    /// Returns the maximum number of blocks that fit into a header, with a timestamp or without.
     pub(crate) const fn most(has_timestamp: bool) -> usize {
         if has_timestamp { Self::MAX - 1 } else { Self::MAX }
     }
@@ -200,7 +200,7 @@ impl OptionBytes {
         self.push(&[1, 1, 4, 2]);
     }
 
-    /// Appends SACK-permitted and the timestamp, in the space of a padded timestamp.
+    /// Appends the option SACK-permitted and the timestamp, in the space of a padded timestamp.
     pub(crate) fn push_sack_permitted_and_timestamp(&mut self, timestamp: Timestamp) {
         let mut both = timestamp_option(timestamp);
         both[..2].copy_from_slice(&[4, 2]);

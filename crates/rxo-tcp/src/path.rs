@@ -31,10 +31,10 @@ pub(crate) struct Path {
 /// Counters of path MTU discovery and ICMP errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
-    /// The number of reports of packets too big that lowered the segment size.
+    /// The number of "packet too big" reports that lowered the segment size.
     pub too_big_taken: u32,
-    /// The number of reports of packets too big that were ignored: wrong sequence number, implausible size,
-    /// or refuted by an acknowledgement.
+    /// The number of "packet too big" reports that were ignored: wrong sequence number, implausible size, or
+    /// refuted by an acknowledgement.
     pub too_big_ignored: u32,
     /// The number of times that repeated timeouts of full segments lowered the segment size.
     pub black_holes: u32,
@@ -63,7 +63,7 @@ struct Word {
 pub(crate) enum Judgement {
     /// The report is implausible or not new.
     Ignored,
-    /// The report is applied if the segment times out.
+    /// The report is applied if the segment that it names times out.
     Waits,
     /// The report is applied: this is the new segment size, in bytes.
     Believed(u32),
@@ -75,13 +75,13 @@ impl Path {
         Self { full: mss, passed: 0, watched: None, word: None, try_at: None, counts }
     }
 
-    /// Sets the segment size that the handshake allowed, and forgets all else except the counters.
+    /// Sets the segment size that the handshake allowed, in bytes, and resets everything except the counters.
     pub(crate) fn start(&mut self, mss: u32) {
         *self = Self { counts: self.counts, ..Self::new(mss) };
     }
 
-    /// Judges a router's report that the segment with `seq` was too large, and that `mss` fits; `now_used` is
-    /// the size in use.
+    /// Returns the treatment of a router's report that the segment with `seq` was too large, and that `mss`
+    /// fits; `now_used` is the size in use.
     pub(crate) fn judge(&mut self, seq: SeqNumber, mss: u32, now_used: u32) -> Judgement {
         if mss >= now_used {
             self.counts.too_big_ignored += 1;
@@ -94,8 +94,8 @@ impl Path {
         Judgement::Believed(mss)
     }
 
-    /// Processes the timeout of the first outstanding segment. Returns the size of a router's report that
-    /// waited for it, or `None`.
+    /// Processes the timeout of the first outstanding segment. Returns the segment size in bytes of a
+    /// router's report that waited for it; `None` if no report did.
     pub(crate) fn timed_out(&mut self, now_used: u32) -> Option<u32> {
         let word = self.word.take()?;
         (word.mss < now_used).then_some(word.mss)
@@ -133,12 +133,13 @@ impl Path {
         has_failed
     }
 
-    /// Returns `true` if `now_used` is less than the handshake allows.
+    /// Returns `true` if `now_used` is a smaller segment size than the handshake allows.
     pub(crate) fn is_smaller_than_full(&self, now_used: u32) -> bool {
         now_used < self.full
     }
 
-    /// Records that everything before `una` has arrived. Returns the new size if a trial passed.
+    /// Records that everything before `una` has arrived. Returns the new segment size in bytes if a trial
+    /// passed, otherwise `None`.
     pub(crate) fn acknowledged(&mut self, una: SeqNumber) -> Option<u32> {
         if self.word.take_if(|word| word.seq.is_before(una)).is_some() {
             self.counts.too_big_ignored += 1;
@@ -160,8 +161,8 @@ impl Path {
         is_due.then_some(self.full)
     }
 
-    /// Returns the next smaller size to try without a report; `None` if there is none. `headers` is the
-    /// length of the IP and TCP headers with options, in bytes.
+    /// Returns the next smaller segment size to try without a report, in bytes; `None` if there is none.
+    /// `headers` is the length of the IP and TCP headers with options, in bytes.
     pub(crate) fn next_smaller(now_used: u32, headers: u32, is_v4: bool) -> Option<u32> {
         let sizes = if is_v4 { &GUESSES_V4[..] } else { &GUESSES_V6[..] };
         let mut sizes = sizes.iter().map(|mtu| mtu - headers);
@@ -172,11 +173,11 @@ impl Path {
 /// The time between two trials of a larger size: at least ten minutes (RFC 8201, section 5.3; RFC 1191,
 /// section 6.3).
 pub(crate) const TRY_AGAIN_AFTER: Duration = Duration::from_secs(600);
-/// The MTUs to try without a report: the smallest MTU of an IPv6 link, which fits most tunnels, and the
-/// packet size that every IPv4 host accepts.
+/// The MTUs in bytes to try without a report: the smallest MTU of an IPv6 link, which fits most tunnels, and
+/// the packet size that every IPv4 host accepts.
 const GUESSES_V4: [u32; 2] = [1_280, LEAST_MTU_V4];
 const GUESSES_V6: [u32; 1] = [LEAST_MTU_V6];
-/// The smallest MTU for IPv4: a router's report does not lower it further (RFC 5927, section 7.2,
+/// The smallest MTU for IPv4, in bytes: a router's report does not lower it further (RFC 5927, section 7.2,
 /// "Discussion").
 pub(crate) const LEAST_MTU_V4: u32 = 576;
 /// The smallest MTU of an IPv6 link, in bytes (RFC 8200, section 5).

@@ -155,13 +155,13 @@ impl<B> Payload<B> {
         self.start as usize..self.end as usize
     }
 
-    /// Returns the text without its first `bytes`; `None` if nothing is left.
+    /// Returns the text without its first `bytes` bytes; `None` if nothing is left.
     pub(crate) fn without_front(mut self, bytes: u32) -> Option<Self> {
         self.start = self.start.saturating_add(bytes);
         (self.start < self.end).then_some(self)
     }
 
-    /// Returns the first `bytes` of the text; `None` if there are none.
+    /// Returns the first `bytes` bytes of the text; `None` if there are none.
     pub(crate) fn truncated(mut self, bytes: u32) -> Option<Self> {
         self.end = self.end.min(self.start.saturating_add(bytes));
         (self.start < self.end).then_some(self)
@@ -214,7 +214,7 @@ impl Ecn {
         }
     }
 
-    /// Returns the two bits as in the IP header.
+    /// Returns the two bits of the field as in the IP header.
     #[must_use]
     pub const fn bits(self) -> u8 {
         match self {

@@ -17,7 +17,7 @@ pub(crate) fn earlier(a: SeqNumber, b: SeqNumber) -> SeqNumber {
     if a.is_before(b) { a } else { b }
 }
 
-/// Returns the sequence number `bytes` before `seq`.
+/// Returns the sequence number `bytes` bytes before `seq`.
 pub(crate) fn before(seq: SeqNumber, bytes: u32) -> SeqNumber {
     SeqNumber(seq.0.wrapping_sub(bytes))
 }

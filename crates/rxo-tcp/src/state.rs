@@ -50,7 +50,7 @@ pub enum State {
 /// The data of the state CLOSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// The reason of a failure; `None` if both sides have closed.
+    /// The reason why the connection failed; `None` if both sides have closed.
     pub failure: Option<Failure>,
 }
 
@@ -68,7 +68,7 @@ pub struct SynReceived {
     pub(crate) is_passive: bool,
 }
 
-/// The state of our SYN, until it is acknowledged.
+/// The state of our SYN; it exists until the SYN is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syn {
     /// `true` if the SYN must be sent now.
@@ -104,7 +104,7 @@ pub enum Failure {
     Reset,
     /// The peer has refused to open the connection.
     Refused,
-    /// The peer did not answer for too long.
+    /// The peer did not answer before a time limit of the connection.
     TimedOut,
     /// The application aborted the connection.
     Aborted,
@@ -133,12 +133,13 @@ impl State {
         !matches!(self, Self::Closed(_) | Self::Listen | Self::SynSent(_) | Self::SynReceived(_))
     }
 
-    /// Returns `true` if text from the peer is accepted (RFC 9293, section 3.10.7.4, seventh step).
+    /// Returns `true` if text from the peer is accepted in this state (RFC 9293, section 3.10.7.4, seventh
+    /// step).
     pub(crate) const fn takes_text(&self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 
-    /// Returns `true` if text or a FIN may be sent.
+    /// Returns `true` if text or a FIN may be sent in this state.
     pub(crate) const fn sends_text(&self) -> bool {
         matches!(
             self,

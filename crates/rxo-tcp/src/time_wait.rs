@@ -37,7 +37,7 @@ pub struct TimeWait {
 pub enum InTimeWait {
     /// The segment has no effect: drop it.
     Ignored,
-    /// The segment is answered by an acknowledgement. If `restarts`, the waiting time begins again.
+    /// The segment is answered by an acknowledgement. If `restarts` is `true`, TIME-WAIT begins again.
     Answered {
         /// The acknowledgement to send.
         ack: Transmit<'static>,
@@ -81,8 +81,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 }
 
 impl TimeWait {
-    /// Processes a segment between these sockets by the steps of RFC 9293, section 3.10.7.4, with a window of
-    /// zero: the peer has sent its FIN, so no text can follow.
+    /// Processes a segment between the same sockets by the steps of RFC 9293, section 3.10.7.4, with a window
+    /// of zero: the peer has sent its FIN, so no text can follow. Returns the reaction.
     pub fn on_segment<B>(&mut self, now: Instant, segment: &Segment<B>) -> InTimeWait {
         if let Some(reuse) = self.reuse_by(segment) {
             return InTimeWait::Reused(reuse);
@@ -108,9 +108,9 @@ impl TimeWait {
         self.answer(now, segment, is_in_time)
     }
 
-    /// Returns `Some` if `segment` is a SYN that may open a new connection. With timestamps, its timestamp
-    /// must be newer (RFC 6191, section 2); without, its sequence number must be larger (RFC 9293, section
-    /// 3.6.1).
+    /// Returns the permission to reuse the connection if `segment` is a SYN that may open a new connection,
+    /// otherwise `None`. With timestamps, its timestamp must be newer (RFC 6191, section 2); without, its
+    /// sequence number must be larger (RFC 9293, section 3.6.1).
     #[must_use]
     pub fn reuse_by<B>(&self, segment: &Segment<B>) -> Option<Reuse> {
         let is_syn = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::RST | TcpFlags::ACK);

@@ -105,5 +105,5 @@ fn running(at: Instant) -> Option<Instant> {
     (at < NEVER).then_some(at)
 }
 
-/// The end of the clock, after 584 years.
+/// The time of a timer that never fires: the end of the clock, after 584 years.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);

@@ -16,7 +16,7 @@ pub(crate) struct Timestamps {
     recent_at: Instant,
     /// The TSecr of the segment that set TS.Recent.
     recent_echo: u32,
-    /// The time at which the peer's SYN arrived. No valid echo is much older.
+    /// The time at which the peer's SYN arrived, and timestamps came into use. No valid echo is much older.
     agreed_at: Instant,
     /// Last.ACK.sent: the last acknowledgement number sent. An owed acknowledgement counts as sent.
     pub(crate) last_ack: SeqNumber,
@@ -63,7 +63,8 @@ impl Timestamps {
         self.is_agreed && !self.is_old(value, now) && ahead <= most.min(i32::MAX as u64)
     }
 
-    /// Returns `true` if the option is not old, and is present if timestamps are in use.
+    /// Returns `true` if the timestamp option of a segment is not old, and is present if timestamps are in
+    /// use.
     #[inline]
     pub(crate) fn expects(&self, option: Option<Timestamp>) -> bool {
         !self.is_agreed
@@ -90,7 +91,8 @@ impl Timestamps {
         (self.recent, self.recent_at, self.recent_echo) = (value, now, echo);
     }
 
-    /// Returns `true` if recording this option `now` would change nothing, wherever its segment begins.
+    /// Returns `true` if recording the timestamp `option` at `now` would change nothing, wherever its segment
+    /// begins.
     #[inline]
     pub(crate) fn is_settled(&self, option: Option<Timestamp>, now: Instant) -> bool {
         let is_recorded = |stamp: Timestamp| {
@@ -125,7 +127,7 @@ impl Timestamps {
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// The additional ticks allowed for a clock that was set, or a machine that slept.
+/// Number of additional ticks allowed for a clock that was set, or a machine that slept.
 const TICKS_AHEAD: u64 = 10_000;
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
 

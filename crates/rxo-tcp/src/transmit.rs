@@ -26,7 +26,8 @@ pub struct Transmit<'a> {
     pub options: OptionBytes,
     /// The text of the segment, in the send buffer.
     pub payload: Text<'a>,
-    /// `Some` if this is a GSO frame: it must be split into segments with this number of bytes of text.
+    /// The number of bytes of text in each segment of a GSO frame, into which it must be split; `None` if
+    /// this is a single segment.
     pub gso_size: Option<NonZeroU16>,
     /// The ECN field of the IP header.
     pub ecn: Ecn,
@@ -52,8 +53,8 @@ impl Transmit<'_> {
         })
     }
 
-    /// Turns this segment into the acknowledgement `owed`, one of its [`Transmit::later_acks`]. Cheaper than
-    /// [`Transmit::later`], which copies.
+    /// Replaces the fields of this segment by those of the acknowledgement `owed`, one of its
+    /// [`Transmit::later_acks`]. Cheaper than [`Transmit::later`], which copies.
     #[inline]
     pub fn say(&mut self, owed: &AckOwed) {
         (self.ack, self.window) = (owed.ack, owed.window);
@@ -84,8 +85,8 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Returns the answer to a segment without a connection; `None` if the segment is a reset (RFC 9293,
-    /// section 3.10.7.1).
+    /// Returns the reset that answers a segment without a connection; `None` if the segment is a reset (RFC
+    /// 9293, section 3.10.7.1).
     #[must_use]
     pub fn answer<B>(segment: &Segment<B>) -> Option<Self> {
         if segment.has(TcpFlags::RST) {
@@ -98,7 +99,7 @@ impl Reset {
         Some(Self { seq: SeqNumber(0), ack })
     }
 
-    /// Creates a reset with the SEQ that the peer expects.
+    /// Creates a reset with the sequence number that the peer expects.
     pub(crate) const fn of_connection(seq: SeqNumber, ack: SeqNumber) -> Self {
         Self { seq, ack: Some(ack) }
     }

@@ -25,11 +25,12 @@ pub(crate) struct AckTerms {
     /// `true` if both sides use SACK and no loss recovery is in progress, so that ACKs may be skipped
     /// ([`rxo_tcp::Connection::may_miss_acks`]).
     pub(crate) may_miss: bool,
-    /// SND.NXT. An ACK beyond it is invalid, so it must not supersede older ACKs.
+    /// SND.NXT, the next sequence number to be sent. An ACK beyond it is invalid, so it must not supersede
+    /// older ACKs.
     pub(crate) sent_to: SeqNumber,
 }
 
-/// The outcome of pushing a record.
+/// The outcome of appending a record to the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// The record was appended; the ring now holds this many records.
@@ -136,8 +137,8 @@ impl AckRing {
     }
 }
 
-/// Returns `true` if `later` supersedes `earlier`: its ACK number and timestamp are not older, and sequence
-/// number and ECN marks are equal. If `earlier` is acceptable, so is `later`.
+/// Returns `true` if `later` supersedes `earlier`: the ACK number and the timestamp of `later` are not older,
+/// and sequence number and ECN marks are equal. If `earlier` is acceptable, so is `later`.
 fn covers(earlier: AckRecord, later: AckRecord) -> bool {
     later.seq == earlier.seq
         && later.ack.is_at_or_after(earlier.ack)
@@ -180,5 +181,5 @@ fn from_words([arrived_at_ns, numbers, timestamp, rest]: [u64; 4]) -> (Instant, 
 
 /// Number of records in the ring; Chan and Cheriton (2013) found eight to be enough.
 pub(crate) const ENTRIES: u32 = 8;
-/// Bits for the time between arrival and processing, in nanoseconds: about two minutes.
+/// Number of bits for the time between arrival and processing, in nanoseconds: enough for about two minutes.
 const WAITED_BITS: u32 = 37;

@@ -11,7 +11,7 @@ use super::{Cell, Given};
 use crate::buffer::Buffer;
 use crate::fast::Records;
 
-/// The outcome for one connection's ACKs of a batch, when the cell was locked.
+/// The outcome for one connection's ACKs of a batch, if its cell was locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingAcks {
     pub(crate) given: Given,
@@ -19,7 +19,7 @@ pub(crate) struct WaitingAcks {
     pub(crate) pushed: u64,
     /// Number of ACKs that were overwritten in the ring.
     pub(crate) overwritten: u64,
-    /// The greatest number of ACKs that the ring held at once.
+    /// Maximum number of ACKs that the ring held at once.
     pub(crate) most: u32,
     /// Number of ACKs that the ring refused, and that went to the backlog.
     pub(crate) refused: u64,

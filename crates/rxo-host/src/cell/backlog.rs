@@ -21,8 +21,8 @@ pub(crate) struct Backlog<B> {
     count: AtomicIsize,
 }
 
-/// The worker's end of the queue, and the end of the lock's owner. The mutex is never contended: only the
-/// owner of the cell's lock takes it.
+/// The two ends of the queue: the worker's, and that of the lock's owner. The mutex is never contended: only
+/// the owner of the cell's lock takes it.
 #[derive(Debug)]
 struct Ends<B> {
     sender: Sender<Box<Waiting<B>>>,

@@ -14,7 +14,7 @@ use super::{Cell, Inner, Reader, Signal};
 use crate::buffer::Buffer;
 use crate::transmit::Marks;
 
-/// A connection as an application uses it. No call blocks: one that would have to wait returns
+/// A connection as an application uses it. No call blocks: a call that would have to wait returns
 /// [`io::ErrorKind::WouldBlock`].
 pub(crate) trait Socket: Send + Sync {
     /// Returns `true` if the connection is established, `false` while it opens, and an error if it is closed.
@@ -60,8 +60,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Bound<B> {
 }
 
 impl<B: AsRef<[u8]>> Bound<B> {
-    /// Sends with `write`, which receives the maximum number of bytes that it may take. Returns `WouldBlock`
-    /// if no memory can be reserved.
+    /// Passes data to the connection by `write`, which gets the maximum number of bytes that it may take.
+    /// Returns `WouldBlock` if no memory can be reserved.
     fn write_with(
         &self,
         write: impl FnOnce(&mut Connection<Buffer<B>>, usize) -> Result<usize, CallError>,
@@ -155,7 +155,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         })
     }
 
-    /// Reads available data at once, because the worker may never serve the connection again.
+    /// Stores the reader, and passes available data to it at once, because the worker may never serve the
+    /// connection again.
     fn set_reader(&self, reader: Reader) {
         // Dropped after the lock is released: a reader may own streams, whose drop takes locks.
         let _spent = self.0.with(|inner| {

@@ -12,7 +12,7 @@ use crate::settings::pair;
 pub(crate) struct GroupFlow {
     /// The flow key from the peer's address and port to the group's.
     pub(crate) key: FlowKey,
-    /// The peer's address and the group's.
+    /// The channel of that flow: the peer's address and the group's.
     pub(crate) channel: Channel,
 }
 

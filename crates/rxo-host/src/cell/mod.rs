@@ -59,7 +59,7 @@ use crate::transmit::Marks;
 pub(crate) struct Cell<B> {
     /// The flow key of the direction in which this host sends.
     pub(crate) pair: FlowKey,
-    /// The multicast group to which the peer sends as well, if the connection belongs to one.
+    /// The multicast group to which the peer sends as well; `None` if the connection belongs to none.
     pub(crate) group: Option<Box<GroupFlow>>,
     /// The index of the cell in the worker's table. Only the worker writes it.
     pub(crate) place: AtomicU32,
@@ -98,7 +98,7 @@ pub(crate) struct Inner<B> {
     has_work: bool,
     /// `true` while the application waits for memory to send.
     lacks_memory: bool,
-    /// The function that receives all readable data, if the application has set one.
+    /// The function that receives all readable data; `None` if the application has set none.
     pub(crate) reader: Option<Reader>,
     /// `true` once the application has shut down reading.
     reads_no_more: bool,
@@ -191,7 +191,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
     }
 
     /// Passes `arrival` to a connection without memory for received data. Reserves memory if the segments
-    /// carry data; data for which there is none is dropped.
+    /// carry data; drops the data if there is not enough.
     fn on_first_arrival<F, A, S>(
         &self,
         inner: &mut Inner<B>,
@@ -263,7 +263,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
 
     /// Runs `act` on the connection before segments are passed to it. Only for connections without an
     /// application's handle: nobody but a thread that lists connections can hold the lock, and only briefly.
-    /// The worker waits for it, because a skipped action would not be repeated.
+    /// The worker waits for the lock, because a skipped action would not be repeated.
     #[inline]
     pub(crate) fn prepare(self: &Arc<Self>, act: impl FnOnce(&mut Connection<Buffer<B>>)) {
         match self.try_lock() {
@@ -334,7 +334,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Unlocks the cell, then runs a backlog that was filled meanwhile.
+    /// Unlocks the cell, then runs the backlog if it was filled meanwhile.
     fn leave<'a>(self: &'a Arc<Self>, mut inner: MutexGuard<'a, Inner<B>>) {
         loop {
             let has_work = std::mem::take(&mut inner.has_work);
@@ -357,7 +357,7 @@ impl<B: AsRef<[u8]>> Cell<B> {
         }
     }
 
-    /// Puts the cell into the worker's queue, unless it is in there.
+    /// Puts the cell into the worker's queue, unless it is in the queue already.
     pub(crate) fn mark(self: &Arc<Self>) {
         if !self.is_marked.swap(true, Ordering::SeqCst) {
             self.post.send(Command::Serve(Arc::clone(self)));
@@ -433,10 +433,11 @@ mod atomics {
     pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-/// Events that always wake waiting threads. Free send space is missing: it would wake them at every ACK.
+/// The events that always wake waiting threads. The event of free send space is missing: it would wake them
+/// at every ACK.
 const TOLD_AT_ONCE: Events = TOLD_WITH_READER.with(Events::READABLE);
-/// Events that always wake waiting threads if the connection has a reader. `READABLE` is missing, because the
-/// reader has consumed the data already.
+/// The events that always wake waiting threads if the connection has a reader. `READABLE` is missing, because
+/// the reader has consumed the data already.
 const TOLD_WITH_READER: Events = Events::CONNECTED.with(Events::PEER_DONE).with(Events::CLOSED);
 
 #[cfg(test)]

@@ -33,12 +33,12 @@ pub(crate) struct Signal {
 enum Told {
     /// An eventfd that the application polls.
     Descriptor(Weak<OwnedFd>),
-    /// A set of sockets, and this socket's token in it.
+    /// A set of sockets that the application waits for, and this socket's token in the set.
     Set(Arc<ReadySet>, u64),
 }
 
 impl Signal {
-    /// Counts a change and wakes all that wait for it. Never blocks.
+    /// Counts a change, and wakes all threads and observers that wait for one. Never blocks.
     pub(crate) fn notify(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -92,7 +92,7 @@ impl Signal {
         Ok(descriptor.as_fd())
     }
 
-    /// Registers the signal with `set` under `token`. Returns `false` if it has a set or a descriptor
+    /// Registers the signal with `set` under `token`. Returns `false` if the signal has a set or a descriptor
     /// already.
     pub(crate) fn join(&self, set: &Arc<ReadySet>, token: u64) -> bool {
         self.told.set(Told::Set(Arc::clone(set), token)).is_ok()

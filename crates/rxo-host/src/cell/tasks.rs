@@ -15,9 +15,9 @@ pub(crate) struct Tasks(OnceLock<Box<[AtomicWaker; 2]>>);
 /// The event that a task waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wish {
-    /// Received data, or a connection to accept.
+    /// The task waits for received data, or for a connection to accept.
     Read,
-    /// Free space in the send buffer, or an established connection.
+    /// The task waits for free space in the send buffer, or until the connection is established.
     Write,
 }
 

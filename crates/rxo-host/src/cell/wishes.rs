@@ -37,8 +37,8 @@ impl<B: AsRef<[u8]>> Inner<B> {
         self.wishes.get_or_insert_default()
     }
 
-    /// Applies the changes of the application. Called whenever the connection is served; almost always there
-    /// are none.
+    /// Applies the changes that the application has requested. Called whenever the connection is served;
+    /// almost always there are none.
     #[inline]
     pub(super) fn apply_wishes(&mut self, now: Instant) {
         if self.wishes.is_some() {

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use rxo_wire::{FlowHasher, FlowKey};
 
-/// A table from flow keys to the indices of cells, with a cache of the last hit.
+/// A table from flow keys to the indices of cells, with a cache of the last flow found.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: FlowHasher,

@@ -17,14 +17,15 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, IpVersion, SeqNumber, TcpFlags};
 
 use super::gather::Told;
 
-/// The predicted ACK: the last one, and the sums that its successor must match. By default there is none.
+/// The prediction of the next ACK: the last ACK, and the sums that its successor must match. By default there
+/// is none.
 #[derive(Debug)]
 pub(super) struct Expected {
     /// The row of [`LAYOUTS`] that the last ACK has, if it carries no ECN mark, as nearly all do.
     layout: Number,
     /// The row of [`LAYOUTS`] that the last ACK has, if it carries an ECN mark.
     marked: Number,
-    /// The ECN field in the IP header of a marked ACK.
+    /// The ECN field in the IP header of the last ACK, if it carries an ECN mark.
     ecn: u8,
     /// The bytes of the last ACK.
     before: Before,
@@ -60,8 +61,8 @@ impl Expected {
         self.marked != Number::Nothing
     }
 
-    /// Predicts the ACK that follows `frame`, the pure ACK that was gathered last. `has_timestamp` and the
-    /// ECN field `ecn` of its IP header must be the same in the next ACK.
+    /// Predicts the ACK that follows `frame`, the pure ACK that was gathered last. `has_timestamp` and `ecn`,
+    /// the ECN field of the IP header, must be the same in the next ACK.
     pub(super) fn learn(
         &mut self,
         link: LinkKind,
@@ -87,7 +88,7 @@ impl Expected {
     }
 
     /// Writes the fields of `frame` into `record` if it is the predicted ACK, without an ECN mark. Returns
-    /// its ACK number and window, or `None` with `record` unchanged.
+    /// the ACK number and the window; otherwise `None`, with `record` unchanged.
     #[inline(always)]
     pub(super) fn read(&self, frame: &Frame<&[u8]>, record: &mut AckRecord) -> Option<Told> {
         self.read_like(self.layout, frame, record)
@@ -146,7 +147,7 @@ impl Expected {
     }
 }
 
-/// The offsets of a pure ACK's headers, and the bytes that may differ from one ACK to the next.
+/// A layout: the offsets of a pure ACK's headers, and the bytes that may differ from one ACK to the next.
 #[derive(Debug)]
 struct Layout {
     /// The bytes that must be equal, from the IP header on.
@@ -193,7 +194,7 @@ impl Layout {
     }
 
     /// Writes the fields of an ACK that matches the prediction into `record`, without the ECN mark. Returns
-    /// its ACK number and window. Writes field by field, which needs few registers.
+    /// the ACK number and the window. Writes field by field, which needs few registers.
     #[inline(always)]
     fn read(&self, frame: &[u8], arrived_at_ns: u64, record: &mut AckRecord) -> Told {
         let word = |at: usize| u32::from_be(word32(frame, self.tcp + at));
@@ -258,7 +259,8 @@ const fn folded(sum: u64) -> u16 {
     ((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-/// The known layouts. Each has another frame length, except IPv4 with padding and IPv6 over raw IP, both 60.
+/// The known layouts. Each has another frame length, except IPv4 with padding and IPv6 over raw IP, both 60
+/// bytes.
 const LAYOUTS: [Layout; 9] = {
     const E: usize = ETHERNET_HEADER_BYTES;
     [

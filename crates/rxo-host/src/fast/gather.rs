@@ -19,13 +19,13 @@ pub(crate) struct Gathered {
     acks: Vec<AckRecord>,
     /// Number of ACKs in `acks` that are in use.
     used: usize,
-    /// ACK number and window of the ACK gathered last.
+    /// The ACK number and the window of the ACK gathered last.
     last: Told,
-    /// Number of stretches that continue a run.
+    /// Number of stretches that continue a run, instead of beginning one.
     continued: usize,
 }
 
-/// The ACK number and the window: an ACK is a duplicate if the one before it has the same.
+/// The ACK number and the window of an ACK: it is a duplicate if the ACK before it has the same.
 pub(crate) type Told = (SeqNumber, u16);
 
 /// A stretch: consecutive ACKs of one connection.
@@ -170,7 +170,7 @@ impl Gathered {
         self.stretches.get(number + 1).map_or(self.used, |it| it.start as usize)
     }
 
-    /// Removes all runs. Keeps the memory.
+    /// Removes all runs, and keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.stretches.clear();
         (self.used, self.continued) = (0, 0);
@@ -216,7 +216,7 @@ pub(super) fn told(record: &AckRecord) -> Told {
 /// The value of [`Stretch::next`] for the last stretch of a run. No stretch has this index: a batch has at
 /// most 32,768 frames.
 const END: u32 = u32::MAX;
-/// Number of records that the first allocation makes.
+/// Number of records for which the first allocation has space.
 const LEAST_ROOM: usize = 8;
 /// The value of [`Stretch::place`] for a stretch that continues a run. No cell has this index.
 const CONTINUES: u32 = u32::MAX;

@@ -24,7 +24,7 @@ pub(super) struct Flows {
 #[derive(Clone, Copy, Debug, Default)]
 struct Spot {
     batch: u32,
-    /// The run that gathers the ACKs of the slot's last flow, or [`BLOCKED`].
+    /// The number of the run that gathers the ACKs of the slot's last flow, or [`BLOCKED`].
     run: u32,
     /// The index of the connection whose ACK was last gathered in this slot, in any batch. That connection
     /// may be gone.
@@ -37,7 +37,7 @@ pub(super) enum Known {
     Nothing,
     /// A frame of one of the slot's flows has taken the slow path.
     Blocked,
-    /// ACKs of one of the slot's flows are gathered in this run.
+    /// ACKs of one of the slot's flows are gathered in the run with this number.
     Run(u32),
 }
 
@@ -46,7 +46,7 @@ impl Flows {
         Self { spots: Box::new([Spot::default(); SPOTS]), batch: 0, is_all_blocked: false }
     }
 
-    /// Begins a batch, with all slots free.
+    /// Begins a batch, in which all slots are free at first.
     pub(super) fn begin(&mut self) {
         self.is_all_blocked = false;
         self.batch = self.batch.wrapping_add(1);
@@ -96,8 +96,8 @@ impl Flows {
     }
 }
 
-/// The slot of a frame's TCP flow; `Nobody` if it is not TCP, `Unknown` if that cannot be read at fixed
-/// offsets.
+/// The slot of a frame's TCP flow; `Nobody` if the frame is not TCP, `Unknown` if the flow cannot be read at
+/// fixed offsets.
 enum Whose {
     Flow(usize),
     Nobody,
@@ -167,7 +167,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Hashes a flow to a slot. Not keyed: an attacker who targets a slot can only block it.
+/// Returns the slot of a flow, a hash of its addresses and ports. Not keyed: an attacker who targets a slot
+/// can only block it.
 #[inline]
 const fn mix(addresses: u32, ports: u32) -> usize {
     let both = (addresses as u64) << 32 | ports as u64;

@@ -15,7 +15,7 @@ use rxo_wire::{
 use super::FallbackReason;
 use super::order::spot_of_plain;
 
-/// The link, the Ethernet address and the checksum routine that frames are checked with.
+/// The link, the Ethernet address and the checksum routine by which frames are checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expect {
     pub(crate) link: LinkKind,
@@ -34,7 +34,7 @@ pub(crate) struct PureAck<'a> {
     pub(crate) ecn: u8,
     /// The ACK's TCP header without options.
     header: &'a [u8; 20],
-    /// The timestamp option with its padding, if there is one.
+    /// The timestamp option with its padding; `None` if the ACK has none.
     pub(crate) timestamp: Option<&'a [u8; 12]>,
     arrived_at: Instant,
 }

@@ -9,7 +9,7 @@ use std::fmt;
 /// been verified yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackReason {
-    /// The module for pure ACKs is off, while other modules are on.
+    /// The fast path for pure ACKs is off, while other modules are on.
     Off,
     /// The frame does not have the length of a pure ACK, is a GSO frame, has a VLAN tag, or is not addressed
     /// to this host.
@@ -34,7 +34,7 @@ pub enum FallbackReason {
 }
 
 impl FallbackReason {
-    /// Every reason, in the order of the checks.
+    /// All reasons, in the order of the checks.
     pub const ALL: [Self; 10] = [
         Self::Off,
         Self::Length,

@@ -7,7 +7,7 @@ use rxo_frame::Instant;
 pub(crate) struct Allowance {
     at_once: u64,
     each_second: u64,
-    /// The remaining tokens, in units of 1 / [`NANOS_PER_SECOND`].
+    /// The remaining tokens, in units of 1 / [`NANOS_PER_SECOND`] of a token.
     left: u64,
     seen_at: Instant,
 }

@@ -120,7 +120,7 @@ impl fmt::Display for IpCidr {
 pub enum CidrError {
     /// The string does not begin with a valid address.
     Address {
-        /// The string that was given instead.
+        /// The string that was given instead of an address.
         given: String,
     },
     /// The prefix length is missing.
@@ -130,7 +130,7 @@ pub enum CidrError {
     },
     /// The prefix length is not a number, or longer than the address.
     Prefix {
-        /// The prefix length that was given.
+        /// The text that was given as the prefix length.
         given: String,
         /// The largest valid prefix length for the address, in bits.
         most: u8,

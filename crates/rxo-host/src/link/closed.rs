@@ -13,9 +13,9 @@ use super::hears::HOP_LIMIT;
 use super::{Heard, Link};
 
 impl Link {
-    /// Answers a datagram for this host with "port unreachable" (RFC 1122, section 4.1.3.1; RFC 4443, section
-    /// 3.1). Datagrams that must not be answered, such as those to groups or from invalid sources (RFC 1122,
-    /// section 3.2.2), were refused by the gate.
+    /// Answers a UDP datagram for this host with "port unreachable" (RFC 1122, section 4.1.3.1; RFC 4443,
+    /// section 3.1). Datagrams that must not be answered, such as those to groups or from invalid sources
+    /// (RFC 1122, section 3.2.2), were refused by the gate.
     pub(super) fn refuse_datagram(
         &mut self,
         ip: &Parsed,
@@ -47,7 +47,9 @@ impl Link {
 const UNREACHABLE_V4: [u8; 2] = [3, 3];
 /// ICMPv6 type and code of "port unreachable".
 const UNREACHABLE_V6: [u8; 2] = [1, 4];
-/// Maximum number of quoted bytes: the answer has at most 576 bytes with IPv4 (RFC 1812, section 4.3.2.3).
+/// Maximum number of bytes that the answer quotes with IPv4: the answer has at most 576 bytes (RFC 1812,
+/// section 4.3.2.3).
 const MOST_V4: usize = 576 - 20 - 8;
-/// Maximum number of quoted bytes with IPv6: the answer has at most 1,280 bytes (RFC 4443, section 2.4 (c)).
+/// Maximum number of bytes that the answer quotes with IPv6: the answer has at most 1,280 bytes (RFC 4443,
+/// section 2.4 (c)).
 const MOST_V6: usize = 1_280 - 40 - 8;

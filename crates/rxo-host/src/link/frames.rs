@@ -50,7 +50,7 @@ impl Envelope {
     }
 
     /// Builds an IGMP packet with `message` and a Router Alert option (RFC 2113), and writes its checksum.
-    /// `None` as for [`Envelope::icmp`].
+    /// Returns `None` in the same cases as [`Envelope::icmp`].
     pub(super) fn igmp(
         &self,
         source: Ipv4Addr,
@@ -78,7 +78,7 @@ impl Envelope {
     }
 
     /// Builds an ICMPv6 packet of multicast listener discovery with `message` and a Router Alert option (RFC
-    /// 2711), and writes its checksum. `None` as for [`Envelope::icmp`].
+    /// 2711), and writes its checksum. Returns `None` in the same cases as [`Envelope::icmp`].
     pub(super) fn mld(
         &self,
         source: Ipv6Addr,
@@ -178,5 +178,5 @@ const IPV4_ROUTER_ALERT: [u8; 4] = [0x94, 4, 0, 0];
 const HOP_BY_HOP: u8 = 0;
 /// A hop-by-hop options header: next header ICMPv6; a Router Alert for MLD (RFC 2711, section 2.1); padding.
 const IPV6_ROUTER_ALERT: [u8; 8] = [PROTOCOL_ICMPV6, 0, 5, 2, 0, 0, 1, 0];
-/// The offset of the checksum in every ICMP and IGMP message.
+/// The offset of the checksum in every ICMP and IGMP message, in bytes.
 const CHECKSUM_AT: usize = 2;

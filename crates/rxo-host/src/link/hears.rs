@@ -83,8 +83,8 @@ impl Link {
         self.gate.admits(ours, frame, Some((key, Meant::Connection)), is_right)
     }
 
-    /// Returns `true` if the gate would admit the addresses of the flow `key`. Can be called before any
-    /// packet arrives; counts nothing.
+    /// Returns `true` if the gate would admit packets with the addresses of the flow `key`. Can be called
+    /// before any packet arrives; counts nothing.
     pub(crate) fn may_arrive(&self, key: &FlowKey) -> bool {
         may_arrive(Ours { routes: &self.routes, groups: &self.groups }, key)
     }
@@ -119,7 +119,7 @@ impl Link {
         if is_news { Heard::Neighbour(arp.sender.into()) } else { Heard::Nothing }
     }
 
-    /// Defends an address of this host that another host claims (RFC 5227, section 2.4, rule b).
+    /// Defends an address of this host that another station claims (RFC 5227, section 2.4, rule b).
     fn defend(&mut self, arp: &Arp, now: Instant) {
         let is_another = self.note_claim(arp.sender.into(), arp.sender_mac);
         if is_another && !self.is_probing() && self.may_defend.take(now) {

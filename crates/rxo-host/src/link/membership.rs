@@ -27,7 +27,7 @@ impl Link {
         Ok(())
     }
 
-    /// Removes a member of `channel`. If it was the last one, that is reported.
+    /// Removes a member of `channel`. The end of the last membership is reported.
     pub fn leave(&mut self, channel: Channel, now: Instant) {
         let records = self.groups.leave(channel, now);
         self.gate.forget_last();

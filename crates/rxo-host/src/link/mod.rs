@@ -69,7 +69,7 @@ pub struct LinkConfig {
     /// The host's addresses; at least one. On Ethernet, a host with an IPv6 address also gets a link-local
     /// one.
     pub addresses: Vec<IpCidr>,
-    /// Routes to other networks; those to the networks of `addresses` are implied.
+    /// Routes to other networks; the routes to the networks of `addresses` are implied.
     pub routes: Vec<Route>,
     /// Size of the neighbour table: at least 4 more than the number of gateways. A full table evicts the
     /// least recently used neighbour, but never a gateway.
@@ -169,7 +169,7 @@ pub enum Heard {
     Segment(Parsed),
 }
 
-/// The host's end of a link.
+/// The host's end of a link: its addresses, neighbours and routes.
 #[derive(Clone, Debug)]
 pub struct Link {
     kind: LinkKind,
@@ -178,7 +178,7 @@ pub struct Link {
     routes: Routes,
     groups: Groups,
     neighbours: Neighbours,
-    /// Frames to be sent, at most [`MOST_FRAMES`].
+    /// The frames that wait to be sent, at most [`MOST_FRAMES`].
     frames: VecDeque<Vec<u8>>,
     may_ask: Allowance,
     may_answer: Allowance,
@@ -368,7 +368,8 @@ impl Link {
         self.kind == LinkKind::Ethernet
     }
 
-    /// Queues a frame to be sent. Drops and counts it if the queue is full or the frame could not be built.
+    /// Queues a frame to be sent. If the queue is full, or the frame could not be built (`None`), drops and
+    /// counts the frame.
     fn push(&mut self, frame: Option<Vec<u8>>) {
         match frame {
             Some(frame) if self.frames.len() < MOST_FRAMES => self.frames.push_back(frame),
@@ -376,7 +377,7 @@ impl Link {
         }
     }
 
-    /// Queues the answer to a request, subject to the rate limit.
+    /// Queues the answer to an address request, subject to the rate limit.
     fn answer(&mut self, now: Instant, frame: Option<Vec<u8>>) {
         if self.may_answer.take(now) {
             self.counters.answers += 1;
@@ -407,7 +408,7 @@ fn add_link_local(addresses: &mut Vec<IpCidr>, mac: [u8; 6]) {
 }
 
 const LEAST_NEIGHBOURS: usize = 4;
-/// The default size of the neighbour table: enough for all hosts of a /20 network.
+/// The default size of the neighbour table, in neighbours: enough for all hosts of a /20 network.
 pub(crate) const DEFAULT_NEIGHBOURS: usize = 4_096;
 const LINK_LOCAL_BITS: u8 = 64;
 /// Maximum number of frames that wait for the device.

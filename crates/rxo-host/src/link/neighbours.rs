@@ -23,9 +23,9 @@ pub(super) type Mac = [u8; 6];
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
     entries: BTreeMap<IpAddr, Neighbour>,
-    /// All entries in order of eviction.
+    /// The keys of all entries in the order in which they would be evicted.
     order: BTreeSet<(Rank, Instant, IpAddr)>,
-    /// All entries in order of their timers.
+    /// The addresses of all entries in the order of their timers.
     due: BTreeSet<(Instant, IpAddr)>,
     /// Number of entries without a link-layer address.
     waiting: usize,
@@ -37,7 +37,7 @@ pub(super) struct Neighbours {
 struct Neighbour {
     mac: Mac,
     state: State,
-    /// The time at which the state's timer expires.
+    /// The time at which the timer of the neighbour's state expires.
     until: Instant,
     /// The time at which this host last sent a packet to the neighbour; `None` if it never did.
     used_at: Option<Instant>,
@@ -55,9 +55,9 @@ enum State {
     Stale,
     /// The neighbour has not answered recently, and a packet was sent to it: progress of TCP may confirm it.
     Delay,
-    /// Requests were sent to the neighbour alone, `asked` so far.
+    /// Requests were sent to the neighbour alone, `asked` times so far.
     Probe { asked: u8 },
-    /// The neighbour did not answer; no request is sent for a while.
+    /// The neighbour did not answer; no request is sent for [`FORGET_FAILURE`].
     Failed,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum Known {
     Mac(Mac),
     /// The address has been requested already, and is not known yet.
     Pending,
-    /// The caller must send a request now.
+    /// The address is not known: the caller must send a request now.
     Ask,
     /// The neighbour did not answer requests for its address.
     Failed,
@@ -83,18 +83,18 @@ pub(super) struct Ask {
     pub(super) mac: Option<Mac>,
 }
 
-/// A received message about a neighbour.
+/// The content of a received message about a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     pub(super) ip: IpAddr,
-    /// The link-layer address in the message, if there is one.
+    /// The link-layer address in the message; `None` if there is none.
     pub(super) mac: Option<Mac>,
     /// `true` if the message answers a request of this host.
     pub(super) is_answer: bool,
     /// `true` if the address in the message may replace a different one that is known.
     pub(super) overrides: bool,
-    /// `true` if the message was sent to this host, so that it will probably send packets to that neighbour
-    /// soon.
+    /// `true` if the message was sent to this host alone, so that this host will probably send packets to the
+    /// neighbour soon.
     pub(super) is_for_us: bool,
 }
 
@@ -154,8 +154,8 @@ impl Neighbours {
         });
     }
 
-    /// Processes a message. Returns `true` if the neighbour has just become reachable, so that waiting
-    /// packets may be sent (RFC 4861, section 7.2.5; RFC 826).
+    /// Processes a message about a neighbour. Returns `true` if the neighbour has just become reachable, so
+    /// that waiting packets may be sent (RFC 4861, section 7.2.5; RFC 826).
     pub(super) fn hear(&mut self, heard: &Heard, now: Instant) -> bool {
         let news = self.change(heard.ip, |entry| {
             let had_mac = entry.has_mac();
@@ -237,8 +237,8 @@ impl Neighbours {
         }
     }
 
-    /// Makes space for another entry, by eviction if needed. Returns `false` if there is none. An entry that
-    /// this host wants may evict any other except gateways.
+    /// Makes space for another entry, by eviction if needed. Returns `false` if there is no space. An entry
+    /// that this host wants may evict any other entry except gateways.
     fn make_room(&mut self, is_wanted: bool) -> bool {
         let has_too_many = is_wanted && self.waiting >= self.limit.div_ceil(2);
         if self.entries.len() < self.limit && !has_too_many {
@@ -295,7 +295,8 @@ impl Neighbour {
         self.mac = mac;
     }
 
-    /// Moves to the next state when the timer expires. Returns `false` if the entry must be removed.
+    /// Moves the entry to its next state when its timer expires. Returns `false` if the entry must be
+    /// removed.
     fn expire(&mut self, now: Instant) -> bool {
         let (state, wait) = match self.state {
             State::Incomplete { asked } if asked < MOST_ASKED => {
@@ -324,9 +325,10 @@ impl Neighbour {
     }
 }
 
-/// Time between requests: `RETRANS_TIMER` of RFC 4861, section 10.
+/// Time between two requests for an address: `RETRANS_TIMER` of RFC 4861, section 10.
 const RETRANSMIT: Duration = Duration::from_secs(1);
-/// Number of requests: `MAX_MULTICAST_SOLICIT` and `MAX_UNICAST_SOLICIT` of RFC 4861, section 10.
+/// Maximum number of requests for an address: `MAX_MULTICAST_SOLICIT` and `MAX_UNICAST_SOLICIT` of RFC 4861,
+/// section 10.
 const MOST_ASKED: u8 = 3;
 /// Time for which an answer is valid: `REACHABLE_TIME` of RFC 4861, section 10.
 const REACHABLE: Duration = Duration::from_secs(30);

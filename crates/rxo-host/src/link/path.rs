@@ -110,6 +110,6 @@ fn plateau(packet_bytes: u16) -> u16 {
     PLATEAUS.into_iter().find(|size| *size < packet_bytes).unwrap_or(LEAST_PLATEAU)
 }
 
-/// Common MTUs (RFC 1191, section 7.1, table 7-1).
+/// Common MTUs in bytes (RFC 1191, section 7.1, table 7-1).
 const PLATEAUS: [u16; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
 const LEAST_PLATEAU: u16 = 68;

@@ -65,7 +65,7 @@ pub(super) struct Probing {
 impl Link {
     /// Starts to probe this host's addresses; the first probes are due at once ([`Link::on_timeout`]). Until
     /// the probes end, the link answers no request for these addresses. Then it announces them, unless
-    /// another station has claimed one. If `is_sender` is false, another shard sends probes and
+    /// another station has claimed one. If `is_sender` is `false`, another shard sends probes and
     /// announcements. Does nothing without Ethernet.
     pub fn probe(&mut self, probe: Probe, is_sender: bool) {
         if self.is_ethernet() {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The indices of waiting cells, with the bytes that each needs.
+/// The queue of waiting cells: the index of each, with the number of bytes that it needs.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     queue: Mutex<VecDeque<(u32, u64)>>,
@@ -20,8 +20,8 @@ impl Waiting {
         Self { queue: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
     }
 
-    /// Appends the cell with index `place`, which needs `bytes`. If the queue is full, the cell is served
-    /// later: the worker checks every connection within a second.
+    /// Appends the cell with index `place`, which needs `bytes` bytes. If the queue is full, the cell is
+    /// served later: the worker checks every connection within a second.
     pub(super) fn push(&self, place: u32, bytes: u64) {
         let mut queue = self.queue();
         if queue.len() < MOST_WAITING {
@@ -30,13 +30,14 @@ impl Waiting {
         }
     }
 
-    /// Returns `true` if the first cell needs no more than `left` bytes.
+    /// Returns `true` if the first cell of the queue needs no more than `left` bytes.
     pub(super) fn is_served_by(&self, left: u64) -> bool {
         self.count.load(Ordering::Relaxed) > 0
             && self.queue().front().is_some_and(|(_, bytes)| *bytes <= left)
     }
 
-    /// Removes and returns the first cell, if it needs no more than `left` bytes.
+    /// Removes and returns the first cell of the queue, if it needs no more than `left` bytes; otherwise
+    /// `None`.
     pub(super) fn take(&self, left: u64) -> Option<u32> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;

@@ -42,7 +42,7 @@ enum Kind {
     Gso { size: NonZeroU16 },
     /// Pure ACKs, without data.
     Acks,
-    /// Any other segments, each to be parsed in full.
+    /// Segments of any other kind, each to be parsed in full.
     Segments,
 }
 
@@ -79,7 +79,7 @@ impl Form {
         Self { at, kind }
     }
 
-    /// Wraps `frames`, which have this form, as an arrival for a connection.
+    /// Wraps `frames`, which have this form, as an [`Arrival`] for a connection.
     #[inline]
     pub(crate) fn arrival<B>(self, frames: IntoFrames<'_, B>) -> Delivered<'_, B>
     where

@@ -27,7 +27,7 @@ pub(crate) struct Listening<B> {
     accepted: Mutex<Receiver<Arc<Cell<B>>>>,
     /// Number of established connections that wait to be accepted.
     waiting: AtomicUsize,
-    /// The signal of the listener, shared with its other shards.
+    /// The signal of the listener, shared by its parts on all shards.
     pub(crate) signal: Arc<Signal>,
 }
 
@@ -68,7 +68,7 @@ impl<B> Listening<B> {
         self.opening.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts that a half-open connection was established or has failed.
+    /// Counts the end of a half-open connection, which was established or has failed.
     pub(crate) fn one_opens_no_more(&self) {
         self.opening.fetch_sub(1, Ordering::Relaxed);
     }
@@ -106,7 +106,7 @@ pub(crate) struct BoundListener<B> {
     address: SocketAddr,
     parts: Vec<Part<B>>,
     signal: Arc<Signal>,
-    /// Number of calls of `accept`, which begin with each shard in turn.
+    /// Number of calls of `accept` so far: each call begins with the next shard in turn.
     calls: AtomicUsize,
 }
 

@@ -323,7 +323,8 @@ impl TcpStream {
         Ok(self.socket.marks()?.dscp)
     }
 
-    /// Takes the error for which the connection failed; `None` if it did not fail, and after the first call.
+    /// Takes and returns the error for which the connection failed; `None` if it did not fail, and after the
+    /// first call.
     ///
     /// # Errors
     /// Never; as in `std::net`.

@@ -119,7 +119,8 @@ impl TcpStream {
     }
 
     /// Waits for data and reads it in place, as [`TcpStream::read_in_place`] does. `read` is called at most
-    /// once, by the thread that polls, and must not block. Cancellation is safe: `read` was not called then.
+    /// once, by the thread that polls, and must not block. Cancellation is safe: a cancelled future has not
+    /// called `read`.
     ///
     /// # Errors
     /// The errors of [`TcpStream::read_in_place`].
@@ -150,7 +151,7 @@ impl TcpStream {
         poll_fn(|context| self.poll_show(context, &mut read)).await
     }
 
-    /// Takes `read` out of the option and calls it once there is data.
+    /// Takes `read` out of the option and calls it, once there is data.
     fn poll_show(
         &self,
         context: &mut Context<'_>,

@@ -88,8 +88,8 @@ impl Waiting {
     }
 }
 
-/// Calls `attempt`. If it would block, the next change makes the descriptor readable. A second attempt
-/// catches a change between the first one and arming.
+/// Calls `attempt`. If it would block, makes the next change set the descriptor readable, and calls it again,
+/// to catch a change in between.
 fn attempt_armed<R>(signal: &Signal, mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     match attempt() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

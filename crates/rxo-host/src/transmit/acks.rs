@@ -18,7 +18,7 @@ use super::template::Template;
 use crate::stages::Stage;
 
 impl Outbox {
-    /// Adds the ACKs after the first, which begins at offset `start` of the arena.
+    /// Adds all ACKs of `transmit` except the first, which begins at offset `start` of the arena.
     pub(super) fn push_later(
         &mut self,
         path: &Path,
@@ -61,8 +61,8 @@ impl Outbox {
         Some(())
     }
 
-    /// Writes the later ACKs from the first, which is the last packet. Returns `None` and changes nothing if
-    /// it cannot be a template.
+    /// Writes the later ACKs by expansion of the first, which is the last packet. Returns `None` and changes
+    /// nothing if that packet cannot be a template.
     fn expand(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         self.watch.switch(Stage::Expand);
         let done = self.write_like(transmit, start);
@@ -71,8 +71,8 @@ impl Outbox {
     }
 
     /// Writes the later ACKs as copies of the last packet with their own numbers. Returns `None` and changes
-    /// nothing if the last packet cannot be a template. Out of line, because inlined the loop would run out
-    /// of registers.
+    /// nothing if the last packet cannot be a template. Out of line, because an inlined loop would run out of
+    /// registers.
     #[inline(never)]
     fn write_like(&mut self, transmit: &Transmit<'_>, start: usize) -> Option<()> {
         let offload = self.planned.last()?.offload;
@@ -100,8 +100,8 @@ impl Outbox {
     }
 }
 
-/// The GSO descriptor of a template. Its size is that of the numbers of one ACK, so that a device can bound
-/// the number of ACKs.
+/// The GSO descriptor of a template. Its segment size is the length of the numbers of one ACK, so that a
+/// device can bound the number of ACKs.
 const GSO: Gso = Gso::new(GsoKind::AckTemplate, NUMBERS_BYTES);
 
 const NUMBERS_BYTES: NonZeroU16 = NonZeroU16::new(PACKED_NUMBERS_BYTES as u16).unwrap();

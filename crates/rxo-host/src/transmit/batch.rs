@@ -13,13 +13,13 @@ use super::template::Template;
 /// A group of similar packets: a single one, or the segments of a GSO send that the host split.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
-    /// Number of bytes in the arena for the headers and copied data of all packets in the group. They follow
-    /// those of the group before.
+    /// Number of bytes in the arena for the headers and copied data of all packets in the group. These bytes
+    /// follow those of the previous group.
     pub(super) bytes: usize,
     /// Number of bytes in the arena per packet.
     pub(super) head_bytes: usize,
     pub(super) seq: SeqNumber,
-    /// Number of data bytes that stay in the send buffer.
+    /// Number of data bytes of the group that stay in the send buffer.
     pub(super) borrowed_bytes: u32,
     /// Number of data bytes in the send buffer per packet, except the last.
     pub(super) size: usize,
@@ -32,14 +32,15 @@ pub(super) struct Planned {
 pub(super) enum Kind {
     /// The packet is sent as it is.
     Plain,
-    /// The packet is a GSO send.
+    /// The packet is a GSO send, which the device must segment.
     Large,
-    /// The packet is an ACK template.
+    /// The packet is an ACK template, which the device must expand.
     Template,
 }
 
 impl Planned {
-    /// Creates a group of `count` packets with `head_bytes` each and no borrowed data.
+    /// Creates a group of `count` packets, with `head_bytes` bytes each in the arena and no data in the send
+    /// buffer.
     pub(super) fn new(count: usize, head_bytes: usize, offload: Offload) -> Self {
         Self {
             bytes: count * head_bytes,
@@ -60,7 +61,8 @@ impl Planned {
     }
 }
 
-/// An iterator over the packets of a batch. `T` returns the borrowed data of a group.
+/// An iterator over the packets of a batch. The function of type `T` returns a group's data in the send
+/// buffer.
 pub(super) struct Packets<'a, T> {
     arena: &'a [u8],
     planned: slice::Iter<'a, Planned>,
@@ -132,8 +134,8 @@ impl<'a, T: FnMut(&Planned) -> Text<'a>> Iterator for Packets<'a, T> {
         (self.left, Some(self.left))
     }
 
-    /// Runs one loop per group, so that the group's common values stay in registers. Packets without data,
-    /// which are ACKs, have a loop of their own.
+    /// Visits all packets, with one loop per group, so that the group's common values stay in registers.
+    /// Packets without data, which are ACKs, have a loop of their own.
     #[inline]
     fn fold<A, F: FnMut(A, Packet<'a>) -> A>(mut self, first: A, mut then: F) -> A {
         let (mut all, mut now) = (first, Some(std::mem::take(&mut self.now)));

@@ -12,16 +12,16 @@ use super::headers::MOST_HEADERS_BYTES;
 /// Builds the headers of the segments of a GSO send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutter<'h> {
-    /// The headers of the GSO send.
+    /// The headers of the whole GSO send.
     whole: &'h [u8],
-    /// The headers of a middle segment, which are patched for each of them.
+    /// The headers of a middle segment, of which each segment gets a patched copy.
     middle: [u8; MOST_HEADERS_BYTES],
     segmenter: Segmenter,
 }
 
 impl<'h> Cutter<'h> {
     /// Creates a cutter for a GSO send with the headers `whole`, at the offsets `at`, and segments with
-    /// `size` bytes of data. `None` if the headers are invalid. Without a `summer` the device completes
+    /// `size` bytes of data. `None` if the headers are invalid. If `summer` is `None`, the device completes
     /// checksums.
     pub(super) fn new(
         whole: &'h [u8],

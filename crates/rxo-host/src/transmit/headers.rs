@@ -39,7 +39,7 @@ impl Headers {
         Ok(Self { bytes, at })
     }
 
-    /// Fills in the TCP checksum, or, without a `summer`, the partial sum from which the device completes it.
+    /// Fills in the TCP checksum; if `summer` is `None`, the partial sum from which the device completes it.
     pub(super) fn with_checksum(
         mut self,
         path: &Path,

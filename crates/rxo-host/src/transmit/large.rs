@@ -15,7 +15,7 @@ use rxo_wire::segmentation::parts;
 
 use super::cut::Cutter;
 
-/// A GSO send in a batch.
+/// A GSO send in a batch, with its segments if the sink has requested them.
 #[derive(Debug)]
 pub(super) struct Large {
     kind: GsoKind,
@@ -27,7 +27,7 @@ pub(super) struct Large {
     cut: OnceCell<Vec<u8>>,
 }
 
-/// The kinds of GSO sends that the device refuses.
+/// The memory of which GSO sends the device refuses.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     /// Number of GSO sends, for IPv4 and IPv6, that the host must still split itself before one is passed to
@@ -86,7 +86,7 @@ impl Refused {
         is_worth_it
     }
 
-    /// Records the GSO sends in `sent` that the device refused, which are those it requested segments for.
+    /// Records which GSO sends in `sent` the device refused: those whose segments it requested.
     pub(super) fn remember(&mut self, sent: &[Large]) {
         for large in sent.iter().filter(|large| large.cut.get().is_some()) {
             self.not_worth_trying[index(large.kind)] = TRY_AGAIN_AFTER;

@@ -5,7 +5,7 @@
 pub(crate) struct Marks {
     /// The differentiated services code point (RFC 2474), six bits.
     pub(crate) dscp: u8,
-    /// The TTL of IPv4 or hop limit of IPv6.
+    /// The TTL of IPv4 or the hop limit of IPv6.
     pub(crate) hop_limit: u8,
 }
 

@@ -30,9 +30,9 @@ pub(crate) struct Outbox {
     /// The ACK templates in `planned`.
     pub(super) templates: Vec<Template>,
     refused: Refused,
-    /// Number of packets for the device.
+    /// Number of packets in the batch, as the device gets them.
     count: usize,
-    /// `true` if some data is still in a send buffer.
+    /// `true` if some data of the batch is still in a send buffer.
     has_borrowed: bool,
     pub(super) numbers: Vec<AckNumbers>,
     /// Number of packets passed to the device so far; a GSO send counts as one.
@@ -74,8 +74,8 @@ impl Outbox {
         self.refused.count
     }
 
-    /// Adds the packets for `transmit`; `ids` is the connection's next IPv4 ID. A packet that is too long for
-    /// IP is omitted; no valid configuration allows one.
+    /// Adds the packets for `transmit`; `ids` is the IPv4 ID of the connection's next packet. A packet that
+    /// is too long for IP is omitted; no valid configuration allows one.
     pub(crate) fn push(&mut self, path: &Path, transmit: &Transmit<'_>, ids: &mut u16) {
         let start = self.arena.len();
         let written = match transmit.gso_size {
@@ -96,7 +96,7 @@ impl Outbox {
         self.plan(1, frame.len(), offload);
     }
 
-    /// Sends the batch. Borrowed data is in the send buffer of `connection`.
+    /// Sends the batch. Data that is not in the arena is in the send buffer of `connection`.
     pub(crate) fn send<O: FrameSink, B: AsRef<[u8]>>(
         &mut self,
         sink: &mut O,
@@ -108,7 +108,7 @@ impl Outbox {
         })
     }
 
-    /// Sends the batch. `text_of` returns borrowed data by its first sequence number and its length.
+    /// Sends the batch. `text_of` returns data in a send buffer, by its first sequence number and its length.
     pub(crate) fn send_from<'t, O: FrameSink>(
         &mut self,
         sink: &mut O,
@@ -117,7 +117,7 @@ impl Outbox {
         self.send_with(sink, |planned| text_of(planned.seq, planned.borrowed_bytes))
     }
 
-    /// Sends the batch. `text_of` returns the borrowed data of a group of packets.
+    /// Sends the batch. `text_of` returns the data of a group of packets that is in a send buffer.
     pub(super) fn send_with<'t, O: FrameSink>(
         &mut self,
         sink: &mut O,
@@ -146,7 +146,7 @@ impl Outbox {
         (self.count, self.has_borrowed) = (0, false);
     }
 
-    /// Adds one segment; returns 1, the number of segments.
+    /// Adds one segment. Returns 1, the number of segments added.
     pub(super) fn write(
         &mut self,
         path: &Path,
@@ -170,7 +170,7 @@ impl Outbox {
         Ok(1)
     }
 
-    /// Adds a GSO send, whole if the device takes it, otherwise split; returns the number of its segments.
+    /// Adds a GSO send, whole if the device takes it, otherwise split. Returns the number of its segments.
     fn write_large(
         &mut self,
         path: &Path,
@@ -232,7 +232,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Records the last `count` packets of the arena, each of `head_bytes`, as a group.
+    /// Records the last `count` packets of the arena, each of `head_bytes` bytes, as a group.
     pub(super) fn plan(&mut self, count: usize, head_bytes: usize, offload: Offload) {
         self.count += count;
         self.planned.push(Planned::new(count, head_bytes, offload));
@@ -246,7 +246,8 @@ impl Outbox {
     }
 }
 
-/// Payloads up to this length are copied, so that packets of many connections can share a batch.
+/// Maximum length in bytes of a payload that is copied, so that packets of many connections can share a
+/// batch.
 const MOST_COPIED_BYTES: usize = 512;
 const MOST_PACKETS: usize = 256;
 

@@ -12,16 +12,16 @@ pub(super) struct Packet<'a> {
     pub(super) head: &'a [u8],
     pub(super) text: Text<'a>,
     pub(super) offload: Offload,
-    /// The GSO send or template behind this packet, if the device must split it.
+    /// The GSO send or template that the device must split; `None` if the packet is sent as it is.
     pub(super) whole: Option<Whole<'a>>,
 }
 
 /// A packet that the device must split into several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whole<'a> {
-    /// A GSO send, to be split into segments.
+    /// A GSO send, which the device must split into segments.
     Large(&'a Large),
-    /// A template, to be expanded into ACKs.
+    /// An ACK template, which the device must expand into ACKs.
     Template(&'a Template),
 }
 

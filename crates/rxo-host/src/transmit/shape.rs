@@ -13,7 +13,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, FlowKey, P
 
 use super::marks::Marks;
 
-/// The constants of all packets of the device.
+/// The constant properties of a device's packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) link: LinkKind,
@@ -34,13 +34,13 @@ pub(crate) struct Path {
     pub(crate) pair: FlowKey,
     /// The Ethernet and IP headers. Length, ECN bits, IPv4 ID and checksum of the IP header are 0.
     headers: [u8; MOST_BYTES],
-    /// The offset of the IP header.
+    /// The offset of the IP header in `headers`.
     pub(super) network: u8,
-    /// The offset after the IP header.
+    /// The offset after the IP header in `headers`.
     pub(super) transport: u8,
     /// The checksum of the IP header in `headers`.
     ip_sum: Sum,
-    /// The checksum of the pseudo-header without a length.
+    /// The checksum of the pseudo-header, without its length field.
     pub(super) pseudo: Sum,
     /// The IP header fields that the application has set.
     marks: Marks,
@@ -49,7 +49,7 @@ pub(crate) struct Path {
 /// The fields of an IP header that differ from packet to packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ip {
-    /// Number of bytes after the header.
+    /// Number of bytes after the IP header.
     pub(super) bytes: usize,
     pub(super) ecn: u8,
     pub(super) id: u16,
@@ -95,7 +95,7 @@ impl Path {
         path
     }
 
-    /// Sets the application's fields in all later packets.
+    /// Sets the IP header fields that the application has chosen, for all later packets.
     #[inline]
     pub(crate) fn mark(&mut self, marks: Marks) {
         if self.marks != marks {
@@ -124,7 +124,7 @@ impl Path {
         }
     }
 
-    /// Writes the headers down to IP at the start of `out`; returns the rest of `out`.
+    /// Writes the Ethernet and IP headers at the start of `out`. Returns the rest of `out`.
     pub(super) fn write<'o>(&self, ip: Ip, out: &'o mut [u8]) -> Result<&'o mut [u8], BuildError> {
         let (network, transport) = (usize::from(self.network), usize::from(self.transport));
         let bytes = transport - network + ip.bytes;
@@ -162,7 +162,7 @@ fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
     }
 }
 
-/// Sets the ECN bits, which must be 0 before.
+/// Sets the ECN bits of an IP header, which must be 0 before.
 fn put_ecn(header: &mut IpStart, ecn: u8) {
     let place = if header[0] >> 4 == 4 { 0 } else { 4 };
     header[1] |= ecn << place;

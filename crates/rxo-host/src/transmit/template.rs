@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use rxo_ack::expand_packed;
 use rxo_frame::{ChecksumStatus, Frame, Instant, LinkKind};
 
-/// An ACK template in a batch.
+/// An ACK template in a batch, with its ACKs if the sink has requested them.
 #[derive(Debug)]
 pub(super) struct Template {
     link: LinkKind,
@@ -20,7 +20,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Creates a template of `count` ACKs, which expand to frames of `frame_bytes` each.
+    /// Creates a template of `count` ACKs, which expand to frames of `frame_bytes` bytes each.
     pub(super) const fn new(link: LinkKind, frame_bytes: usize, count: usize) -> Self {
         Self { link, frame_bytes, count, expanded: OnceCell::new() }
     }

@@ -10,7 +10,7 @@ use rxo_tcp::{Connection, Transmit};
 use super::last_acks::Closer;
 use crate::buffer::Buffer;
 
-/// Hooks into serving a connection. By default they do nothing.
+/// Hooks that run while a connection is served. By default they do nothing.
 pub(super) trait Beside<B: AsRef<[u8]>> {
     /// The kind of peer whose FIN a connection with this companion acknowledges.
     const CLOSER: Closer = Closer::Peer;

@@ -148,14 +148,14 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Casting<B> {
     }
 }
 
-/// A member of a cast, as the companion of its connection.
+/// A member of a cast, in its role as the companion of its connection.
 pub(super) struct Member<'a, B> {
     cast: &'a mut Cast<B>,
     id: MemberId,
 }
 
 impl<B: AsRef<[u8]>> Member<'_, B> {
-    /// Passes ACKs to the group, as [`Group::on_acks`] does.
+    /// Passes ACKs of the member to the group, as [`Group::on_acks`] does.
     #[inline]
     pub(super) fn on_acks(
         &mut self,
@@ -202,7 +202,7 @@ struct Cast<B> {
     places: Vec<(u32, SocketAddr)>,
     /// For each index of a connection, the member that it belongs to; [`NOBODY`] if there is none.
     members: Vec<MemberId>,
-    /// Data that did not fit into the group's send buffer yet.
+    /// Data of the application that does not fit into the group's send buffer yet.
     waiting: VecDeque<SharedBytes>,
     is_finished: bool,
     events: Sender<CastEvent>,
@@ -452,7 +452,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Cast<B> {
     }
 }
 
-/// Marks a connection without a member. No member has this id, because there are fewer members.
+/// The value that marks a connection without a member. No member has this id, because there are fewer
+/// members.
 const NOBODY: MemberId = MemberId::MAX;
 const TIMESTAMP_BYTES: u32 = 12;
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(100);

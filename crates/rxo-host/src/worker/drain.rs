@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// A reading of the device's queue.
+/// A reading of the length of the device's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// The sink does not report the length of its queue.
     Unknown,
     /// This many bytes wait in the queue.
     Queued(u64),
-    /// The sink holds packets that the device did not accept.
+    /// The sink holds packets that the device did not accept yet.
     Blocked,
 }
 
@@ -29,22 +29,22 @@ pub(super) enum Reading {
 pub(super) struct Drain {
     /// Number of bytes that may be sent before the queue is read again.
     room: u64,
-    /// Maximum number of bytes in the queue.
+    /// Maximum number of bytes that may wait in the queue.
     limit: u64,
     /// The rate at which the queue drains, in bytes per second; 0 while unknown.
     rate: u64,
     /// The time that a full queue takes to drain, in nanoseconds: the limit divided by the rate.
     span_ns: u64,
     waiting: Option<Waiting>,
-    /// Number of times that more was sent although nothing left the queue.
+    /// Number of times that more data was sent although nothing had left the queue.
     pub(super) stalls: u64,
 }
 
-/// The state of a full queue.
+/// The state of waiting while the queue is full.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// The last reading in bytes, and its time; nothing was sent since. `None` right after sending, whose end
-    /// time is unknown.
+    /// The last reading in bytes, and its time, if nothing was sent since. `None` right after sending,
+    /// because the time at which sending ends is unknown.
     from: Option<(u64, Instant)>,
     /// The time at which data last left the queue, or at which the wait began.
     moved_at: Instant,
@@ -91,8 +91,8 @@ impl Drain {
         }
     }
 
-    /// Returns `true` if a reading may show free space: the queue was not full, or data should have left it
-    /// by now.
+    /// Returns `true` if a reading may show free space: the queue was not full, or data should have left the
+    /// queue by now.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.waiting.is_none_or(|waiting| waiting.until <= now)
@@ -108,7 +108,7 @@ impl Drain {
         (self.room, self.waiting) = (u64::MAX, None);
     }
 
-    /// Processes a reading. All data sent before must have been passed to the device.
+    /// Processes a reading of the queue. All data sent before must have been passed to the device.
     pub(super) fn read(&mut self, now: Instant, reading: Reading) {
         match reading {
             Reading::Unknown => self.open(),
@@ -154,8 +154,8 @@ impl Drain {
         self.room = self.limit - queued;
     }
 
-    /// Updates rate and limit: `drained` bytes left in `time_ns`. If the queue is empty, they may have left
-    /// sooner.
+    /// Updates the rate and the limit: `drained` bytes have left the queue in `time_ns` nanoseconds. If the
+    /// queue is empty, they may have left sooner.
     fn measure(&mut self, drained: u64, time_ns: u64, is_empty: bool) {
         let seen = u128::from(drained) * NS_A_SECOND / u128::from(time_ns.max(1));
         let seen = u64::try_from(seen).unwrap_or(u64::MAX);
@@ -182,7 +182,7 @@ impl Drain {
         if self.rate == 0 { UNMEASURED_WAIT } else { time.clamp(LEAST_WAIT, MOST_WAIT) }
     }
 
-    /// Starts or continues a wait of `time`; the time of the last progress is kept.
+    /// Starts or continues a wait for `time`; the time at which data last left the queue is kept.
     fn wait(&mut self, now: Instant, queued: Option<u64>, time: Duration) {
         let moved_at = self.waiting.map_or(now, |waiting| waiting.moved_at);
         let from = queued.map(|queued| (queued, now));
@@ -210,8 +210,8 @@ const MOST_UNMEASURED_BYTES: u64 = 1 << 20;
 const LEAST_LIMIT_BYTES: u64 = 8 << 10;
 /// The maximum limit in bytes: half of the packet socket's send buffer.
 const MOST_LIMIT_BYTES: u64 = 16 << 20;
-/// The minimum span of a full queue. Linux allows one millisecond, but a thread wakes up later than a
-/// softirq.
+/// The minimum span of a full queue in nanoseconds. Linux allows one millisecond, but a thread wakes up later
+/// than a softirq.
 const LEAST_SPAN_NS: u64 = 2_000_000;
 /// The maximum span of a full queue in nanoseconds, for a busy machine, on which threads wake up much later.
 const MOST_SPAN_NS: u64 = 20_000_000;
@@ -222,8 +222,8 @@ const MOST_WAIT: Duration = Duration::from_millis(10);
 /// The time until the next reading while the sink holds packets: nothing predicts when the device accepts
 /// more.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
-/// The time after which a device from which nothing leaves is given more: half of the minimum retransmission
-/// timeout, because TCP must be able to detect a broken path by itself.
+/// The time after which a device from which nothing leaves is given more data: half of the minimum
+/// retransmission timeout, because TCP must be able to detect a broken path by itself.
 const MOST_STUCK: Duration = Duration::from_millis(100);
 /// The free space in bytes that is given to a device from which nothing leaves: the largest GSO frame.
 const STUCK_ROOM_BYTES: u64 = 64 << 10;

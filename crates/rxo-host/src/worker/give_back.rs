@@ -8,7 +8,7 @@ use super::upkeep::Upkeep;
 use crate::buffer::Buffer;
 use crate::cell::Inner;
 
-/// The device's buffers that a connection keeps.
+/// The part of a connection's received data that may be in buffers of the device.
 #[derive(Clone, Copy)]
 pub(super) struct Keeps {
     /// The sequence number before which no data is in the device's buffers.
@@ -19,7 +19,8 @@ pub(super) struct Keeps {
 }
 
 impl Upkeep {
-    /// Copies data that has been kept for too long; if `is_urgent`, all data.
+    /// Copies data that has been kept in the device's buffers for too long; if `is_urgent` is `true`, copies
+    /// all data.
     pub(super) fn give_back<B: AsRef<[u8]>>(&mut self, slots: &mut Slots<B>, is_urgent: bool) {
         // A connection with newer frames is queued again, but not visited in this round.
         for _ in 0..self.kept.len() {

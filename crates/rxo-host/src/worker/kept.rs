@@ -26,9 +26,9 @@ pub(crate) struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) place: u32,
-    /// Identifies the connection, because indices are reused.
+    /// The ticket of the entry, which identifies the connection, because indices are reused.
     pub(crate) ticket: Ticket,
-    /// RCV.NXT when the connection was queued.
+    /// RCV.NXT when the connection was queued: the end of its received data.
     pub(crate) until: SeqNumber,
     at: u64,
 }
@@ -46,7 +46,7 @@ impl Kept {
         self.limit.is_some()
     }
 
-    /// Adds the `frames` of a round to the count.
+    /// Adds the number of frames that a round has received to the count.
     pub(crate) fn count(&mut self, frames: usize) {
         self.taken += frames as u64;
     }
@@ -58,7 +58,7 @@ impl Kept {
         ticket
     }
 
-    /// Removes and returns the oldest entry if it is due or `is_urgent`.
+    /// Removes and returns the oldest entry if it is due or `is_urgent` is `true`; otherwise returns `None`.
     pub(crate) fn pop(&mut self, is_urgent: bool) -> Option<Entry> {
         let (first, limit) = (self.queue.front()?, self.limit?);
         let is_due = is_urgent || self.taken.saturating_sub(first.at) > limit;

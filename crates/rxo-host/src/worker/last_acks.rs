@@ -32,7 +32,8 @@ impl LastAcks {
         self.extend(now + (timeout.max(LEAST) * timeouts).min(MOST));
     }
 
-    /// Records the ACK of a retransmitted FIN: after that the peer waits longer before its next one.
+    /// Records the ACK of a retransmitted FIN: after that the peer waits longer before its next
+    /// retransmission.
     pub(super) fn repeated(&mut self, now: Instant) {
         self.extend(now + AFTER_REPETITION);
     }
@@ -47,7 +48,7 @@ impl LastAcks {
     }
 }
 
-/// The shortest timeout to assume for a peer: the minimum retransmission timeout of Linux.
+/// The shortest retransmission timeout to assume for a peer: the minimum of Linux.
 const LEAST: Duration = Duration::from_millis(200);
 const AFTER_REPETITION: Duration = Duration::from_secs(1);
 /// The longest wait for a retransmitted FIN. It matters for connections that could not measure their path,

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-/// A queue of cells, by index.
+/// The line of cells that wait for the device, by index.
 #[derive(Debug)]
 pub(super) struct Line {
     /// Cells that may still send in this round, before all others.
@@ -24,7 +24,7 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     is_waiting: bool,
-    /// `true` if the cell was taken from `first` when it was last served.
+    /// `true` if the cell came from the queue `first` when it was last served.
     was_first: bool,
     round: u32,
     sent_bytes: u64,
@@ -49,7 +49,7 @@ impl Line {
         self.quantum_bytes = bytes.clamp(LEAST_QUANTUM_BYTES, MOST_QUANTUM_BYTES);
     }
 
-    /// Appends the cell at index `place` to the line, unless it is in it.
+    /// Appends the cell at index `place` to the line, unless it is in the line already.
     pub(super) fn join(&mut self, place: u32, turn: &mut Turn) {
         if std::mem::replace(&mut turn.is_waiting, true) {
             return;
@@ -87,7 +87,7 @@ impl Line {
     }
 
     /// Records that the cell with this `turn`, which `next` returned, is out of the line. Returns `true` if
-    /// it was in it.
+    /// the cell was in the line.
     pub(super) const fn leave(&self, turn: &mut Turn, is_first: bool) -> bool {
         turn.was_first = is_first;
         std::mem::replace(&mut turn.is_waiting, false)
@@ -103,7 +103,7 @@ impl Line {
         self.quantum_bytes.saturating_sub(turn.sent_bytes)
     }
 
-    /// Records that the cell has sent `bytes`.
+    /// Records that the cell with this `turn` has sent `bytes` bytes.
     #[inline]
     pub(super) fn sent(&self, turn: &mut Turn, bytes: u64) {
         if bytes > 0 {

@@ -16,7 +16,7 @@ use crate::receive::Delivered;
 #[derive(Debug, Default)]
 pub(super) struct Memberships {
     members: Vec<Member>,
-    /// The indices of connections that are to join their group.
+    /// The indices of connections that have still to join their group.
     joining: Vec<u32>,
 }
 
@@ -38,8 +38,8 @@ impl Memberships {
         self.members.iter().find(|member| member.flow.key == *key).map(|member| member.place)
     }
 
-    /// Passes an arrival to the connection that has joined the group of the flow `key`. Without one, drops
-    /// and counts it: multicast packets are never answered with a reset.
+    /// Passes an arrival to the connection that has joined the group of the flow `key`. Without such a
+    /// connection, drops and counts the arrival: multicast packets are never answered with a reset.
     pub(super) fn take<B: AsRef<[u8]> + Default + Send + Sync + 'static>(
         &self,
         connections: &mut Connections<B>,
@@ -61,8 +61,8 @@ impl Memberships {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Joins the groups of new connections. A connection whose group belongs to another one, or is one too
-    /// many, is reset.
+    /// Joins the groups of new connections. A connection is reset if its group belongs to another connection,
+    /// or if the host has joined too many groups.
     pub(super) fn join_groups(&mut self, connections: &mut Connections<B>, now: Instant) {
         for place in std::mem::take(&mut self.memberships.joining) {
             let Some(slot) = connections.slots.get(place) else { continue };

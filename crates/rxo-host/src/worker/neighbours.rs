@@ -77,7 +77,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
 pub(super) enum Reach {
     /// The neighbour's Ethernet address is known.
     Known,
-    /// The neighbour's address was requested, or there is no route any more.
+    /// The neighbour's address was requested and is not known yet, or there is no route any more.
     Waits,
     /// The neighbour does not answer.
     Nobody,

@@ -30,7 +30,7 @@ pub(super) struct Network<B> {
     pub(super) may_reset: Allowance,
     pub(super) outbox: Outbox,
     pub(super) shape: Shape,
-    /// The free space of the device's queue.
+    /// The limit of the device's queue, and its free space.
     pub(super) drain: Drain,
     /// The cells that wait for the device's queue.
     pub(super) line: Line,
@@ -75,7 +75,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         (!self.line.is_empty()).then(|| self.drain.read_at().unwrap_or(now))
     }
 
-    /// Runs the expired timers of the link.
+    /// Runs the timers of the link that have expired at `now`.
     pub(super) fn wake(&mut self, connections: &mut Connections<B>, now: Instant) {
         if self.link.poll_at().is_some_and(|at| at <= now) {
             self.link.on_timeout(now);

@@ -25,8 +25,8 @@ pub(super) struct Out<'a, O> {
 }
 
 impl<O: FrameSink> Out<'_, O> {
-    /// Sends all that the connection has to send, if its neighbour is resolved. Returns `true` if it still
-    /// has data that waits for the device.
+    /// Sends all that the connection has to send, if its neighbour is resolved. Returns `true` if the
+    /// connection still has data that waits for the device.
     #[inline(always)]
     pub(super) fn send_if_reached<B: AsRef<[u8]>>(
         &mut self,

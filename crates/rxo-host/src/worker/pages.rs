@@ -16,7 +16,7 @@ use crate::cell::{Cell, local, peer};
 /// Some connections of a host. A connection that exists while all pages are taken is in exactly one of them;
 /// one that is opened or closed meanwhile may be in none.
 pub struct ConnectionPage {
-    /// The first slot of the next page; `None` after the last page.
+    /// The index of the first slot of the next page; `None` after the last page.
     pub next: Option<u32>,
     cells: Vec<Arc<dyn Look>>,
 }
@@ -32,17 +32,17 @@ pub struct ConnectionView {
     pub state: State,
     /// Number of bytes that were received in order and not read by the application.
     pub unread_bytes: usize,
-    /// The current sizes of the buffers.
+    /// The current sizes of the connection's buffers, in bytes.
     pub buffers: Buffers,
     /// The congestion control algorithm of the connection.
     pub algorithm: Algorithm,
     /// `true` if the application has dropped its handle.
     pub is_orphan: bool,
-    /// All statistics that the endpoint keeps.
+    /// All statistics of the connection that its endpoint keeps.
     pub statistics: Statistics,
 }
 
-/// A cell, without the type of buffer.
+/// A cell as an observer sees it, without the type of buffer.
 trait Look: Send + Sync {
     fn look(self: Arc<Self>) -> ConnectionView;
 }

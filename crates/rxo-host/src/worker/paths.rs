@@ -17,7 +17,7 @@ pub(super) struct Paths {
     known: BTreeMap<IpAddr, KnownPath>,
 }
 
-/// The path MTU of a destination.
+/// The stored path MTU of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KnownPath {
     /// The largest IP packet that the path carries, in bytes.
@@ -27,7 +27,7 @@ struct KnownPath {
 }
 
 impl Paths {
-    /// Stores the path MTU that a connection has found, if any.
+    /// Stores the path MTU that a connection has found, if it has found one.
     pub(super) fn hear<B: AsRef<[u8]>>(&mut self, connection: &Connection<B>, now: Instant) {
         self.learn(connection.pair().destination(), connection.path_mtu(), now);
     }
@@ -61,7 +61,7 @@ impl Paths {
 }
 
 const MOST_DESTINATIONS: usize = 256;
-/// The lifetime of an entry (RFC 1191, section 6.3; RFC 8201, section 5.3).
+/// The lifetime of an entry in the table (RFC 1191, section 6.3; RFC 8201, section 5.3).
 const AGE: Duration = Duration::from_secs(600);
 
 #[cfg(test)]

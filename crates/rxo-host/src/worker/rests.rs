@@ -16,8 +16,8 @@ use super::slots::Slots;
 use crate::cell::Inner;
 use crate::memory::Memory;
 
-/// The indices of the cells to be checked, with the time at which each was queued, the earliest first. At
-/// most one entry per index.
+/// The indices of the cells to be checked, with the time at which each was queued, the earliest first. There
+/// is at most one entry per index.
 #[derive(Debug, Default)]
 pub(super) struct Rests {
     queue: VecDeque<(Instant, u32)>,
@@ -25,7 +25,7 @@ pub(super) struct Rests {
 }
 
 impl Rests {
-    /// Schedules a check of the cell at index `place`, unless there is one.
+    /// Schedules a check of the cell at index `place`, unless one is scheduled.
     pub(super) fn look_at(&mut self, place: u32, now: Instant) {
         let index = place as usize;
         if self.is_queued.len() <= index {
@@ -52,7 +52,7 @@ impl Rests {
     }
 
     /// Frees the empty buffers of some idle connections, or of any connections while memory is short, and
-    /// offers memory to some that wait for it.
+    /// offers memory to some connections that wait for it.
     pub(super) fn free_idle<B: AsRef<[u8]>>(
         &mut self,
         slots: &Slots<B>,

@@ -10,8 +10,8 @@ use rxo_frame::Instant;
 use super::{Host, Turn};
 use crate::link::Conflict;
 
-/// The clock of a worker, and the way in which it sleeps. `I` is the source of the device, whose descriptor a
-/// waiter may need.
+/// A worker's source of time, and the way in which it sleeps. `I` is the source of the device, whose
+/// descriptor a waiter may need.
 pub trait Waiter<I> {
     /// Returns the current time. It never goes backwards, and uses the same clock as the arrival times of
     /// frames.
@@ -41,7 +41,7 @@ where
 {
     /// Runs rounds until the probes of [`HostConfig::probe`](crate::HostConfig::probe) have ended, `stop` is
     /// set, or another station has claimed an address. In the last case, returns the claim, and the host
-    /// should not be run. Call it before [`Host::run`].
+    /// should not be run; otherwise returns `None`. Call it before [`Host::run`].
     ///
     /// # Errors
     /// The first failure of the device.
@@ -141,8 +141,8 @@ where
 /// Number of successive waits without a frame after which all frames are returned to the ring, because a ring
 /// also reports that it is readable while its newest frame is kept, or while it is full.
 const MOST_FALSE_ALARMS: u32 = 4;
-/// The maximum duration of a wait that must end soon: one without polling the ring, because its frames were
+/// The maximum duration of a wait that must end soon: one that cannot poll the ring, because its frames were
 /// just returned and an application may still be using one, or one for a blocked sink.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
-/// The maximum delay until `stop` is noticed.
+/// The maximum time until a worker notices that `stop` is set.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -54,7 +54,7 @@ struct Left {
 }
 
 impl Left {
-    /// Takes the state out of a connection in TIME-WAIT. `None` in any other state, and while something is to
+    /// Takes the state out of a connection in TIME-WAIT. `None` in any other state, and while a segment is to
     /// be sent.
     #[inline]
     fn take<B: AsRef<[u8]>>(
@@ -78,8 +78,8 @@ struct Service {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Serves at most `most` of the cells that need service, in the order in which they were marked, and
-    /// sends the rest of the batch. Returns the number of cells served.
+    /// Serves at most `most` of the cells that need service, in the order in which they were marked, and then
+    /// sends the batch. Returns the number of cells served.
     pub(super) fn serve_some<O: FrameSink>(
         &mut self,
         most: usize,
@@ -218,8 +218,8 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         self.serve(connections, sink, service, member)
     }
 
-    /// Runs the connection's expired timers, then sends what it has to send. `None` if there is no such cell,
-    /// or if an application holds the lock; the thread that unlocks the cell then queues it.
+    /// Runs the connection's expired timers, then sends all that the connection has to send. `None` if there
+    /// is no such cell, or if an application holds the lock; the thread that unlocks the cell then queues it.
     #[inline(always)]
     fn serve<O: FrameSink, S: Beside<B>>(
         &mut self,
@@ -300,7 +300,7 @@ fn terms_of<B: AsRef<[u8]>>(connection: &Connection<Buffer<B>>) -> AckTerms {
     }
 }
 
-/// Opens the connection if an application has requested it, with the path MTU that is known.
+/// Opens the connection if an application has requested it, with the stored path MTU of its destination.
 #[inline]
 fn open<B: AsRef<[u8]>>(connection: &mut Connection<Buffer<B>>, paths: &Paths, now: Instant) {
     if connection.state() == State::Listen {

@@ -5,12 +5,12 @@
 //! others wait until those frames are received: their senders wait, and nothing is lost. Separate because it
 //! is pure arithmetic on counts.
 
-/// Alternates between receiving and serving cells.
+/// Decides how many cells a round serves, by turns with receiving.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     /// The budget of a round in frames. If a round receives that many, the device may have more.
     full: usize,
-    /// Number of successive rounds that only received.
+    /// Number of successive rounds that only received frames.
     put_off: u32,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Slot<B> {
     pub(crate) path: Path,
     /// The time at which the neighbour must be resolved again; `None` while its address is unknown.
     pub(crate) resolved_until: Option<Instant>,
-    /// `true` if a segment has arrived since the neighbour was resolved.
+    /// `true` if a segment of the connection has arrived since the neighbour was resolved.
     pub(crate) is_heard: bool,
     /// The IPv4 ID of the connection's next packet.
     pub(crate) ids: u16,
@@ -31,7 +31,7 @@ pub(crate) struct Slot<B> {
     pub(crate) served_at: Instant,
     /// `true` if the cell is in the queue of cells to be served.
     pub(crate) is_dirty: bool,
-    /// The state of the cell in the line for the device.
+    /// The state of the cell in the line of cells that wait for the device.
     pub(crate) turn: Turn,
     /// The ticket of the cell in the queue of connections that keep frames; `None` if the cell is not in that
     /// queue.
@@ -44,13 +44,13 @@ pub(crate) struct Slot<B> {
     pub(crate) orphan: Option<Ticket>,
     /// `true` if this host has opened the connection.
     pub(crate) is_active: bool,
-    /// The fast path's record of the connection.
+    /// The state of the connection that the fast path for ACKs keeps.
     pub(crate) acks: AckState,
 }
 
 impl<B> Slot<B> {
     /// Appends the index `place` of this cell to `dirty`, the queue of cells to be served, unless it is in
-    /// there.
+    /// the queue already.
     #[inline]
     pub(crate) fn touch(&mut self, place: u32, dirty: &mut VecDeque<u32>) {
         if !self.is_dirty {

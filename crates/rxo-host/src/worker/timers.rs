@@ -6,7 +6,7 @@
 
 use rxo_frame::Instant;
 
-/// A heap of cells, by deadline.
+/// A heap of cells, ordered by deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: Vec<(Instant, u32)>,

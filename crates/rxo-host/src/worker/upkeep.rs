@@ -7,7 +7,7 @@ use super::rests::Rests;
 /// The queues of connections that must return frames or memory.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    /// Connections that keep frames of the device.
+    /// The connections that keep frames of the device.
     pub(super) kept: Kept,
     /// Number of times that data was copied because the device needed its frames.
     pub(super) copied_out: u64,

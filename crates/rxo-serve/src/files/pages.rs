@@ -18,7 +18,7 @@ pub struct Pages {
     most_bytes: usize,
     bytes: usize,
     held: HashMap<Key, Held>,
-    /// All keys in `held`, in the order of the clock algorithm.
+    /// The keys of all pages in `held`, in the order of the clock algorithm.
     order: VecDeque<Key>,
     /// The memory of an evicted page, for reuse.
     spare: Vec<u8>,
@@ -45,7 +45,7 @@ impl Pages {
         Some(Arc::clone(&held.page))
     }
 
-    /// Adds a page, and evicts others to make space.
+    /// Adds a page to the cache, and evicts others to make space.
     pub(super) fn keep(&mut self, version: &FileVersion, index: u64, bytes: Vec<u8>) -> Page {
         let (key, page) = ((*version, index), Arc::new(bytes));
         self.bytes += page.len();

@@ -22,7 +22,7 @@ pub(crate) enum Errand {
     Page(u64),
 }
 
-/// A request of one client, with the client's open files.
+/// A request of one client to the file system, with the client's open files.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) token: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Readers {
     root: Arc<Root>,
     most: usize,
     threads: usize,
-    /// Number of jobs whose reply was not taken yet, including those of clients that have gone.
+    /// Number of jobs whose reply was not taken yet, including those of clients that have left.
     under_way: usize,
     most_under_way: usize,
     jobs: Sender<Job>,

@@ -23,7 +23,7 @@ pub(super) struct FileVersion {
     /// The time of the last change of the content, or the time that a program has set, in seconds and
     /// nanoseconds.
     modified: (i64, i64),
-    /// The time of the last change of anything (`ctime`), as recorded by the file system.
+    /// The time of the last change of anything in the file (`ctime`), as recorded by the file system.
     changed: (i64, i64),
 }
 

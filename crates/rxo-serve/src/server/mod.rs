@@ -29,10 +29,10 @@ use crate::limits::{Limits, READ_BYTES};
 pub struct Rules {
     /// The limits of each client.
     pub limits: Limits,
-    /// Maximum number of clients. At this number the owner should admit no further ones, and idle clients are
-    /// not kept.
+    /// Maximum number of clients. At this number the owner should admit no further clients, and idle clients
+    /// are not kept.
     pub clients: usize,
-    /// Maximum number of clients per IPv4 address, or per IPv6 /64. Further ones get status 503.
+    /// Maximum number of clients per IPv4 address, or per IPv6 /64. Further clients get status 503.
     pub per_peer: usize,
     /// Size of the cache of file contents, in bytes.
     pub cache_bytes: usize,

@@ -12,7 +12,7 @@ use crate::recovery::Samples;
 
 /// An iterator over records of pure ACKs that can consume a run of round-trip samples in one call.
 pub(super) trait AckRecords: Iterator<Item = AckRecord> {
-    /// Reports whether another record follows, before samples are taken.
+    /// Reports whether another record follows; called before samples are taken.
     fn look_ahead(&mut self) -> Ahead;
 
     /// Consumes records while each one is a round-trip sample and changes nothing else. `taken` is the record
@@ -57,9 +57,9 @@ pub(super) struct SampleRun {
 }
 
 impl SampleRun {
-    /// Takes `record` if its only effect is a round-trip sample. Its other fields count only if it is the
-    /// last: see [`SampleRun::note_last`]. `IS_RECORDED` is `true` if the timestamp updates TS.Recent;
-    /// otherwise the timestamp is ignored.
+    /// Takes `record` and returns `true` if its only effect is a round-trip sample. Its other fields count
+    /// only if it is the last: see [`SampleRun::note_last`]. `IS_RECORDED` is `true` if the timestamp updates
+    /// TS.Recent; otherwise the timestamp is ignored.
     #[inline(always)]
     fn takes<const IS_RECORDED: bool>(&mut self, record: &AckRecord) -> bool {
         let is_timely = !IS_RECORDED || record.ts_value.wrapping_sub(self.recent) as i32 >= 0;

@@ -28,7 +28,7 @@ struct Run {
 struct Noted {
     /// TS.Recent, the peer's timestamp to echo; `None` if timestamps are not in use.
     recent: Option<u32>,
-    /// `true` if the timestamps of the run update TS.Recent.
+    /// `true` if the timestamps of the run's ACKs update TS.Recent.
     covers: bool,
     /// The largest window field (SEG.WND) of the run so far, unscaled.
     largest_window: u16,
@@ -93,7 +93,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.recovery.may_expect_acks()
     }
 
-    /// Begins a run. Returns `None` if the connection cannot take the fast path now.
+    /// Begins a run of expected ACKs. Returns `None` if the connection cannot take the fast path now.
     #[inline(always)]
     fn begin_expected_acks(&self, now: Instant) -> Option<Run> {
         // While path MTU discovery is active, an ACK may change the segment size, which affects the next ACK.
@@ -204,7 +204,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// Ends a run of at least one ACK. This side has not sent a FIN.
+    /// Ends a run of at least one ACK: applies the effects of its last ACK. This side must not have sent a
+    /// FIN.
     #[inline(always)]
     fn end_expected_acks(&mut self, now: Instant, run: &Run) {
         let noted = &run.noted;

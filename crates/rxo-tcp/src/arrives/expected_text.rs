@@ -15,8 +15,8 @@ use crate::sequence::before;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Takes a run of plain segments. Segments that are alike (see [`PlainSegments::new`]) are taken by one
-    /// header.
+    /// Takes a run of plain segments. Segments that are alike (see [`PlainSegments::new`]) are processed by
+    /// the header of the first.
     #[inline(never)]
     pub(super) fn take_run<F>(&mut self, now: Instant, mut segments: PlainSegments<F>)
     where
@@ -82,8 +82,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && self.timestamps.expects(header.timestamp)
     }
 
-    /// Returns `true` if `count` like segments with `bytes` of text each are the next expected text and can
-    /// stay in their buffers. `header` is the header of the first one.
+    /// Returns `true` if `count` segments that are alike, with `bytes` bytes of text each, are the next
+    /// expected text and can stay in their buffers. `header` is the header of the first one.
     #[inline(always)]
     pub(super) fn expects_alike(
         &self,
@@ -156,8 +156,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_window(Header { seq: last, ..header });
     }
 
-    /// Records the acknowledgements that `count` segments of `bytes` each cause, the first at `seq`. The
-    /// window edge must not move and no timestamp may change. Returns the number of segments covered,
+    /// Records the acknowledgements that `count` segments of `bytes` bytes each cause, the first at `seq`.
+    /// The window edge must not move and no timestamp may change. Returns the number of segments covered,
     /// possibly 0; the caller counts the remaining segments one by one.
     #[inline(always)]
     fn owe_for_each(&mut self, seq: SeqNumber, bytes: u32, count: u32) -> u32 {
@@ -179,7 +179,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The first step: records the timestamp.
+    /// Carries out the first step: records the timestamp.
     #[inline(always)]
     fn take_timestamp(&mut self, now: Instant, header: Header) {
         if let Some(timestamp) = header.timestamp.filter(|_| self.timestamps.is_agreed) {
@@ -187,14 +187,14 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// The fifth step: updates the peer's window.
+    /// Carries out the fifth step: updates the peer's window.
     #[inline(always)]
     fn take_window(&mut self, header: Header) {
         let Header { seq, ack, window, .. } = header;
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
     }
 
-    /// The seventh step: appends the text and counts it for an acknowledgement.
+    /// Carries out the seventh step: appends the text and counts it for an acknowledgement.
     #[inline(always)]
     fn take_expected_text(&mut self, payload: Payload<B>) {
         let bytes = payload.bytes();

@@ -27,7 +27,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Break(())
     }
 
-    /// Checks the timestamp (PAWS; RFC 7323, sections 3.2 and 5.3, R1). Resets are not checked.
+    /// Checks the timestamp of a segment (PAWS; RFC 7323, sections 3.2 and 5.3, R1), and drops a segment
+    /// whose timestamp is old. Resets are not checked.
     fn check_timestamp(&mut self, now: Instant, segment: &Segment<B>) -> ControlFlow<()> {
         if !self.timestamps.is_agreed || segment.has(TcpFlags::RST) {
             return ControlFlow::Continue(());
@@ -56,8 +57,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         segment.seq == nxt || begins_in_time && last.is_at_or_after(nxt)
     }
 
-    /// Records the timestamp (RFC 7323, section 4.3, rule 2). Call it only after the ACK number is found
-    /// valid: a forged timestamp would make all later ones old.
+    /// Records the timestamp of `segment` (RFC 7323, section 4.3, rule 2). Call it only after the ACK number
+    /// is found valid: a forged timestamp would make all later ones old.
     pub(super) fn remember_timestamp(&mut self, now: Instant, segment: &Segment<B>) {
         if let Some(timestamp) = segment.options.timestamp.filter(|_| self.timestamps.is_agreed)
             && !segment.has(TcpFlags::RST)

@@ -101,8 +101,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Segment { ack, flags, window, options, ..segment })
     }
 
-    /// Returns the connection's own fields for a segment to the group. Returns `None`, and counts the reason,
-    /// if the segment is dropped.
+    /// Decides about a segment to the group: returns the connection's own fields for it. Returns `None`, and
+    /// counts the reason, if the segment is dropped.
     fn judge(&mut self, now: Instant, fields: Fields) -> Option<Own> {
         if !self.may_be_the_peers(now, fields) {
             add(&mut self.group_counts.refused, 1);

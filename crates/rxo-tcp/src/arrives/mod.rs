@@ -112,7 +112,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_acks(now, OneByOne(once(ack.ack_record())));
     }
 
-    /// The slow path: processes one segment by the numbered steps.
+    /// Processes one segment by the numbered steps, which are the slow path.
     #[inline(never)]
     fn take_segment(&mut self, now: Instant, mut segment: Segment<B>) {
         self.acks.begin_segment();

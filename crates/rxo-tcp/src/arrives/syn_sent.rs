@@ -8,8 +8,8 @@ use crate::state::{SynReceived, SynSent};
 use crate::{Connection, Failure, Reset, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Checks the ACK first, RST second, SYN fourth. The third check (security) is obsolete; a segment with
-    /// neither SYN nor RST is dropped.
+    /// Processes a segment in SYN-SENT: checks the ACK first, RST second, SYN fourth. The third check
+    /// (security) is obsolete; a segment with neither SYN nor RST is dropped.
     #[cold]
     pub(super) fn arrives_syn_sent(&mut self, now: Instant, segment: Segment<B>) {
         let has_ack = segment.has(TcpFlags::ACK);
@@ -44,7 +44,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Opens the connection by a SYN-ACK. Text and FIN in it are processed from the sixth step on.
+    /// Opens the connection by the SYN-ACK `segment`. Text and FIN in the SYN-ACK are processed from the
+    /// sixth step on.
     fn establish_active(&mut self, now: Instant, mut segment: Segment<B>) {
         self.establish(now);
         self.acks.answer();

@@ -32,8 +32,8 @@ pub(super) struct Bbr {
     least_rtt: Option<LeastRtt>,
     /// The number of round trips so far, counted by delivered data.
     round: u64,
-    /// The current round trip ends when a segment is acknowledged before which this number of bytes had been
-    /// delivered.
+    /// The number of delivered bytes that ends the current round trip: the round trip ends when a segment is
+    /// acknowledged that was sent after as many bytes had been delivered.
     round_end: u64,
     full: FullPipe,
     /// The congestion window of BBR, in bytes. Recovery may set another window in the meantime, which is
@@ -65,7 +65,7 @@ struct LeastRtt {
     seen_at: Instant,
 }
 
-/// Detects that the delivery rate has stopped growing.
+/// Detects that the delivery rate has stopped growing, so that the pipe is full.
 #[derive(Debug, Default)]
 struct FullPipe {
     rate: u64,
@@ -86,13 +86,13 @@ pub(crate) struct Delivery {
     pub(crate) now: Instant,
     /// Number of bytes that were delivered for the first time, in order or not.
     pub(crate) bytes: u32,
-    /// The time at which the newest of these bytes was last sent; `None` if it is not known.
+    /// The time at which the newest delivered byte was last sent; `None` if it is not known.
     pub(crate) sent_at: Option<Instant>,
     /// The round-trip time that the acknowledgement shows, in nanoseconds; `None` if it shows none.
     pub(crate) rtt_ns: Option<u64>,
     /// The number of bytes in flight before and after the acknowledgement.
     pub(crate) in_flight: (u32, u32),
-    /// `true` if data was found lost.
+    /// `true` if the acknowledgement shows that data was lost.
     pub(crate) shows_loss: bool,
     /// `true` if the acknowledgement arrives during fast recovery.
     pub(crate) is_recovering: bool,
@@ -121,7 +121,7 @@ impl Bbr {
         self.pacer.burst()
     }
 
-    /// Returns the time at which more may leave, or `None` if a segment may leave now.
+    /// Returns the time at which more bytes may leave; `None` if a segment may leave now.
     pub(super) fn release_at(&self) -> Option<Instant> {
         self.pacer.due()
     }
@@ -146,7 +146,7 @@ impl Bbr {
         self.pacer.rate()
     }
 
-    /// Frees the memory. Call it only while nothing is in flight.
+    /// Frees the memory of the model. Call it only while nothing is in flight.
     pub(super) fn free(&mut self) {
         self.samples.free();
     }

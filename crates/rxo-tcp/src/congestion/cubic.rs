@@ -30,12 +30,13 @@ struct Epoch {
     /// W_est: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     reno: u32,
     reno_remainder: u64,
-    /// W_cubic now and one round trip later, cached because many acknowledgements arrive in one millisecond.
+    /// W_cubic at the present time, in bytes, cached because many acknowledgements arrive in one millisecond.
     now: Computed,
+    /// W_cubic one round trip later, in bytes, cached for the same reason.
     later: Computed,
 }
 
-/// A value of the cubic function with its arguments.
+/// A cached value of the cubic function, with its arguments.
 #[derive(Clone, Copy, Debug, Default)]
 struct Computed {
     t_ms: i64,

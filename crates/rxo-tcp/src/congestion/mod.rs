@@ -32,7 +32,7 @@ trait Control {
     fn avoid(&mut self, window: &mut Window, acked: &Acked);
     /// Returns the slow-start threshold in bytes after a loss with `in_flight` bytes in flight.
     fn threshold(&mut self, window: &Window, in_flight: u32) -> u32;
-    /// Forgets the progress of congestion avoidance, which starts anew.
+    /// Drops the progress of congestion avoidance, which then starts anew.
     fn restart(&mut self);
     /// Records that nothing was sent for `idle`.
     fn was_idle(&mut self, _idle: Duration) {}
@@ -105,7 +105,7 @@ pub(crate) struct Congestion {
     pub(crate) is_limiting: bool,
     /// The last time at which the congestion window limited the sender.
     filled_at: Instant,
-    /// The bytes in flight when nothing more could leave.
+    /// The number of bytes in flight when nothing more could leave.
     flight: u32,
 }
 
@@ -201,7 +201,7 @@ impl Congestion {
         }
     }
 
-    /// Returns the bytes in flight when nothing more could leave. The current value is no measure:
+    /// Returns the number of bytes in flight when nothing more could leave. The current number is no measure:
     /// acknowledgements that arrive together leave little in flight before new data is sent.
     pub(crate) fn flight(&self) -> u32 {
         self.flight
@@ -301,7 +301,7 @@ impl Congestion {
         }
     }
 
-    /// Frees the memory. Call it only while nothing is in flight.
+    /// Frees the memory of BBR, if it is used. Call it only while nothing is in flight.
     pub(crate) fn free(&mut self) {
         if let Some(bbr) = &mut self.bbr {
             bbr.free();

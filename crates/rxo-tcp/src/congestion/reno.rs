@@ -2,7 +2,7 @@
 
 use super::{Acked, Control, Window};
 
-/// Congestion avoidance adds one segment each round trip; a loss halves the window.
+/// The state of Reno: congestion avoidance adds one segment each round trip; a loss halves the window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reno {
     /// Number of bytes acknowledged since the window last grew.
@@ -19,7 +19,8 @@ impl Control for Reno {
         }
     }
 
-    /// Returns half of the bytes in flight, at least two segments (RFC 5681, section 3.1, equation 4).
+    /// Returns half of the bytes in flight as the new threshold, at least two segments (RFC 5681, section
+    /// 3.1, equation 4).
     fn threshold(&mut self, window: &Window, in_flight: u32) -> u32 {
         self.acked_bytes = 0;
         (in_flight / 2).max(2 * window.mss)

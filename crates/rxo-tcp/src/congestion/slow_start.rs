@@ -13,7 +13,7 @@ use super::{Acked, MAX_WINDOW_BYTES, Window};
 /// The state of slow start for one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SlowStart {
-    /// SND.NXT when the round trip began; `None` before the first.
+    /// SND.NXT when the current round trip began; `None` before the first.
     round_end: Option<SeqNumber>,
     /// The largest number of bytes that one ACK has acknowledged in this round trip.
     largest: u32,
@@ -40,7 +40,7 @@ impl SlowStart {
         window.cwnd - before
     }
 
-    /// Returns L: the number of bytes that one acknowledgement may count for. It is twice the largest
+    /// Returns L: the maximum number of bytes that one acknowledgement may count for. It is twice the largest
     /// aggregate of the last two round trips, because larger ones are a sign of lost acknowledgements. After
     /// a timeout it is one segment, because then an acknowledgement covers data that arrived long ago (RFC
     /// 3465, section 2.3).
@@ -66,5 +66,5 @@ impl SlowStart {
     }
 }
 
-/// The smallest limit in segments: L of a sender that does not pace (RFC 9406, section 4.3).
+/// The smallest L in segments: that of a sender that does not pace (RFC 9406, section 4.3).
 const LEAST_SEGMENTS: u32 = 8;

@@ -99,7 +99,7 @@ impl Tokens {
     }
 }
 
-/// The number of segments that one acknowledgement may add at once (RFC 3465, section 2.3).
+/// The number of segments that one acknowledgement may add to the window at once (RFC 3465, section 2.3).
 const AT_ONCE_SEGMENTS: u32 = 2;
 /// The shortest interval between tokens, in nanoseconds: timers are not more exact, so growth that would be
 /// held for less is not held.

@@ -94,8 +94,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.has_to_send() || self.poll_at().is_none()
     }
 
-    /// Returns the text of an earlier [`crate::Transmit`], for owners that send several at once:
-    /// `bytes` bytes from `seq` on, without the part that has been acknowledged.
+    /// Returns the text of an earlier [`crate::Transmit`], for owners that send several at once: `bytes`
+    /// bytes from the sequence number `seq` on, without the part that has been acknowledged.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         self.snd.text(seq, seq + bytes)

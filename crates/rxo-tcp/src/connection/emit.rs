@@ -58,9 +58,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Returns the next step. Before the first text, and before the first text after idle time, the
-    /// congestion window may change, so the step is planned again (RFC 6928; RFC 5681, section 4.1; RFC
-    /// 7661).
+    /// Returns the next segment to send, or the reason why none can be sent. Before the first text, and
+    /// before the first text after idle time, the congestion window may change, so the segment is planned
+    /// again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
         let plan = self.plan();
         let is_new_text = matches!(plan, Ok(Plan::Text(_, Why::New | Why::Trial)));
@@ -184,7 +184,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Outgoing { segment, text: (self.snd.nxt, self.snd.nxt) }
     }
 
-    /// Records that `range` is in flight.
+    /// Records that the range `start` to `end` is sent, for the reason `why`.
     fn send_text(&mut self, (start, end): Range, why: Why, now: Instant) {
         self.congestion.on_sent(now, distance(start, end), self.recovery.in_flight());
         match why {

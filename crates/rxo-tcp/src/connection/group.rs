@@ -25,7 +25,7 @@ use crate::{Secret, State, isn};
 pub struct GroupSeed {
     /// The initial sequence number of every connection. Random for each group; only receivers may know it.
     pub iss: SeqNumber,
-    /// The offset of the timestamp clock, in milliseconds.
+    /// The offset of the timestamp clock that all connections share, in milliseconds.
     pub timestamp_offset: u32,
 }
 
@@ -41,15 +41,15 @@ impl GroupSeed {
     }
 }
 
-/// The range in which a group may send, as far as one of its connections is concerned.
+/// The range in which a group may send, as limited by one of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupEdge {
     /// SND.UNA: the oldest sequence number that the receiver has not acknowledged.
     pub una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub nxt: SeqNumber,
-    /// New text before this may leave; if it is not after SND.NXT, none may. The peer's window and the
-    /// congestion window set it.
+    /// The send limit: new text before this sequence number may leave; if it is not after SND.NXT, none may.
+    /// The peer's window and the congestion window set it.
     pub limit: SeqNumber,
     /// Eff.snd.MSS: the text of a full segment, in bytes.
     pub mss: u32,
@@ -61,7 +61,7 @@ pub struct GroupEdge {
 pub(crate) struct Ahead {
     /// The sequence number after all data that the group has sent and the receiver could have taken.
     sent: SeqNumber,
-    /// The largest valid ACK number so far.
+    /// The largest valid ACK number that has arrived so far.
     acked: SeqNumber,
 }
 
@@ -82,8 +82,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.terms = Terms::with_iss(seed.iss);
     }
 
-    /// Lets the group send all new text from now on; this connection only retransmits lost text. Does nothing
-    /// for a connection without a group.
+    /// Lets the group send all new text from now on; this connection then only retransmits lost text. Does
+    /// nothing for a connection without a group.
     pub fn follow_group(&mut self) {
         if self.terms.let_owner_send() {
             self.ahead = None;

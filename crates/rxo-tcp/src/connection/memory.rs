@@ -23,8 +23,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_sent && self.rcv.ready_bytes() == 0 && !self.rcv.has_gap()
     }
 
-    /// Frees the sending direction. Call it when the peer has our FIN or the connection is closed, so that
-    /// nothing will be sent or retransmitted.
+    /// Frees the memory of the sending direction. Call it when the peer has our FIN or the connection is
+    /// closed, so that nothing will be sent or retransmitted.
     pub(crate) fn give_back_sending(&mut self) {
         self.snd.buffer = SendBuffer::with_capacity(0);
         self.recovery.give_back();
@@ -32,8 +32,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.stop(Timer::Pace);
     }
 
-    /// Frees the receiving direction if no more text will be accepted. Text that has arrived in order stays
-    /// until it is read.
+    /// Frees the memory of the receiving direction if no more text will be accepted. Text that has arrived in
+    /// order stays until it is read.
     pub(crate) fn give_back_receiving(&mut self) {
         if self.is_peer_done() || self.is_closed() {
             self.rcv.give_back();

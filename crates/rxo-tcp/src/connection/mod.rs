@@ -80,7 +80,8 @@ pub struct Connection<B> {
     pub(crate) path: Path,
     /// The current limit for the text of a GSO frame, in bytes.
     large_send_bytes: u32,
-    /// The size of the larger segment that path MTU discovery will try next, if any.
+    /// The size in bytes of the larger segment that path MTU discovery will try next; `None` if it will try
+    /// none.
     trial_bytes: Option<u32>,
     /// The path MTU that other connections have found; `None` if there is none.
     known_path: Option<KnownPath>,
@@ -99,7 +100,7 @@ pub struct Connection<B> {
     pub(crate) events: Events,
 }
 
-/// The state of probing a closed window.
+/// The state of probing the peer's closed window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Persist {
     /// The number of probes since the window closed.

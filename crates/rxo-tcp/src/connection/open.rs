@@ -196,7 +196,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Closes the connection with a failure. Text that arrived in order was acknowledged, so it stays
     /// readable, unless the application aborted. RFC 9293 (section 3.10.7.4, second step) lets a reset
-    /// discard it, but then a server that closes with a request unread would destroy its own last answer.
+    /// discard the text, but then a server that closes with a request unread would destroy its own last
+    /// answer.
     pub(crate) fn fail(&mut self, failure: Failure) {
         if failure == Failure::Aborted {
             self.rcv.clear();

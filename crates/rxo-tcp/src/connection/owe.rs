@@ -18,9 +18,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records an acknowledgement of everything received. It becomes a segment of its own if it has SACK
-    /// blocks, or if `is_alone` and it repeats the last ACK number: the peer counts duplicates with an
-    /// unchanged window (RFC 5681, section 2).
+    /// Records that an acknowledgement of everything received is owed. It becomes a segment of its own if it
+    /// has SACK blocks, or if `is_alone` and it repeats the last ACK number: the peer counts duplicates with
+    /// an unchanged window (RFC 5681, section 2).
     #[inline]
     pub(crate) fn owe_all(&mut self, is_alone: bool) {
         if is_alone || self.rcv.has_gap() || self.rcv.sack.has_duplicate() {
@@ -54,8 +54,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records a window update. The last owed acknowledgement becomes the update, unless it is a duplicate:
-    /// with another window it would no longer count as one.
+    /// Records that a window update is owed. The last owed acknowledgement becomes the update, unless it is a
+    /// duplicate: with another window it would no longer count as a duplicate.
     pub(crate) fn owe_update(&mut self) {
         let ack = self.rcv.nxt;
         if self.acks.may_update(ack) {
@@ -66,24 +66,24 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records a plain acknowledgement of everything received.
+    /// Records that a plain acknowledgement of everything received is owed.
     #[inline]
     pub(crate) fn owe_next(&mut self) {
         self.rcv.move_edge(self.rcv.nxt);
         self.owe(self.rcv.nxt);
     }
 
-    /// Records a plain acknowledgement of everything before `ack`, which was RCV.NXT when it became owed. It
-    /// carries the right edge of the window of that time.
+    /// Records that a plain acknowledgement of everything before `ack` is owed, where `ack` was RCV.NXT at
+    /// that time. It carries the right edge of the window of that time.
     #[inline]
     pub(crate) fn owe(&mut self, ack: SeqNumber) {
         let owed = self.ack_owed(ack, AckKind::Plain);
         self.acks.owe(owed);
     }
 
-    /// Records `count` plain acknowledgements, at least one. The first acknowledges everything before `ack`,
-    /// each further one `bytes` more. The effect equals [`Connection::owe`] for each. The caller has checked
-    /// that they fit.
+    /// Records that `count` plain acknowledgements are owed, at least one. The first acknowledges everything
+    /// before `ack`, each further one `bytes` bytes more. The effect equals [`Connection::owe`] for each. The
+    /// caller has checked that they fit.
     #[inline]
     pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;
@@ -102,8 +102,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         });
     }
 
-    /// Returns the content of an acknowledgement. It counts as sent now (RFC 7323, section 4.3), so that
-    /// echoed timestamps do not depend on aggregation.
+    /// Returns the content of the acknowledgement `ack`. The acknowledgement counts as sent now (RFC 7323,
+    /// section 4.3), so that echoed timestamps do not depend on aggregation.
     #[inline]
     fn ack_owed(&mut self, ack: SeqNumber, kind: AckKind) -> AckOwed {
         self.timestamps.last_ack = ack;

@@ -12,7 +12,7 @@ use crate::{Reset, State};
 pub(super) enum Plan {
     /// A reset is sent.
     Reset(Reset),
-    /// Our SYN, with an ACK if the peer's SYN has arrived.
+    /// Our SYN is sent, with an ACK if the peer's SYN has arrived.
     Syn {
         /// `true` if the peer's SYN has arrived.
         acknowledges: bool,
@@ -119,7 +119,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Err(held)
     }
 
-    /// Returns the first lost range, as far as the congestion window and the peer's window allow.
+    /// Returns the first lost range of text, as far as the congestion window and the peer's window allow; the
+    /// reason if none may leave.
     fn lost_text(&self) -> Result<Range, Held> {
         let mss = self.snd.mss;
         let allowed = self.allowed();
@@ -136,8 +137,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Ok((start, end))
     }
 
-    /// Returns the range of one segment of `bytes`, a size that the path is not yet known to carry; `None` if
-    /// it may not leave now.
+    /// Returns the range of one segment of `bytes` bytes, a size that the path is not yet known to carry;
+    /// `None` if it may not leave now.
     fn trial(&self, bytes: u32) -> Option<Range> {
         let sizing = self.sizing();
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
@@ -145,7 +146,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
-    /// Returns the next new text, as far as both windows allow.
+    /// Returns the range of the next new text, as far as both windows allow; the reason if none may leave.
     pub(super) fn new_text(&self) -> Result<Range, Held> {
         if self.terms.owner_sends() {
             return Err(Held::Nothing);

@@ -99,7 +99,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         (mtu >= LEAST_MTU_V6).then(|| mtu - self.headers())
     }
 
-    /// Returns the length of the IP and TCP headers, including the options of every segment.
+    /// Returns the length of the IP and TCP headers in bytes, including the options of every segment.
     fn headers(&self) -> u32 {
         self.fixed_headers() + if self.timestamps.is_agreed { TIMESTAMP_BYTES } else { 0 }
     }
@@ -116,8 +116,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.on_packet_too_big(self.snd.nxt, &mut self.congestion);
     }
 
-    /// Reacts to a retransmission timeout: a router's report that waited for it is applied now. Without a
-    /// report, repeated timeouts show a path that silently drops full segments.
+    /// Reacts to a retransmission timeout. A router's report that waited for the timeout is applied now.
+    /// Without a report, repeated timeouts show a path that silently drops full segments.
     pub(super) fn doubt_path(&mut self, now: Instant) {
         if let Some(mss) = self.path.timed_out(self.snd.mss) {
             self.believe(mss, now);
@@ -141,7 +141,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records that everything before SND.UNA has arrived.
+    /// Tells path MTU discovery that everything before SND.UNA has arrived.
     pub(crate) fn follow_path(&mut self) {
         if self.path.is_watching()
             && let Some(mss) = self.path.acknowledged(self.snd.una)
@@ -151,7 +151,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Records that `range` is in flight.
+    /// Tells path MTU discovery that the range `start` to `end` is in flight.
     pub(super) fn note_on_path(&mut self, (start, end): Range, why: Why, now: Instant) {
         match why {
             Why::New if distance(start, end) >= self.snd.mss => {

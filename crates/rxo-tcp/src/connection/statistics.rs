@@ -38,7 +38,7 @@ pub struct Statistics {
     pub delivery_rate: Option<u64>,
     /// The pacing rate of segments, in bytes per second; `None` if only the windows limit sending.
     pub pacing_rate: Option<u64>,
-    /// The number of bytes that count as in flight.
+    /// The number of bytes that count as in flight to the peer.
     pub in_flight: u32,
     /// The smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,

@@ -11,7 +11,7 @@ use super::group::RECEIVER_WAITS;
 /// The terms of a connection. Eight bytes, because every idle connection has them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// The ISS; meaningful only if the owner has chosen it.
+    /// The initial sequence number (ISS); meaningful only if the owner has chosen it.
     iss: SeqNumber,
     owner: Owner,
 }
@@ -47,7 +47,7 @@ impl Terms {
         has_chosen
     }
 
-    /// Returns the ISS if the owner has chosen it.
+    /// Returns the initial sequence number (ISS) that the owner has chosen; `None` if it has chosen none.
     #[inline]
     pub(crate) fn iss(self) -> Option<SeqNumber> {
         (self.owner >= Owner::ChoosesIss).then_some(self.iss)

@@ -14,7 +14,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.timers.next()
     }
 
-    /// Fires all timers that are due at `now`, possibly none.
+    /// Fires all timers of the connection that are due at `now`, possibly none.
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.take_due(now) {
             self.fire(timer, now);

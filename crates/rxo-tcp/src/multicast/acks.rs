@@ -16,7 +16,7 @@ use super::{Group, MemberId};
 use crate::connection::Outstanding;
 use crate::{Arrival, Connection};
 
-/// The record that a member's connection has of outstanding data.
+/// The state of a member's connection: awake with a record of outstanding data, or dormant without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sleep {
     /// The connection has a record of the sends reported to it.
@@ -52,8 +52,8 @@ impl Group {
         connection.is_paced()
     }
 
-    /// Takes `record` if the member is dormant or can become so. Returns `false` if the record must go
-    /// through the connection.
+    /// Takes `record` and returns `true` if the member is dormant or can become so. Returns `false` if the
+    /// connection must process the record.
     #[inline]
     fn take_dormant<B: AsRef<[u8]>>(
         &mut self,

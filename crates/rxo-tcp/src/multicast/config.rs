@@ -9,7 +9,7 @@ use crate::GroupSeed;
 pub struct GroupConfig {
     /// The values that all connections of the group share.
     pub seed: GroupSeed,
-    /// The limit for text that not all receivers have, in bytes; less than 2³⁰.
+    /// The size of the buffer for text that not all receivers have, in bytes; less than 2³⁰.
     pub buffer_bytes: u32,
     /// The text of a full segment if no receiver asks for less, in bytes.
     pub largest_segment_bytes: u32,
@@ -33,14 +33,14 @@ pub struct GroupConfig {
 /// The treatment of a receiver that delays the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slow {
-    /// All receivers wait until the slow receiver's connection fails by itself: that of a silent receiver
-    /// does after the user timeout. A receiver that keeps its window closed and answers probes may delay the
-    /// group for ever (RFC 9293, section 3.8.6.1).
+    /// All receivers wait until the slow receiver's connection fails by itself: the connection of a silent
+    /// receiver fails after the user timeout. A receiver that keeps its window closed and answers probes may
+    /// delay the group for ever (RFC 9293, section 3.8.6.1).
     Wait,
-    /// The receiver is ejected if it takes less than one segment in this time while text waits for it.
+    /// A receiver is ejected if it takes less than one segment in this time while text waits for it.
     Eject(Duration),
-    /// Ejects as `Eject` does. In addition the slowest is ejected if all receivers get less than `bytes` in
-    /// `time` because text waits for receivers.
+    /// Ejects as [`Slow::Eject`] does. In addition, ejects the slowest receiver if all receivers get less
+    /// than `bytes` bytes in `time` because text waits for receivers.
     EjectBelow {
         /// The length of the interval, at least a few round trips.
         time: Duration,

@@ -31,7 +31,7 @@ impl Group {
         self.text.finish();
     }
 
-    /// Returns `true` if everything has left, including the FIN.
+    /// Returns `true` if the whole stream has been sent, including the FIN.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
         self.text.length().is_some_and(|length| self.nxt > length)
@@ -119,8 +119,8 @@ impl Group {
         }
     }
 
-    /// Returns the text of an earlier segment to the group, for owners that send several at once:
-    /// `bytes` bytes from `seq` on.
+    /// Returns the text of an earlier segment to the group, for owners that send several at once: `bytes`
+    /// bytes from the sequence number `seq` on.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         let start = self.position(seq, self.nxt).unwrap_or(0);

@@ -14,10 +14,10 @@ use super::{Group, Late, MemberId, Outcome, Refusal};
 pub(super) struct Latecomers {
     /// The number of late receivers that are members now.
     present: usize,
-    /// The send limits and acknowledged positions of all other receivers; `None` until the first receiver
-    /// joins late.
+    /// The send limits and acknowledged positions of all receivers that are not late; `None` until the first
+    /// receiver joins late.
     others: Option<Tree>,
-    /// The time that the clock had run before `runs_since`.
+    /// The time that the clock of late receivers had run before `runs_since`.
     used: Duration,
     runs_since: Option<Instant>,
 }
@@ -61,7 +61,7 @@ impl Group {
         }
     }
 
-    /// Uncounts a late member that has ended.
+    /// Reduces the count of late members by one that has ended.
     pub(super) fn forget_latecomer(&mut self) {
         self.late.present -= 1;
     }
@@ -77,7 +77,7 @@ impl Group {
         self.members.get(id).is_some_and(|it| it.as_ref().is_some_and(|it| !it.is_late))
     }
 
-    /// Starts or stops the clock. `waits` is `true` if text waits for receivers.
+    /// Starts or stops the clock of late receivers. `waits` is `true` if text waits for receivers.
     #[inline]
     pub(super) fn run_late_clock(&mut self, waits: bool, now: Instant) {
         if self.late.others.is_some() {

@@ -36,7 +36,7 @@ pub(super) struct Member {
     start: u64,
     /// The acknowledged position at the receiver's last progress, and the time of that progress.
     pub(super) progress: (u64, Instant),
-    /// The smoothed round-trip time in nanoseconds, as of the last update.
+    /// The smoothed round-trip time of the receiver's connection in nanoseconds, at the last update.
     pub(super) round_trip_ns: u64,
     /// `true` if the connection's retransmission timer had expired at the last update.
     pub(super) has_timed_out: bool,
@@ -433,8 +433,8 @@ impl Group {
     }
 }
 
-/// The largest number of bytes that a receiver in catch-up can have from the group: the largest window
-/// (RFC 7323, section 2.3).
+/// Maximum number of bytes that a receiver in catch-up can have from the group: the largest window (RFC 7323,
+/// section 2.3).
 const MOST_AHEAD: u64 = 1 << 30;
 /// The number of bytes lent at once to a receiver in catch-up.
 const CATCH_UP_BYTES: usize = 1 << 20;

@@ -77,7 +77,7 @@ pub struct Group {
     repaired: Repaired,
     patience: Patience,
     late: Latecomers,
-    /// Members whose connections must be served although nothing arrived.
+    /// The members whose connections must be served although nothing arrived for them.
     touched: VecDeque<MemberId>,
     events: VecDeque<GroupEvent>,
 }
@@ -154,8 +154,8 @@ impl Group {
         self.config.seed.iss + (position as u32).wrapping_add(1)
     }
 
-    /// Returns the position of `seq`, which must be less than 2³¹ away from `near`. `None` if it is before
-    /// the stream.
+    /// Returns the stream position of `seq`, which must be less than 2³¹ away from `near`. `None` if it is
+    /// before the stream.
     fn position(&self, seq: SeqNumber, near: u64) -> Option<u64> {
         near.checked_add_signed(i64::from(seq - self.seq(near)))
     }

@@ -101,7 +101,7 @@ impl Repaired {
 pub struct Repair {
     start: u64,
     end: u64,
-    /// The member and its header fields; `None` for the group.
+    /// The member to which the segment goes, with its header fields; `None` for the group.
     to: Option<(MemberId, Head)>,
 }
 
@@ -200,7 +200,7 @@ impl Group {
     }
 }
 
-/// The largest number of repairs to remember: more than the segments in a window of 4 MiB.
+/// Maximum number of repairs to remember: more than the segments in a window of 4 MiB.
 const MOST_REPAIRED: usize = 4_096;
 
 #[cfg(test)]

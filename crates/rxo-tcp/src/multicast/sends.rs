@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 
 use rxo_frame::{Duration, Instant};
 
-/// The last sends, numbered from the first send of the group.
+/// The last sends of a group, numbered from its first send.
 #[derive(Debug, Default)]
 pub(super) struct Sends {
     /// The stream position after each send, and the time at which it left.
@@ -31,7 +31,7 @@ impl Sends {
         self.check_at.get_or_insert(now + CHECK_AFTER);
     }
 
-    /// Returns the number of the next send.
+    /// Returns the number that the next send will get.
     pub(super) fn next(&self) -> u64 {
         self.first + self.last.len() as u64
     }
@@ -70,7 +70,7 @@ impl Sends {
     }
 }
 
-/// The largest number of sends that are remembered one by one.
+/// Maximum number of sends that are remembered one by one.
 const MOST: usize = 1_024;
 /// The time after which connections are informed of sends at the latest: less than the smallest
 /// retransmission timeout of any host, so that a timer started this late is still useful.

@@ -7,7 +7,7 @@ use super::member::CONFIRMS_WITHIN;
 use super::tree::Least;
 use super::{Group, MemberId, Outcome, Slow};
 
-/// The times from which slow receivers are detected.
+/// The times that are needed to detect slow receivers.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     /// The time since which text has waited for receivers that allow less than a segment; `None` if no text
@@ -97,7 +97,8 @@ impl Group {
         }
     }
 
-    /// Returns `true` if no member has a lower send limit or, once everything is sent, a lower position.
+    /// Returns `true` if no other member has a lower send limit or, once everything is sent, a lower
+    /// acknowledged position.
     fn is_slowest(&self, id: MemberId, least: Least) -> bool {
         let its = self.tree.get(id as usize);
         if self.has_sent_all() { its.una == least.una } else { its.limit == least.limit }
@@ -122,7 +123,7 @@ impl Group {
         self.is_blocking(id).then(|| (idle_since.max(blocked_since), Outcome::Ejected(time)))
     }
 
-    /// Returns `true` if a member allows less than one more segment, or after the last segment has not
+    /// Returns `true` if a member allows less than one more segment or, after the last segment, has not
     /// acknowledged everything.
     fn is_blocking(&self, id: MemberId) -> bool {
         let least = self.tree.get(id as usize);

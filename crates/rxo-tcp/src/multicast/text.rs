@@ -9,10 +9,10 @@ use rxo_frame::SharedBytes;
 
 use crate::{SendBuffer, Text};
 
-/// The text from the slowest receiver's position on.
+/// The text of the stream from the slowest receiver's position on.
 #[derive(Debug)]
 pub(super) struct GroupText {
-    /// The text as the segments to the group need it.
+    /// The text in the form from which segments to the group are sent.
     buffer: SendBuffer,
     /// The stream position of the first byte in `buffer`.
     una: u64,
@@ -27,12 +27,12 @@ impl GroupText {
         Self { buffer, una: 0, pieces: VecDeque::new(), is_finished: false }
     }
 
-    /// Returns the position of the first byte that is kept.
+    /// Returns the stream position of the first byte that is kept.
     pub(super) fn start(&self) -> u64 {
         self.una
     }
 
-    /// Returns the position after all text.
+    /// Returns the stream position after all text.
     pub(super) fn end(&self) -> u64 {
         self.una + u64::from(self.buffer.len())
     }
@@ -87,7 +87,7 @@ impl GroupText {
         (!found.is_empty()).then_some(found)
     }
 
-    /// Returns the position of the first text that can be lent to connections.
+    /// Returns the stream position of the first text that can be lent to connections.
     pub(super) fn first(&self) -> u64 {
         self.pieces.front().map_or(self.end(), |(at, _)| *at)
     }

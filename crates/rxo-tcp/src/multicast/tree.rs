@@ -6,7 +6,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The send limit and acknowledged position of one receiver, or the minima below a node; stream positions.
+/// The send limit and the acknowledged position of one receiver, or the minima of both below a node of the
+/// tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Least {
     /// The send limit: new text before this stream position may be sent.
@@ -32,7 +33,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree for `receivers`. Allocates 32 to 64 bytes for each.
+    /// Creates a tree for `receivers` receivers. Allocates 32 to 64 bytes for each.
     pub(super) fn new(receivers: usize) -> Self {
         let leaves = receivers.next_power_of_two();
         Self { nodes: vec![Least::NONE; 2 * leaves], leaves }

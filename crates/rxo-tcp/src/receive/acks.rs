@@ -51,12 +51,13 @@ pub(crate) struct Acks {
     owed: Vec<AckOwed>,
     /// The SACK blocks of the acknowledgements that have some, in the same order.
     sacks: Vec<SackBlocks>,
-    /// The number of first entries of `owed` that were sent. They are kept until the next call, for the
-    /// caller to read.
+    /// The number of acknowledgements at the front of `owed` that were sent. They are kept until the next
+    /// call, for the caller to read.
     left: u32,
     /// The bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
-    /// With this number of queued SACK options, a duplicate is dropped if the next one has all of its blocks.
+    /// The number of queued SACK options from which on a duplicate is dropped if the next one has all of its
+    /// blocks.
     brief_from: u8,
     repeats: Repeats,
     segment: Within,
@@ -64,7 +65,7 @@ pub(crate) struct Acks {
     spread: Option<Spread>,
     /// The number of further segments that are acknowledged at once.
     quick: u16,
-    /// `true` if an acknowledgement became owed since [`Acks::take_news`].
+    /// `true` if an acknowledgement became owed since the last call of [`Acks::take_news`].
     has_news: bool,
 }
 
@@ -114,20 +115,20 @@ impl Acks {
         }
     }
 
-    /// Makes the segment in process owe an acknowledgement.
+    /// Records that the segment in process owes an acknowledgement.
     pub(crate) fn answer(&mut self) {
         let is_alone = self.segment == Within::Answered { is_alone: true };
         self.segment = Within::Answered { is_alone };
     }
 
-    /// Makes the segment in process owe an acknowledgement as a segment of its own: the peer counts
+    /// Records that the segment in process owes an acknowledgement as a segment of its own: the peer counts
     /// duplicates, and each carries SACK blocks.
     pub(crate) fn answer_alone(&mut self) {
         self.segment = Within::Answered { is_alone: true };
     }
 
-    /// Counts a segment of `bytes` in order. Returns `true` if it owes an acknowledgement, as every second
-    /// full segment does (RFC 9293, section 3.8.6.3).
+    /// Counts a segment with `bytes` bytes of text in order. Returns `true` if the segment owes an
+    /// acknowledgement, as every second full segment does (RFC 9293, section 3.8.6.3).
     #[inline]
     pub(crate) fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes);
@@ -140,8 +141,8 @@ impl Acks {
         is_owed
     }
 
-    /// Counts up to `count` segments of `bytes` each, until one owes an acknowledgement. Returns the number
-    /// counted, and `true` if the last of them owes one.
+    /// Counts up to `count` segments of `bytes` bytes each, until one owes an acknowledgement. Returns the
+    /// number of segments counted, and `true` if the last of them owes an acknowledgement.
     #[inline]
     pub(crate) fn count_alike(
         &mut self,
@@ -174,8 +175,8 @@ impl Acks {
         self.unacknowledged_bytes >= full_segment && full_segment > 0
     }
 
-    /// Returns `true` if an acknowledgement became owed since the last call. Then text that waits for a
-    /// delayed acknowledgement arrived after that.
+    /// Returns `true` if an acknowledgement became owed since the last call. In that case, text that waits
+    /// for a delayed acknowledgement has arrived after the owed one.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.has_news)
     }
@@ -191,9 +192,9 @@ impl Acks {
         self.waiting().len()
     }
 
-    /// Replaces the last acknowledgements, those that are plain and equal in ECE, by one. It has the number
-    /// of the last and the echoed timestamp of the first (RFC 7323, section 4.3). An acknowledgement of a
-    /// filled gap behind them stays.
+    /// Replaces the last owed acknowledgements, as far as they are plain and equal in ECE, by a single one.
+    /// It has the ACK number of the last and the echoed timestamp of the first (RFC 7323, section 4.3). An
+    /// acknowledgement of a filled gap behind them stays.
     pub(crate) fn stretch(&mut self) {
         let filled = match self.waiting() {
             [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
@@ -235,7 +236,7 @@ impl Acks {
         });
     }
 
-    /// Returns `true` if a segment with text can carry everything that is owed.
+    /// Returns `true` if a segment with text can carry all owed acknowledgements.
     pub(crate) fn can_ride_along(&self) -> bool {
         let owed = self.waiting();
         owed.len() < 2 && owed.iter().all(|ack| ack.kind == AckKind::Plain)
@@ -275,7 +276,7 @@ impl Acks {
         self.owed.get(1..self.left as usize).unwrap_or_default()
     }
 
-    /// Returns `true` if the last acknowledgement has not been sent, has the number `nxt`, and may get
+    /// Returns `true` if the last acknowledgement has not been sent, has the ACK number `nxt`, and may get
     /// another window.
     pub(crate) fn may_update(&self, nxt: SeqNumber) -> bool {
         let last = self.waiting().last();
@@ -289,10 +290,10 @@ impl Acks {
         }
     }
 
-    /// Adds `ack` with the blocks `sack`. It replaces the last one if it has all blocks of that and the peer
-    /// needs no more duplicates. Therefore every dropped block is in a later acknowledgement: the peer counts
-    /// an unreported block as lost and sends it again. Only if the queue of SACK options is full, the newest
-    /// replaces the last in any case.
+    /// Adds the acknowledgement `ack` with the SACK blocks `sack`. It replaces the last acknowledgement if it
+    /// has all blocks of the last one and the peer needs no more duplicates. So every dropped block is in a
+    /// later acknowledgement: the peer counts an unreported block as lost and sends it again. Only if the
+    /// queue of SACK options is full, the new acknowledgement replaces the last in any case.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
         if sack.is_empty() {
             return self.owe(ack);
@@ -333,8 +334,8 @@ impl Acks {
         is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
     }
 
-    /// Returns the number of segments of `bytes` each that cause one acknowledgement. `None` if text waits,
-    /// or if segments are acknowledged at once.
+    /// Returns the number of segments of `bytes` bytes each that cause one acknowledgement. `None` if text
+    /// waits for an acknowledgement, or if segments are acknowledged at once.
     #[inline]
     pub(crate) fn segments_for_one(&self, bytes: u32, full_segment: u32) -> Option<u32> {
         let is_steady = self.quick == 0 && self.unacknowledged_bytes == 0 && self.spread.is_none();
@@ -354,8 +355,8 @@ impl Acks {
         self.owed.extend(acks);
     }
 
-    /// Drops the last acknowledgement to make space after the owner has not sent for long; the next one
-    /// covers it.
+    /// Drops the last acknowledgement to make space, because the owner has not sent for long. The next
+    /// acknowledgement covers it.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
             self.sacks.pop();
@@ -396,7 +397,7 @@ impl Spread {
         }
     }
 
-    /// Counts a segment of `bytes`. Returns `true` if an acknowledgement is due.
+    /// Counts a segment with `bytes` bytes of text. Returns `true` if an acknowledgement is due.
     fn count(&mut self, bytes: u32, full_segment: u32) -> bool {
         let most = u32::from(self.segments.get()).saturating_mul(full_segment);
         let skipped = u32::from(core::mem::take(&mut self.offset)).saturating_mul(full_segment);
@@ -406,13 +407,14 @@ impl Spread {
     }
 }
 
-/// The largest number of owed acknowledgements, enough for 2,048 segments: several full batches, and more
-/// while an application uses the connection. Further segments are covered by later acknowledgements, no
-/// longer every second one.
+/// Maximum number of owed acknowledgements, enough for 2,048 segments: several full batches, and more while
+/// an application uses the connection. Further segments are covered by later acknowledgements, no longer
+/// every second one.
 const MOST_OWED: usize = 1_024;
-/// The largest number of queued SACK options. A peer needs the newest, and some duplicates.
+/// Maximum number of queued SACK options. A peer needs the newest, and some duplicates.
 const MOST_SACKS: usize = 64;
-/// The number of acknowledgements whose memory, 3 KiB, is kept. A full batch owes no more.
+/// Maximum number of acknowledgements whose memory is kept when none is owed: 3 KiB. A full batch owes no
+/// more.
 const MOST_KEPT: usize = 256;
 
 #[cfg(test)]

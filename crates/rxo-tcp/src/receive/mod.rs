@@ -31,7 +31,7 @@ use crate::sequence::{after_rounds, before, comes_round, distance, earlier};
 pub(crate) struct Receive<B> {
     /// IRS: the peer's initial sequence number.
     pub(crate) irs: SeqNumber,
-    /// RCV.NXT: the next sequence number expected.
+    /// RCV.NXT: the next sequence number expected from the peer.
     pub(crate) nxt: SeqNumber,
     /// The shift of our windows, in bits.
     pub(crate) scale: u8,
@@ -41,17 +41,18 @@ pub(crate) struct Receive<B> {
     pub(crate) fin_at: Option<SeqNumber>,
     /// The state from which SACK blocks are built.
     pub(crate) sack: SackReport,
-    /// The right edge of the window. Moves in steps that are worth an update.
+    /// The right edge of the window, which moves only in steps that are worth a window update.
     edge: SeqNumber,
-    /// The furthest edge in any acknowledgement, including owed ones. Rounding up may put it past `edge`.
+    /// The furthest window edge in any acknowledgement, including owed ones. Rounding up may put it past
+    /// `edge`.
     said: SeqNumber,
-    /// The furthest edge that was sent to the peer.
+    /// The furthest window edge that was sent to the peer.
     told: SeqNumber,
     capacity: u32,
-    /// The limit for text in bytes: the capacity, or a larger window that was offered before the capacity
-    /// shrank.
+    /// The limit for received text in bytes: the capacity, or a larger window that was offered before the
+    /// capacity shrank.
     held: u32,
-    /// Text in order, for the application, in its original buffers.
+    /// The text in order that the application has not read, in its original buffers.
     ready: Chain<B>,
     /// The number of bytes in order after `ready`, up to RCV.NXT, that were copied to `spill`.
     spilled_bytes: u32,
@@ -102,9 +103,9 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Changes the capacity to `bytes`. Text stays, and so does the space inside the offered window. `pieces`
-    /// is the smallest number of pieces of text to keep. Returns `true` if anything changed; it allocates
-    /// only then.
+    /// Changes the capacity to `bytes` bytes. Text stays, and so does the space inside the offered window.
+    /// `pieces` is the minimum number of pieces of text to keep. Returns `true`, and allocates, only if
+    /// anything changed.
     pub(crate) fn resize(&mut self, bytes: u32, pieces: usize) -> bool {
         let held = bytes.max(distance(self.read_at(), self.edge));
         if (bytes, held) == (self.capacity, self.held) {
@@ -123,17 +124,17 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Frees the memory of a larger window that was offered before the buffer shrank, as far as the peer has
-    /// used the window and the text was read. Returns `true` if there was any.
+    /// used the window and the text was read. Returns `true` if any memory was freed.
     pub(crate) fn free_used_window(&mut self, pieces: usize) -> bool {
         self.capacity < self.held && self.resize(self.capacity, pieces)
     }
 
-    /// Returns the size of the buffer, in bytes.
+    /// Returns the capacity for received text, in bytes.
     pub(crate) fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Returns the memory that the text may use in bytes, without copies.
+    /// Returns the memory that received text may use in bytes, without copies.
     pub(crate) fn held_bytes(&self) -> u32 {
         self.held
     }
@@ -177,7 +178,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.sack.take(&self.waiting)
     }
 
-    /// Returns the number of bytes in order that the application has not consumed.
+    /// Returns the number of bytes of text in order that the application has not consumed.
     pub(crate) fn ready_bytes(&self) -> usize {
         self.ready.len_bytes() + self.spilled_bytes as usize
     }
@@ -187,12 +188,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Slices::new(self.ready.slices(), self.spilled())
     }
 
-    /// Returns the part of the text in order that was copied.
+    /// Returns the part of the text in order that was copied to the spill.
     fn spilled(&self) -> [&[u8]; 2] {
         self.spill.slices(before(self.text_end(), self.spilled_bytes), self.spilled_bytes)
     }
 
-    /// Consumes up to `bytes` of text in order. Returns the number consumed.
+    /// Consumes up to `bytes` bytes of text in order. Returns the number of bytes consumed.
     pub(crate) fn consume(&mut self, bytes: usize) -> usize {
         let consumed = self.ready.advance(bytes);
         consumed + self.consume_spilled(bytes - consumed)
@@ -204,7 +205,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         consumed
     }
 
-    /// Copies text in order into `to` and consumes it. Returns the number of bytes.
+    /// Copies text in order into `to` and consumes it. Returns the number of bytes copied.
     pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
         let mut copied = self.ready.read(to);
         if self.spilled_bytes == 0 {
@@ -235,12 +236,12 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.waiting.lent() > 0
     }
 
-    /// Returns the sequence number that the application reads next.
+    /// Returns the sequence number of the next byte that the application reads.
     pub(crate) fn read_at(&self) -> SeqNumber {
         before(self.text_end(), self.ready_bytes() as u32)
     }
 
-    /// Returns RCV.NXT without the peer's FIN.
+    /// Returns RCV.NXT without the peer's FIN: the end of the text in order.
     fn text_end(&self) -> SeqNumber {
         self.fin_at.map_or(self.nxt, |at| earlier(at, self.nxt))
     }
@@ -280,8 +281,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         }
     }
 
-    /// Returns the first contiguous part of `start` to `end` that was received before (RFC 2883, section 4),
-    /// or `None`.
+    /// Returns the first contiguous part of the range `start` to `end` that was received before (RFC 2883,
+    /// section 4); `None` if there is none.
     pub(crate) fn duplicate_in(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         if start.is_before(self.nxt) && start.is_before(end) {
             return Some(SackBlock { start, end: earlier(end, self.nxt) });
@@ -315,7 +316,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Appends the text `first` and the text at the same offset in each of the next `later` frames, at
-    /// RCV.NXT. No out-of-order text may be waiting, and all buffers must fit. Returns the number of texts.
+    /// RCV.NXT. No out-of-order text may be waiting, and all buffers must fit. Returns the number of texts
+    /// appended.
     #[inline]
     pub(crate) fn append_alike(
         &mut self,
@@ -430,7 +432,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::OutOfOrder
     }
 
-    /// Records a FIN at `at`. The last one counts; an out-of-order FIN before other text is ignored.
+    /// Records that the peer has sent a FIN with the sequence number `at`. The last recorded FIN counts; an
+    /// out-of-order FIN before other text is ignored.
     pub(crate) fn expect_fin(&mut self, at: SeqNumber) {
         if at == self.nxt || !self.is_passed(at) {
             self.fin_at = Some(at);
@@ -448,17 +451,17 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 }
 
-/// Returns the largest number of gaps for a window of `bytes`: half the number of pieces, or more in a large
-/// window.
+/// Returns the maximum number of gaps for a window of `bytes` bytes: half the number of pieces, or more in a
+/// large window.
 fn most_gaps(bytes: u32, pieces: usize) -> usize {
     (pieces / 2).max((bytes / BYTES_FOR_A_GAP) as usize)
 }
 
-/// The bytes of window per gap: every other segment may be missing if each has 256 bytes or more.
+/// Number of bytes of window per gap: every other segment may be missing if each has 256 bytes or more.
 const BYTES_FOR_A_GAP: u32 = 512;
 /// The first estimate of a full segment in bytes: every peer may send this (RFC 9293, section 3.7.1).
 const LEAST_FULL_SEGMENT: u32 = 536;
-/// The number of slices of a ring, because the text may wrap around its end.
+/// Maximum number of slices that a ring returns: two, because the text may wrap around its end.
 const PIECES_OF_A_RING: usize = 2;
 
 #[cfg(test)]

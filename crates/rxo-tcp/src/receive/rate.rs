@@ -35,7 +35,7 @@ struct Round {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) now: Instant,
-    /// The sequence number that the application reads next.
+    /// The sequence number of the next byte that the application reads.
     pub(crate) read_at: SeqNumber,
     /// The right edge of the offered window.
     pub(crate) edge: SeqNumber,
@@ -44,7 +44,8 @@ pub(crate) struct Progress {
 }
 
 impl ReadRate {
-    /// Begins to measure. `initial_bytes` is the amount that any peer may send in its first round trip.
+    /// Begins to measure the rate. `initial_bytes` is the amount that any peer may send in its first round
+    /// trip.
     pub(crate) fn new(progress: &Progress, initial_bytes: u32) -> Self {
         Self { round: Round::begin(progress), most_bytes: initial_bytes, need_bytes: 0 }
     }
@@ -70,7 +71,8 @@ impl ReadRate {
         Some(self.need_bytes)
     }
 
-    /// Returns the receive buffer for `read` bytes in a round trip, which must be a new maximum.
+    /// Returns the receive buffer, in bytes, that the application needs if it reads `read` bytes in a round
+    /// trip, which must be a new maximum.
     fn need_for(&self, read: u32) -> u32 {
         // A sender in slow start doubles again before it sees the larger window.
         let growth = (read - self.most_bytes).min(self.most_bytes);
@@ -100,7 +102,8 @@ impl Round {
     }
 }
 
-/// The shortest measurement: within a machine room, waking the application takes longer than the round trip.
+/// The shortest time of a measurement: within a machine room, waking the application takes longer than the
+/// round trip.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(1);
 

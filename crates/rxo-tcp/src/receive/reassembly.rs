@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Changes the limit to `runs`; existing runs stay.
+    /// Changes the maximum number of runs to `runs`; existing runs stay.
     pub(crate) fn set_most_runs(&mut self, runs: usize) {
         self.most_runs = runs;
         self.runs.shrink_to(runs);
@@ -92,7 +92,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Returns the number of buffers that are kept.
+    /// Returns the number of original buffers that are kept.
     pub(crate) fn lent(&self) -> usize {
         self.pieces.len()
     }
@@ -151,8 +151,8 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         Inserted::Kept
     }
 
-    /// Returns `all` without its overlap with the first and the last of the runs from `first` to
-    /// `next`; `None` if nothing is left.
+    /// Returns the range `all` without its overlap with the first and the last of the runs with the indices
+    /// `first` to `next`; `None` if nothing is left.
     fn new_part(&self, all: SackBlock, first: usize, next: usize) -> Option<SackBlock> {
         let mut new = all;
         if let Some(run) = self.runs.get(first).filter(|run| !all.start.is_before(run.start)) {
@@ -165,7 +165,8 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         new.start.is_before(new.end).then_some(new)
     }
 
-    /// Joins `new` and the runs from `first` to `next` into one run, and drops the old text inside `new`.
+    /// Joins the range `new` and the runs with the indices `first` to `next` into one run, and drops the old
+    /// text inside `new`.
     fn join(&mut self, new: SackBlock, first: usize, next: usize) {
         let covered = self.first_piece(new.start)..self.first_piece(new.end);
         for piece in self.pieces.drain(covered) {
@@ -205,8 +206,8 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Takes the text at `nxt`, or returns `None` if there is none. Drops text before `nxt`, which is
-    /// duplicate.
+    /// Removes and returns the text that begins at `nxt`; `None` if there is none. Drops text before `nxt`,
+    /// which is duplicate.
     pub(crate) fn take_at(&mut self, nxt: SeqNumber) -> Option<Text<B>> {
         self.drop_before(nxt);
         let run = self.runs.front_mut().filter(|run| run.start == nxt)?;
@@ -237,7 +238,8 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         }
     }
 
-    /// Returns the first contiguous part of `start` to `end` that was received, or `None`.
+    /// Returns the first contiguous part of the range `start` to `end` that was received; `None` if there is
+    /// none.
     pub(crate) fn first_part(&self, start: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         let run = self.first_run_behind(start).filter(|run| run.start.is_before(end))?;
         Some(SackBlock { start: later(start, run.start), end: earlier(end, run.end) })
@@ -248,7 +250,7 @@ impl<B: AsRef<[u8]>> Reassembly<B> {
         self.first_run_behind(seq).filter(|run| seq.is_at_or_after(run.start))
     }
 
-    /// Returns the first run that ends after `seq`, or `None`.
+    /// Returns the first run that ends after `seq`; `None` if there is none.
     fn first_run_behind(&self, seq: SeqNumber) -> Option<SackBlock> {
         let at = self.runs.partition_point(|run| seq.is_at_or_after(run.end));
         self.runs.get(at).copied()

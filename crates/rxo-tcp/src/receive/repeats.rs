@@ -14,8 +14,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Counts an acknowledgement of `ack`. Returns `true` if the one before may be dropped: a peer that
-    /// counts duplicates already has enough for a fast retransmission (RFC 5681, section 3.2).
+    /// Counts an acknowledgement with the ACK number `ack`. Returns `true` if the acknowledgement before it
+    /// may be dropped: a peer that counts duplicates already has enough for a fast retransmission (RFC 5681,
+    /// section 3.2).
     pub(super) fn count(&mut self, ack: SeqNumber) -> bool {
         let times = if ack == self.ack { self.times } else { 0 };
         *self = Self { ack, times: times.saturating_add(1) };

@@ -10,7 +10,7 @@ use crate::options::{SackBlock, SackBlocks};
 /// The state of SACK reports. The block that changed last comes first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SackReport {
-    /// A byte of each block that changed recently, the latest first.
+    /// The sequence number of a byte in each block that changed recently, the latest first.
     recent: [Option<SeqNumber>; SackBlocks::MAX],
     /// A duplicate that has not been reported; `None` if there is none.
     duplicate: Option<SackBlock>,
@@ -35,7 +35,7 @@ impl SackReport {
         self.duplicate.is_some()
     }
 
-    /// Returns the blocks to send: first a duplicate, which is reported once, then the other blocks, the
+    /// Returns the SACK blocks to send: first a duplicate, which is reported once, then the other blocks, the
     /// latest change first.
     pub(crate) fn take<B: AsRef<[u8]>>(&mut self, waiting: &Reassembly<B>) -> SackBlocks {
         let mut blocks = SackBlocks::default();

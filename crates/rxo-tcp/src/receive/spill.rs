@@ -40,13 +40,13 @@ impl Spill {
         (self.origin, self.head) = (origin, 0);
     }
 
-    /// Frees everything before `origin`, which has been read.
+    /// Frees the space of all bytes before `origin`, which have been read.
     pub(crate) fn advance_to(&mut self, origin: SeqNumber) {
         let gone = distance(self.origin, origin) as usize;
         (self.origin, self.head) = (origin, self.place(gone));
     }
 
-    /// Changes the size to `bytes`. Bytes from `origin` on stay, as far as they fit.
+    /// Changes the size of the ring to `bytes` bytes. Bytes from `origin` on stay, as far as they fit.
     pub(crate) fn resize(&mut self, origin: SeqNumber, bytes: u32) {
         self.advance_to(origin);
         let mut resized = Self::with_capacity(bytes);

@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Returns `true` if [`Receive::move_edge`] can move the edge for an acknowledgement up to RCV.NXT, as
-    /// long as nothing is consumed.
+    /// long as the application consumes nothing.
     #[inline]
     pub(crate) fn may_move_edge(&self) -> bool {
         let room = self.capacity.saturating_sub(self.ready_bytes() as u32);
@@ -75,13 +75,13 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.gain_at(self.nxt) >= worth.max(self.worth_moving())
     }
 
-    /// Returns the distance by which the edge could move when RCV.NXT was `ack`, in bytes.
+    /// Returns the distance in bytes by which the edge could move when RCV.NXT was `ack`.
     fn gain_at(&self, ack: SeqNumber) -> u32 {
         distance(self.edge, ack + self.free_at(ack))
     }
 
-    /// Returns the free space when RCV.NXT was `ack` in bytes, in whole units of the window. Nothing may have
-    /// been consumed since.
+    /// Returns the free space in bytes, in whole units of the window, when RCV.NXT was `ack`. Nothing may
+    /// have been consumed since.
     fn free_at(&self, ack: SeqNumber) -> u32 {
         let ready = (self.ready_bytes() as u32).saturating_sub(distance(ack, self.nxt));
         let free = self.capacity.saturating_sub(ready);

@@ -14,8 +14,8 @@ use super::scoreboard::{Fate, Sent};
 use crate::congestion::{Acked, Congestion, Delivery};
 use crate::sequence::distance;
 
-/// A run of expected acknowledgements that arrive together. State that depends only on the last one is
-/// written at the end.
+/// A run of expected acknowledgements that arrive together. State that depends only on the last
+/// acknowledgement is written at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckRun {
     /// SND.UNA, the oldest unacknowledged sequence number. The first range of the scoreboard still begins at
@@ -37,7 +37,8 @@ impl AckRun {
     }
 }
 
-/// A run of acknowledgements of parts of one range. Each is a sample of the round-trip time and nothing else.
+/// A run of acknowledgements of parts of one range. Each acknowledgement is a sample of the round-trip time
+/// and has no other effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Samples {
     /// SND.UNA: the oldest unacknowledged sequence number.

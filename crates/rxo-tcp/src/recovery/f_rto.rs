@@ -15,7 +15,8 @@ pub(crate) enum Frto {
     Off,
     /// Step 1: the timer has fired. `end` is the end of the retransmitted segment, `None` until it has left.
     First { end: Option<SeqNumber> },
-    /// Step 2: the retransmitted segment is acknowledged, and this number of new bytes has left since.
+    /// Step 2: the retransmitted segment is acknowledged, and `new_bytes` bytes have left for the first time
+    /// since.
     Second { new_bytes: u32 },
 }
 
@@ -31,7 +32,8 @@ pub(crate) enum Finding {
 }
 
 impl Frto {
-    /// Records that data up to `end` is retransmitted. More than one segment ends the detection.
+    /// Records that data up to `end` is retransmitted. Retransmitting more than one segment ends the
+    /// detection.
     pub(crate) fn sent_again(&mut self, end: SeqNumber) {
         *self = match *self {
             Self::First { end: None } => Self::First { end: Some(end) },
@@ -39,7 +41,7 @@ impl Frto {
         };
     }
 
-    /// Records that `bytes` leave for the first time.
+    /// Records that `bytes` bytes leave for the first time.
     pub(crate) fn sent_new(&mut self, bytes: u32) {
         if let Self::Second { new_bytes } = self {
             *new_bytes = new_bytes.saturating_add(bytes);
@@ -56,8 +58,9 @@ impl Frto {
         matches!(self, Self::Second { new_bytes: 1.. })
     }
 
-    /// Processes the ACK number `ack`. `advances` is `true` if it acknowledges new data, `is_duplicate` if it
-    /// repeats the last one. `recover` is the end of the data that was outstanding when the timer fired.
+    /// Processes the ACK number `ack`. Returns the conclusion. `advances` is `true` if the ACK acknowledges
+    /// new data, `is_duplicate` if it repeats the last one. `recover` is the end of the data that was
+    /// outstanding when the timer fired.
     pub(crate) fn on_ack(
         &mut self,
         ack: SeqNumber,

@@ -115,7 +115,7 @@ impl Recovery {
         self.board.free_unused();
     }
 
-    /// Sets the largest number of ranges to track.
+    /// Sets the maximum number of ranges of sent data to track.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
         self.board.set_limit(ranges);
     }
@@ -125,7 +125,7 @@ impl Recovery {
         self.duplicates.keeps_timer()
     }
 
-    /// Returns the number of bytes that count as in the network.
+    /// Returns the number of bytes that count as in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.board.in_flight().saturating_sub(self.duplicates.credit())
     }
@@ -159,7 +159,7 @@ impl Recovery {
         (self.frto.prefers_new(), self.frto.waits())
     }
 
-    /// Returns the first lost range, cut to `bytes` bytes, or `None`.
+    /// Returns the first lost range, cut to `bytes` bytes; `None` if nothing is lost.
     pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         self.board.first_lost(bytes)
     }
@@ -302,7 +302,7 @@ impl Recovery {
             && !self.probe.is_out()
     }
 
-    /// Makes the next segment the probe, because the probe timer has fired.
+    /// Makes the next segment the tail loss probe, because the probe timer has fired.
     pub(crate) fn probe_is_due(&mut self) {
         self.probe.is_due = true;
     }
@@ -317,12 +317,13 @@ impl Recovery {
         self.probe.is_out()
     }
 
-    /// Returns the range of the probe if nothing new can be sent: the last segment (RFC 8985, section 7.3).
+    /// Returns the range of the tail loss probe if nothing new can be sent: the last segment (RFC 8985,
+    /// section 7.3).
     pub(crate) fn probe_range(&self) -> Option<(SeqNumber, SeqNumber)> {
         self.board.last_unsacked(self.mss)
     }
 
-    /// Records that the last segment is retransmitted as the probe.
+    /// Records that the last segment is retransmitted as the tail loss probe.
     pub(crate) fn probe_sent_again(&mut self, nxt: SeqNumber) {
         self.probe.sent(nxt, true);
     }
@@ -356,7 +357,7 @@ impl Recovery {
         self.phase = Phase::Recovery { recover: nxt };
     }
 
-    /// Sets the window by PRR after `more` has arrived. Used only with SACK.
+    /// Sets the congestion window by PRR after the data `more` has arrived. Used only with SACK.
     fn limit_by_prr(&mut self, more: Arrived, congestion: &mut Congestion) {
         let pipe = self.board.in_flight();
         let window = self.prr.window(more, pipe, congestion.ssthresh(), self.mss);

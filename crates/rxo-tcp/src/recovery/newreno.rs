@@ -8,14 +8,14 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Duplicates {
     count: u32,
-    /// The bytes that have left the network according to the duplicates.
+    /// The number of bytes that have left the network according to the duplicates.
     credit: u32,
     /// The number of partial acknowledgements since recovery began.
     partials: u32,
 }
 
 impl Duplicates {
-    /// Counts a duplicate. Returns `true` from the third on (RFC 5681, section 3.2, step 2).
+    /// Counts a duplicate ACK. Returns `true` from the third on (RFC 5681, section 3.2, step 2).
     pub(crate) fn count(&mut self, mss: u32) -> bool {
         self.count = self.count.saturating_add(1);
         self.credit = self.credit.saturating_add(mss);
@@ -27,13 +27,13 @@ impl Duplicates {
         self.count > 0
     }
 
-    /// Returns the number of bytes that are no longer in flight.
+    /// Returns the number of bytes that are no longer in flight according to the duplicates.
     pub(crate) fn credit(&self) -> u32 {
         self.credit
     }
 
-    /// Processes a partial acknowledgement of `bytes`: deflates by the acknowledged bytes, and adds back a
-    /// segment (RFC 6582, section 3.2, step 3).
+    /// Processes a partial acknowledgement of `bytes` bytes: deflates by the acknowledged bytes, and adds
+    /// back a segment (RFC 6582, section 3.2, step 3).
     pub(crate) fn partial(&mut self, bytes: u32, mss: u32) {
         self.partials = self.partials.saturating_add(1);
         self.credit = self.credit.saturating_sub(bytes);

@@ -40,7 +40,7 @@ struct Delivered {
     bytes: u32,
     /// The send time of the latest delivered range that was sent once; `None` if there is none.
     sent_at: Option<Instant>,
-    /// The last send time of the first delivered range, if it was retransmitted.
+    /// The last send time of the first delivered range; `None` unless that range was retransmitted.
     first_again_at: Option<Instant>,
     /// The last send time of the latest delivered range; `None` if nothing was delivered.
     latest_at: Option<Instant>,
@@ -68,7 +68,7 @@ impl Delivered {
 }
 
 impl Recovery {
-    /// Processes one acknowledgement. The cost is proportional to the ranges it covers, or to all ranges
+    /// Processes one acknowledgement. The cost is proportional to the ranges that it covers, or to all ranges
     /// while data is out of order or lost.
     pub(crate) fn on_ack(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         let flight_before = self.board.in_flight();
@@ -167,7 +167,8 @@ impl Recovery {
         }
     }
 
-    /// Decides at the first acknowledgement after a retransmission whether it was spurious (Eifel, RFC 3522).
+    /// Decides, at the first acknowledgement after a retransmission, whether the retransmission was spurious
+    /// (Eifel, RFC 3522).
     fn acquit(&mut self, news: &AckNews<'_>, congestion: &mut Congestion) {
         if news.echoed.is_none() && self.frto != Frto::Off {
             return;
@@ -181,7 +182,8 @@ impl Recovery {
         }
     }
 
-    /// Decides at the second acknowledgement after a timeout whether it was spurious (F-RTO, RFC 5682).
+    /// Decides, at the second acknowledgement after a timeout, whether the timeout was spurious (F-RTO, RFC
+    /// 5682).
     fn ask_by_new(&mut self, news: &AckNews<'_>, advances: bool, congestion: &mut Congestion) {
         let Phase::Loss { recover, .. } = self.phase else {
             self.frto = Frto::Off;
@@ -248,7 +250,7 @@ impl Recovery {
         }
     }
 
-    /// Ends the recovery if `ack` reaches its end. Returns `true` if that was fast recovery.
+    /// Ends the recovery if `ack` reaches its end. Returns `true` if fast recovery has ended.
     fn leave_phase(&mut self, ack: SeqNumber, congestion: &mut Congestion) -> bool {
         let (Phase::Recovery { recover } | Phase::Loss { recover, .. }) = self.phase else {
             return false;
@@ -267,8 +269,8 @@ impl Recovery {
         was_recovery
     }
 
-    /// Returns the window after fast recovery. RFC 9937 leaves it at the threshold; without SACK it is
-    /// smaller, so that not all of it leaves at once (RFC 6582, section 3.2, step 3).
+    /// Returns the congestion window after fast recovery, in bytes. RFC 9937 leaves it at the threshold;
+    /// without SACK it is smaller, so that not all of it leaves at once (RFC 6582, section 3.2, step 3).
     fn window_after(&self, ssthresh: u32) -> u32 {
         let in_flight = self.board.in_flight().max(self.mss);
         if self.uses_sack { ssthresh } else { ssthresh.min(in_flight + self.mss) }

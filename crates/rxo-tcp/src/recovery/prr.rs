@@ -4,7 +4,8 @@
 /// The byte counters of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
-    /// RecoverFS: the bytes in flight at the start, including those that the first acknowledgement delivered.
+    /// RecoverFS: the number of bytes in flight at the start of recovery, including those that the first
+    /// acknowledgement delivered.
     flight_at_start: u32,
     delivered: u32,
     out: u32,
@@ -18,7 +19,7 @@ impl Prr {
         Self { flight_at_start: flight.saturating_add(delivered).max(1), delivered, out: 0 }
     }
 
-    /// Records that `bytes` were sent, new or retransmitted.
+    /// Records that `bytes` bytes were sent, new or retransmitted.
     pub(crate) fn sent(&mut self, bytes: u32) {
         self.out = self.out.saturating_add(bytes);
     }
@@ -47,9 +48,9 @@ impl Prr {
 /// The data that an acknowledgement reports during recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrived {
-    /// DeliveredData: bytes delivered for the first time.
+    /// DeliveredData: the number of bytes delivered for the first time.
     pub(crate) bytes: u32,
-    /// SafeACK: the ACK acknowledges data in order, and no further loss shows.
+    /// SafeACK: `true` if the ACK acknowledges data in order and shows no further loss.
     pub(crate) is_safe: bool,
 }
 

@@ -116,8 +116,8 @@ impl Rack {
         }
     }
 
-    /// Returns RACK.reo_wnd (RFC 8985, section 6.2, step 4). `has_evidence` is `true` during recovery, or if
-    /// three later segments have arrived.
+    /// Returns RACK.reo_wnd, the time to wait for reordered segments (RFC 8985, section 6.2, step 4).
+    /// `has_evidence` is `true` during recovery, or if three later segments have arrived.
     fn reordering_window(&self, has_evidence: bool, least: Duration, srtt: Duration) -> Duration {
         if self.reordered == 0 && has_evidence {
             return Duration::ZERO;
@@ -125,8 +125,8 @@ impl Rack {
         (least * (self.more_quarters + 1) / 4).min(srtt)
     }
 
-    /// Marks segments as lost (RFC 8985, section 6.2, step 5). Returns the time of the next check, or `None`
-    /// if no more segments can be lost by time.
+    /// Marks segments as lost (RFC 8985, section 6.2, step 5). Returns the time of the next check; `None` if
+    /// no more segments can be lost by time.
     pub(crate) fn detect_loss(
         &self,
         board: &mut Scoreboard,

@@ -8,7 +8,7 @@ use rxo_frame::Duration;
 /// The round-trip estimate and the retransmission timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
-    /// The estimate from all samples; `None` before the first.
+    /// The round-trip estimate from all samples; `None` before the first sample.
     estimate: Option<Estimate>,
     min_rto_ns: u64,
     /// The number of times that the timeout was doubled since the last progress.
@@ -17,7 +17,7 @@ pub(crate) struct RoundTrip {
     is_slow_start: bool,
 }
 
-/// The estimate from all samples so far.
+/// The round-trip estimate from all samples so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Estimate {
     srtt_ns: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Takes the next sample `r` in nanoseconds, at most [`MOST_SAMPLE_NS`].
+    /// Adds the next sample `r`, in nanoseconds, to the estimate; at most [`MOST_SAMPLE_NS`].
     #[inline(always)]
     pub(crate) fn take(&mut self, r: u64) {
         let Self { srtt_ns, rttvar_ns, least_ns } = *self;
@@ -61,7 +61,7 @@ impl RoundTrip {
         self.estimate.map(|estimate| Duration::from_nanos(estimate.rttvar_ns))
     }
 
-    /// Returns the smallest sample; zero before the first.
+    /// Returns the smallest sample; zero before the first sample.
     pub(crate) fn least(&self) -> Duration {
         Duration::from_nanos(self.estimate.map_or(0, |estimate| estimate.least_ns))
     }

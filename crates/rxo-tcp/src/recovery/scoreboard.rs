@@ -56,7 +56,7 @@ impl Scoreboard {
         Self { ranges: VecDeque::new(), limit: ranges, in_flight: 0, sacked: 0, lost: 0 }
     }
 
-    /// Changes the limit to `ranges`; existing ranges stay.
+    /// Changes the maximum number of ranges to `ranges`; existing ranges stay.
     pub(crate) fn set_limit(&mut self, ranges: usize) {
         self.limit = ranges;
         self.ranges.shrink_to(ranges);
@@ -89,7 +89,7 @@ impl Scoreboard {
         self.ranges.iter()
     }
 
-    /// Returns the first outstanding range, or `None`.
+    /// Returns the first outstanding range; `None` if nothing is outstanding.
     #[inline]
     pub(crate) fn first_range(&self) -> Option<&Sent> {
         self.ranges.front()
@@ -100,7 +100,7 @@ impl Scoreboard {
         self.ranges.len() < self.limit / 2
     }
 
-    /// Returns the first sequence number that is not acknowledged, or `None` if nothing is outstanding.
+    /// Returns the first sequence number that is not acknowledged; `None` if nothing is outstanding.
     pub(crate) fn first(&self) -> Option<SeqNumber> {
         self.ranges.front().map(|first| first.start)
     }
@@ -134,8 +134,8 @@ impl Scoreboard {
         }
     }
 
-    /// Does what [`Scoreboard::acknowledge`] does, for data that is all in flight and was sent once up to
-    /// `ack`.
+    /// Removes everything before `ack`, as [`Scoreboard::acknowledge`] does, for data that is all in flight
+    /// and was sent once.
     #[inline]
     pub(crate) fn acknowledge_in_flight(&mut self, ack: SeqNumber, mut gone: impl FnMut(&Sent)) {
         while let Some(first) = self.ranges.front_mut().filter(|it| it.start.is_before(ack)) {
@@ -205,7 +205,7 @@ impl Scoreboard {
         self.lost - before
     }
 
-    /// Marks the first `bytes` as lost, if they are in flight.
+    /// Marks the first `bytes` bytes as lost, if they are in flight.
     pub(crate) fn lose_first(&mut self, bytes: u32) {
         let Some(start) = self.ranges.front().map(|first| first.start) else { return };
         self.cut(start + bytes);
@@ -234,13 +234,14 @@ impl Scoreboard {
         }
     }
 
-    /// Returns the first lost range, cut to `bytes` bytes, or `None`.
+    /// Returns the first lost range, cut to `bytes` bytes; `None` if nothing is lost.
     pub(crate) fn first_lost(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         let first = self.ranges.iter().find(|range| range.fate == Fate::Lost)?;
         Some((first.start, earlier(first.end, first.start + bytes)))
     }
 
-    /// Returns the last range that the peer is not known to hold, cut to its last `bytes` bytes, or `None`.
+    /// Returns the last range that the peer is not known to hold, cut to its last `bytes` bytes; `None` if
+    /// there is none.
     pub(crate) fn last_unsacked(&self, bytes: u32) -> Option<(SeqNumber, SeqNumber)> {
         let last = self.ranges.iter().rev().find(|range| range.fate != Fate::Sacked)?;
         let start = SeqNumber(last.end.0.wrapping_sub(bytes));
@@ -269,7 +270,7 @@ impl Scoreboard {
         self.ranges[index].fate = fate;
     }
 
-    /// Returns the counter of bytes in state `fate`.
+    /// Returns the counter of bytes in the state `fate`.
     #[inline]
     fn counter(&mut self, fate: Fate) -> &mut u32 {
         match fate {
@@ -279,7 +280,8 @@ impl Scoreboard {
         }
     }
 
-    /// Splits the range around `at` into two, if there is one and a slot is free.
+    /// Splits the range that contains the sequence number `at` into two, if there is such a range and a slot
+    /// is free.
     fn cut(&mut self, at: SeqNumber) {
         let index = self.ranges.partition_point(|range| at.is_at_or_after(range.end));
         let Some(range) = self.ranges.get(index).copied() else { return };

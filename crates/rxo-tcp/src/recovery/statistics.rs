@@ -16,7 +16,7 @@ pub struct RecoveryStatistics {
     pub lost: u32,
     /// Number of bytes in flight that were sent more than once.
     pub retransmitted: u32,
-    /// The number of retransmissions so far, in segments.
+    /// Number of segments retransmitted so far.
     pub resent_segments: u32,
     /// The number of times that the retransmission timer fired since the last progress.
     pub backoff: u32,

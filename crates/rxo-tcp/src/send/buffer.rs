@@ -7,8 +7,8 @@ use rxo_frame::SharedBytes;
 use super::chunks::{CHUNK_BYTES, Chunks, most_chunks};
 use super::lent::Lent;
 
-/// Text from SND.UNA on. Written text is copied; lent text stays in its memory, with a position in the order.
-/// Both count against one size. Allocates memory on use.
+/// The text to be sent, from SND.UNA on. Written text is copied; lent text stays in its own memory, and its
+/// position among the copied text is recorded. Both count towards one size. Allocates memory on use.
 ///
 /// Public so that owners can build a [`Transmit`](crate::Transmit) of their own for tests.
 pub struct SendBuffer {
@@ -18,20 +18,20 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Returns the largest memory that a buffer for `bytes` of text uses, in bytes, in whole chunks, if
-    /// nothing is lent.
+    /// Returns the maximum memory, in bytes, that a buffer for `bytes` bytes of text uses, in whole chunks,
+    /// if nothing is lent.
     #[must_use]
     pub const fn most_memory(bytes: u32) -> u64 {
         most_chunks(bytes as usize) as u64 * CHUNK_BYTES as u64
     }
 
-    /// Creates an empty buffer for at most `bytes` of text.
+    /// Creates an empty buffer for at most `bytes` bytes of text.
     #[must_use]
     pub fn with_capacity(bytes: u32) -> Self {
         Self { copied: Chunks::with_capacity(bytes), lent: Lent::default(), size: bytes }
     }
 
-    /// Changes the size to `bytes`, or to the length of the text if that is more.
+    /// Changes the size to `bytes` bytes, or to the length of the text if that is more.
     pub(crate) fn resize(&mut self, bytes: u32) {
         self.size = bytes.max(self.len());
         self.copied.resize(self.size);
@@ -43,7 +43,7 @@ impl SendBuffer {
         self.lent.free_unused();
     }
 
-    /// Returns the largest length of the text, in bytes.
+    /// Returns the maximum length of the text, in bytes.
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
@@ -58,14 +58,14 @@ impl SendBuffer {
         self.size - self.len()
     }
 
-    /// Appends a copy of as much of `data` as fits. Returns the number of bytes.
+    /// Appends a copy of as much of `data` as fits. Returns the number of bytes copied.
     pub fn write(&mut self, data: &[u8]) -> usize {
         self.copied.write(&data[..data.len().min(self.room() as usize)])
     }
 
-    /// Appends as much of `text` as fits and removes it from `text`. Returns the number of bytes. Copies only
-    /// a part that is shorter than 2 KiB and does not continue the last one, so that the size bounds the
-    /// number of parts.
+    /// Appends as much of `text` as fits and removes it from `text`. Returns the number of bytes taken.
+    /// Copies only a part that is shorter than 2 KiB and does not continue the last one, so that the size
+    /// bounds the number of parts.
     pub fn lend(&mut self, text: &mut SharedBytes) -> usize {
         let fits = text.len().min(self.room() as usize);
         if fits >= LEAST_LENT_BYTES || self.lent.is_continued_by(text, self.copied.len()) {
@@ -129,7 +129,7 @@ pub struct Text<'a> {
     buffer: Option<&'a SendBuffer>,
     from: u32,
     to: u32,
-    /// The contiguous bytes from `from` on, possibly beyond `to`. Empty if they must be looked up.
+    /// The contiguous bytes from the index `from` on, possibly beyond `to`. Empty if they must be looked up.
     ahead: &'a [u8],
 }
 

@@ -19,13 +19,13 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Creates a queue of at most `bytes`, in at most [`most_chunks`] chunks.
+    /// Creates a queue of at most `bytes` bytes, in at most [`most_chunks`] chunks.
     pub(super) const fn with_capacity(bytes: u32) -> Self {
         let size = bytes as usize;
         Self { used: VecDeque::new(), free: Vec::new(), size, head: 0, length: 0 }
     }
 
-    /// Changes the size to `bytes`, or to the length of the data if that is more.
+    /// Changes the size to `bytes` bytes, or to the length of the data if that is more.
     pub(super) fn resize(&mut self, bytes: u32) {
         self.size = self.length.max(bytes as usize);
         self.free.truncate(most_chunks(self.size).saturating_sub(self.used.len()));
@@ -49,7 +49,7 @@ impl Chunks {
         (self.size - self.length) as u32
     }
 
-    /// Appends as much of `data` as fits. Returns the number of bytes.
+    /// Appends as much of `data` as fits. Returns the number of bytes appended.
     pub(super) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room() as usize);
         let mut left = &data[..taken];
@@ -74,7 +74,7 @@ impl Chunks {
         if self.used.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_BYTES) }
     }
 
-    /// Removes the first `bytes`, or all if there are fewer.
+    /// Removes the first `bytes` bytes, or all if there are fewer.
     #[inline]
     pub(super) fn advance(&mut self, bytes: u32) {
         let gone = self.length.min(bytes as usize);
@@ -92,7 +92,7 @@ impl Chunks {
         }
     }
 
-    /// Recycles the chunks before the text, except the last.
+    /// Recycles the chunks before the text; the last chunk stays.
     #[inline(never)]
     fn free_used_up(&mut self) {
         while self.used.len() > 1 && (self.length == 0 || self.head >= CHUNK_BYTES) {
@@ -117,7 +117,7 @@ fn emptied(mut chunk: Vec<u8>) -> Vec<u8> {
     chunk
 }
 
-/// Returns the largest number of chunks that hold `bytes`: the data may begin and end within one.
+/// Returns the maximum number of chunks that hold `bytes` bytes: the data may begin and end within one.
 pub(super) const fn most_chunks(bytes: usize) -> usize {
     bytes.div_ceil(CHUNK_BYTES) + 1
 }

@@ -11,7 +11,7 @@ use super::buffer::Place;
 #[derive(Default)]
 pub(super) struct Lent {
     parts: VecDeque<Part>,
-    /// The length of all parts, in bytes.
+    /// The length of all parts together, in bytes.
     bytes: u32,
     /// The stream position of the send buffer's first byte; meaningless while there is no part.
     start: u32,
@@ -49,7 +49,7 @@ impl Lent {
         }
     }
 
-    /// Returns the length of all parts, in bytes.
+    /// Returns the length of all parts together, in bytes.
     pub(super) fn bytes(&self) -> u32 {
         self.bytes
     }
@@ -76,12 +76,12 @@ impl Lent {
         self.bytes += bytes;
     }
 
-    /// Returns the position after all text.
+    /// Returns the stream position after all text.
     fn end(&self, copied: u32) -> u32 {
         self.start.wrapping_add(copied).wrapping_add(self.bytes)
     }
 
-    /// Removes the first `bytes` of the send buffer. Returns the number of these that are copied, or beyond
+    /// Removes the first `bytes` of the send buffer. Returns how many of these bytes are copied, or beyond
     /// the end.
     pub(super) fn advance(&mut self, bytes: u32) -> u32 {
         let (mut left, mut from_copied) = (bytes, 0);
@@ -124,5 +124,5 @@ impl Lent {
     }
 }
 
-/// The number of parts whose memory is kept while there are none.
+/// Maximum number of parts whose memory is kept while there are no parts.
 const KEPT_PARTS: usize = 4;

@@ -22,7 +22,7 @@ pub(crate) struct Send {
     pub(crate) una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub(crate) nxt: SeqNumber,
-    /// SND.WND, scaled: the number of bytes after SND.UNA that the peer allows.
+    /// SND.WND, scaled: the number of bytes after SND.UNA that the peer's window allows.
     pub(crate) wnd: u32,
     /// SND.WL1: SEG.SEQ of the last window update.
     pub(crate) wl1: SeqNumber,
@@ -82,7 +82,7 @@ impl Send {
         (self.iss, self.una, self.nxt) = (iss, iss, iss + 1);
     }
 
-    /// Records that the peer has our SYN.
+    /// Records that the peer has acknowledged our SYN.
     pub(crate) fn syn_acknowledged(&mut self) {
         self.una = self.iss + 1;
     }
@@ -97,12 +97,12 @@ impl Send {
         self.una + self.buffer.len() + u32::from(self.fin == Fin::Queued)
     }
 
-    /// Returns the number of bytes not sent yet, including the FIN (D in RFC 9293).
+    /// Returns the number of bytes that are not sent yet, including the FIN (D in RFC 9293).
     pub(crate) fn unsent(&self) -> u32 {
         distance(self.nxt, self.end())
     }
 
-    /// Returns the usable window: U = SND.UNA + SND.WND - SND.NXT (RFC 9293).
+    /// Returns the usable window in bytes: U = SND.UNA + SND.WND - SND.NXT (RFC 9293).
     pub(crate) fn usable(&self) -> u32 {
         distance(self.nxt, self.una + self.wnd)
     }
@@ -173,7 +173,7 @@ impl Send {
         }
     }
 
-    /// Sets the window, whatever it was before.
+    /// Sets the peer's window, whatever it was before.
     #[inline]
     pub(crate) fn set_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         (self.wl1, self.wl2, self.wnd) = (seq, ack, window);

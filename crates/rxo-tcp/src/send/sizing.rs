@@ -28,9 +28,9 @@ pub(crate) struct Sizing {
 pub(crate) enum Held {
     /// There is nothing to send.
     Nothing,
-    /// The peer's window has too little space.
+    /// The peer's window has too little space for a segment.
     ByWindow,
-    /// The congestion window has too little space.
+    /// The congestion window has too little space for a segment.
     ByCongestion,
     /// There is less than a segment, and data is outstanding (Nagle).
     ByNagle,

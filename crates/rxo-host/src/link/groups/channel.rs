@@ -58,14 +58,14 @@ pub enum ChannelError {
         /// The invalid group.
         group: IpAddr,
     },
-    /// The source is not the address of a host, or not of the group's IP version.
+    /// The source is not the address of a host, or has not the group's IP version.
     Source {
         /// The invalid source.
         source: IpAddr,
         /// The group of the channel.
         group: IpAddr,
     },
-    /// The link has joined as many channels as it can.
+    /// The link has joined the maximum number of channels already.
     Full {
         /// The maximum number of joined channels.
         most: usize,

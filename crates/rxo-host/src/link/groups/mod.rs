@@ -79,7 +79,8 @@ impl Groups {
             .map(Channel::group)
     }
 
-    /// Adds a member to `channel`. Returns the records to report now; none if the channel was joined already.
+    /// Adds a member to `channel`. Returns the records to report now; empty if the channel was joined
+    /// already.
     ///
     /// # Errors
     /// [`ChannelError::Full`] if [`MOST_CHANNELS`] channels are joined.
@@ -104,7 +105,7 @@ impl Groups {
         }
     }
 
-    /// Removes a member of `channel`, if there is one. Returns the records to report now; none while members
+    /// Removes a member of `channel`, if there is one. Returns the records to report now; empty while members
     /// remain.
     pub(super) fn leave(&mut self, channel: Channel, now: Instant) -> Vec<Record> {
         let Ok(place) = self.channels.binary_search(&channel) else { return Vec::new() };
@@ -123,7 +124,7 @@ impl Groups {
         reporter.change(kind, channel, (now, random))
     }
 
-    /// Schedules the answer to a query, of IGMP if `is_v4`, otherwise of MLD.
+    /// Schedules the answer to a query: one of IGMP if `is_v4` is `true`, otherwise one of MLD.
     pub(super) fn ask(&mut self, query: &Query, is_v4: bool, now: Instant) {
         let Self { channels, v4, v6, random, .. } = self;
         let (v4_channels, v6_channels) = by_version(channels);
@@ -149,7 +150,7 @@ impl Groups {
     }
 }
 
-/// Splits sorted channels into those of IPv4, which come first, and those of IPv6.
+/// Splits sorted channels into those of IPv4 and those of IPv6.
 fn by_version(channels: &[Channel]) -> (&[Channel], &[Channel]) {
     channels.split_at(channels.partition_point(|channel| channel.group().is_ipv4()))
 }

@@ -13,9 +13,9 @@ pub(in crate::link) struct Query {
     pub(in crate::link) group: Option<IpAddr>,
     /// The sources that the query asks about; empty for all sources.
     pub(in crate::link) sources: Vec<IpAddr>,
-    /// The maximum time until the answer.
+    /// The maximum time until the query must be answered.
     pub(in crate::link) within: Duration,
-    /// Number of times that the querier wants a change reported; 0 if it does not say.
+    /// Number of times that the querier wants a change reported; 0 if the query does not say.
     pub(in crate::link) robustness: u8,
 }
 

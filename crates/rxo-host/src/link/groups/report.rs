@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use super::Channel;
 
-/// The statement of a record about its sources. Hosts that only join single sources need no other record
-/// types.
+/// The statement that a record makes about its sources. Hosts that only join single sources need no other
+/// record types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::link) enum RecordKind {
     /// MODE_IS_INCLUDE: the sources are wanted.
@@ -27,7 +27,8 @@ pub(in crate::link) struct Record {
     pub(in crate::link) sources: Vec<IpAddr>,
 }
 
-/// Groups `channels`, each with the statement about it, into records: one per group and kind, in order.
+/// Groups `channels`, each with the statement about it, into records: one record per group and kind, in
+/// order.
 pub(super) fn records(channels: impl IntoIterator<Item = (RecordKind, Channel)>) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for (kind, channel) in channels {

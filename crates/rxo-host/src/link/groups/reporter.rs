@@ -79,7 +79,7 @@ impl Reporter {
         self.report_changes(now, random)
     }
 
-    /// Schedules the answer to a query; `channels` are the joined ones (RFC 3376, section 5.2).
+    /// Schedules the answer to a query (RFC 3376, section 5.2). `channels` are the joined channels.
     pub(super) fn ask(
         &mut self,
         query: &Query,

@@ -58,7 +58,7 @@ impl Pacer {
         self.bytes_in(BURST_NS).max(2 * self.mss).max(self.largest_mss)
     }
 
-    /// Returns the time at which [`Pacer::refill`] releases more, or `None` if a segment may leave now.
+    /// Returns the time at which [`Pacer::refill`] releases more bytes; `None` if a segment may leave now.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.burst < self.mss).then_some(self.due)
     }
