@@ -27,7 +27,7 @@ pub fn thread_cpu_ns() -> u64 {
 pub(crate) struct StampScale {
     now: Instant,
     wall_ns: u64,
-    /// The lower bound of the arrival times that [`arrival`](Self::arrival) returns.
+    /// The earliest arrival time that [`arrival`](Self::arrival) returns.
     earliest: Instant,
 }
 
@@ -44,8 +44,8 @@ impl StampScale {
         self.now
     }
 
-    /// Converts the kernel's timestamp `stamp_ns` (wall clock) to an arrival time between `earliest` and the
-    /// reading.
+    /// Converts the kernel's timestamp `stamp_ns` (nanoseconds on the wall clock) to an arrival time between
+    /// `earliest` and the reading of the clocks.
     pub(crate) fn arrival(&self, stamp_ns: u64) -> Instant {
         let age_ns = self.wall_ns.saturating_sub(stamp_ns);
         let arrived_at = Instant::from_nanos(self.now.as_nanos().saturating_sub(age_ns));

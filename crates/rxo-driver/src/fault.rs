@@ -6,7 +6,7 @@ use rxo_device::DeviceError;
 
 use crate::Finding;
 
-/// Creates an error of the system with a message.
+/// Creates an error with this message for the error `source` of the system.
 pub(crate) fn system(message: impl Into<String>, source: io::Error) -> DeviceError {
     DeviceError::System { message: message.into(), source }
 }

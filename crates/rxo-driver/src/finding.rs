@@ -13,13 +13,13 @@ use crate::DeviceName;
 pub struct Finding {
     /// The check's name. It stays the same from version to version, because scripts read it.
     pub name: &'static str,
-    /// The device that was checked, such as `packet:eth1`; `None` for the machine.
+    /// The device that was checked, such as `packet:eth1`; `None` if the machine was checked.
     pub device: Option<String>,
     /// The consequence of what was found for a run.
     pub state: State,
     /// The value that was found, or the fault, as text.
     pub found: String,
-    /// The remedy; empty if there is nothing to do.
+    /// The remedy for what was found, as text; empty if there is nothing to do.
     pub remedy: String,
 }
 
@@ -28,11 +28,11 @@ pub struct Finding {
 pub enum State {
     /// The check found nothing that affects a run.
     Fine,
-    /// A run works, but slower, or something else on the machine does not work.
+    /// The run works, but slower, or something else on the machine does not work.
     Limited,
-    /// A run is refused, or cannot work.
+    /// The run is refused, or cannot work.
     Breaks,
-    /// Unknown: this process lacks the privilege for the check.
+    /// The consequence is unknown, because this process lacks the privilege for the check.
     NotRun,
 }
 

@@ -23,7 +23,7 @@ use crate::{clock, wait};
 pub enum Side {
     /// The original process, which waits for the worker.
     Keeper(Worker),
-    /// The new process, with its end of the channel.
+    /// The new process, which is the worker, with its end of the channel.
     Worker(UnixStream),
 }
 
@@ -61,7 +61,7 @@ pub enum Detached {
     There {
         /// The new process's end of the channel.
         channel: UnixStream,
-        /// The original process, and its process number; `None` before Linux 5.3.
+        /// A handle on the original process, and its process number; `None` before Linux 5.3.
         starter: Option<(Process, u32)>,
     },
 }
@@ -151,7 +151,7 @@ impl Child {
     }
 }
 
-/// A handle on a process (pidfd) that stays valid even if its number is reused.
+/// A handle on a process (pidfd), which stays valid even if the process number is reused.
 #[derive(Debug)]
 pub struct Process(OwnedFd);
 

@@ -32,8 +32,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads the values from the system and from the C library, which examines each of its heaps; takes some
-    /// microseconds.
+    /// Reads the memory values from the system and from the C library, which examines each of its heaps;
+    /// takes some microseconds.
     #[must_use]
     pub fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -57,8 +57,8 @@ struct Heaps {
 }
 
 impl Heaps {
-    /// Calls `mallinfo2`, which is looked up by name because it exists only since glibc 2.33. Its predecessor
-    /// counts only to 2 GB.
+    /// Calls `mallinfo2` for the memory values. It is looked up by name because it exists only since glibc
+    /// 2.33; its predecessor counts only to 2 GB.
     #[cfg(target_env = "gnu")]
     fn now() -> Self {
         type MallInfo2 = unsafe extern "C" fn() -> libc::mallinfo2;

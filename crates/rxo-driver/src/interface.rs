@@ -20,12 +20,12 @@ use crate::{fault, sys};
 #[derive(Debug)]
 pub struct Interface {
     name: String,
-    /// The index, which identifies the interface: its name may change, or pass to another interface.
+    /// The index, which identifies the interface: a name may change, or pass to another interface.
     index: i32,
     control: OwnedFd,
 }
 
-/// An offload that an interface may have on, as `ethtool -k` lists it.
+/// An offload of an interface that can be turned on and off, as `ethtool -k` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
     /// The device verifies checksums of received packets.
@@ -76,7 +76,7 @@ impl Interface {
         String::from_utf8(bytes.collect()).ok()
     }
 
-    /// Returns the name by which the interface was found.
+    /// Returns the name by which the caller has found the interface.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -191,8 +191,8 @@ impl Interface {
         Ok(unsafe { request.ifr_ifru.ifru_flags })
     }
 
-    /// Calls the `ethtool` ioctl. `value` must be the structure of its command, and begins with the command's
-    /// number.
+    /// Calls the `ethtool` ioctl for this interface; errors call the change `what`. `value` must be the
+    /// structure of its command, and begins with the command's number.
     fn ethtool<T: ethtool::Command>(&self, value: &mut T, what: &str) -> Result<(), DeviceError> {
         let mut request = self.request()?;
         request.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();

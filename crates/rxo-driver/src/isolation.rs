@@ -19,8 +19,8 @@ use rxo_netlink::{Netlink, Request};
 use crate::fault;
 use crate::interface::Interface;
 
-/// An nftables table that drops frames that arrive on an interface, once it is closed. Dropping the value
-/// removes the table.
+/// An nftables table that drops frames which arrive on an interface, once [`close`](Self::close) was called.
+/// Dropping the value removes the table.
 #[derive(Debug)]
 pub struct Isolation {
     netlink: Netlink,
@@ -30,7 +30,9 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Creates the table for the interface with this index, which drops nothing yet.
+    /// Creates the table for the interface with this index. It drops nothing yet.
+    ///
+    /// A process that is forked later shares the table; the table exists until both processes have ended.
     ///
     /// A process that is forked later shares the table; it exists until both have ended.
     ///
@@ -55,8 +57,8 @@ impl Isolation {
     }
 
     /// Drops frames on `interface` that are for one of `addresses`, after packet sockets have seen them.
-    /// Without this the kernel would process each such frame, find no receiver and drop it, which costs as
-    /// much as receiving it.
+    /// Without this table the kernel would process each such frame, find no receiver and drop it, which costs
+    /// as much as receiving it.
     ///
     /// Returns `None` if the system refuses, if an address is the system's own, or if there are too many
     /// addresses. Also before Linux 5.12, because the table of a killed process would remain.
@@ -76,8 +78,8 @@ impl Isolation {
     }
 
     /// Drops all frames that arrive on `interface` from now on, after packet sockets have seen them. Since
-    /// Linux 6.16 the kernel accepts a name that no interface has yet, and drops frames as soon as one gets
-    /// it.
+    /// Linux 6.16 the kernel accepts a name that no interface has yet, and drops frames as soon as an
+    /// interface gets that name.
     ///
     /// # Errors
     /// If there is no such interface, or the kernel cannot filter at an interface's ingress.
@@ -93,7 +95,7 @@ impl Isolation {
         _ = batch(&self.netlink, &[&self.chain(DELETE_CHAIN, interface)]);
     }
 
-    /// Creates the chain with `rules`; `policy` decides about frames that no rule drops.
+    /// Creates the chain with `rules`; `policy` is the verdict about frames that no rule drops.
     fn filter(
         &self,
         (chain, interface): (&str, &str),
@@ -145,8 +147,8 @@ impl Drop for Isolation {
     }
 }
 
-/// Creates a table with these flags. Replaces a leftover table of this name, which can exist only if tables
-/// are not owned.
+/// Creates the table `table` with these flags. Replaces a leftover table of this name, which can exist only
+/// if tables are not owned.
 fn make_table(netlink: &Netlink, table: &str, flags: u32) -> io::Result<()> {
     let make = request(NEW_TABLE)
         .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
@@ -167,7 +169,7 @@ pub(crate) fn binds_by_name(netlink: &Netlink) -> bool {
     check(netlink, "rxo-nowhere").is_ok()
 }
 
-/// Tests whether the kernel can be kept off `interface`. Changes nothing.
+/// Tests whether the kernel can be prevented from receiving frames on `interface`. Changes nothing.
 ///
 /// # Errors
 /// If the kernel has no nftables, or cannot filter at an interface's ingress, or privilege is missing.
@@ -175,8 +177,8 @@ pub(crate) fn try_on(interface: &str) -> io::Result<()> {
     check(&Netlink::netfilter()?, interface)
 }
 
-/// Lets the kernel check a table with a chain at the ingress of `interface`: a batch without an end message
-/// is not carried out.
+/// Lets the kernel check a table with a chain at the ingress of `interface`. The batch has no end message, so
+/// the kernel does not carry it out.
 fn check(netlink: &Netlink, interface: &str) -> io::Result<()> {
     let table = "rxo-probe";
     let make =
@@ -215,7 +217,7 @@ fn batch(netlink: &Netlink, changes: &[&Request]) -> io::Result<()> {
     netlink.change_together(&all)
 }
 
-/// Returns `true` if `address` is one of the system's: dropping frames for it would cut the system off.
+/// Returns `true` if `address` is one of the system's own: dropping frames for it would cut the system off.
 fn is_systems(address: &IpAddr) -> bool {
     UdpSocket::bind((*address, 0)).is_ok()
 }
@@ -262,8 +264,8 @@ const INGRESS: u32 = 0;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const CHAIN: &str = "ingress";
-/// The priority of the table's chain, the first at the ingress, so that no other chain counts or forwards
-/// frames that it drops.
+/// The priority of the table's chain: the lowest number but one, so that the chain is the first at the
+/// ingress, and no other chain counts or forwards frames that it drops.
 const FIRST: i32 = i32::MIN + 1;
 /// The remedy for a kernel that cannot filter at an interface's ingress, as text for the user.
 pub(crate) const MODULE: &str =

@@ -5,7 +5,7 @@
 
 use crate::interface::Interface;
 
-/// Reports each time an interface goes down or comes up.
+/// Reports each time when an interface goes down or comes up.
 #[derive(Debug, Default)]
 pub struct LinkWatch {
     is_down: bool,

@@ -30,14 +30,14 @@ pub struct Listener {
 /// The users that may connect to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The users that the umask of the process permits.
+    /// The users that the umask of the process permits may connect.
     ByUmask,
-    /// Only the user of this process, and root. The file has mode 0600 from the moment it exists.
+    /// Only the user of this process, and root, may connect. The file has mode 0600 from the moment it
+    /// exists.
     OwnerOnly,
 }
 
-/// The file of a socket, identified by its inode, because another process may have replaced the file at the
-/// path.
+/// The file of a socket, identified by its inode, because another process may replace the file at the path.
 #[derive(Clone, Debug)]
 pub struct SocketFile {
     path: PathBuf,
@@ -49,8 +49,8 @@ impl Listener {
     /// Maximum number of connections that can wait to be accepted.
     pub(crate) const MOST_WAITING: u16 = 128;
 
-    /// Binds the socket to `path`; messages call it `label`. Takes over the file of a killed process, on
-    /// which no process listens. If several processes bind the same path at once, a lock lets exactly one
+    /// Binds the socket to `path`; messages call the socket `label`. Takes over the file of a killed process,
+    /// on which no process listens. If several processes bind the same path at once, a lock lets exactly one
     /// succeed.
     ///
     /// # Errors
@@ -95,8 +95,8 @@ impl Listener {
         }
     }
 
-    /// Returns a second descriptor of the socket, for another thread. It outlives this value; the file does
-    /// not.
+    /// Returns a second descriptor of the socket, for another thread. The descriptor outlives this value; the
+    /// socket's file does not.
     ///
     /// # Errors
     /// If the system has no free descriptor.
@@ -129,8 +129,8 @@ impl Drop for Listener {
 }
 
 impl SocketFile {
-    /// Removes the socket file of a killed process: if it is still the same file, and no process listens on
-    /// it. Keeps it if another process is about to take it over.
+    /// Removes the socket file of a killed process, if it is still the same file and no process listens on
+    /// it. Keeps the file if another process is about to take it over.
     pub fn remove_if_stale(&self) {
         if self.is_there() {
             remove_stale(&self.path);
@@ -152,8 +152,8 @@ pub fn remove_stale(path: &Path) {
 }
 
 /// Binds `path`, and replaces a file that is there. The file gets its final name only once the socket
-/// listens, so no client that sees it is refused. A process that is killed in between leaves a temporary file
-/// that the next one removes.
+/// listens, so no client that sees it is refused. A process that is killed in between leaves a temporary
+/// file, which the next process removes.
 fn bind_complete(path: &Path, access: Access) -> io::Result<UnixListener> {
     let unfinished = path.with_extension("~");
     if fs::symlink_metadata(&unfinished).is_ok_and(|found| found.file_type().is_socket()) {
@@ -221,16 +221,16 @@ fn lock(label: &str, folder: &File, attempts: u32) -> Result<(), DeviceError> {
     ))
 }
 
-/// The number of attempts to lock a folder. A process that starts at the same moment holds the lock for less
-/// than a millisecond.
+/// Maximum number of attempts to lock a folder. A process that starts at the same moment holds the lock for
+/// less than a millisecond.
 const LOCK_ATTEMPTS: u32 = 400;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(25);
 
-/// The file found at the path of a socket.
+/// The occupant of a socket's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupant {
     Nothing,
-    /// A socket on which no process listens.
+    /// A socket file on which no process listens.
     Stale,
 }
 

@@ -22,7 +22,8 @@ use rxo_device::DeviceError;
 
 use crate::{fault, sys};
 
-/// A lock that is held until this process and all processes forked from it have dropped it or ended.
+/// A lock between processes. It is held until this process and all processes forked from it have dropped it
+/// or ended.
 #[derive(Debug)]
 pub struct Lock {
     held: Held,
@@ -64,7 +65,7 @@ impl Lock {
         Ok(has_file || try_bind(&abstract_name(name))?.is_none())
     }
 
-    /// Waits for the lock that protects short operations, such as taking over a socket file.
+    /// Waits for, and takes, the lock that protects short operations, such as taking over a socket file.
     ///
     /// # Errors
     /// If there is no folder for locks, or the system refuses.
@@ -74,13 +75,14 @@ impl Lock {
     }
 }
 
-/// Returns the folder of this user's locks, and creates it if it does not exist; `None` if there can be none.
+/// Returns the folder of this user's locks, and creates it if it does not exist; `None` if there can be no
+/// such folder.
 #[must_use]
 pub fn lock_folder() -> Option<PathBuf> {
     Folder::of_this_user().map(|folder| folder.0)
 }
 
-/// A folder that contains lock files.
+/// A folder that contains lock files, and that only this user can change.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -180,7 +182,7 @@ pub(crate) fn folder() -> io::Result<(PathBuf, io::Result<()>)> {
     Ok((path, writable))
 }
 
-/// The file that every process locks while it takes a lock.
+/// The name of the file that every process locks while it takes a lock.
 const ENTRANCE: &str = "locks";
 const SUFFIX: &str = ".lock";
 const OTHERS_WRITE: u32 = 0o022;

@@ -17,18 +17,18 @@ pub struct Pulse(&'static Page);
 #[repr(C)]
 struct Page {
     beats: AtomicU64,
-    /// The value of a [`Duty`] as a number.
+    /// The present value of [`Duty`], as a number.
     duty: AtomicU8,
 }
 
 /// The process that must work at present, because the host depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
-    /// No process: nothing is changed on the interfaces.
+    /// No process must work, because nothing is changed on the interfaces.
     Nobody,
-    /// The worker, which must count its turns.
+    /// The worker must work, and count its turns.
     Worker,
-    /// The keeper, which makes changes or restores them.
+    /// The keeper must work: it makes changes or restores them.
     Keeper,
 }
 
@@ -61,12 +61,12 @@ impl Pulse {
         self.0.beats.load(Ordering::Relaxed)
     }
 
-    /// Sets which process must work from now on.
+    /// Sets the process that must work from now on.
     pub(crate) fn expect(self, duty: Duty) {
         self.0.duty.store(duty as u8, Ordering::Relaxed);
     }
 
-    /// Returns which process must work at present.
+    /// Returns the process that must work at present.
     pub(crate) fn duty(self) -> Duty {
         match self.0.duty.load(Ordering::Relaxed) {
             1 => Duty::Worker,

@@ -9,14 +9,14 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The service manager that has started this process; there is often none.
+/// The service manager that has started this process; often there is none.
 #[derive(Debug, Default)]
 pub struct Service {
     manager: Option<UnixDatagram>,
     watchdog: Option<Duration>,
 }
 
-/// A state change of the service.
+/// A state change of the service, of which the manager is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The service is ready for use.
@@ -28,7 +28,7 @@ pub enum Notice {
 }
 
 impl Service {
-    /// Connects to the manager that the environment names; without one, all notifications do nothing.
+    /// Connects to the service manager that the environment names; without one, all notifications do nothing.
     #[must_use]
     pub fn of_environment() -> Self {
         let read = |name| env::var(name).ok();

@@ -60,7 +60,7 @@ impl Statistics {
         Ok(Self { file, control, index: index.unsigned_abs() })
     }
 
-    /// Reads the counters; `None` if the interface is gone. Allocates.
+    /// Reads the counters of the interface; `None` if the interface is gone. Allocates.
     pub(crate) fn read(&self) -> Option<Totals> {
         // The interface may have been renamed since the last call.
         let name = Interface::named(self.control.as_fd(), self.index)?;

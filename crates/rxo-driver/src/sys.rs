@@ -18,7 +18,7 @@ use libc::{c_int, c_ulong, ifreq, socklen_t};
 /// # Safety
 /// Only for types without padding-dependent meaning, references, or invalid bit patterns.
 pub(crate) unsafe trait Plain: Copy {
-    /// Returns the value whose bytes are all zero.
+    /// Returns the value of this type whose bytes are all zero.
     fn zeroed() -> Self {
         // SAFETY: the trait promises that any bytes, zeros too, are a value.
         unsafe { MaybeUninit::zeroed().assume_init() }
@@ -45,7 +45,7 @@ unsafe impl Plain for libc::tpacket_stats {}
 // kernel follows.
 unsafe impl Plain for ifreq {}
 
-/// Converts a result of a C function: a negative value means the system's last error.
+/// Converts the result of a C function: a negative value becomes the system's last error.
 pub(crate) fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -212,8 +212,8 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
-/// Returns the bytes sent on a socket that the kernel has not freed yet, including the overhead of each
-/// packet (SIOCOUTQ, which has the same value as TIOCOUTQ).
+/// Returns the number of bytes sent on a socket that the kernel has not freed yet, including the overhead of
+/// each packet (SIOCOUTQ, which has the same value as TIOCOUTQ).
 pub(crate) fn unsent_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: c_int = 0;
     // SAFETY: the argument of this request is an `int`.
@@ -221,8 +221,8 @@ pub(crate) fn unsent_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Sends messages by one call, without blocking. Returns how many the kernel accepted. Bypasses the C
-/// library, because musl makes a call for each message.
+/// Sends messages by one call, without blocking. Returns the number of messages that the kernel accepted.
+/// Bypasses the C library, because musl makes a call for each message.
 ///
 /// # Safety
 /// Every header must point to memory that is live and of the lengths that it states.

@@ -31,7 +31,7 @@ const FILE: types::Fixed = types::Fixed(0);
 /// An io_uring submission queue for one file.
 pub(crate) struct Uring<F> {
     ring: IoUring,
-    /// The writer to use once the queue has failed.
+    /// The writer that is used once the queue has failed.
     singly: Writev<F>,
     has_failed: bool,
     /// The result of each write in the current submission.
@@ -54,7 +54,7 @@ impl<F: AsFd> Uring<F> {
         Ok(Self { ring, singly: Writev::new(file), has_failed: false, results })
     }
 
-    /// Queues the writes from index `from` on. Returns how many fitted into the queue.
+    /// Queues the writes from index `from` on. Returns the number of writes that fitted into the queue.
     fn queue(&mut self, batch: &Sealed<'_, '_>, from: usize) -> usize {
         let count = (batch.list().len() - from).min(ENTRIES as usize);
         let mut queue = self.ring.submission();
@@ -89,10 +89,10 @@ trait Queue {
     /// Waits until `count` entries are completed, without submitting any.
     fn wait(&mut self, count: usize) -> io::Result<()>;
 
-    /// Returns the number of entries that the kernel has not accepted.
+    /// Returns the number of queued entries that the kernel has not accepted.
     fn left(&mut self) -> usize;
 
-    /// Calls `done` with the number and the result of each completed entry.
+    /// Calls `done` with the number and the result of each entry that is completed.
     fn completed(&mut self, done: impl FnMut(u64, i32));
 }
 
@@ -218,7 +218,7 @@ fn disabled() -> Builder {
 /// The operation `IORING_UNREGISTER_FILES`: remove the table of registered files.
 const UNREGISTER_FILES: u8 = 3;
 
-/// Returns `true` if the wait can be repeated after this error.
+/// Returns `true` if waiting can be repeated after this error.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }

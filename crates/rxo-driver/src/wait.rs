@@ -16,7 +16,7 @@ use rxo_device::Descriptors;
 /// Maximum number of descriptors in one wait.
 pub const MOST_DESCRIPTORS: usize = 32;
 
-/// The descriptors that are ready: bit `n` stands for descriptor `n`.
+/// The set of descriptors that are ready: bit `n` stands for descriptor `n`.
 ///
 /// An error or a hang-up counts as ready: the next `receive` returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Ready {
     }
 }
 
-/// The event that a wait is for.
+/// The event for which a descriptor is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Wait until the descriptor can be read.
@@ -66,8 +66,8 @@ impl<'f> WaitList<'f> {
         Self { polled: [unused; MOST_DESCRIPTORS], count: 0, descriptors: PhantomData }
     }
 
-    /// Adds all descriptors of `end`, if it is not `None`. Returns their positions in the list. Descriptors
-    /// beyond [`MOST_DESCRIPTORS`] are ignored.
+    /// Adds all descriptors of `end`; nothing if it is `None`. Returns their positions in the list.
+    /// Descriptors beyond [`MOST_DESCRIPTORS`] are ignored.
     pub fn add<E: Descriptors + ?Sized>(
         &mut self,
         end: Option<&'f E>,
@@ -141,7 +141,7 @@ pub fn pause(time: Duration) {
     let _ended = WaitList::new().wait(Some(time));
 }
 
-/// Makes this thread's short waits end on time: otherwise the kernel adds up to 50 µs, half of a 100 µs
+/// Makes the short waits of this thread end on time: otherwise the kernel adds up to 50 µs, half of a 100 µs
 /// pause.
 pub fn use_precise_timers() {
     // SAFETY: the call takes only numbers. A refusal leaves waits less precise, nothing else.

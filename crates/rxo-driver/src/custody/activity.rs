@@ -40,7 +40,7 @@ impl Activity {
         matches!(self.state, 'T' | 't')
     }
 
-    /// Returns `true` if the thread is in a call that no signal interrupts, SIGKILL included.
+    /// Returns `true` if the thread is in a system call that no signal interrupts, not even SIGKILL.
     pub(super) const fn is_uninterruptible(self) -> bool {
         self.state == 'D'
     }
@@ -50,7 +50,7 @@ impl Activity {
         self.ran_ns
     }
 
-    /// Describes the state in words, for a message to the user.
+    /// Returns the state of the thread in words, for a message to the user.
     pub(super) const fn words(self) -> &'static str {
         match self.state {
             _ if self.is_stopped() => "it is stopped",

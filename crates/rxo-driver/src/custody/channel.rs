@@ -26,7 +26,7 @@ pub(super) enum Order {
     Begin(Begun),
     /// The interfaces could not be prepared. The keeper prints the reason.
     Quit,
-    /// The user asked for the run to end.
+    /// The user asked the run to end.
     Stop,
     /// The worker must read the file of the run's flags again. The open file comes with the order. If it
     /// could not be opened, `refused` is the system's error number, otherwise 0. `is_asked` is `true` if the
@@ -36,7 +36,7 @@ pub(super) enum Order {
     PutBack,
 }
 
-/// What the worker learns when a run's interfaces are prepared.
+/// The facts that the worker learns when a run's interfaces are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Every frame that arrived before this instant went to the kernel.
@@ -63,7 +63,8 @@ pub(super) enum Report {
     NicIsBack(u32),
     /// The user has confirmed the run. The keeper does not reply.
     Confirmed,
-    /// The user asks to read the file of the run's flags again. The keeper answers with [`Order::Reload`].
+    /// The user has requested that the file of the run's flags is read again. The keeper answers with
+    /// [`Order::Reload`].
     Reload,
     /// The devices are closed, and the run is over.
     Closed,
@@ -114,8 +115,8 @@ impl Order {
         Ok((order, files))
     }
 
-    /// Converts this order, with the file that came with it, to a reload request. `None` if the order is not
-    /// `Reload`.
+    /// Converts this order, with the open file that came with it, to a reload request. `None` if the order is
+    /// not `Reload`.
     pub(super) fn reload(self, files: Vec<OwnedFd>) -> Option<Reload> {
         let Self::Reload { is_asked, refused } = self else { return None };
         let error = || io::Error::from_raw_os_error(refused.cast_signed());
@@ -159,7 +160,7 @@ impl Report {
 
 /// The worker's side of a run in two processes. Reports to the keeper, and restores the interfaces if the
 /// keeper is gone, unless another process restores them. During the run a thread [listens](Self::listen) to
-/// the keeper, so that an order to stop is received even while the worker is busy.
+/// the keeper, so that the worker is told to stop even while it is busy.
 #[derive(Debug)]
 pub struct Control {
     channel: UnixStream,
@@ -174,8 +175,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Creates the worker's side without its listening thread. `stop` is set when the user asks for an end,
-    /// and when the keeper is gone.
+    /// Creates the worker's side without its listening thread. `stop` is set when the user asks the run to
+    /// end, and when the keeper is gone.
     #[must_use]
     pub fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
         let (reload, reloads) = self::channel();
@@ -215,7 +216,7 @@ impl Control {
 
     /// Reports that the devices are open, and waits until the keeper has prepared the interfaces. `tap` is
     /// the index of the host's TAP, if there is one, and the descriptor that keeps it alive. Returns `None`
-    /// if the keeper is gone, or if it refuses the run; it then prints the reason.
+    /// if the keeper is gone or refuses the run; a keeper that refuses it prints the reason.
     ///
     /// # Errors
     /// If the TAP was deleted, or the system has no descriptors left.
@@ -240,8 +241,8 @@ impl Control {
         Ok(self.begin(Report::Opened(index), &files))
     }
 
-    /// Returns the receiver of requests to read the file of the run's flags again, earlier requests included,
-    /// and a handle that makes such a request. After the first call the receiver yields nothing.
+    /// Returns the receiver of requests to read the file of the run's flags again, and a handle that makes
+    /// such a request. The receiver also yields earlier requests; after the first call it yields nothing.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -251,7 +252,7 @@ impl Control {
         Ok((self.reloads.take().unwrap_or_else(|| self::channel().1), ReloadAsker(asker)))
     }
 
-    /// Makes a handle by which another thread confirms the run.
+    /// Returns a handle by which another thread confirms the run.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -267,7 +268,7 @@ impl Control {
     }
 
     /// Reports that the interface with this index has replaced the nic and is open. Returns the instant
-    /// before which every frame went to the kernel; `None` as in [`opened`](Self::opened).
+    /// before which every frame went to the kernel; `None` in the same cases as [`opened`](Self::opened).
     ///
     /// # Errors
     /// If that interface was deleted as well.
@@ -277,14 +278,14 @@ impl Control {
     }
 
     /// Reports that the nic was deleted, and waits until its name is free for a new interface. Returns
-    /// `false` if the keeper is gone, or if it cannot free the name; it then prints the reason.
+    /// `false` if the keeper is gone or cannot free the name; a keeper that cannot free it prints the reason.
     pub fn nic_is_gone(&self) -> bool {
         matches!(self.report(Report::NicIsGone, &[]), Some(Order::Begin(_)))
     }
 
     /// Reports that the devices are closed, and waits until the keeper has restored everything. If the keeper
     /// is gone, restores everything itself, unless that is [left](Self::leave_to_restorer) to another
-    /// process. Returns a line for each thing that this process could not restore.
+    /// process. Returns a line for each change that this process could not undo.
     pub fn closed(&mut self) -> Vec<String> {
         match self.report(Report::Closed, &[]) {
             None if self.restores => self.custody.give_back(),
@@ -330,8 +331,8 @@ impl Confirmer {
     }
 }
 
-/// Waits for the next order that answers a report, and returns it. Reload requests go to `reload`. Sets
-/// `stop` on an order to stop, and if the keeper is gone; then returns `None`.
+/// Returns the next order that answers a report; `None`, after setting `stop`, if the keeper is gone.
+/// Meanwhile passes reload requests to `reload`, and sets `stop` on an order to stop.
 fn next_answer(from: &UnixStream, reload: &Sender<Reload>, stop: &AtomicBool) -> Option<Order> {
     loop {
         match Order::receive(from) {
@@ -363,7 +364,7 @@ fn message(kind: u8, number: u64) -> [u8; BYTES] {
     message
 }
 
-/// Receives a whole message: its kind, its number, and the descriptors that came with it.
+/// Receives a whole message. Returns its kind, its number, and the descriptors that came with it.
 fn receive(from: &UnixStream) -> io::Result<(u8, u64, Vec<OwnedFd>)> {
     let mut bytes = [0; BYTES];
     let received = loop {

@@ -16,7 +16,7 @@ use crate::mentions::{By, Mention};
 pub(super) struct Seen<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) elsewhere: &'a Elsewhere,
-    /// The facts for a TAP that takes the interface over; `None` if no TAP does.
+    /// The facts about taking the interface over; `None` if no TAP does so.
     pub(super) takeover: Option<&'a Takeover>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Seen<'a> {
 pub(super) struct Takeover {
     /// The names that the TAP gets; `None` if it cannot get them.
     pub(super) names: Option<Names>,
-    /// `false` if this process lacks the privilege to test renaming.
+    /// `false` if this process lacks the privilege to test whether the interface can be renamed.
     pub(super) may_rename: bool,
     pub(super) mentions: Vec<Mention>,
 }
@@ -41,7 +41,7 @@ pub(super) fn all(seen: &Seen<'_>) -> Vec<Finding> {
     found
 }
 
-/// Checks for interfaces of this namespace that contain the interface (a bridge, a bond), or that are built
+/// Checks whether interfaces of this network namespace contain the interface (a bridge, a bond), or are built
 /// on it (a VLAN).
 fn place(holdings: &Holdings) -> Finding {
     let link = holdings.link();
@@ -64,7 +64,7 @@ fn place(holdings: &Holdings) -> Finding {
     Finding::breaks(PLACE, found, remedy)
 }
 
-/// Checks for interfaces of other network namespaces that are built on the interface.
+/// Checks whether interfaces of other network namespaces are built on the interface.
 fn containers(holdings: &Holdings, elsewhere: &Elsewhere) -> Finding {
     let name = &holdings.link().name;
     let Elsewhere { made_of, namespaces, unseen, is_refused } = elsewhere;
@@ -86,7 +86,7 @@ fn containers(holdings: &Holdings, elsewhere: &Elsewhere) -> Finding {
     Finding::fine(CONTAINERS, format!("nothing in {namespaces} other networks is made of it"))
 }
 
-/// Checks for addresses through which the host would receive each frame twice.
+/// Checks whether the interface has addresses through which the host would receive each frame twice.
 fn addresses(holdings: &Holdings, takes_over: bool) -> Finding {
     let name = &holdings.link().name;
     let (count, routes) = (holdings.addresses().count(), holdings.routes().count());
@@ -108,7 +108,7 @@ fn addresses(holdings: &Holdings, takes_over: bool) -> Finding {
     }
 }
 
-/// Checks that the TAP can take the interface's name.
+/// Checks whether the TAP can take the interface's name.
 fn name(holdings: &Holdings, takeover: &Takeover) -> Finding {
     let Takeover { names, may_rename, .. } = takeover;
     let own = &holdings.link().name;
@@ -125,8 +125,8 @@ fn name(holdings: &Holdings, takeover: &Takeover) -> Finding {
     }
 }
 
-/// Checks for rules of firewalls, routing and traffic control that refer to the interface: during the run
-/// they would match another interface, or nothing.
+/// Checks whether rules of firewalls, routing and traffic control refer to the interface: during the run they
+/// would match another interface, or nothing.
 fn rules(holdings: &Holdings, takeover: &Takeover) -> Finding {
     let Takeover { names, may_rename, mentions } = takeover;
     let (own, is_renamed) = (&holdings.link().name, names.is_some());
@@ -159,7 +159,7 @@ fn rules(holdings: &Holdings, takeover: &Takeover) -> Finding {
 }
 
 /// Returns warnings about the interface `device` for the start of a run. `bound` lists the sockets that are
-/// bound to it; `None` if no TAP takes the interface over.
+/// bound to the interface; `None` if no TAP takes the interface over.
 pub(super) fn notices(
     device: &str,
     holdings: &Holdings,
@@ -211,12 +211,12 @@ pub(super) fn big_packets(device: &str, link: &crate::handover::Link) -> Option<
     })
 }
 
-/// Returns `false` if the kernel refused for lack of privilege.
+/// Returns `false` if the kernel refused the attempt `tried` for lack of privilege.
 pub(super) fn is_allowed(tried: &io::Result<()>) -> bool {
     !tried.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Joins the first [`MOST_SHOWN`] of `all` with commas, and adds how many more there are.
+/// Joins the first [`MOST_SHOWN`] items of `all` with commas, and adds how many more there are.
 fn in_a_line<T: ToString>(all: &[T]) -> String {
     let shown: Vec<_> = all.iter().take(MOST_SHOWN).map(ToString::to_string).collect();
     match all.len().saturating_sub(MOST_SHOWN) {

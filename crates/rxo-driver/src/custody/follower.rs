@@ -34,7 +34,7 @@ pub(super) struct Seen {
     pub(super) has_carrier: bool,
 }
 
-/// The state of the interfaces that a run follows, and the orders that are waiting.
+/// Decides what a run must do: the state of the interfaces that it follows, and the orders that are waiting.
 #[derive(Debug)]
 pub(super) struct Follower {
     /// The interfaces that existed before the run, the nic first.
@@ -50,7 +50,7 @@ pub(super) struct Follower {
 struct Pending {
     /// The time of the first change since the last order; `None` if no order is waiting.
     since: Option<Instant>,
-    /// The time of the latest change.
+    /// The time of the latest change that the order concerns.
     last: Instant,
     /// The earliest instant at which the next order may be given, which limits the rate of orders.
     not_before: Instant,
@@ -69,13 +69,14 @@ const BETWEEN_ADOPTIONS: Duration = Duration::from_secs(1);
 const COST_FACTOR: u32 = 20;
 
 impl Follower {
-    /// Follows the interfaces `held`, and the TAP with index `tap` if it has taken over the first of them.
+    /// Creates a follower of the interfaces `held`, and of the TAP with the index `tap` if it has taken over
+    /// the first of them.
     pub(super) fn new(held: Vec<Seen>, tap: Option<u32>) -> Self {
         Self { held, tap, adopt: Pending::default(), record: Pending::default() }
     }
 
     /// Processes a change of the host's network that was noticed at `now`. Returns the orders to carry out
-    /// immediately; delayed ones are returned by [`Follower::due`].
+    /// immediately; [`Follower::due`] returns the delayed ones.
     pub(super) fn notice(&mut self, change: &Change, now: Instant) -> Vec<Order> {
         match change {
             Change::Link { index, name, mtu, has_carrier } => {
@@ -122,7 +123,7 @@ impl Follower {
         [&self.adopt, &self.record].into_iter().filter_map(Pending::deadline).min()
     }
 
-    /// Limits the rate of recording after a record that was finished at `now` and took `cost`.
+    /// Delays the next recording, after one that ended at `now` and took the time `cost`.
     pub(super) fn recorded(&mut self, cost: Duration, now: Instant) {
         self.record.not_before = now + cost * COST_FACTOR;
     }

@@ -23,7 +23,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Subscribes to the kernel's notices. Earlier changes are not reported.
+    /// Subscribes to the kernel's notices of changes. Earlier changes are not reported.
     ///
     /// # Errors
     /// If the system has no descriptors left.
@@ -48,7 +48,7 @@ impl Following {
         self.follow_groups(custody);
     }
 
-    /// Returns how long the caller may wait for the kernel's notices, at most `most`.
+    /// Returns the time for which the caller may wait for the kernel's notices, at most `most`.
     pub(super) fn patience(&self, most: Duration) -> Duration {
         let left = self.follower.deadline().map(|deadline| deadline.since(clock::now()));
         left.map_or(most, |left| left.min(most))

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::sys;
 
-/// The groups that are joined for a TAP, each with the socket that is its member.
+/// The multicast groups that are joined for a TAP, each with the socket that is its member.
 #[derive(Debug, Default)]
 pub(super) struct Groups(Vec<(IpAddr, OwnedFd)>);
 
@@ -55,8 +55,8 @@ fn join(group: IpAddr, index: u32) -> Option<OwnedFd> {
     }
 }
 
-/// Returns the groups that are joined on the interface with this index, without those that every interface
-/// joins.
+/// Returns the multicast groups that are joined on the interface with this index, without those that every
+/// interface joins.
 fn joined(index: u32) -> BTreeSet<IpAddr> {
     let read =
         |name| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
@@ -64,9 +64,9 @@ fn joined(index: u32) -> BTreeSet<IpAddr> {
     groups.chain(ipv6(&read("igmp6"), index).into_iter().map(IpAddr::V6)).collect()
 }
 
-/// Parses `/proc/net/igmp` for an interface: an unindented line for the interface, which begins with its
-/// index, and an indented line for each group, which begins with the address as a hexadecimal number in host
-/// byte order.
+/// Returns the groups of an interface from the text of `/proc/net/igmp`, which has an unindented line for the
+/// interface, which begins with its index, and an indented line for each group, which begins with the address
+/// as a hexadecimal number in host byte order.
 fn ipv4(table: &str, index: u32) -> Vec<Ipv4Addr> {
     let mut is_it = false;
     let mut groups = Vec::new();
@@ -82,7 +82,8 @@ fn ipv4(table: &str, index: u32) -> Vec<Ipv4Addr> {
     groups
 }
 
-/// Parses `/proc/net/igmp6` for an interface. Each line has the index, the name and the group.
+/// Returns the groups of an interface from the text of `/proc/net/igmp6`, in which each line has the index
+/// and the name of an interface, and a group.
 fn ipv6(table: &str, index: u32) -> Vec<Ipv6Addr> {
     let groups = table.lines().filter_map(|line| {
         let mut words = line.split_whitespace();

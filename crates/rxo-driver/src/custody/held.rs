@@ -24,8 +24,8 @@ type Result<T, E = DeviceError> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub(super) struct Held {
     device: String,
-    /// The present index; `name` is the present name. After the interface was deleted and replaced,
-    /// `holdings` still belong to the first one.
+    /// The present index of the interface; `name` is its present name. After the interface was deleted and
+    /// replaced, `holdings` still belong to the first one.
     index: u32,
     name: String,
     /// The addresses, routes and permanent neighbours to restore. During a takeover they follow what the TAP
@@ -38,8 +38,8 @@ pub(super) struct Held {
     mentions: Vec<Mention>,
     /// `true` if a TAP takes the interface over.
     takes_over: bool,
-    /// `true` if GRO was on. The run switches it off, because the kernel would coalesce by its own rules
-    /// before rxo sees a frame.
+    /// `true` if GRO was on before the run. The run switches it off, because the kernel would coalesce by its
+    /// own rules before rxo sees a frame.
     has_gro: bool,
     /// `true` once the TAP has been switched on in place of the interface. Before that, the TAP's settings
     /// say nothing about what the user wants.
@@ -49,8 +49,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Reads the state of the interface of `device`. Returns it with the findings of all checks. Changes
-    /// nothing.
+    /// Reads the state of the interface of `device`. Returns that state with the findings of all checks.
+    /// Changes nothing.
     ///
     /// # Errors
     /// If there is no such interface, or its state cannot be read.
@@ -85,7 +85,7 @@ impl Held {
         Ok((held, found))
     }
 
-    /// Reads the state of the interface of `device`, and refuses an interface that a run cannot use.
+    /// Reads the state of the interface of `device`. Refuses an interface that a run cannot use.
     ///
     /// # Errors
     /// If the interface cannot be used. The message names the reason and the remedy.
@@ -97,7 +97,7 @@ impl Held {
         }
     }
 
-    /// Marks that the TAP has been switched on in place of the interface.
+    /// Records that the TAP has been switched on in place of the interface.
     pub(super) const fn has_lent(&mut self) {
         self.has_lent = true;
     }
@@ -119,7 +119,7 @@ impl Held {
         &self.name
     }
 
-    /// Returns warnings about the interface for the start of a run, and the results of checks that found
+    /// Returns warnings about the interface for the start of a run, and the findings of checks that found
     /// nothing.
     pub(super) fn notices(&self) -> Vec<Finding> {
         let bound = self.takes_over.then(|| mentions::bound_to(self.index));
@@ -182,8 +182,8 @@ impl Held {
         names.take_back(&mut tap.link()?, tap.before())
     }
 
-    /// Switches GRO off and isolates the interface from the kernel. If GRO cannot be switched off, its large
-    /// frames pass unchanged.
+    /// Switches GRO off and isolates the interface from the kernel. If GRO cannot be switched off, frames
+    /// that it has coalesced pass unchanged.
     pub(super) fn close(&self) -> Result<()> {
         if self.has_gro {
             _ = Interface::find(&self.name)?.set_feature(Feature::Gro, false);
@@ -254,7 +254,7 @@ impl Held {
         Some(follower::Seen { index, name, mtu, has_carrier })
     }
 
-    /// Stores the part of the TAP's present state that belongs to this interface.
+    /// Stores the part of the TAP's present state that concerns this interface.
     pub(super) fn follow(&mut self, now: &TapNow, tap: &HostTap) {
         let before = std::mem::replace(&mut self.holdings, now.holdings.clone());
         self.holdings.keep_objects(&before);
@@ -271,7 +271,7 @@ impl Held {
         }
     }
 
-    /// Writes a record of what must be restored on the interface from now on.
+    /// Writes a record of everything that must be restored on the interface from now on.
     ///
     /// # Errors
     /// If the file cannot be written, or the interface was deleted.
@@ -304,7 +304,8 @@ impl Held {
         named.and(given).and(followed).and(opened)
     }
 
-    /// Applies to the interface the settings that were changed on the TAP: MTU, labels, up or down.
+    /// Applies to the interface the settings that were changed on the TAP: the MTU, the labels, and whether
+    /// it is up.
     fn settle_link(&self, now: &TapNow) -> Result<()> {
         let Some(link) = Link::read(self.index)?.filter(|_| self.has_lent) else { return Ok(()) };
         now.settings.copy_changes(&self.settings, &link.name);
@@ -333,8 +334,8 @@ fn look_for_tap(link: &Link) -> Result<Takeover> {
     Ok(Takeover { names, may_rename: checks::is_allowed(&tried), mentions: mentions::of(link)? })
 }
 
-/// Restores on `link` everything that `owed` lists. An error in one part does not prevent the others; the
-/// first is returned.
+/// Restores on `link` everything that `owed` lists. An error in one part does not prevent the other parts;
+/// the first error is returned.
 pub(super) fn give(owed: &Owed<'_>, link: &Link) -> Result<()> {
     let Owed { holdings, settings, names, has_gro, was_taken_over } = *owed;
     let mut link = link.clone();
@@ -352,8 +353,8 @@ fn cannot_rename(name: &str, error: io::Error) -> DeviceError {
     fault::system(format!("cannot rename interface {name}"), error)
 }
 
-/// Adds the option `--no-isolation` to the message, unless privilege is missing: packet sockets need the
-/// privilege too.
+/// Adds to the message of `error` that the option `--no-isolation` exists, unless privilege is missing:
+/// packet sockets need the privilege too.
 fn without_isolation(error: DeviceError) -> DeviceError {
     match error {
         DeviceError::System { message, source }

@@ -29,14 +29,15 @@ pub struct Keeper {
     custody: Custody,
     worker: Worker,
     requests: Requests,
-    /// Sends the file of the run's flags to the worker; `None` if the run has no such file.
+    /// The sender of the file of the run's flags to the worker; `None` if the run has no such file.
     reloads: Option<Reloads>,
     /// The number of times that the user has asked the run to end.
     asked: usize,
-    /// Follows the host's network while changes are in force; otherwise `None`.
+    /// Follows the host's network while changes are in force; `None` at other times.
     following: Option<Following>,
     confirmation: Confirmation,
-    /// The worker's pulse, and the longest time without a beat; `None` if the worker is not watched.
+    /// The worker's pulse, and the longest permitted time without a beat; `None` if the worker is not
+    /// watched.
     pulse: Option<(Pulse, Duration)>,
     /// The watch of the worker; `None` unless the host depends on the worker.
     watch: Option<Watch>,
@@ -47,32 +48,32 @@ pub struct Keeper {
     service: Service,
     /// The instant at which the service manager was last notified that the run works.
     told_at: Instant,
-    /// The instant of the last check for changes that the kernel does not report.
+    /// The instant of the last check for changes of which the kernel sends no notice.
     looked_at: Instant,
-    /// The reason why the run cannot begin or continue, if the keeper detected it.
+    /// The reason why the run cannot begin or continue; `None` unless the keeper has detected one.
     refused: Option<DeviceError>,
 }
 
 /// The state of the user's confirmation, without which the run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Confirmation {
-    /// No confirmation is needed, or it has come.
+    /// No confirmation is needed, or it has been given.
     Enough,
-    /// The confirmation must come within this time after the first change.
+    /// The confirmation must be given within this time after the first change.
     Within(Duration),
-    /// The confirmation must come before this instant.
+    /// The confirmation must be given before this instant.
     Before(Instant),
-    /// The confirmation has not come. The worker may end by itself until `kill_at`.
+    /// The confirmation was not given in time. The worker may end by itself until `kill_at`.
     Missed { kill_at: Instant },
-    /// The confirmation has not come, and the worker was killed.
+    /// The confirmation was not given in time, and the worker was killed.
     Killed,
 }
 
-/// The time that a worker has to end by itself when no confirmation has come.
+/// The time that a worker has to end by itself after the confirmation was not given.
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Confirmation {
-    /// Returns the state that follows at time `now`; `None` if the state stays.
+    /// Returns the state of the confirmation that follows at the time `now`; `None` if the state stays.
     fn at(self, now: Instant) -> Option<Self> {
         match self {
             Self::Before(end) if now >= end => Some(Self::Missed { kill_at: now + GRACE }),
@@ -81,7 +82,7 @@ impl Confirmation {
         }
     }
 
-    /// Returns `true` if the confirmation did not come in time.
+    /// Returns `true` if the confirmation was not given in time.
     const fn is_missing(self) -> bool {
         matches!(self, Self::Missed { .. } | Self::Killed)
     }
@@ -95,7 +96,7 @@ pub(super) struct Requests(pub(super) Option<UnixStream>);
 /// the kernel may last longer.
 const DYING: Duration = Duration::from_millis(200);
 
-/// The interval between checks for changes that the kernel does not report.
+/// The interval between checks for changes of which the kernel sends no notice.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 impl Requests {
@@ -104,8 +105,8 @@ impl Requests {
         Ok(Self(Some(stream)))
     }
 
-    /// Returns the number of requests since the last call. Drops the stream when it is closed, so that
-    /// nothing waits on it.
+    /// Returns the number of requests to end the run since the last call. Drops the stream when it is closed,
+    /// so that nothing waits on it.
     pub(super) fn count(&mut self) -> usize {
         let Some(mut stream) = self.0.as_ref() else { return 0 };
         // A user does not send more than 16 at once; the rest is read by the next call.
@@ -150,9 +151,9 @@ impl Keeper {
         })
     }
 
-    /// Sends the opened file at `path` to the worker whenever the worker asks, and for each byte that
+    /// Opens the file at `path` and sends it to the worker whenever the worker asks, and for each byte that
     /// `hangups` yields, one for each SIGHUP. A SIGHUP after the process has lost its terminal is a request
-    /// to end.
+    /// to end the run.
     ///
     /// # Errors
     /// If `hangups` cannot be made non-blocking.
@@ -162,15 +163,17 @@ impl Keeper {
     }
 
     /// Ends the run unless a [`Confirmer`](super::Confirmer) confirms it within `time` after the first
-    /// change. A worker that does not end by itself is killed. The exit code is then 1.
+    /// change. A worker that does not end by itself is killed. The exit code of a run that was not confirmed
+    /// is 1.
     #[must_use]
     pub fn confirm_within(mut self, time: Duration) -> Self {
         self.confirmation = Confirmation::Within(time);
         self
     }
 
-    /// Kills a worker that does not beat for `limit` while the host depends on it, and restores everything.
-    /// Time in which this process does not run either, as while the machine is suspended, does not count.
+    /// Kills a worker whose pulse does not beat for `limit` while the host depends on the worker, and
+    /// restores everything. Time in which this process does not run either, as while the machine is
+    /// suspended, does not count.
     #[must_use]
     pub const fn watch(mut self, pulse: Pulse, limit: Duration) -> Self {
         self.pulse = Some((pulse, limit));
@@ -193,8 +196,8 @@ impl Keeper {
         self
     }
 
-    /// Waits until the worker ends, and restores what was changed. Calls `note` with a line for each fact
-    /// that concerns the user. Returns the worker's exit code; `None` if a signal ended the worker.
+    /// Waits until the worker ends, and restores what the run has changed. Calls `note` with a line for each
+    /// fact that concerns the user. Returns the worker's exit code; `None` if a signal ended the worker.
     ///
     /// # Errors
     /// If the interfaces could not be prepared: the reason.
@@ -219,8 +222,8 @@ impl Keeper {
         Ok(status.code())
     }
 
-    /// Waits for one event and handles it: a report, a request, a signal or a notice. `None` if the worker
-    /// has ended.
+    /// Waits for one event and handles it: a report of the worker, a request of the user, a signal or a
+    /// notice of the kernel. `None` if the worker has ended.
     fn wait(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
         let (channel, requests) =
             (self.worker.channel.as_fd(), self.requests.0.as_ref().map(AsFd::as_fd));
@@ -261,7 +264,7 @@ impl Keeper {
         Some(())
     }
 
-    /// Returns the longest time to wait for an event.
+    /// Returns the maximum time to wait for an event.
     fn patience(&self) -> Duration {
         let watch = self.watch.as_ref().map_or(BETWEEN_LOOKS, Watch::pause);
         let most = self.service.period().map_or(watch, |period| period.min(watch));
@@ -290,7 +293,7 @@ impl Keeper {
         Some(())
     }
 
-    /// Sets which process the host depends on from now on.
+    /// Sets the process that the host depends on from now on.
     fn expect(&mut self, duty: Duty) {
         let Some((pulse, limit)) = self.pulse else { return };
         let watched = duty == Duty::Worker;
@@ -341,7 +344,7 @@ impl Keeper {
         }
     }
 
-    /// Accepts a confirmation. One that comes too late changes nothing.
+    /// Accepts a confirmation of the run. A confirmation that comes too late changes nothing.
     fn confirm(&mut self) {
         if !self.confirmation.is_missing() {
             self.confirmation = Confirmation::Enough;

@@ -37,7 +37,7 @@ pub struct Restorer {
     worker: Option<(Process, u32)>,
 }
 
-/// The side on which this process is after [`secure`].
+/// The role of a process after [`secure`].
 #[derive(Debug)]
 pub enum Lives {
     /// This process carries out the run.
@@ -66,8 +66,8 @@ pub fn secure() -> io::Result<Lives> {
 }
 
 impl Lifeline {
-    /// Sends the worker's process to the restorer, so that it can kill a worker that hangs together with the
-    /// keeper.
+    /// Sends a handle on the worker to the restorer, so that it can kill a worker that hangs together with
+    /// the keeper.
     pub(super) fn name_worker(&self, worker: &Worker) {
         let Some(file) = worker.descriptor() else { return };
         let [a, b, c, d] = worker.number().to_ne_bytes();
@@ -75,8 +75,8 @@ impl Lifeline {
         _ = descriptors::send(self.channel.as_fd(), &[WORKER, a, b, c, d], &[file.as_fd()]);
     }
 
-    /// Dismisses the restorer: everything is restored, or nothing was changed. Waits up to a second for its
-    /// end.
+    /// Dismisses the restorer, because everything is restored or nothing was changed. Waits up to a second
+    /// for its end.
     pub fn dismiss(self) {
         // A restorer that is gone already leaves nothing but its process number.
         _ = descriptors::send(self.channel.as_fd(), &[DISMISSED; BYTES], &[]);
@@ -190,8 +190,8 @@ enum Next {
     Gone,
 }
 
-/// Restores `nic`, and retries for a while: the devices of the two processes close one after another, so its
-/// lock may be free only a moment later.
+/// Restores `nic`, and retries for a while: the devices of the two processes close one after another, so the
+/// lock of the nic may be free only a moment later.
 fn restore(nic: &DeviceName, note: &mut impl FnMut(&str)) {
     let until = clock::now() + PATIENCE;
     loop {

@@ -91,9 +91,9 @@ pub fn folders() -> Vec<PathBuf> {
 /// The devices of a run, each with the flag that named it, and what the run does to their interfaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
-    /// The device on the network side.
+    /// The device on the network side, with the flag that named it.
     pub nic: (&'a str, &'a DeviceName),
-    /// The device on the host side.
+    /// The device on the host side, with the flag that named it.
     pub host: (&'a str, &'a DeviceName),
     /// `true` if the nic's addresses, routes and names move to the host's TAP.
     pub takes_over: bool,
@@ -111,10 +111,11 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// The interfaces of a run, with their state before it.
+/// The interfaces of a run, with their state before the run.
 #[derive(Debug)]
 pub struct Custody {
-    /// The interfaces that the run does not create; the nic is first, if it has such an interface.
+    /// The interfaces that the run does not create; the nic's interface is the first, unless the run creates
+    /// it.
     held: Vec<Held>,
     takes_over: bool,
     isolates: bool,
@@ -126,7 +127,7 @@ pub struct Custody {
 }
 
 impl Custody {
-    /// Reads the state of the claim's packet interfaces, and checks it. Changes nothing.
+    /// Reads the state of the claim's packet interfaces, and checks that a run can use them. Changes nothing.
     ///
     /// # Errors
     /// If the host would receive frames of an interface twice, or an interface is part of another one.
@@ -140,7 +141,7 @@ impl Custody {
     }
 
     /// Returns the findings of all checks on the claim's packet interfaces. Changes nothing.
-    /// [`Custody::examine`] refuses at the first that breaks.
+    /// [`Custody::examine`] refuses at the first finding that breaks a run.
     ///
     /// # Errors
     /// If an interface does not exist, or its state cannot be read.
@@ -184,8 +185,8 @@ impl Custody {
         self.nic_taken_over().map_or(&[], Held::mentions)
     }
 
-    /// Prepares the isolation of each interface from the kernel, if the claim asks for it. A process that is
-    /// forked later shares it.
+    /// Prepares to isolate each interface from the kernel, if the claim asks for it. A process that is forked
+    /// later shares the isolation.
     ///
     /// # Errors
     /// If an interface cannot be isolated.
@@ -304,7 +305,7 @@ impl Custody {
         self.taken().map_or(Ok(()), |(nic, tap)| nic.adopt(tap))
     }
 
-    /// Records what the TAP now has on behalf of the nic.
+    /// Records the state that the TAP now has on behalf of the nic.
     ///
     /// # Errors
     /// If the record cannot be written. A deleted TAP is no error: its last state stays recorded.
@@ -315,7 +316,7 @@ impl Custody {
         if nic.is_gone() { Ok(()) } else { nic.record(true) }
     }
 
-    /// Restores everything. Returns a line for each thing that could not be restored.
+    /// Restores all interfaces. Returns a line for each change that could not be undone.
     fn give_back(&mut self) -> Vec<String> {
         let lost = self.rules_by_number();
         let Self { held, tap, takes_over, .. } = self;

@@ -16,7 +16,7 @@ pub(super) struct Names {
     pub(super) name: String,
     pub(super) altnames: Vec<String>,
     pub(super) parked: String,
-    /// The TAP that has the names: its index and its own name. `None` before the takeover.
+    /// The TAP that has the nic's names: its index and its own name. `None` before the takeover.
     pub(super) tap: Option<(u32, String)>,
 }
 
@@ -33,8 +33,8 @@ impl Names {
         Some(Self { name: name.clone(), altnames: altnames.clone(), parked, tap: None })
     }
 
-    /// Gives the names to `tap`, after the nic was renamed. The TAP keeps its own name as an alternative
-    /// name.
+    /// Gives the nic's names to `tap`, after the nic was renamed. The TAP keeps its own name as an
+    /// alternative name.
     ///
     /// # Errors
     /// If the kernel refuses the main name. Alternative names that it refuses are lost without an error.
@@ -50,8 +50,8 @@ impl Names {
         Ok(())
     }
 
-    /// Returns the names as they are now: the user may have renamed `tap`, whose state before the run was
-    /// `before`.
+    /// Returns the names as they are now, because the user may have renamed `tap`, whose state before the run
+    /// was `before`.
     pub(super) fn now(&self, tap: &Link, before: &Link) -> Self {
         let name = if tap.name == before.name { &self.name } else { &tap.name };
         let is_nics = |altname: &&String| !is_of(before, altname);
@@ -60,7 +60,7 @@ impl Names {
         Self { name: name.clone(), altnames, parked: self.parked.clone(), tap }
     }
 
-    /// Takes the names away from `tap`, which gets its own name again.
+    /// Takes the nic's names away from `tap`, which gets its own name again.
     ///
     /// # Errors
     /// If the kernel refuses the name.
@@ -74,8 +74,8 @@ impl Names {
         renamed(tap, &before.name).or_else(|_| renamed(tap, &other))
     }
 
-    /// Takes the names from the TAP of a killed run, if that TAP still exists, and returns it. `None` if it
-    /// does not.
+    /// Takes the nic's names from the TAP of a killed run, and returns that TAP; `None` if it no longer
+    /// exists.
     pub(super) fn take_from_left(&self) -> Option<Link> {
         let (index, own) = self.tap.as_ref()?;
         let mut tap = Link::read(*index).ok()?.filter(|tap| tap.name == self.name)?;
@@ -110,7 +110,7 @@ impl Names {
         names.into_iter().chain(tap).chain(altnames).collect()
     }
 
-    /// Reads the names from the lines of a record; `None` if it contains none.
+    /// Reads the names from the lines of a record; `None` if the record contains none.
     pub(super) fn from_lines(lines: &str) -> Option<Self> {
         let values = |word: &'static str| {
             lines.lines().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))

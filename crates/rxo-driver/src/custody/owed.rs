@@ -21,7 +21,7 @@ use crate::{DeviceName, Finding, Interface, State, fault};
 pub(super) struct Owed<'a> {
     pub(super) holdings: &'a Holdings,
     pub(super) settings: &'a Settings,
-    /// The names of the interface that the TAP has; `None` if the interface keeps its names.
+    /// The nic's names, which the TAP has; `None` if the interface keeps its names.
     pub(super) names: Option<&'a Names>,
     pub(super) has_gro: bool,
     pub(super) was_taken_over: bool,
@@ -51,7 +51,7 @@ pub(super) fn settle(index: u32) {
     record::remove(index);
 }
 
-/// Locks `device`, then restores what its record lists, if there is one. Calls `note` with a line if it did.
+/// Locks `device`, then restores what its record lists. Calls `note` with a line if there was a record.
 ///
 /// # Errors
 /// Returns the errors of [`restore`].
@@ -85,8 +85,8 @@ fn lock(device: &DeviceName) -> Result<(u32, InterfaceLock), DeviceError> {
     }
 }
 
-/// Restores what a killed run has left changed on the interface of `device`. Calls `note` with a line if it
-/// did. Returns `true` if there was a record.
+/// Restores what a killed run has left changed on the interface of `device`. Calls `note` with a line, and
+/// returns `true`, if there was a record.
 ///
 /// # Errors
 /// If there is no such interface, another rxo has locked it, the record is damaged, or the system refuses.
@@ -95,8 +95,8 @@ pub fn restore(device: &DeviceName, note: impl FnMut(&str)) -> Result<bool, Devi
     pay(device, note)
 }
 
-/// Restores like [`restore`], but keeps the records of other network namespaces: a confined process does not
-/// see all processes, and would remove the records of namespaces that still exist.
+/// Restores as [`restore`] does, but keeps the records of other network namespaces: a confined process does
+/// not see all processes, and would remove the records of namespaces that still exist.
 pub(super) fn pay(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<bool, DeviceError> {
     if recover(device, &mut note)? {
         return Ok(true);
@@ -114,7 +114,7 @@ pub(super) fn pay(device: &DeviceName, mut note: impl FnMut(&str)) -> Result<boo
 }
 
 /// Restores the nic that had the name of `device` before a run was killed, if no interface has that name now
-/// because the TAP is gone. Calls `note` with a line. Returns `true` if there was such a nic.
+/// because the TAP is gone. Calls `note` with a line, and returns `true`, if there was such a nic.
 ///
 /// # Errors
 /// If another rxo has locked the nic, or the system refuses.
@@ -153,8 +153,8 @@ pub fn left(device: &DeviceName) -> Option<Finding> {
     Some(Finding::breaks(RECORD, found, remedy).about(device))
 }
 
-/// Checks whether another run uses `device`, whose interface has this index, and whether a killed run has
-/// left a record.
+/// Returns two findings: whether another run uses `device`, whose interface has this index, and whether a
+/// killed run has left a record.
 pub(super) fn findings(device: &DeviceName, index: u32) -> [Finding; 2] {
     let in_use = match InterfaceLock::is_taken(index) {
         Ok(false) => Finding::fine(OTHER_RUN, "none has it"),

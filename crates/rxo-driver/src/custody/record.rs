@@ -82,7 +82,7 @@ pub(super) fn find(index: u32) -> io::Result<Found> {
     }
 }
 
-/// Returns the path of the record of the interface with this index, for messages. Empty if it cannot be
+/// Returns the path of the record of the interface with this index, for messages. Empty if the path cannot be
 /// determined.
 pub(super) fn shown(index: u32) -> String {
     path(index).unwrap_or_default().display().to_string()
@@ -95,7 +95,7 @@ pub(crate) fn folder() -> (PathBuf, io::Result<()>) {
     (folder, writable)
 }
 
-/// Renames a damaged record to `*.damaged`, and returns the line for the user.
+/// Renames a damaged record to `*.damaged`. Returns the line that notifies the user.
 pub(super) fn keep_damaged(device: &DeviceName, index: u32) -> String {
     let path = path(index).unwrap_or_default();
     let kept = path.with_extension(DAMAGED);
@@ -118,7 +118,7 @@ pub(super) fn all_here() -> Vec<(u32, String)> {
     whole.collect()
 }
 
-/// Removes the records of network namespaces that no longer exist, unfinished ones too.
+/// Removes the records of network namespaces that no longer exist, and their unfinished records.
 pub(super) fn remove_lost() {
     let Ok(here) = namespace() else { return };
     let others: Vec<_> = records().filter(|((namespace, _), _)| *namespace != here).collect();
@@ -141,7 +141,7 @@ pub(super) fn remove_lost() {
     }
 }
 
-/// Returns the network namespaces that a process, a mount or an open file keeps alive.
+/// Returns the inode numbers of the network namespaces that a process, a mount or an open file keeps alive.
 fn living_namespaces() -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
     let mut add = |text: &str| found.extend(number_of(text));
@@ -166,7 +166,7 @@ fn number_of(text: &str) -> Option<u64> {
     text.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// Lists the record files: network namespace and interface index of each, and its path.
+/// Lists the record files, each with its network namespace, its interface index and its path.
 fn records() -> impl Iterator<Item = ((u64, u32), PathBuf)> {
     let files = fs::read_dir(directory()).into_iter().flatten().flatten();
     files.filter_map(|file| {
@@ -176,8 +176,8 @@ fn records() -> impl Iterator<Item = ((u64, u32), PathBuf)> {
     })
 }
 
-/// Returns the first line of a record: index, hardware address and boot id, which together identify the
-/// interface.
+/// Returns the first line of a record: index and hardware address of `link`, and the boot id, which together
+/// identify the interface.
 pub(super) fn identity(link: &Link) -> String {
     let mac = link.mac.iter().map(|byte| format!("{byte:02x}"));
     // The boot id is included because the directory may survive a restart of the system, as in a container.
@@ -202,7 +202,7 @@ fn opened(text: &str) -> Found {
     if is_right { Found::Whole(lines.to_owned()) } else { Found::Damaged }
 }
 
-/// FNV-1a, 64 bits: it must detect accidents only, not forgery.
+/// Returns the FNV-1a checksum of `text` (64 bits), which must detect accidents only, not forgery.
 fn checksum(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

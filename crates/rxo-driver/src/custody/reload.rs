@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::channel::{Order, Report};
 use super::keeper::Requests;
 
-/// An order to the worker to read the file and apply its flags.
+/// An order to the worker to read the file of the run's flags, and to apply them.
 #[derive(Debug)]
 pub struct Reload {
     /// The open file, or the error with which the keeper failed to open it.
@@ -22,7 +22,7 @@ pub struct Reload {
     pub is_asked: bool,
 }
 
-/// A handle by which the worker requests the file from the keeper.
+/// A handle by which the worker requests the file of the run's flags from the keeper.
 #[derive(Debug)]
 pub struct ReloadAsker(pub(super) UnixStream);
 
@@ -36,11 +36,11 @@ impl ReloadAsker {
     }
 }
 
-/// The keeper's side: the path of the file, and the stream of SIGHUPs.
+/// The keeper's side of reloading: the path of the file, and the stream of SIGHUPs.
 #[derive(Debug)]
 pub(super) struct Reloads {
     path: PathBuf,
-    /// Yields one byte for each SIGHUP; `None` under `nohup`.
+    /// The stream that yields one byte for each SIGHUP; `None` under `nohup`.
     hangups: Option<Requests>,
     /// `true` if the process had a terminal when it started.
     had_terminal: bool,
@@ -83,14 +83,15 @@ impl Reloads {
     }
 }
 
-/// Opens a regular file. Neither opening nor reading it ever waits for another process, as a FIFO would.
+/// Opens the regular file at `path`. Other files are refused, because opening or reading a FIFO could wait
+/// for another process.
 fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 
-/// Decides what a SIGHUP means: a lost terminal ends the run. A service never had a terminal, so its SIGHUP
-/// is a reload.
+/// Returns the meaning of a SIGHUP: a process that has lost its terminal must end the run. A service never
+/// had a terminal, so its SIGHUP is a reload.
 const fn meaning(had_terminal: bool, has_terminal: bool) -> Hangup {
     if had_terminal && !has_terminal { Hangup::Closed } else { Hangup::Reload }
 }

@@ -22,8 +22,8 @@ pub(super) struct HostTap {
     holdings: Holdings,
     /// `true` if the TAP existed before the run.
     is_persistent: bool,
-    /// Descriptors that keep the TAP and its lock: without them the TAP would vanish with the worker, with
-    /// the addresses on it.
+    /// The descriptors that keep the TAP and its lock: without them the TAP, and the addresses on it, would
+    /// vanish with the worker.
     kept: Vec<OwnedFd>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct TapNow {
     pub(super) settings: Settings,
 }
 
-/// The time that the kernel may take to remove a TAP whose process has ended.
+/// Maximum time to wait until the kernel has removed a TAP whose process has ended.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl HostTap {
@@ -55,17 +55,17 @@ impl HostTap {
         Ok(Self { before, settings, holdings, is_persistent, kept })
     }
 
-    /// Returns a warning about the interface, which the user named `device`, or `None`.
+    /// Returns a warning about the TAP, which the user named `device`; `None` if there is none.
     pub(super) fn notice(&self, device: &str) -> Option<Finding> {
         big_packets(device, &self.before)
     }
 
-    /// Returns the state of the interface before the run.
+    /// Returns the state of the TAP before the run.
     pub(super) const fn before(&self) -> &Link {
         &self.before
     }
 
-    /// Reads the present state of the interface.
+    /// Reads the present state of the TAP.
     ///
     /// # Errors
     /// If the TAP was deleted.
@@ -73,8 +73,8 @@ impl HostTap {
         link(self.before.index, &self.before.name)
     }
 
-    /// Reads the TAP's present state, without what it had before the run. `moved` is what it got from the
-    /// nic.
+    /// Reads the TAP's present state, without what it had before the run. `moved` are the holdings that it
+    /// got from the nic.
     ///
     /// # Errors
     /// If the TAP was deleted, or the system refuses to list its addresses and routes.
@@ -122,9 +122,9 @@ impl HostTap {
         allowed.and(self.holdings.give_back(&link))
     }
 
-    /// Waits until the kernel has removed the TAP, or removes it. The kernel does so after the process has
-    /// ended, but io_uring closes its descriptors later. If this process keeps the TAP alive itself, it need
-    /// not wait.
+    /// Waits until the kernel has removed the TAP, or removes it. The kernel removes a TAP after its process
+    /// has ended, but io_uring closes its descriptors later. If this process keeps the TAP alive itself, it
+    /// need not wait.
     fn remove(&self) -> Result<(), DeviceError> {
         let begin = Instant::now();
         while let Some(link) = Link::read(self.before.index)? {

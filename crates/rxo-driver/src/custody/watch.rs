@@ -18,25 +18,28 @@ pub(super) struct Watch {
     /// Extra time that passes before a process counts as silent, unless it is stopped (SIGSTOP).
     patience: Duration,
     seen: u64,
-    /// The time of silence outside uninterruptible calls, without time in which the process got no processor.
+    /// The time of silence outside of uninterruptible system calls, without time in which the process got no
+    /// processor.
     silent: Duration,
-    /// The time of silence in uninterruptible calls.
+    /// The time of silence in uninterruptible system calls.
     locked: Duration,
     last: Instant,
     /// What the process did at the last sample; `None` if the process was not silent then or is gone.
     did: Option<Activity>,
 }
 
-/// The extra time for a worker in an uninterruptible call. It mostly waits for the lock of the kernel's
-/// network configuration (RTNL), which other programs hold for seconds while they remove interfaces. Killing
-/// the worker would not end the call, and restoring everything would wait for the same lock.
+/// The extra time for a worker in an uninterruptible system call. Such a worker mostly waits for the lock of
+/// the kernel's network configuration (RTNL), which other programs hold for seconds while they remove
+/// interfaces. Killing the worker would not end the call, and restoring everything would wait for the same
+/// lock.
 const LOCKED: Duration = Duration::from_secs(10);
 
 /// Number of samples in the time for which a process may be silent.
 const LOOKS: u32 = 10;
 
 impl Watch {
-    /// Starts to watch a process at `now`, when its count of beats is `seen`; it may be silent for `limit`.
+    /// Creates a watch of a process that begins at `now`, when the process's count of beats is `seen`. The
+    /// process may be silent for `limit`.
     pub(super) const fn new(limit: Duration, seen: u64, now: Instant) -> Self {
         let (patience, silent, locked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
         Self { limit, patience, seen, silent, locked, last: now, did: None }
@@ -54,8 +57,8 @@ impl Watch {
         self.limit / LOOKS
     }
 
-    /// Compares the count of beats with the last sample; if it is unchanged, reads what the process does.
-    /// Returns `true` if the process has been silent for the limit.
+    /// Compares the count of beats with the last sample; if it is unchanged, reads what the process does by
+    /// `activity`. Returns `true` if the process has been silent for the limit.
     pub(super) fn look(
         &mut self,
         beats: u64,

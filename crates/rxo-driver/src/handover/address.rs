@@ -13,7 +13,7 @@ use super::link::Link;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address(pub(super) Item);
 
-/// The length of `ifaddrmsg`: family, prefix length, flags, scope, and interface index.
+/// The length of `ifaddrmsg` in bytes: family, prefix length, flags, scope, and interface index.
 pub(super) const HEADER_BYTES: usize = 8;
 const INDEX_AT: usize = 4;
 
@@ -37,9 +37,9 @@ impl Address {
         self.flags() & libc::IFA_F_DADFAILED != 0
     }
 
-    /// Builds the request that adds the address to `to` after it was on `from` for `elapsed`. Duplicate
-    /// address detection is skipped, because this host has the address already. `None` if the address's
-    /// lifetime is over.
+    /// Builds the request that adds the address to `to`, after it was on `from` for the time `elapsed`.
+    /// Duplicate address detection is skipped, because this host has the address already. `None` if the
+    /// address's lifetime is over.
     pub(super) fn add(&self, from: &Link, to: &Link, elapsed: Duration) -> Option<Request> {
         let item = &self.0;
         let mut header = with_index(&item.header, INDEX_AT, to.index);
@@ -103,8 +103,8 @@ fn label(value: &[u8], from: &str, to: &str) -> String {
     if label.len() <= LONGEST_LABEL_BYTES { label } else { to.to_owned() }
 }
 
-/// Subtracts `elapsed` from the preferred and the valid lifetime, in seconds; `None` if the valid one is
-/// over.
+/// Returns the preferred and the valid lifetime in `value`, in seconds, reduced by `elapsed`; `None` if the
+/// valid lifetime is over.
 fn lifetimes(value: &[u8], elapsed: Duration) -> Option<Vec<u8>> {
     let left = |at| {
         let seconds = u32_at(value, at)?;

@@ -27,7 +27,8 @@ pub(super) struct Advertised {
 }
 
 impl Advertised {
-    /// Adds the route to the interface with this index, with a metric one higher.
+    /// Adds the route to the interface with this index. Its metric is one higher than that of the kernel's
+    /// route.
     ///
     /// # Errors
     /// If the kernel refuses the route.
@@ -62,13 +63,13 @@ struct RouteRequest {
     kind: u32,
     prefix_lengths: [u16; 2],
     metric: u32,
-    /// The lifetime in ticks of `USER_HZ`.
+    /// The lifetime of the route in ticks of `USER_HZ`.
     ticks: c_ulong,
     flags: u32,
     index: i32,
 }
 
-/// The value of `USER_HZ`, the same on every architecture.
+/// The value of `USER_HZ`, in ticks per second; the same on every architecture.
 const TICKS_A_SECOND: c_ulong = 100;
 // linux/route.h and linux/ipv6_route.h.
 const UP: u32 = 0x0001;

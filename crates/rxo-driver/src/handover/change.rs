@@ -15,7 +15,7 @@ pub(crate) enum Change {
     Deleted { index: u32 },
     /// An address, a route or a permanent neighbour of an interface was added, removed or renewed.
     Holding { index: u32 },
-    /// Some notices were lost, so anything may have changed.
+    /// Some notices of the kernel were lost, so anything may have changed.
     Unknown,
 }
 

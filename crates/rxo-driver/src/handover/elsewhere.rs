@@ -19,7 +19,7 @@ use super::link::{HEADER_BYTES, Shown};
 /// The other network namespaces, as far as this process can see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Elsewhere {
-    /// The names of interfaces in those namespaces that are built on one of this namespace.
+    /// The names of interfaces in those namespaces that are built on an interface of this namespace.
     pub(crate) made_of: Vec<String>,
     /// Number of other network namespaces that were found.
     pub(crate) namespaces: usize,
@@ -108,7 +108,8 @@ fn namespaces() -> (Vec<File>, Vec<String>) {
     (files, unseen)
 }
 
-/// Returns the number of the process to which a path below `/proc` belongs; `None` if it has ended.
+/// Returns the number of the process to which a path below `/proc` belongs, as text; `None` if the process
+/// has ended.
 fn process_of(path: &Path) -> Option<String> {
     let process = path.ancestors().nth(2).filter(|process| process.exists())?;
     Some(process.file_name()?.to_str()?.to_owned())

@@ -22,8 +22,8 @@ pub struct Holdings {
     pub(super) addresses: Vec<Address>,
     pub(super) routes: Vec<Route>,
     pub(super) neighbours: Vec<Neighbour>,
-    /// Routes of other interfaces whose preferred source is one of the addresses. They do not move, but the
-    /// kernel removes them once no interface has the address.
+    /// Routes of other interfaces whose preferred source is an address of this interface. They do not move,
+    /// but the kernel removes them once no interface has the address.
     pub(super) dependents: Vec<Route>,
     /// `true` if the kernel accepts router advertisements on the interface; it then renews the routes from
     /// them.
@@ -75,7 +75,7 @@ impl Holdings {
         })
     }
 
-    /// Returns the interface that had these addresses and routes.
+    /// Returns the interface that had these holdings.
     pub(crate) const fn link(&self) -> &Link {
         &self.link
     }
@@ -87,12 +87,12 @@ impl Holdings {
         bytes.collect::<Vec<_>>().join(":")
     }
 
-    /// Returns the addresses with their prefix lengths, as text.
+    /// Returns the interface's addresses with their prefix lengths, as text.
     pub fn addresses(&self) -> impl Iterator<Item = String> {
         self.addresses.iter().map(Address::to_string)
     }
 
-    /// Returns the routes as text, without those that the kernel creates for each address.
+    /// Returns the interface's routes as text, without those that the kernel creates for each address.
     pub fn routes(&self) -> impl Iterator<Item = String> {
         self.routes.iter().filter(|route| route.is_set()).map(Route::to_string)
     }
@@ -155,7 +155,7 @@ impl Holdings {
         self.addresses.iter().find(|address| !address.is_link_local()).map(Address::to_string)
     }
 
-    /// Moves everything to `to`, which must be up. As far as the kernel allows, each item is added to `to`
+    /// Moves all holdings to `to`, which must be up. As far as the kernel allows, each item is added to `to`
     /// before it is removed from the interface.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl Holdings {
         Ok(())
     }
 
-    /// Moves everything to `to`, which may have some items already; their lifetimes are then updated.
+    /// Moves all holdings to `to`, which may have some items already; their lifetimes are then updated.
     ///
     /// # Errors
     /// Returns the errors of [`Holdings::move_to`].
@@ -195,7 +195,7 @@ impl Holdings {
         self.addresses.is_empty() && self.routes.is_empty() && self.neighbours.is_empty()
     }
 
-    /// Removes from `other` the items that were moved to it. Errors are ignored.
+    /// Removes from `other` the items that were moved there. Errors are ignored.
     pub(crate) fn take_from(&self, other: &Link) {
         let Ok(netlink) = Netlink::route() else { return };
         let way = (self.link.index, other.index);
@@ -208,7 +208,7 @@ impl Holdings {
         }
     }
 
-    /// Adds everything to `to`: the interface that had it, or the one that replaced it.
+    /// Adds all holdings to `to`: the interface that had them, or the interface that replaced it.
     ///
     /// # Errors
     /// The first refusal of the kernel. The remaining items are added nevertheless.
@@ -243,7 +243,8 @@ impl Holdings {
         self.add_to(&netlink, to, of)
     }
 
-    /// Adds addresses first, then routes without a gateway, then the others: later items need earlier ones.
+    /// Adds the items to `to`: addresses first, then routes without a gateway, then the others, because later
+    /// items need earlier ones.
     fn add_to(&self, netlink: &Netlink, to: &Link, of: Of) -> Result<(), DeviceError> {
         let elapsed = clock::now().since(self.read_at);
         self.make(netlink, to.index, &to.name, self.steps(to, elapsed, of))

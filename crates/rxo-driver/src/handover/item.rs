@@ -19,7 +19,7 @@ impl Item {
         Some(Self { header: header.to_vec(), rest: rest.to_vec() })
     }
 
-    /// Returns the object's bytes as in the dump.
+    /// Returns the bytes of the object as in the dump.
     pub(super) fn shown(&self) -> Vec<u8> {
         [self.header.as_slice(), &self.rest].concat()
     }
@@ -46,8 +46,8 @@ impl Item {
         libc::c_int::from(self.header[0]) == libc::AF_INET6
     }
 
-    /// Builds a request of type `kind` with the fixed header, and with the attributes whose types `named`
-    /// lists.
+    /// Builds a request of type `kind` with the fixed header of the item, and with those of its attributes
+    /// whose types `named` lists.
     pub(super) fn naming(&self, kind: u16, named: &[u16]) -> Request {
         let kept = self.attributes().filter(|(kind, _)| named.contains(kind));
         kept.fold(Request::new(kind, &self.header), |request, (kind, value)| {

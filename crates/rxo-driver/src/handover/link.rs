@@ -42,10 +42,11 @@ pub(crate) struct Link {
     pub(crate) queues: [u32; 2],
 }
 
-/// The length of `ifinfomsg`: family, type, index, flags, and a mask of flags to change.
+/// The length of `ifinfomsg` in bytes: family, type, index, flags, and a mask of flags to change.
 pub(super) const HEADER_BYTES: usize = 16;
 
-/// The attributes `gso_max_size`, `gro_max_size`, and both for IPv4, of linux/if_link.h.
+/// The attributes with the largest sizes of GSO and GRO frames: `gso_max_size`, `gro_max_size`, and both for
+/// IPv4, of linux/if_link.h.
 const MAX_SIZES: [u16; 4] = [41, 58, 63, 64];
 
 /// The attributes `IFLA_NUM_RX_QUEUES` and `IFLA_NUM_TX_QUEUES`: the numbers of queues.
@@ -126,7 +127,7 @@ impl Link {
         Interface::find(name).is_ok()
     }
 
-    /// Adds an alternative name. Refused by kernels before Linux 5.5.
+    /// Adds an alternative name to the interface. Refused by kernels before Linux 5.5.
     pub(crate) fn add_altname(&self, name: &str) -> io::Result<()> {
         self.change_altname(NEW_PROPERTY, name)
     }
@@ -144,7 +145,7 @@ impl Link {
         Netlink::route()?.change(&request.flags(flags))
     }
 
-    /// Sets the description and the group to those of `like`.
+    /// Sets the description and the group of the interface to those of `like`.
     pub(crate) fn set_labels(&self, like: &Self) -> io::Result<()> {
         let request = self
             .request(libc::RTM_NEWLINK, 0, 0)
@@ -234,14 +235,14 @@ impl<'a> Shown<'a> {
         properties.filter(|(kind, _)| *kind == ALTNAME).map(|(_, name)| text(name)).collect()
     }
 
-    /// Returns `true` if this interface is built on the one with this index, as a VLAN is.
+    /// Returns `true` if this interface is built on the interface with this index, as a VLAN is.
     fn is_made_of(&self, index: u32) -> bool {
         self.is_made_of_other(index, None)
     }
 
-    /// Returns `true` if this interface is built on the one with this index in the namespace with this id;
-    /// `None` means the dump's own namespace. A veth names its peer by the same attribute, but is not built
-    /// on it.
+    /// Returns `true` if this interface is built on the interface with this index in the network namespace
+    /// with the id `namespace` (nsid); `None` means the dump's own namespace. A veth names its peer by the
+    /// same attribute, but is not built on it.
     pub(super) fn is_made_of_other(&self, index: u32, namespace: Option<u32>) -> bool {
         let info = self.attribute(libc::IFLA_LINKINFO).unwrap_or_default();
         let is_veth = attribute(info, libc::IFLA_INFO_KIND).map(text).as_deref() == Some("veth");

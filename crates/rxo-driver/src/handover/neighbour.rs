@@ -8,7 +8,7 @@ use super::item::{Item, with_index};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour(pub(super) Item);
 
-/// The length of `ndmsg`: family, interface, state, flags, type.
+/// The length of `ndmsg` in bytes: family, interface, state, flags, type.
 pub(super) const HEADER_BYTES: usize = 12;
 const INDEX_AT: usize = 4;
 const STATE_AT: usize = 8;

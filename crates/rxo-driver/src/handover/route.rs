@@ -13,15 +13,15 @@ use super::item::Item;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route(pub(super) Item);
 
-/// The length of `rtmsg`: family, lengths of destination and source, type of service, table, protocol, scope,
-/// type, flags.
+/// The length of `rtmsg` in bytes: family, lengths of destination and source, type of service, table,
+/// protocol, scope, type, flags.
 pub(super) const HEADER_BYTES: usize = 12;
 const TABLE_AT: usize = 4;
 const PROTOCOL_AT: usize = 5;
 const TYPE_AT: usize = 7;
 const FLAGS_AT: usize = 8;
 
-/// The length of `rtnexthop`: its own length, flags, weight, interface; attributes follow.
+/// The length of `rtnexthop` in bytes: its own length, flags, weight, interface; attributes follow.
 const HOP_HEADER_BYTES: usize = 8;
 
 impl Route {
@@ -78,8 +78,8 @@ impl Route {
         self.0.ip(libc::RTA_PREFSRC)
     }
 
-    /// Builds the request that adds the route with interface `to` in place of `from`. Other routes stay. A
-    /// next hop object is expanded to its gateway. `None` if the route has expired.
+    /// Builds the request that adds the route with the interface `to` in place of `from`. Existing routes are
+    /// not replaced. A next hop object is expanded to its gateway. `None` if the route has expired.
     pub(super) fn add_by(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         self.add(elapsed, |kind, value| match kind {
             NEXT_HOP_OBJECT => None,
@@ -94,7 +94,7 @@ impl Route {
         self.0.attribute(NEXT_HOP_OBJECT).is_some()
     }
 
-    /// Builds the request that adds the route again, with its next hop object if `to` is `from`.
+    /// Builds the request that adds the route again, with its next hop object if `to` is equal to `from`.
     pub(super) fn add_back(&self, (from, to): (u32, u32), elapsed: Duration) -> Option<Request> {
         if from != to || !self.has_object() {
             return self.add_by((from, to), elapsed);
@@ -119,7 +119,7 @@ impl Route {
         self.0.number(libc::RTA_OIF).or_else(first)
     }
 
-    /// Returns `true` if a next hop leaves by the interface with this index.
+    /// Returns `true` if a next hop of the route leaves by the interface with this index.
     pub(super) fn leaves_by(&self, index: u32) -> bool {
         self.0.number(libc::RTA_OIF) == Some(index)
             || self
@@ -128,7 +128,7 @@ impl Route {
                 .is_some_and(|hops| next_hops(hops).any(|hop| u32_at(hop, 4) == Some(index)))
     }
 
-    /// Selects the next hops for a request: all of an IPv4 route; of an IPv6 route those through the
+    /// Returns the next hops for a request: all of an IPv4 route; of an IPv6 route those through the
     /// interface with this index. The kernel treats each next hop of an IPv6 route as a route, and would
     /// refuse all if one existed already.
     fn own_hops(&self, hops: &[u8], index: u32) -> Vec<u8> {
@@ -180,7 +180,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// Iterates over the next hops of a multipath route. Stops at an invalid one.
+/// Iterates over the next hops of a multipath route. Stops at an invalid next hop.
 fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -191,14 +191,15 @@ fn next_hops(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Pads a next hop so that the next one is aligned to 4 bytes.
+/// Returns a next hop, padded so that the next one is aligned to 4 bytes.
 fn padded(hop: &[u8]) -> Vec<u8> {
     let mut bytes = hop.to_vec();
     bytes.resize(hop.len().next_multiple_of(4), 0);
     bytes
 }
 
-/// Replaces the interface `from` by `to` in all next hops, and clears the state flags that the kernel adds.
+/// Returns the next hops with the interface `from` replaced by `to`, and without the state flags that the
+/// kernel adds.
 fn by_other_interface(hops: &[u8], from: u32, to: u32) -> Vec<u8> {
     let mut changed = Vec::with_capacity(hops.len());
     for hop in next_hops(hops) {

@@ -20,7 +20,7 @@ enum Protocol {
 
 impl Settings {
     /// Reads the switches of the interface `name`. Switches that the kernel lacks are left out; without IPv6,
-    /// all of its switches.
+    /// all IPv6 switches are.
     #[must_use]
     pub(crate) fn read(name: &str) -> Self {
         let mut values = Vec::new();
@@ -44,8 +44,8 @@ impl Settings {
         self.ipv6(DISABLE_IPV6) == Some("0")
     }
 
-    /// Returns `true` if the kernel accepts router advertisements on the interface `name`. If it does not, a
-    /// program may.
+    /// Returns `true` if the kernel accepts router advertisements on the interface `name`. If the kernel does
+    /// not, a program may accept them.
     pub(crate) fn hears_advertisements(name: &str) -> bool {
         let read = |switch| fs::read_to_string(Protocol::Ipv6.path(name, switch)).ok();
         let accepts = read("accept_ra").and_then(|value| value.trim().parse::<i32>().ok());
@@ -57,8 +57,8 @@ impl Settings {
         }
     }
 
-    /// Sets the switches of `name` to these values, but keeps the kernel from generating IPv6 addresses
-    /// there. A switch that cannot be written is skipped, because some are read-only.
+    /// Sets the switches of the interface `name` to these values, but prevents the kernel from generating
+    /// IPv6 addresses there. A switch that cannot be written is skipped, because some are read-only.
     pub(crate) fn copy_to(&self, name: &str) {
         let there = Self::read(name);
         if self.has_ipv6() {
@@ -79,8 +79,8 @@ impl Settings {
         self.has_ipv6() && matches!(self.ipv6(ADDRESS_MODE), Some("2" | "3"))
     }
 
-    /// Sets on `name` each switch whose value differs from that of `before`, except those that a run itself
-    /// changes.
+    /// Sets on the interface `name` each switch whose value differs from that of `before`, except those that
+    /// a run itself changes.
     pub(crate) fn copy_changes(&self, before: &Self, name: &str) {
         for (protocol, switch, value) in self.values.iter().filter(|it| !before.values.contains(it))
         {
@@ -91,8 +91,8 @@ impl Settings {
         }
     }
 
-    /// Switches IPv6 off on `name` if it was on. The kernel then removes the interface's IPv6 addresses and
-    /// routes, and sends no IPv6 there by itself.
+    /// Switches IPv6 off on the interface `name` if it was on. The kernel then removes the interface's IPv6
+    /// addresses and routes, and sends no IPv6 there by itself.
     ///
     /// # Errors
     /// If the switch cannot be written.
@@ -103,8 +103,8 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "1")
     }
 
-    /// Switches IPv6 on again if it was on. The kernel generates no address yet, so that the old ones can be
-    /// added first.
+    /// Switches IPv6 on again on the interface `name` if it was on. The kernel generates no address yet, so
+    /// that the old ones can be added first.
     ///
     /// # Errors
     /// If a switch cannot be written.
@@ -117,7 +117,7 @@ impl Settings {
         self.allow_ipv6(name)
     }
 
-    /// Switches IPv6 on again if it was on.
+    /// Switches IPv6 on again on the interface `name` if it was on.
     ///
     /// # Errors
     /// If the switch cannot be written.
@@ -128,7 +128,7 @@ impl Settings {
         write_ipv6(name, DISABLE_IPV6, "0")
     }
 
-    /// Lets the kernel generate addresses on `name` again, if it did so before.
+    /// Lets the kernel generate addresses on the interface `name` again, if it did so before.
     pub(crate) fn resume_addresses(&self, name: &str) {
         if let Some(mode) = self.ipv6(ADDRESS_MODE).filter(|_| self.has_ipv6()) {
             _ = write_ipv6(name, ADDRESS_MODE, mode);
@@ -138,7 +138,7 @@ impl Settings {
     /// The switches that a run itself changes, which the record must contain.
     pub(super) const CHANGED: [&str; 2] = [ADDRESS_MODE, DISABLE_IPV6];
 
-    /// Returns those of [`CHANGED`](Self::CHANGED) that the kernel has, with their values.
+    /// Returns the switches of [`CHANGED`](Self::CHANGED) that the kernel has, with their values.
     pub(super) fn changed(&self) -> impl Iterator<Item = (&'static str, &str)> {
         Self::CHANGED.into_iter().filter_map(|switch| Some((switch, self.ipv6(switch)?)))
     }

@@ -28,7 +28,7 @@ pub(super) fn drop(table: &str, chain: &str, address: IpAddr) -> Request {
         .nest(RULE_EXPRESSIONS, &elements)
 }
 
-/// Builds the expression that loads bytes of a header into the register.
+/// Builds the expression that loads `bytes` bytes of a header, from the offset `at`, into the register.
 fn load(header: u32, at: u32, bytes: u32) -> Vec<u8> {
     let numbers = [(1, REGISTER), (2, header), (3, at), (4, bytes)];
     let numbers = numbers.map(|(kind, number)| (kind, number.to_be_bytes()));

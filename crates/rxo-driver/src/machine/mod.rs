@@ -12,7 +12,8 @@ use rxo_device::DeviceError;
 
 use crate::{DeviceName, Finding};
 
-/// Checks the machine's features that a run uses. Isolation is tested on `interface`; `None` skips that test.
+/// Returns findings about the machine's features that a run uses. Isolation is tested on `interface`; `None`
+/// skips that test.
 #[must_use]
 pub fn offers(interface: Option<&str>) -> Vec<Finding> {
     let mut found = vec![offers::kernel(), offers::cores(), privilege::capabilities()];
@@ -24,7 +25,7 @@ pub fn offers(interface: Option<&str>) -> Vec<Finding> {
     found
 }
 
-/// Checks the interface of `device`: driver, state, speed, queues and offloads.
+/// Returns findings about the interface of `device`: driver, state, speed, queues and offloads.
 ///
 /// # Errors
 /// If there is no such interface.

@@ -39,7 +39,8 @@ pub(super) fn cores() -> Finding {
     Finding::limited("cores", found, "rxo shares it with the host's own work; give two")
 }
 
-/// Checks that a TAP can be created, which offloads it has, and the length of the header before each packet.
+/// Checks whether a TAP can be created, which offloads it has, and the length of the header before each
+/// packet.
 pub(super) fn tap() -> Vec<Finding> {
     match tap::probe() {
         Ok(offered) => {
@@ -150,7 +151,7 @@ pub(super) fn io_uring() -> Finding {
     }
 }
 
-/// Checks for AF_XDP, which no run uses; the user sees what the machine has.
+/// Checks whether the kernel has AF_XDP. No run uses it; the finding only informs the user.
 pub(super) fn xdp() -> Finding {
     match sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0) {
         Ok(_) => Finding::fine(XDP, "a socket can be made; rxo uses none"),
@@ -183,7 +184,8 @@ const QUEUES: &str = "packet queues";
 const URING: &str = "io_uring";
 const XDP: &str = "AF_XDP";
 const ISOLATION: &str = "isolation";
-/// The first kernel version that removes a packet filter together with its owner.
+/// The first kernel version, as major and minor number, that removes an nftables table together with its
+/// owner.
 const OWNED_TABLES: [u32; 2] = [5, 12];
 /// Number of ring slots with which packet sockets are tested, so few that every machine has the memory.
 const SLOTS: u32 = 64;

@@ -15,8 +15,8 @@ pub(super) fn capabilities() -> Finding {
     of_status(&status)
 }
 
-/// Checks the line `CapEff:` of `status`. Missing capabilities make the check "not run", because a run as
-/// root may have them.
+/// Returns the finding for the line `CapEff:` of `status`. Missing capabilities make the check "not run",
+/// because a run as root may have them.
 fn of_status(status: &str) -> Finding {
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0);

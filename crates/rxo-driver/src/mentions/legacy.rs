@@ -7,7 +7,8 @@ use std::process::Command;
 use super::{By, Mention};
 use crate::handover::Link;
 
-/// The two families, each with the list of its tables in use, and the programs that list the rules.
+/// The IP versions of `iptables`: for each, the list of its tables in use, and the programs that list its
+/// rules.
 const FAMILIES: [(&str, [&str; 2]); 2] = [
     ("ip_tables_names", ["iptables-legacy-save", "iptables-save"]),
     ("ip6_tables_names", ["ip6tables-legacy-save", "ip6tables-save"]),
@@ -36,7 +37,7 @@ fn listing(programs: [&str; 2]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns a mention for tables that cannot be listed, because their rules may refer to the interface.
+/// Returns a mention of tables that cannot be listed, because their rules may refer to the interface.
 fn unlisted<'a>(tables: impl Iterator<Item = &'a str>, program: &str) -> Mention {
     let tables = tables.collect::<Vec<_>>().join(", ");
     Mention {
@@ -45,7 +46,7 @@ fn unlisted<'a>(tables: impl Iterator<Item = &'a str>, program: &str) -> Mention
     }
 }
 
-/// Finds the rules of a listing that name the interface; `+` at the end of a name matches any rest.
+/// Returns the rules of a listing that name the interface; `+` at the end of a name matches any rest.
 fn of_listing(listing: &str, name: &str) -> Vec<Mention> {
     let is_it = |word: &str| match word.strip_suffix('+') {
         Some(begin) => name.starts_with(begin),

@@ -21,7 +21,7 @@ use crate::handover::Link;
 
 pub(crate) use sockets::bound_to;
 
-/// A rule that refers to an interface.
+/// A rule of the host that refers to an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
     /// A description of the rule in the form in which its own program lists it.
@@ -36,7 +36,7 @@ pub(crate) enum By {
     Name,
     /// The rule matches the interface with this index, whatever its name is.
     Number,
-    /// The rule sees what arrives on the interface itself.
+    /// The rule processes frames at the ingress of the interface itself.
     Ingress,
 }
 

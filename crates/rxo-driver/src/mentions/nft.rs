@@ -47,9 +47,9 @@ pub(super) fn mentions(link: &Link) -> io::Result<Vec<Mention>> {
 /// A value or a set that a rule compares with an interface.
 #[derive(Debug, PartialEq, Eq)]
 enum Compared {
-    /// A value in the rule itself.
+    /// A value that is contained in the rule itself.
     Value(By, Vec<u8>),
-    /// The name of a set, whose elements are compared.
+    /// The name of a set whose elements are compared.
     Set(By, String),
 }
 
@@ -74,8 +74,8 @@ fn of_rule(netlink: &Netlink, object: &[u8], link: &Link) -> io::Result<Option<M
     Ok(None)
 }
 
-/// Returns the values and sets that the expressions of a rule compare with an interface. A register contains
-/// what was loaded last.
+/// Returns the values and sets that the expressions of a rule compare with an interface. The register of a
+/// comparison contains what was loaded last.
 fn compared(expressions: &[u8]) -> Vec<Compared> {
     let mut loaded: Vec<(u32, By)> = Vec::new();
     let mut immediate: Vec<u8> = Vec::new();
@@ -143,7 +143,7 @@ fn is_in(by: By, key: &[u8], link: &Link) -> bool {
     }
 }
 
-/// Lists the keys of a set.
+/// Returns the keys of the elements of a set.
 fn elements(netlink: &Netlink, header: &[u8], table: &str, set: &str) -> io::Result<Vec<Vec<u8>>> {
     let request =
         Request::new((NFTABLES << 8) | GET_ELEMENTS, header).string(1, table).string(2, set);
@@ -165,8 +165,8 @@ fn elements(netlink: &Netlink, header: &[u8], table: &str, set: &str) -> io::Res
     Ok(keys)
 }
 
-/// Returns a mention if a chain or a flow table is attached to the interface. Chains of rxo itself do not
-/// count.
+/// Returns a mention if a chain or a flow table is attached to the interface, otherwise `None`. Chains of rxo
+/// itself do not count.
 fn of_hook(object: &[u8], link: &Link, (name, hook): (u16, u16), by: By) -> Option<Mention> {
     let (header, rest) = object.split_at_checked(HEADER_BYTES)?;
     let table = text(attribute(rest, 1)?);

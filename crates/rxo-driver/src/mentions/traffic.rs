@@ -45,7 +45,7 @@ fn mention(filter: &[u8], name: &str) -> Option<Mention> {
 
 /// The length of `tcmsg`, the header of traffic control messages, in bytes.
 const HEADER_BYTES: usize = 20;
-/// The parents of ingress filters in the qdiscs `ingress` and `clsact`.
+/// The parents (handles) of ingress filters in the qdiscs `ingress` and `clsact`.
 const PARENTS: [u32; 2] = [0xffff_0000, 0xffff_fff2];
 /// The attribute `TCA_KIND`: the kind of a filter.
 const KIND: u16 = 1;

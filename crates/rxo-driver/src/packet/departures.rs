@@ -13,28 +13,28 @@ use rxo_netlink::{Netlink, Request, attribute, u32_at};
 
 use crate::statistics::Statistics;
 
-/// Reads the counters of one interface and of its queue. Needs no privilege.
+/// Reads the counters of one interface and of its transmit queue. Needs no privilege.
 #[derive(Debug)]
 pub(super) struct Departures {
     statistics: Statistics,
     queue: Queue,
 }
 
-/// The drop counter of the queue. A thread reads it, because the kernel answers under a lock of all network
-/// configuration (RTNL), which other programs hold for seconds.
+/// The drop counter of the transmit queue. A thread reads it, because the kernel answers under a lock of all
+/// network configuration (RTNL), which other programs hold for seconds.
 #[derive(Debug)]
 enum Queue {
     /// The thread is not started yet. The values are the index of the interface, and the socket to use. A
     /// process starts no second thread before it has given up its privileges.
     Unread(u32, Netlink),
-    /// The thread runs. The value is the count that it read last, and the time of that reading.
+    /// The thread runs. The value is the count that the thread read last, and the time of that reading.
     Read(Arc<Mutex<Option<(Instant, u64)>>>),
     /// The thread could not be started.
     Unknown,
 }
 
-/// The drops of a queue as 64 bits. The system counts in 32 bits, and restarts from zero when the queue is
-/// replaced.
+/// The number of packets that a queue has dropped, in 64 bits. The system counts in 32 bits, and restarts
+/// from zero when the queue is replaced.
 #[derive(Debug, Default)]
 struct QueueDrops {
     total: u64,
@@ -42,7 +42,8 @@ struct QueueDrops {
 }
 
 impl QueueDrops {
-    /// Adds the drops since the last call, given the present count. Returns the total.
+    /// Adds the drops since the last call; `now` is the system's present count. Returns the total number of
+    /// drops.
     fn add(&mut self, now: u32) -> u64 {
         // After a replacement of the queue this adds too much: a loss may then be missed, but none is
         // invented.
@@ -63,8 +64,8 @@ impl Departures {
         Ok(Self { statistics: Statistics::of(index)?, queue })
     }
 
-    /// Returns the packets that have left until now; `None` if the count is unknown, or older than two
-    /// seconds. Does not block. The first call starts a thread.
+    /// Returns the number of packets that have left the interface until now; `None` if it is unknown, or
+    /// older than two seconds. Does not block. The first call starts a thread.
     pub(super) fn read(&mut self) -> Option<u64> {
         let departed = self.statistics.read()?.departed;
         Some(departed + self.queue.drops()?)
@@ -110,14 +111,15 @@ const BETWEEN_READS: Duration = Duration::from_millis(500);
 /// The age from which a count is too old to be used.
 const STALE: Duration = Duration::from_secs(2);
 
-/// Returns the drops of a queue, if it is the root queue of the interface with this index.
+/// Returns the number of drops of a queue, if it is the root queue of the interface with this index;
+/// otherwise `None`.
 fn root_drops(queue: &[u8], index: u32) -> Option<u32> {
     let is_root = u32_at(queue, INDEX_AT)? == index && u32_at(queue, PARENT_AT)? == ROOT;
     let statistics = attribute(queue.get(HEADER_BYTES..)?, STATISTICS).filter(|_| is_root)?;
     u32_at(attribute(statistics, OF_QUEUE)?, DROPS_AT)
 }
 
-/// The length of `tcmsg` of linux/rtnetlink.h: family and padding, index, handle, parent, info.
+/// The length of `tcmsg` of linux/rtnetlink.h in bytes: family and padding, index, handle, parent, info.
 const HEADER_BYTES: usize = 20;
 const INDEX_AT: usize = 4;
 const PARENT_AT: usize = 12;

@@ -33,7 +33,7 @@ const PREFETCH_DISTANCE: u32 = 6;
 /// The space in a slot before the IP header, with two VLAN tags, in bytes.
 const SLOT_OVERHEAD_BYTES: u32 = 96;
 
-/// The ring's mapped memory. Unmapped when the last owner drops it.
+/// The mapped memory of a ring. It is unmapped when the last owner drops it.
 #[derive(Debug)]
 pub(crate) struct RingMap {
     memory: NonNull<u8>,
@@ -72,8 +72,8 @@ impl RingMap {
         self.slot_bytes
     }
 
-    /// Returns `true` if the slot before `next` is lent. If `next` is empty, the slot before it was filled
-    /// last, and the kernel then reports the ring as readable.
+    /// Returns `true` if the slot before `next` is lent. If the slot `next` is empty, the slot before it was
+    /// filled last; while that one is lent, the kernel reports the ring as readable.
     #[inline]
     pub(crate) fn is_newest_lent(&self, next: u32) -> bool {
         let newest = next.checked_sub(1).unwrap_or(self.slots - 1);
@@ -152,7 +152,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Lends the frame as a buffer. Panics if the slot does not contain the whole frame.
+    /// Lends the frame as a buffer in its slot. Panics if the slot does not contain the whole frame.
     #[inline]
     pub(crate) fn lend(self) -> SlotBuf {
         assert!(self.is_whole(), "only what is in the slot can be lent");
@@ -184,7 +184,7 @@ impl Slot<'_> {
         self.status & flag != 0
     }
 
-    /// Returns the frame's original length, in bytes; the slot may contain less.
+    /// Returns the original length of the frame, in bytes; the slot may contain less.
     #[inline]
     pub(crate) const fn frame_bytes(&self) -> u32 {
         self.header.tp_len
@@ -206,7 +206,8 @@ impl Slot<'_> {
         VnetHeader::read(&bytes).unwrap_or_default()
     }
 
-    /// Returns the outer VLAN tag that the kernel removed: protocol (zero if not given) and control field.
+    /// Returns the outer VLAN tag that the kernel removed from the frame: its protocol (zero if not given)
+    /// and its control field.
     #[inline]
     pub(crate) const fn vlan(&self) -> (u16, u16) {
         (self.header.tp_vlan_tpid, self.header.tp_vlan_tci)

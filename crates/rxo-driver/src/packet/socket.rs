@@ -10,12 +10,13 @@ use crate::interface::Interface;
 use crate::sys::Plain;
 use crate::{fault, sys};
 
-/// The size of a kernel queue for received GSO frames, or for packets to send, in bytes.
+/// The requested size, in bytes, of the kernel's queue for received GSO frames, and of that for packets to
+/// send.
 pub(crate) const QUEUE_BYTES: c_int = 32 << 20;
 
 /// An interface that is up, and a packet socket that is not yet bound to it.
 pub(super) struct Opened {
-    /// The device's name as the user wrote it: `packet:eth1`.
+    /// The name of the device as the user wrote it: `packet:eth1`.
     pub(super) device: String,
     pub(super) interface: Interface,
     pub(super) socket: OwnedFd,

@@ -18,28 +18,28 @@ use crate::clock::StampScale;
 use crate::gate;
 use crate::sys;
 
-/// The protocol of a VLAN tag (802.1Q) if the kernel reports none.
+/// The protocol of a VLAN tag to assume if the kernel reports none: 802.1Q.
 const DOT1Q: NonZeroU16 = NonZeroU16::new(0x8100).expect("not zero");
 
 /// The outcome of processing one slot.
 pub(super) enum Taken {
     /// A frame, which is passed to the caller.
     Frame(Frame<DeviceBuf>),
-    /// A frame of this many bytes, which was consumed in its slot.
+    /// A frame of this many bytes was consumed in its slot.
     Consumed(usize),
-    /// A frame that this host sent itself; it was discarded.
+    /// A frame that this host sent itself was discarded.
     Own,
-    /// A frame that the kernel truncated; it was discarded.
+    /// A frame that the kernel truncated was discarded.
     CutShort,
-    /// A frame that contradicts the kernel's description of it; it was discarded.
+    /// A frame that contradicts the kernel's description of it was discarded.
     Invalid,
-    /// A large frame for which no buffer is free; the slot is unchanged.
+    /// No buffer is free for a large frame; the slot is unchanged.
     NoBuffer,
     /// The socket returned an error; the slot is unchanged.
     Failed(io::Error),
 }
 
-/// Buffers for frames that are too large for a slot.
+/// The pools of buffers for frames that are too large for a slot.
 #[derive(Debug)]
 pub(super) struct Pools {
     large: Pool,
@@ -47,7 +47,7 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Allocates `large` buffers of 64 KiB, and a few for larger packets, which are rare.
+    /// Allocates `large` buffers of 64 KiB, and a few larger ones, for packets that are rare.
     pub(super) fn new(large: usize) -> Self {
         Self {
             large: Pool::new(large, LARGE_BUFFER_BYTES),
@@ -113,7 +113,7 @@ impl Said {
         })
     }
 
-    /// Corrects the description for the frame `bytes`; `None` if the frame contradicts it.
+    /// Returns the description, corrected by the frame `bytes`; `None` if the frame contradicts it.
     #[inline]
     fn compared(self, bytes: &[u8]) -> Option<Self> {
         let (checksum, gso) =

@@ -14,10 +14,11 @@ use crate::clock;
 use crate::device::SystemSource;
 use crate::gate;
 
-/// The number of 64 KiB buffers: enough for two batches of the default budget.
+/// Number of 64 KiB buffers: enough for two batches of the default budget.
 const BUFFERS: usize = 128;
 
-/// The greatest number of packets that one call discards, so that it ends regardless of what the stack sends.
+/// Maximum number of packets that one call discards, so that the call ends regardless of what the stack
+/// sends.
 const MOST_DISCARDS: usize = 4_096;
 
 /// Reads the packets that the host's stack sends, one per system call. GSO frames stay whole.
@@ -39,7 +40,7 @@ impl TapSource {
         Ok(Self { device, pool, mtu, counters: SourceCounters::default() })
     }
 
-    /// Reads one packet. Does not block.
+    /// Reads one packet from the TAP. Does not block.
     fn read(&mut self) -> Result<Read, DeviceError> {
         let Some(mut buffer) = self.pool.take() else { return Ok(Read::Nothing) };
         let read = loop {
@@ -68,7 +69,7 @@ impl TapSource {
 /// The outcome of reading one packet.
 enum Read {
     Packet(VnetHeader, DeviceBuf),
-    /// A packet over 64 KiB, which the stack sends only if `gso_max_size` was raised.
+    /// A packet over 64 KiB was discarded, which the stack sends only if `gso_max_size` was raised.
     CutShort,
     /// No packet is waiting, or no buffer is free.
     Nothing,
@@ -124,8 +125,8 @@ impl FrameSource for TapSource {
         Some(BUFFERS)
     }
 
-    /// Returns the counters, including the kernel's drops. If the interface is gone, the last known value of
-    /// these stays.
+    /// Returns the counters, including the kernel's drops. If the interface is gone, the last known number of
+    /// drops stays.
     fn counters(&mut self) -> SourceCounters {
         self.counters.ring_drops = self.counters.ring_drops.max(self.device.dropped());
         self.counters

@@ -8,13 +8,14 @@
 /// The state of the packet that was refused last and is being retried.
 #[derive(Debug, Default)]
 pub(crate) struct FullQueue {
-    /// The bytes from this socket that were queued in the kernel when the packet was first refused; `None` if
-    /// no packet is being retried.
+    /// The number of bytes from this socket that were queued in the kernel when the packet was first refused;
+    /// `None` if no packet is being retried.
     waited: Option<u64>,
 }
 
-/// A packet that is still refused after this many times its own length has left is refused for another reason
-/// than a full queue. The kernel counts queued bytes with overhead: 768 bytes for a frame of 60.
+/// The multiple of a packet's own length that may leave the queue while the packet is retried. A packet that
+/// is then still refused is refused for another reason than a full queue. The factor is large because the
+/// kernel counts queued bytes with overhead: 768 bytes for a frame of 60.
 const ROOM_FACTOR: u64 = 16;
 
 impl FullQueue {

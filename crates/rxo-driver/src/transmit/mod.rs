@@ -27,8 +27,8 @@ use batch::Sealed;
 
 /// A way to submit encoded packets to the kernel, called once per batch.
 pub(crate) trait Writer {
-    /// Submits the packets from index `from` on, in order, and stops at the first that is refused. Packets
-    /// after that one are not submitted.
+    /// Submits the packets from index `from` on, in order, up to the first that is refused. The packets after
+    /// that one are not submitted.
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written;
 }
 
@@ -45,7 +45,8 @@ pub(crate) struct Written {
     pub(crate) sent: usize,
     /// The number of system calls made.
     pub(crate) submissions: u64,
-    /// The bytes that this process copied for the packets that were sent; 0 if the kernel copies them.
+    /// The number of bytes that this process copied for the packets that were sent; 0 if the kernel copies
+    /// them.
     pub(crate) bytes_copied: u64,
     /// The number of pieces of the packets that were sent; 0 if the kernel copies them.
     pub(crate) pieces: u64,

@@ -4,7 +4,7 @@ use std::io;
 
 use rxo_frame::GsoKind;
 
-/// The meaning of a write error.
+/// The meaning of an error with which the kernel refuses a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The device's queue is full. The descriptor becomes writable when there is free space.
@@ -20,7 +20,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the meaning of a write error.
+    /// Returns the meaning of the error of a write.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => Self::Full,
@@ -43,7 +43,7 @@ impl Refusal {
 /// forever.
 pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 
-/// The kinds of aggregates that the kernel has refused.
+/// Remembers the kinds of aggregates that the kernel has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     /// For each kind, the number of further aggregates that are sent as single frames.
@@ -55,7 +55,7 @@ const KINDS: usize = 5;
 
 impl Refused {
     /// Returns `true` if the next aggregate of this kind must be sent as single frames at once, and counts
-    /// it.
+    /// that aggregate.
     pub(crate) fn skip(&mut self, kind: GsoKind) -> bool {
         let left = &mut self.not_worth_trying[index(kind)];
         let skip = *left > 0;
@@ -63,7 +63,7 @@ impl Refused {
         skip
     }
 
-    /// Records a refusal of this kind. Returns `true` if it is the first, which the user should see.
+    /// Records a refusal of this kind. Returns `true` if it is the first refusal, which the user should see.
     pub(crate) fn remember(&mut self, kind: GsoKind) -> bool {
         self.not_worth_trying[index(kind)] = TRY_AGAIN_AFTER;
         !std::mem::replace(&mut self.said[index(kind)], true)

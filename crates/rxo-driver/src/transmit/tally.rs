@@ -10,7 +10,7 @@ use super::backlog::Backlog;
 use super::batch::{Batch, Sealed};
 use super::refusal::{Refused, TRY_AGAIN_AFTER};
 
-/// The counters of a sink, refused kinds, and a notice for the user.
+/// The counters of a sink, the kinds that were refused, and a notice for the user.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) counters: SinkCounters,
@@ -68,7 +68,7 @@ impl Tally {
         }
     }
 
-    /// Sets the notice about segments that are sent one by one; only the first time.
+    /// Sets the notice about segments that are sent one by one; only the first call does so.
     pub(super) fn note_cut(&mut self) {
         if !self.has_cut {
             self.has_cut = true;
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Counts a GSO frame that was cut into `segments` segments; with 0 it counts as dropped.
+    /// Counts a GSO frame that was cut into `segments` segments; if 0, the frame counts as dropped.
     pub(super) fn count_segments(&mut self, segments: usize) {
         self.counters.fallbacks += 1;
         match segments.checked_sub(1) {
@@ -100,7 +100,8 @@ impl Tally {
         self.counters.dropped_frames += frames as u64;
     }
 
-    /// Counts an aggregate that was refused. If the kernel does not support its kind, records that.
+    /// Counts an aggregate that was refused. If the kernel does not support the kind of the aggregate,
+    /// records that.
     pub(super) fn count_fallback(&mut self, kind: Option<GsoKind>, error: &io::Error) {
         self.counters.fallbacks += 1;
         let not_supported = matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP));

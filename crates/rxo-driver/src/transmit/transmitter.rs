@@ -19,7 +19,7 @@ const CHUNK: usize = 64;
 /// Number of pieces per packet for which memory is allocated at the start.
 const USUAL_PIECES: usize = 48;
 
-/// A writer, the packets kept for a full device, and the counters.
+/// Sends packets: a writer, the packets that are kept while the device is full, and the counters.
 #[derive(Debug)]
 pub(crate) struct Transmitter<W> {
     writer: W,
@@ -81,7 +81,7 @@ impl<W: Writer> Transmitter<W> {
         self.backlog.len()
     }
 
-    /// Sends the kept packets and then a batch, in order. Does not block.
+    /// Sends the kept packets and then the batch `packets`, in order. Does not block.
     ///
     /// # Errors
     /// If the device is lost. Packets that were not sent are counted as dropped.
@@ -93,7 +93,7 @@ impl<W: Writer> Transmitter<W> {
         self.transmit_after(resumed, packets)
     }
 
-    /// Sends packets; keeps them while the sink is blocked, and drops them if `result` is an error.
+    /// Sends `packets`; keeps them while the sink is blocked, and drops them if `result` is an error.
     fn transmit_after<'a, G: Gather<'a>>(
         &mut self,
         mut result: io::Result<()>,
@@ -222,7 +222,7 @@ impl<W: Writer> Transmitter<W> {
     }
 }
 
-/// The backlog, and the form of the packets that it stores.
+/// The backlog, with the form in which it stores packets.
 struct Keeping<'t> {
     backlog: &'t mut Backlog,
     form: Form,
@@ -274,7 +274,7 @@ impl Keeping<'_> {
     }
 }
 
-/// The parts of a transmitter that a submission needs.
+/// The parts of a transmitter that a submission uses.
 struct Sending<'t, W> {
     writer: &'t mut W,
     tally: &'t mut Tally,

@@ -43,12 +43,12 @@ pub const MOST_TRAIN_BYTES: usize = 65_535 - 40 - 8;
 /// Options of a UDP socket.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpOptions {
-    /// `true` to receive trains (`UDP_GRO`) if the kernel supports it.
+    /// `true` if trains are to be received (`UDP_GRO`), provided that the kernel supports it.
     pub receive_trains: bool,
-    /// `true` to send trains (`UDP_SEGMENT`) if the kernel supports it.
+    /// `true` if trains are to be sent (`UDP_SEGMENT`), provided that the kernel supports it.
     pub send_trains: bool,
     /// The requested size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege
-    /// the system may grant less. Small buffers lose datagrams in bursts.
+    /// the system may grant less. Small buffers lose datagrams when many arrive at once.
     pub buffer_bytes: u32,
     /// Maximum number of messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
     pub messages: usize,
@@ -70,7 +70,7 @@ pub struct UdpSocket {
 
 impl UdpSocket {
     /// Binds to `local`. `[::]` also receives IPv4 if the system is so configured; IPv4 addresses then appear
-    /// as such, not as mapped addresses.
+    /// as IPv4, not as mapped IPv6 addresses.
     ///
     /// # Errors
     /// If the address cannot be bound.
@@ -105,7 +105,7 @@ impl UdpSocket {
         self.local
     }
 
-    /// Returns the options; those for trains are `false` if the kernel does not support them.
+    /// Returns the options of the socket; those for trains are `false` if the kernel does not support trains.
     #[must_use]
     pub const fn options(&self) -> UdpOptions {
         self.options

@@ -10,14 +10,14 @@ use super::{MOST_IN_TRAIN, MOST_TRAIN_BYTES};
 pub struct Outbox {
     bytes: Vec<u8>,
     used: usize,
-    /// The number of bytes that were sent, or dropped.
+    /// The number of bytes of datagrams that were sent or dropped.
     sent: usize,
     trains: Vec<Laid>,
     /// The index of the first train that is not completely sent.
     first: usize,
 }
 
-/// A train, by its position in the memory.
+/// A train, with its position in the outbox's memory.
 #[derive(Clone, Copy, Debug)]
 struct Laid {
     to: SocketAddr,
@@ -52,8 +52,8 @@ impl Outbox {
         Self { bytes: vec![0; bytes], used: 0, sent: 0, trains: Vec::new(), first: 0 }
     }
 
-    /// Returns memory for a datagram of up to `bytes` bytes, with arbitrary content; `None` if too little is
-    /// free.
+    /// Returns memory for a datagram of up to `bytes` bytes, with arbitrary content; `None` if too little
+    /// memory is free.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.used..)?.get_mut(..bytes)
@@ -75,13 +75,13 @@ impl Outbox {
         }
     }
 
-    /// Returns `true` if everything was sent.
+    /// Returns `true` if all datagrams were sent or dropped.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.sent == self.used
     }
 
-    /// Returns how many bytes of datagrams wait to be sent.
+    /// Returns the number of bytes of datagrams that wait to be sent.
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.used - self.sent
@@ -99,7 +99,7 @@ impl Outbox {
         })
     }
 
-    /// Removes the next `bytes` bytes, because they were sent or dropped.
+    /// Removes the next `bytes` bytes of datagrams, because they were sent or dropped.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
         while self.trains.get(self.first).is_some_and(|train| train.end <= self.sent) {

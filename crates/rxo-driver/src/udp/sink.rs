@@ -43,14 +43,14 @@ pub struct UdpSinkCounters {
     pub last_refusal: i32,
 }
 
-/// The reaction to an error for the first message of a call.
+/// The reaction to an error of the system for the first message of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     /// The system's queue is full; wait until the socket is writable.
     Wait,
     /// Repeat the same system call.
     Again,
-    /// Send datagrams one by one from now on.
+    /// Send datagrams one by one from now on, because the system refuses trains.
     NoTrains,
     /// Drop this message and continue with the next.
     Drop,

@@ -46,7 +46,7 @@ pub struct Train<'s> {
 }
 
 impl<'s> Train<'s> {
-    /// Returns the datagrams. An empty datagram is omitted.
+    /// Returns the datagrams of the train. An empty datagram is omitted.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = &'s [u8]> + use<'s> {
         self.bytes.chunks(self.datagram_bytes)
     }

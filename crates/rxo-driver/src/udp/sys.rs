@@ -16,7 +16,7 @@ use crate::sys::{self, Plain, set_option};
 /// Maximum number of messages that one call receives or sends.
 pub(super) const MOST_MESSAGES: usize = 32;
 
-/// Space for one control message that contains a number, with the alignment of a control message.
+/// The memory for one control message that contains a number, with the alignment of a control message.
 type Control = [u64; 4];
 
 // SAFETY: the structure has only integers and bytes.
@@ -40,7 +40,7 @@ impl Received {
     pub(super) const NOTHING: Self = Self { from: None, bytes: 0, datagram_bytes: None };
 }
 
-/// Requests buffers of `bytes` bytes; without privilege, up to the system's limit.
+/// Requests kernel buffers of `bytes` bytes; without privilege, up to the system's limit.
 pub(super) fn set_buffers(socket: BorrowedFd<'_>, bytes: u32) {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     for (forced, asked) in
@@ -62,8 +62,8 @@ pub(super) fn can_send_trains(socket: BorrowedFd<'_>) -> bool {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &0).is_ok()
 }
 
-/// Receives messages into `memory`, [`MESSAGE_BYTES`] for each. Returns the number received, 0 if none is
-/// waiting.
+/// Receives messages into `memory`, which has [`MESSAGE_BYTES`] for each. Returns the number of messages
+/// received, 0 if none is waiting.
 pub(super) fn receive(
     socket: BorrowedFd<'_>,
     memory: &mut [u8],
@@ -119,7 +119,7 @@ pub(super) fn receive(
     Ok(count)
 }
 
-/// Sends messages in order. Returns the number that the system accepted.
+/// Sends messages in order. Returns the number of messages that the system accepted.
 ///
 /// # Errors
 /// If the system refuses the first message.
@@ -182,7 +182,7 @@ fn datagram_bytes(message: &libc::msghdr) -> Option<usize> {
 }
 
 /// Converts an address from the kernel's form; a mapped IPv4 address becomes an IPv4 address. `None` for
-/// other families.
+/// other address families.
 fn address(name: &sockaddr_storage) -> Option<SocketAddr> {
     let name = ptr::from_ref(name);
     match c_int::from(
@@ -208,7 +208,7 @@ fn address(name: &sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Writes `to` in the form for a socket of IPv6 or of IPv4. Returns its length in bytes.
+/// Writes the address `to` in the form for a socket of IPv6 or of IPv4. Returns its length in bytes.
 fn set_address(name: &mut sockaddr_storage, to: SocketAddr, is_ipv6: bool) -> usize {
     let name = ptr::from_mut(name);
     match to {

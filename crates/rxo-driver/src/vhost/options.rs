@@ -14,7 +14,7 @@ use crate::virtio_net::{CopyPath, FrameLayout};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestOptions {
     /// `true` if the guest may leave checksums to the device, and accepts packets that the device declares
-    /// valid. GSO frames require it.
+    /// valid. Required for GSO frames.
     pub checksums: bool,
     /// `true` if the guest may send GSO frames.
     pub segmentation: bool,
@@ -24,12 +24,12 @@ pub struct GuestOptions {
     /// `true` if the guest may send ACK templates, which the owner of the source expands. Requires
     /// `checksums`.
     pub ack_templates: bool,
-    /// The delay from a packet for the guest to its notification, like `rx-usecs` of a network card. A guest
-    /// without free buffers is notified at once. Zero means no delay.
+    /// Maximum time from a packet for the guest to its notification, like `rx-usecs` of a network card. A
+    /// guest without free buffers is notified at once. Zero means no delay.
     pub moderation: Duration,
     /// The way in which packets are copied into the guest's memory.
     pub path: CopyPath,
-    /// The layout of the frames of these packets before they are copied.
+    /// The layout in which the frames of these packets lie before they are copied.
     pub layout: FrameLayout,
     /// Counts the positions of payload in the guest's memory; `None` counts nothing. For experiments, because
     /// each packet must be parsed.
@@ -54,7 +54,7 @@ impl Default for GuestOptions {
 }
 
 impl GuestOptions {
-    /// Returns the virtio features to offer.
+    /// Returns the virtio features that the device offers with these options.
     pub(super) const fn features(&self) -> u64 {
         let mut features = DEVICE_OFFERS;
         if self.ack_templates {

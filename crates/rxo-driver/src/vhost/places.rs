@@ -25,7 +25,7 @@ impl PayloadPlaces {
         Self([const { AtomicU64::new(0) }; LINE_BYTES])
     }
 
-    /// Returns the payload bytes for each address modulo [`LINE_BYTES`].
+    /// Returns the number of payload bytes for each address modulo [`LINE_BYTES`].
     #[must_use]
     pub fn bytes(&self) -> [u64; LINE_BYTES] {
         array::from_fn(|at| self.0[at].load(Ordering::Relaxed))

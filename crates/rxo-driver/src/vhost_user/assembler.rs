@@ -9,9 +9,9 @@ use super::{HEADER_BYTES, Header, MOST_DESCRIPTORS, Wrong};
 pub struct Message {
     /// The message's header.
     pub header: Header,
-    /// The payload, whose length the header contains.
+    /// The payload of the message, whose length the header contains.
     pub payload: Vec<u8>,
-    /// The descriptors that came with these bytes, in order.
+    /// The descriptors that came with the bytes of the message, in order.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -24,7 +24,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Returns the number of bytes that are missing from the header or payload, at least 1.
+    /// Returns the number of bytes that are missing from the header or the payload of the current message, at
+    /// least 1.
     ///
     /// # Errors
     /// If the header is invalid.

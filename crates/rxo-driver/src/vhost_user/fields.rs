@@ -2,7 +2,7 @@
 
 use super::Wrong;
 
-/// The payload of a message, which is read from front to back.
+/// Reads the payload of a message from front to back.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],

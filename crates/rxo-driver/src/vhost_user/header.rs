@@ -5,7 +5,8 @@ use super::Wrong;
 /// The length of a header, in bytes.
 pub const HEADER_BYTES: usize = 12;
 
-/// The longest payload that is accepted, in bytes. The longest request, a table of memory regions, has 264.
+/// The longest payload that is accepted, in bytes. The longest request, a table of memory regions, has 264
+/// bytes.
 pub const MOST_PAYLOAD_BYTES: usize = 4_096;
 
 const VERSION: u32 = 1;

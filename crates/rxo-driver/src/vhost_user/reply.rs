@@ -49,13 +49,13 @@ impl Reply {
         bytes
     }
 
-    /// Returns the value as one number: features, counts, or zero for success.
+    /// Returns the value of the reply as one number: features, counts, or zero for success.
     #[must_use]
     pub const fn value(self) -> u64 {
         u64::from_ne_bytes(self.value)
     }
 
-    /// Returns the value as a ring index and the requested number. Never `None`.
+    /// Returns the value of the reply as a ring index and the requested number. Never `None`.
     #[must_use]
     pub fn ring_number(self) -> Option<RingNumber> {
         RingNumber::read(&mut Fields::new(&self.value)).ok()

@@ -55,7 +55,7 @@ pub enum Request<F = OwnedFd> {
     RemoveMemRegion(Region),
     /// Sets the virtio status of the device; 0 resets it.
     SetStatus(u64),
-    /// Asks for the status that was set last.
+    /// Asks for the virtio status that was set last.
     GetStatus,
 }
 
@@ -75,11 +75,13 @@ pub struct RingAddresses {
     pub ring: u32,
     /// The flags of the request. Bit 0 requests that accesses are logged.
     pub flags: u32,
-    /// The descriptor table; for a packed ring, the whole ring.
+    /// The address of the descriptor table; for a packed ring, of the whole ring.
     pub descriptors: u64,
-    /// The part that the device writes: the used ring, or the device event area of a packed ring.
+    /// The address of the part that the device writes: the used ring, or the device event area of a packed
+    /// ring.
     pub device: u64,
-    /// The part that the driver writes: the available ring, or the driver event area of a packed ring.
+    /// The address of the part that the driver writes: the available ring, or the driver event area of a
+    /// packed ring.
     pub driver: u64,
     /// The address for the log of accesses.
     pub log: u64,
@@ -97,7 +99,7 @@ pub struct RingDescriptor<F> {
 const NO_DESCRIPTOR: u64 = 1 << 8;
 const RING_MASK: u64 = 0xff;
 
-/// Request numbers, by the names of the specification.
+/// The numbers of requests, by the names of the specification.
 mod number {
     pub(super) const GET_FEATURES: u32 = 1;
     pub(super) const SET_FEATURES: u32 = 2;
@@ -241,8 +243,8 @@ impl<F> Request<F> {
 }
 
 impl<F: AsFd> Request<F> {
-    /// Returns the message as bytes, with `needs_reply` in its header. [`Request::files`] must be sent with
-    /// them.
+    /// Returns the request as the bytes of a message, with `needs_reply` in its header. [`Request::files`]
+    /// must be sent with them.
     #[must_use]
     pub fn to_bytes(&self, needs_reply: bool) -> Vec<u8> {
         let mut payload = Vec::new();

@@ -45,22 +45,22 @@ pub struct Ring {
 /// The state that a request has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// No state that queues depend on.
+    /// The request has changed no state that queues depend on.
     None,
-    /// One ring: its queue must be created again.
+    /// The request has changed this ring: its queue must be created again.
     Ring(usize),
-    /// All rings: all queues must be created again.
+    /// The request has changed all rings: all queues must be created again.
     Rings,
-    /// The memory: it must be mapped again, and all queues created again.
+    /// The request has changed the memory: it must be mapped again, and all queues created again.
     Memory,
 }
 
-/// The outcome of an accepted request.
+/// The outcome of a request that was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The change, to be carried out before the reply is sent.
+    /// The change that the request makes, to be carried out before the reply is sent.
     pub change: Change,
-    /// The reply; `None` if the front end waits for none.
+    /// The reply to the request; `None` if the front end waits for none.
     pub reply: Option<Reply>,
 }
 
@@ -86,7 +86,8 @@ impl Session {
         }
     }
 
-    /// Applies a message. If queues are in use, first call [`Session::set_base`] for each of them.
+    /// Applies the request in `message`. If queues are in use, first call [`Session::set_base`] for each of
+    /// them.
     ///
     /// # Errors
     /// If the message is invalid. The caller must then close the connection, because the settings may be
@@ -109,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Returns the features in use; 0 before they are set.
+    /// Returns the virtio features in use; 0 before they are set.
     #[must_use]
     pub const fn features(&self) -> u64 {
         self.features
@@ -285,7 +286,7 @@ impl Session {
         Ok(())
     }
 
-    /// Checks that the protocol feature that the request requires is in use.
+    /// Checks that the protocol feature which the request requires is in use.
     fn check_agreed(&self, request: &Request) -> Result<(), Wrong> {
         let needed = match request {
             Request::SendRarp(_) => PROTOCOL_RARP,

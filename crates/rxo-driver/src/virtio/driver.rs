@@ -35,7 +35,7 @@ pub(super) struct Driver {
 struct Partial {
     buffer: PoolBuf,
     bytes: usize,
-    /// The number of buffers that have not arrived.
+    /// The number of buffers of the frame that have not arrived.
     buffers: u16,
     /// `true` if the frame is too long or invalid, so that it is discarded once its last buffer has arrived.
     is_bad: bool,
@@ -66,7 +66,7 @@ impl Driver {
         Ok(this)
     }
 
-    /// Copies the next frame into one of `buffers`. Each ring buffer is posted again as soon as it was
+    /// Copies the next frame into one of `buffers`. Each buffer of the ring is posted again as soon as it was
     /// copied.
     #[inline]
     pub(super) fn take(&mut self, buffers: &mut Buffers) -> Given {
@@ -96,8 +96,8 @@ impl Driver {
         }
     }
 
-    /// Starts a frame with the ring buffer `used`, whose header contains the number of its buffers, nearly
-    /// always one.
+    /// Starts a frame with the ring buffer `used`, whose header contains the frame's number of buffers,
+    /// nearly always one.
     #[inline]
     fn begin(&mut self, mut buffer: PoolBuf, used: Used) -> Given {
         let bytes = used.written_bytes as usize;
@@ -144,7 +144,7 @@ impl Driver {
         *bytes = if is_read { end } else { *bytes };
     }
 
-    /// Copies a ring buffer to `to`, and posts it again. Returns `false` if it does not fit.
+    /// Copies a ring buffer to `to`, and posts it again. Returns `false` if the content does not fit.
     #[inline]
     fn read(&mut self, used: Used, to: Option<&mut [u8]>) -> bool {
         let address = self.places.receive(used.token);
@@ -153,7 +153,8 @@ impl Driver {
         is_read
     }
 
-    /// Handles a ring that returned no buffer, or a buffer whose length is invalid, which is posted again.
+    /// Handles a ring that returned no buffer, or a ring buffer whose length is invalid, which is posted
+    /// again.
     fn pass_over(&mut self, unused: Result<Option<Used>, InvalidUsed>) -> Given {
         match unused {
             Err(InvalidUsed::TooLong { token, .. }) => {
@@ -164,7 +165,8 @@ impl Driver {
         }
     }
 
-    /// Requests notifications. Returns `true` if a frame, or its first part, has arrived already.
+    /// Requests notifications from the back end. Returns `true` if a frame, or its first part, has arrived
+    /// already.
     pub(super) fn ask_for_notifications(&mut self) -> bool {
         let ask = |is_any, ring: &mut DriverQueue| ring.enable_notifications() | is_any;
         self.receive.iter_mut().fold(false, ask)

@@ -29,8 +29,9 @@ use crate::vhost_user::{
 };
 use crate::virtio_net::{Notifier, mapping};
 
-/// The features that the driver uses if the back end offers them. `RSC_EXT` (segment counts) is left out: the
-/// segment size says as much, and the device would have to complete each aggregate's checksum for it.
+/// The virtio features that the driver uses if the back end offers them. `RSC_EXT` (segment counts) is left
+/// out: the segment size says as much, and the device would have to complete each aggregate's checksum for
+/// it.
 pub(super) const WANTED: u64 = CSUM
     | GUEST_CSUM
     | GUEST_TSO4
@@ -54,8 +55,8 @@ pub(super) const WANTED: u64 = CSUM
 pub(super) struct Wishes {
     /// The virtio features to use if the back end offers them.
     pub(super) features: u64,
-    /// The number of queue pairs to use, if the back end has as many. More than one requires [`MQ`] among the
-    /// features.
+    /// The number of queue pairs to use, if the back end has as many. More than one pair requires [`MQ`]
+    /// among the features.
     pub(super) pairs: u16,
     /// The MTU of the device, in bytes.
     pub(super) mtu: u32,
@@ -74,7 +75,7 @@ pub(super) struct Rings {
     places: Places,
 }
 
-/// A connection whose negotiation is not complete.
+/// A connection to a back end whose negotiation is not complete.
 #[derive(Debug)]
 pub(super) struct Handshake {
     channel: Channel,
@@ -83,13 +84,13 @@ pub(super) struct Handshake {
     protocol: u64,
     /// The requests that remain to be sent, in order.
     requests: VecDeque<Request>,
-    /// The number of the request whose reply is outstanding; `None` if none is.
+    /// The number of the request whose reply is awaited; `None` if none is.
     awaited: Option<u32>,
     rings: Option<Rings>,
     until: Instant,
 }
 
-/// The time in which a back end must reply to all requests. It runs on this machine, but may still be
+/// Maximum time in which a back end must reply to all requests. It runs on this machine, but may still be
 /// starting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -120,7 +121,8 @@ impl Handshake {
         self.until
     }
 
-    /// Continues as far as received replies allow. Returns `true` once the negotiation is complete.
+    /// Continues the negotiation as far as received replies allow. Returns `true` once the negotiation is
+    /// complete.
     ///
     /// # Errors
     /// If a reply is invalid or late, or the back end offers too little.
@@ -140,8 +142,8 @@ impl Handshake {
         }
     }
 
-    /// Returns the channel, on which only the end of the back end will be reported, and the rings. Call it
-    /// once the negotiation is complete; `None` before.
+    /// Returns the channel, on which only the end of the back end will be reported, and the rings; `None`
+    /// before the negotiation is complete.
     pub(super) fn finish(self) -> Option<(Channel, Rings)> {
         self.rings.map(|rings| (self.channel, rings))
     }
@@ -228,14 +230,14 @@ impl Rings {
         Ok(Self { driver, features, kicks: kicks?, calls: calls?, memory, places })
     }
 
-    /// Returns the whole memory as a region to share.
+    /// Returns the whole shared memory as one region.
     fn region(&self) -> io::Result<SharedRegion<OwnedFd>> {
         let bytes = self.places.bytes;
         let region = Region { guest_address: START, bytes, user_address: START, file_offset: 0 };
         Ok(SharedRegion { region, file: self.memory.try_clone()? })
     }
 
-    /// Returns the requests that start ring `n`.
+    /// Returns the requests that start the ring with the index `n`.
     fn requests(&self, n: usize) -> io::Result<[Request; 5]> {
         let QueueConfig { layout, size, descriptors, driver, device, .. } = self.places.rings[n];
         let ring = n as u32;
@@ -265,7 +267,7 @@ impl Rings {
     }
 }
 
-/// The start of a packed ring: both positions at 0 in the first lap (virtio 1.2, section 2.8.1).
+/// The base of a packed ring at its start: both positions at 0 in the first lap (virtio 1.2, section 2.8.1).
 const PACKED_START: u32 = 0x8000_8000;
 
 fn invalid(why: impl Display) -> io::Error {

@@ -20,10 +20,10 @@ const MERGED_BYTES: u32 = 4_096;
 /// The number of receive buffers if each frame must fit into one.
 const LARGE_BUFFERS: u32 = 256;
 
-/// The address of the memory in messages and descriptors. Any value except 0 would do.
+/// The address at which the shared memory begins in messages and descriptors. Any value except 0 would do.
 pub(super) const START: u64 = 1 << 32;
 
-/// The positions in the shared memory, as addresses.
+/// The layout of the shared memory: positions as addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     /// The receive ring and the transmit ring of each pair, one pair after the other.
@@ -34,14 +34,14 @@ pub(super) struct Places {
     send: u64,
     /// The length of a receive buffer, in bytes.
     pub(super) receive_bytes: u32,
-    /// The number of receive buffers of each receive ring. Those of the first ring come first.
+    /// The number of receive buffers of each receive ring. The buffers of the first ring come first.
     pub(super) receive_buffers: u32,
     /// The length of the whole memory, in bytes.
     pub(super) bytes: u64,
 }
 
 impl Places {
-    /// Computes the layout for `pairs` pairs of rings with these features.
+    /// Computes the layout for `pairs` pairs of rings with these virtio features.
     pub(super) fn new(features: u64, pairs: u16) -> Self {
         let has = |bits| features & bits != 0;
         let layout = if has(RING_PACKED) { Layout::Packed } else { Layout::Split };
@@ -69,12 +69,12 @@ impl Places {
         Self { rings, receive, send, receive_bytes, receive_buffers, bytes: next - START }
     }
 
-    /// Returns the address of receive buffer `n`.
+    /// Returns the address of the receive buffer with number `n`.
     pub(super) fn receive(&self, n: u32) -> u64 {
         self.receive + u64::from(n) * u64::from(self.receive_bytes)
     }
 
-    /// Returns the address of send buffer `n`.
+    /// Returns the address of the send buffer with number `n`.
     pub(super) fn send(&self, n: u32) -> u64 {
         self.send + u64::from(n) * u64::from(LARGE_BYTES)
     }

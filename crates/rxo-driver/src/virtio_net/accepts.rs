@@ -11,7 +11,7 @@ use crate::vhost_user::features::{
 /// The length of an Ethernet header, in bytes. No frame is shorter.
 const LEAST_FRAME_BYTES: usize = 14;
 
-/// Returns the length of the header in rings with these features, in bytes.
+/// Returns the length of the virtio-net header in rings with these features, in bytes.
 pub(crate) const fn header_bytes(features: u64) -> usize {
     if features & (VERSION_1 | MRG_RXBUF) != 0 { VIRTIO_HEADER_BYTES } else { VNET_HEADER_BYTES }
 }
@@ -19,19 +19,19 @@ pub(crate) const fn header_bytes(features: u64) -> usize {
 /// The kinds of packets that the receiving side accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accepts {
-    /// `true` for frames with a partial checksum.
+    /// `true` if frames with a partial checksum are accepted.
     partial: bool,
     /// `true` if the sender may declare a checksum valid.
     valid: bool,
     tcp_v4: bool,
     tcp_v6: bool,
-    /// `true` for GSO frames in which only the first segment has CWR.
+    /// `true` if GSO frames in which only the first segment has CWR are accepted.
     ecn: bool,
     udp: bool,
-    /// `true` for aggregates that contain the number of their segments in place of the offsets of a partial
-    /// checksum.
+    /// `true` if aggregates are accepted that contain the number of their segments in place of the offsets of
+    /// a partial checksum.
     coalesced: bool,
-    /// `true` for ACK templates, which only rxo's own device expands.
+    /// `true` if ACK templates are accepted, which only rxo's own device expands.
     ack_templates: bool,
 }
 
@@ -42,9 +42,9 @@ pub(super) enum Fit {
     Send(VnetHeader),
     /// Complete the packet's checksum, and send it with an empty header.
     Complete {
-        /// The offset at which summing starts.
+        /// The offset in the packet at which summing starts, in bytes.
         start: u16,
-        /// The offset of the checksum field, from `start`.
+        /// The offset of the checksum field from `start`, in bytes.
         offset: u16,
     },
     /// Segment the packet, because the receiving side cannot.
@@ -84,23 +84,23 @@ impl Accepts {
         }
     }
 
-    /// Returns `true` if ACK templates are accepted.
+    /// Returns `true` if the receiving side accepts ACK templates.
     pub(crate) const fn ack_templates(self) -> bool {
         self.ack_templates
     }
 
-    /// Returns `true` if GSO frames of UDP are accepted.
+    /// Returns `true` if the receiving side accepts GSO frames of UDP.
     pub(crate) const fn udp(self) -> bool {
         self.udp
     }
 
-    /// Returns `true` if frames with a partial checksum are accepted.
+    /// Returns `true` if the receiving side accepts frames with a partial checksum.
     pub(super) const fn partial(self) -> bool {
         self.partial
     }
 
     /// Returns `true` if an aggregate with this segmentation must contain the number of its segments. Only
-    /// aggregates of TCP may (virtio 1.2, section 5.1.6.4).
+    /// aggregates of TCP may contain it (virtio 1.2, section 5.1.6.4).
     pub(super) const fn coalesced(self, gso: Gso) -> bool {
         self.coalesced && matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6)
     }
@@ -132,11 +132,11 @@ impl Accepts {
     }
 
     /// Parses the header of a received frame of `frame_bytes` bytes. `None` if the frame must be discarded:
-    /// it is shorter than an Ethernet header, or its header refers to bytes beyond it or uses a feature that
-    /// was not negotiated, or it is a GSO frame without a partial checksum (virtio 1.2, section 5.1.6.2),
-    /// whose segments would have wrong checksums. Frames with more than [`MOST_SEGMENTS`] segments are
-    /// discarded too, because each segment costs a frame. An aggregate with segment counts has a complete and
-    /// verified checksum (section 5.1.6.4); the counts themselves are ignored, so wrong ones do no harm.
+    /// it is shorter than an Ethernet header, its header refers to bytes beyond the frame or uses a feature
+    /// that was not negotiated, or it is a GSO frame without a partial checksum (virtio 1.2, section
+    /// 5.1.6.2), whose segments would have wrong checksums. Frames with more than [`MOST_SEGMENTS`] segments
+    /// are discarded too, because each segment costs a frame. An aggregate with segment counts has a complete
+    /// and verified checksum (section 5.1.6.4); the counts themselves are ignored, so wrong ones do no harm.
     #[inline]
     pub(crate) fn read(
         self,

@@ -2,8 +2,8 @@
 
 use rxo_frame::{Pool, PoolBuf};
 
-/// A pool, and one spare buffer from the last frame that did not keep it. So neither a frame that is consumed
-/// in place nor a check of an empty ring touches the pool.
+/// A pool of buffers, and one spare buffer from the last frame that was not kept. So neither a frame that is
+/// consumed in place nor a check of an empty ring touches the pool.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     pool: Pool,
@@ -11,18 +11,18 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Creates `buffers` buffers of `bytes_each` bytes. Allocates.
+    /// Creates `buffers` buffers of `bytes_each` bytes each. Allocates.
     pub(crate) fn new(buffers: usize, bytes_each: usize) -> Self {
         Self { pool: Pool::new(buffers, bytes_each), spare: None }
     }
 
-    /// Returns a buffer with its whole length; `None` if all are in use.
+    /// Takes a buffer with its whole length; `None` if all are in use.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<PoolBuf> {
         self.spare.take().or_else(|| self.pool.take())
     }
 
-    /// Returns a buffer that is not needed after all.
+    /// Gives back a buffer that is not needed after all.
     #[inline]
     pub(crate) fn put_back(&mut self, mut buffer: PoolBuf) {
         buffer.set_len(buffer.capacity());

@@ -19,13 +19,13 @@ pub enum CopyPath {
 /// The division of a packet into pieces in memory. The packets are the same for each layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrameLayout {
-    /// Whole frames: as many pieces as frames. The header of an aggregate replaces that of the first frame,
-    /// and counts as part of it.
+    /// Whole frames: a packet has as many pieces as frames. The header of an aggregate replaces that of the
+    /// first frame, and counts as part of it.
     #[default]
     Frames,
-    /// All headers in one piece, and the payload of each frame in its own: one piece more. The header of a
-    /// single frame is found by parsing; a card that splits headers finds it in hardware. A frame without
-    /// payload, or with a VLAN tag to insert, has one piece.
+    /// All headers are in one piece, and the payload of each frame is in its own piece, so a packet has one
+    /// piece more than frames. The header of a single frame is found by parsing; a card that splits headers
+    /// finds it in hardware. A frame without payload, or with a VLAN tag to insert, has one piece.
     Pages,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Copying {
 /// Counters of the packets that were copied into a guest's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copies {
-    /// The bytes that were copied; a byte that was copied twice counts twice.
+    /// The number of bytes that were copied; a byte that was copied twice counts twice.
     pub(crate) bytes: u64,
-    /// The pieces of the packets, before any were copied together.
+    /// The number of pieces of the packets, before any were copied together.
     pub(crate) pieces: u64,
 }
 

@@ -12,7 +12,7 @@ use super::copying::{Copies, CopyPath, Copying};
 use crate::buffer::LARGE_BUFFER_BYTES;
 use crate::transmit::batch::{Message, Sealed};
 
-/// A ring that packets can be written to.
+/// A ring to which packets can be written.
 pub(crate) trait PacketRing {
     /// Writes a packet of `bytes` bytes, which consists of `pieces`, after `header`. A ring without a buffer
     /// count omits the last two bytes of the header.
@@ -28,7 +28,7 @@ pub(crate) trait PacketRing {
     ) -> io::Result<()>;
 }
 
-/// Memory for packets that must be modified, and counts of copies.
+/// Writes packets to a ring, with memory for packets that must be modified, and counts what is copied.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     whole: Vec<u8>,
@@ -179,8 +179,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the checksum into the gathered packet. Does nothing if the offsets lie beyond the packet, which
-    /// is a fault of its sender.
+    /// Completes the checksum of the gathered packet. Does nothing if the offsets lie beyond the packet,
+    /// which is a fault of its sender.
     fn complete(&mut self, start: u16, offset: u16) {
         let (start, offset) = (usize::from(start), usize::from(offset));
         let Some(sum) = complete(&self.whole, start, offset, self.summer) else { return };
@@ -221,7 +221,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the segments of the gathered packet, except the first `left`, which were written before.
+    /// Writes the segments of the gathered packet, except the first `left` segments, which were written
+    /// before.
     fn put_segments(
         &mut self,
         ring: &mut impl PacketRing,
@@ -267,7 +268,7 @@ fn or_wait(error: io::Error) -> io::Error {
 }
 
 /// Returns the checksum of all bytes of `slices` from offset `start` on; the checksum field contains the
-/// seed.
+/// partial sum.
 fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summer: Summer) -> u16 {
     let (mut sum, mut at) = (Sum::ZERO, 0_usize);
     for slice in slices {

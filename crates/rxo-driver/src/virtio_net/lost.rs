@@ -20,7 +20,7 @@ use crate::sys::check;
 /// have.
 const MOST: usize = 1_024;
 
-/// The address range of a mapping. An end of 0 means no mapping.
+/// The address range of a guarded mapping. An end of 0 means no mapping.
 struct Slot {
     start: AtomicUsize,
     end: AtomicUsize,
@@ -31,7 +31,7 @@ struct Slot {
 
 static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
 
-/// The previous signal action. It is set once, before a slot is used.
+/// The action for SIGBUS before this module's handler was installed. It is set once, before a slot is used.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// The start address of a slot that is reserved but has no mapping yet.
@@ -71,7 +71,7 @@ impl Slot {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Clears the range. The start is cleared last, because another thread may then reserve the slot.
+    /// Clears the address range. The start is cleared last, because another thread may then reserve the slot.
     fn clear(&self) {
         self.end.store(0, Ordering::Release);
         self.changes.fetch_add(1, Ordering::AcqRel);
@@ -116,8 +116,8 @@ impl Drop for Guard {
 }
 
 impl Loss {
-    /// Returns `true` if the memory is lost. Reads from it return zeros, and writes to it reach no other
-    /// process.
+    /// Returns `true` if the memory is lost. Reads from lost memory return zeros, and writes to it reach no
+    /// other process.
     pub(crate) fn is_lost(self) -> bool {
         self.0.is_lost.load(Ordering::Relaxed)
     }

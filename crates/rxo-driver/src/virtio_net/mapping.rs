@@ -48,8 +48,9 @@ pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss
 }
 
 /// Returns the number of bytes that a mapping of `length` bytes of `file` occupies. The system rounds to
-/// normal pages by itself, but requires whole huge pages for unmapping. Only hugetlbfs has these: on other
-/// file systems the block size may exceed the mapping, and unmapping that much would unmap its neighbours.
+/// normal pages by itself, but requires whole huge pages for unmapping. Only hugetlbfs has huge pages in this
+/// sense: on other file systems the block size may exceed the mapping, and unmapping that much would unmap
+/// its neighbours.
 fn mapped_bytes(file: &File, length: usize) -> usize {
     let huge = is_on_hugetlbfs(file).then(|| file.metadata().ok()).flatten();
     let page = huge.and_then(|metadata| usize::try_from(metadata.blksize()).ok());

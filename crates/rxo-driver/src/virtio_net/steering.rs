@@ -8,14 +8,14 @@
 const TYPE_AT: usize = 12;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// Types of VLAN tags (IEEE 802.1Q, 802.1ad).
+/// The EtherTypes of VLAN tags (IEEE 802.1Q, 802.1ad).
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Returns the queue for the packet that begins with the bytes `first`, from 0 to `queues - 1`. Packets
-/// without readable addresses use queue 0. Fragments are assigned by their addresses alone, because only the
-/// first fragment has ports.
+/// Returns the index of the queue, from 0 to `queues - 1`, for the packet that begins with the bytes `first`.
+/// Packets without readable addresses use queue 0. Fragments are assigned by their addresses alone, because
+/// only the first fragment has ports.
 pub(crate) fn queue_of(first: &[u8], queues: usize) -> usize {
     if queues < 2 {
         return 0;

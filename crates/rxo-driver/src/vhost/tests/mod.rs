@@ -64,7 +64,7 @@ impl Drop for Stage {
 
 const MEMORY_BYTES: u64 = 1 << 16;
 const USER: u64 = 1 << 40;
-/// A limit that no machine reaches.
+/// Maximum time to wait in a test, which no machine reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn region() -> Region {

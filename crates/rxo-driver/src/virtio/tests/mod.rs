@@ -22,7 +22,7 @@ use crate::vhost_user::features::{ACK_TEMPLATES, EVENT_IDX, MQ, MRG_RXBUF, RING_
 use crate::virtio_net::samples::tcp;
 use crate::wait::{Interest, WaitList};
 
-/// A limit that no machine reaches.
+/// Maximum time to wait in a test, which no machine reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(20);
 
