@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::authority::is_authority;
 use crate::refusal::{NOT_FOUND, Refusal};
 
-/// A path below the directory, as a list of names.
+/// A path below the served directory, as a list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     names: Vec<Vec<u8>>,
@@ -67,7 +67,7 @@ impl Target {
         names.collect::<String>() + "/"
     }
 
-    /// Returns `true` if the parent directory is served too.
+    /// Returns `true` if the parent of the directory is served too.
     pub(crate) const fn has_parent(&self) -> bool {
         !self.names.is_empty()
     }

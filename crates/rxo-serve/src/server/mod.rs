@@ -48,12 +48,12 @@ pub struct Server<'c> {
     rules: Rules,
     shared: Shared,
     seats: HashMap<u64, Seat<'c>>,
-    /// Number of seats whose clients are over the limit of their address.
+    /// Number of seats whose clients are being turned away, because their address has too many clients.
     turned_away: usize,
     places: Places,
     next_token: u64,
     queue: VecDeque<u64>,
-    /// `true` if readers may have delivered more replies than the last turn took.
+    /// `true` if reader threads may have delivered more replies than the last turn took.
     may_have_replies: bool,
     /// The deadlines of the seats, by token: at most one entry per seat, never later than the seat's
     /// deadline, but possibly earlier.
@@ -62,7 +62,7 @@ pub struct Server<'c> {
 }
 
 impl<'c> Server<'c> {
-    /// Creates a server of `root`. Its readers call `wake` when the next turn is due.
+    /// Creates a server of the directory `root`. Its reader threads call `wake` when the next turn is due.
     pub fn new(root: Arc<Root>, rules: Rules, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
         let shared = Shared {
             readers: Readers::new(Arc::clone(&root), rules.readers, rules.clients, wake),
@@ -101,10 +101,10 @@ impl<'c> Server<'c> {
         self.seats.is_empty()
     }
 
-    /// Admits a client, which `seat` creates from its token; it is ready at first. If its address has too
-    /// many clients, it gets status 503, and its bytes are read for a moment: closing at once would reset the
-    /// connection, and the answer might be lost. If many are being turned away already, the client is
-    /// dropped. O(log n).
+    /// Admits a client, which `seat` creates from its token and which is ready at first. If the client's
+    /// address has too many clients, it gets status 503, and its bytes are read for a moment: closing at once
+    /// would reset the connection, and the answer might be lost. If many are being turned away already, the
+    /// client is dropped. O(log n).
     pub fn admit<C: Client + 'c>(
         &mut self,
         peer: SocketAddr,
@@ -128,7 +128,7 @@ impl<'c> Server<'c> {
         self.ready(token);
     }
 
-    /// Marks a client as able to proceed. Does nothing if no client has this token.
+    /// Marks the client with this token as able to proceed. Does nothing if no client has this token.
     pub fn ready(&mut self, token: u64) {
         if let Some(seat) = self.seats.get_mut(&token)
             && !std::mem::replace(&mut seat.is_queued, true)
@@ -170,7 +170,8 @@ impl<'c> Server<'c> {
         self.shared.exchanges.drain(..)
     }
 
-    /// Processes one reply of a reader, so that only one is held at a time. Returns `false` if there is none.
+    /// Processes one reply of a reader thread, so that only one is held at a time. Returns `false` if there
+    /// is none.
     fn take_reply(&mut self, date: SystemTime, clock: &mut dyn FnMut() -> Instant) -> bool {
         let Some((token, opened, reply)) = self.shared.readers.next() else { return false };
         // The client may have gone.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// The number of clients per address.
+/// Counts the clients of each address.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     of: HashMap<IpAddr, usize>,

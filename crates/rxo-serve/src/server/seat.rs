@@ -11,8 +11,8 @@ use crate::files::{Errand, Job, Opened, Page, Pages, Patience, Readers, Reply, R
 use crate::limits::{PIECE_BYTES, READ_BYTES};
 use crate::sending::Part;
 
-/// A connection with a client. No call blocks: one that would have to wait fails with
-/// [`ErrorKind::WouldBlock`], and the owner of the server then reports when it can be retried
+/// A connection with a client. No call blocks: a call that would have to wait fails with
+/// [`ErrorKind::WouldBlock`], and the owner of the server then reports when the call can be retried
 /// ([`Server::ready`](super::Server::ready)).
 pub trait Client {
     /// Reads received bytes; 0 is the end of the stream.
@@ -21,8 +21,8 @@ pub trait Client {
     /// If the connection broke; `WouldBlock` if no bytes are available.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes `bytes` and then `text`, which does not change while it is referenced. Returns the number of
-    /// bytes taken from both together. An implementation that keeps `text` should check
+    /// Writes `bytes` and then `text`, whose bytes do not change while it is referenced. Returns the number
+    /// of bytes taken from both together. An implementation that keeps `text` should check
     /// [`Text::is_most_of_its_page`].
     ///
     /// # Errors
@@ -54,8 +54,9 @@ pub struct Text {
 }
 
 impl Text {
-    /// Returns `true` if this is at least half of its page. Keeping any part keeps the whole page in memory,
-    /// so a client that requests many small parts could occupy a page for each. Copy a smaller part instead.
+    /// Returns `true` if this part is at least half of its page. Keeping any part keeps the whole page in
+    /// memory, so a client that requests many small parts could occupy a page for each. Copy a smaller part
+    /// instead.
     #[must_use]
     pub fn is_most_of_its_page(&self) -> bool {
         self.range.len() >= self.page.len() / 2
@@ -102,7 +103,8 @@ pub(super) struct Shared {
 /// The reason why a client's steps have stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// The client or a reader must act first, or the time must pass; at this time the seat is driven again.
+    /// The client or a reader thread must act first, or this instant must pass; then the seat is driven
+    /// again.
     Until(Instant),
     /// The client has made its maximum number of steps for this turn.
     Turn,
@@ -110,7 +112,7 @@ pub(super) enum Rest {
     Over,
 }
 
-/// The result of a step; `None` if the next step can follow at once.
+/// The result of a step: the reason to stop, or `None` if the next step can follow at once.
 type Progress = io::Result<Option<Rest>>;
 
 impl<'c> Seat<'c> {
@@ -282,7 +284,7 @@ impl<'c> Seat<'c> {
         self.conversation.broken();
     }
 
-    /// Processes the reply of a reader.
+    /// Processes the reply of a reader thread.
     pub(super) fn brought(
         &mut self,
         opened: Opened,
