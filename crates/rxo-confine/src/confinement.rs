@@ -42,11 +42,12 @@ impl Default for Confinement {
 /// The allowed operations on files below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Read files, and list folders.
+    /// Files may be read, and folders listed.
     Read,
-    /// Read files and list folders; also write, create, rename and remove plain files, and create folders.
+    /// Files may be read, and folders listed; also plain files may be written, created, renamed and removed,
+    /// and folders created.
     Write,
-    /// Read files and list folders; also remove files, but not write them.
+    /// Files may be read, and folders listed; also files may be removed, but not written.
     Remove,
 }
 
@@ -58,10 +59,10 @@ pub enum Sockets {
     None,
     /// Unix sockets may be created.
     Unix,
-    /// Sockets for configuring network interfaces: netlink and unix sockets, and datagram sockets for
-    /// `ioctl`. No TCP.
+    /// Sockets for configuring network interfaces may be created: netlink and unix sockets, and datagram
+    /// sockets for `ioctl`. No TCP.
     Interfaces,
-    /// The sockets of [`Sockets::Interfaces`], and packet sockets and io_uring queues.
+    /// The sockets of [`Sockets::Interfaces`], packet sockets and io_uring queues may be created.
     Devices,
 }
 
@@ -73,6 +74,6 @@ pub enum Kill {
     Nobody,
     /// Only the process with this id may be killed.
     Process(u32),
-    /// Processes for which the confined process holds a descriptor (`pidfd`).
+    /// Processes may be killed for which the confined process holds a descriptor (`pidfd`).
     Given,
 }

@@ -17,7 +17,7 @@ pub enum ConfineError {
         /// The error that the system returned.
         why: io::Error,
     },
-    /// The system refuses to drop a privilege.
+    /// The system refuses to drop a privilege of this process.
     #[error("cannot give up {what}: {why}; --no-sandbox does without")]
     Refused {
         /// The privilege that could not be given up.
