@@ -21,7 +21,7 @@ pub(crate) enum Answer<'a> {
     Done(u32),
     /// A change interrupted the dump, so its objects may be inconsistent.
     Overtaken,
-    /// The kernel refuses the request with this sequence number.
+    /// The kernel refuses the request with this sequence number, with this error.
     Refused(u32, io::Error),
 }
 
@@ -40,7 +40,7 @@ impl Request {
         Self { kind, flags: 0, body: header.to_vec() }
     }
 
-    /// Returns a request of another type with the same header and attributes, but without flags.
+    /// Returns a request of the type `kind` with the same header and attributes, but without flags.
     #[must_use]
     pub fn with_kind(self, kind: u16) -> Self {
         Self { kind, flags: 0, ..self }
@@ -103,7 +103,7 @@ pub fn nested(inside: &[(u16, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Parses the attributes in `bytes`. Returns their types, without flag bits, and their values. Stops at an
+/// Parses the attributes in `bytes`. Returns the type of each, without flag bits, and its value. Stops at an
 /// invalid length.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
@@ -116,7 +116,7 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Returns the value of the first attribute of this type; `None` if there is none. O(n) in the number of
+/// Returns the value of the first attribute of type `kind`; `None` if there is none. O(n) in the number of
 /// attributes.
 #[must_use]
 pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
@@ -144,7 +144,7 @@ pub struct Notice {
     pub object: Vec<u8>,
 }
 
-/// Parses the notices in a datagram. Stops at an invalid length.
+/// Parses the notices in a datagram of the kernel. Stops at an invalid length.
 pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
@@ -155,7 +155,7 @@ pub(crate) fn notices(datagram: &[u8]) -> impl Iterator<Item = Notice> {
     })
 }
 
-/// Parses the messages in a datagram. Returns an error for an invalid length, and then stops.
+/// Parses the messages in a datagram of the kernel. Returns an error for an invalid length, and then stops.
 pub(crate) fn answers(datagram: &[u8]) -> impl Iterator<Item = io::Result<Answer<'_>>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {

@@ -109,8 +109,8 @@ impl Netlink {
         Err(io::Error::other("the kernel's tables change too fast to be read"))
     }
 
-    /// Sends requests, and reads until the last is acknowledged or the dump ends. `None` if a change
-    /// interrupted the dump.
+    /// Sends requests, and returns the objects in the answers, up to the acknowledgement of the last request
+    /// or the end of the dump. `None` if a change interrupted the dump.
     fn exchange(&self, requests: &[&Request], flags: u16) -> io::Result<Option<Vec<Vec<u8>>>> {
         // A panic in another thread cannot have left half a request, because requests are sent as a whole.
         let mut next = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
