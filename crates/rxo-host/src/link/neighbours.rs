@@ -93,8 +93,8 @@ pub(super) struct Heard {
     pub(super) is_answer: bool,
     /// `true` if the address in the message may replace a different one that is known.
     pub(super) overrides: bool,
-    /// `true` if the message was sent to this host alone, so that this host will probably send packets to the
-    /// neighbour soon.
+    /// `true` if the message is meant for this host, which will then probably send packets to the neighbour
+    /// soon.
     pub(super) is_for_us: bool,
 }
 

@@ -79,7 +79,7 @@ struct Service {
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     /// Serves at most `most` of the cells that need service, in the order in which they were marked, and then
-    /// sends the batch. Returns the number of cells served.
+    /// sends the rest of the batch. Returns the number of cells served.
     pub(super) fn serve_some<O: FrameSink>(
         &mut self,
         most: usize,
