@@ -15,7 +15,7 @@ pub struct Finding {
     pub name: &'static str,
     /// The device that was checked, such as `packet:eth1`; `None` if the machine was checked.
     pub device: Option<String>,
-    /// The consequence of what was found for a run.
+    /// The effect on a run.
     pub state: State,
     /// The value that was found, or the fault, as text.
     pub found: String,

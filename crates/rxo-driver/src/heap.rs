@@ -57,8 +57,8 @@ struct Heaps {
 }
 
 impl Heaps {
-    /// Calls `mallinfo2` for the memory values. It is looked up by name because it exists only since glibc
-    /// 2.33; its predecessor counts only to 2 GB.
+    /// Returns the present values, as `mallinfo2` reports them. That function is looked up by name because it
+    /// exists only since glibc 2.33; its predecessor counts only to 2 GB.
     #[cfg(target_env = "gnu")]
     fn now() -> Self {
         type MallInfo2 = unsafe extern "C" fn() -> libc::mallinfo2;

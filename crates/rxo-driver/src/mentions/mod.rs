@@ -34,7 +34,7 @@ pub struct Mention {
 pub(crate) enum By {
     /// The rule matches any interface that has the name.
     Name,
-    /// The rule matches the interface with this index, whatever its name is.
+    /// The rule matches the interface's index, so it does not depend on the name.
     Number,
     /// The rule processes frames at the ingress of the interface itself.
     Ingress,
