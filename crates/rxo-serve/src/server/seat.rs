@@ -30,7 +30,7 @@ pub trait Client {
     fn write(&mut self, bytes: &[u8], text: Option<&Text>) -> io::Result<usize>;
 
     /// Returns the number of written bytes that the client has not received; 0 if that is unknown. While it
-    /// is not 0 at the end of a connection, the client keeps its place, and this is called every
+    /// is not 0 at the end of a connection, the client keeps its place, and this function is called every
     /// [`Limits::linger`](crate::Limits::linger).
     fn on_its_way(&mut self) -> u64 {
         0

@@ -100,7 +100,7 @@ const RULES: Rules = Rules {
 struct Hall {
     server: Server<'static>,
     now: Instant,
-    /// Far after all changes of files, so that every version is settled.
+    /// The current date: long after all changes of files, so that every version is settled.
     date: SystemTime,
     logged: Vec<(SocketAddr, Exchange)>,
 }
