@@ -1,7 +1,7 @@
 //! ICMP errors about segments that this host has sent.
 //!
 //! Separate because it trusts nothing: it only extracts the connection that an error names; TCP decides by
-//! the sequence number if the error is credible (RFC 5927, section 4).
+//! the sequence number whether the error is credible (RFC 5927, section 4).
 
 use etherparse::icmpv4::DestUnreachableHeader;
 use etherparse::icmpv6::DestUnreachableCode;

@@ -125,7 +125,7 @@ fn a_direction_that_is_done_hinders_no_other() {
     assert_eq!(share.halved(), None);
 }
 
-/// Growth moves data, so a small one is refused.
+/// Growth moves data, so a small growth is refused.
 #[test]
 fn small_growth_is_refused() {
     let (config, memory) = (Config::default(), memory(1 << 30));

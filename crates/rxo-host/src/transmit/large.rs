@@ -27,7 +27,7 @@ pub(super) struct Large {
     cut: OnceCell<Vec<u8>>,
 }
 
-/// The memory of which GSO sends the device refuses.
+/// A record of the GSO sends that the device refuses.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     /// Number of GSO sends, for IPv4 and IPv6, that the host must still split itself before one is passed to

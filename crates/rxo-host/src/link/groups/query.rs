@@ -7,7 +7,7 @@ use rxo_frame::Duration;
 /// The content of an IGMP or MLD query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::link) struct Query {
-    /// `true` if the querier uses the current version, which knows sources.
+    /// `true` if the querier uses the current version, whose reports list sources.
     pub(in crate::link) knows_sources: bool,
     /// The group that the query asks about; `None` for all groups.
     pub(in crate::link) group: Option<IpAddr>,
