@@ -157,7 +157,7 @@ pub enum AckPolicy {
     /// for all that has arrived at once, not one for each segment; the peer must use SACK and not count
     /// duplicates.
     Spread {
-        /// The number of full segments for one acknowledgement; 0 counts as 1.
+        /// The number of full segments per acknowledgement; 0 counts as 1.
         segments: u16,
         /// Number of segments by which the first acknowledgement comes earlier; less than `segments`.
         offset: u16,

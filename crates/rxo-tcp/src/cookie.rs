@@ -3,8 +3,9 @@
 //!
 //! The initial sequence number has 5 bits of a clock that ticks every 64 seconds, 3 bits for a segment size,
 //! and 24 bits of a keyed hash over the connection, the peer's number and these 8 bits. A peer with
-//! timestamps also returns the lowest 6 bits of ours, which encode its window scale, SACK and ECN. Without
-//! timestamps these features are lost. The segment size is always rounded down to one of eight.
+//! timestamps also returns the lowest 6 bits of this side's timestamp, which encode its window scale, SACK
+//! and ECN. Without timestamps these features are lost. The segment size is always rounded down to one of
+//! eight.
 //!
 //! Separate from the connection because there is none yet: nothing is allocated until a valid acknowledgement
 //! arrives, which nobody can guess.

@@ -59,10 +59,10 @@ enum Way {
 }
 
 impl Repaired {
-    /// Returns the way in which the repair is sent that the requests `same` want; `None` if it is on its way
-    /// to the group already. `is_over` means that the FIN has left. Then the segment goes to the group at
-    /// most once: a receiver that has acknowledged everything may have left the group, and that
-    /// acknowledgement may be lost.
+    /// Returns the way in which to send the text that the requests `same` want; `None` if it is on its way to
+    /// the group already. `is_over` means that the FIN has left. Then the segment goes to the group at most
+    /// once: a receiver that has acknowledged everything may have left the group, and that acknowledgement
+    /// may be lost.
     fn way(&mut self, same: &[Wanted], least: usize, is_over: bool, now: Instant) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
         let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();

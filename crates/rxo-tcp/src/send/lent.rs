@@ -105,7 +105,7 @@ impl Lent {
         from_copied + left
     }
 
-    /// Finds the contiguous text from the index `from` on, cut at `to`. There must be a part.
+    /// Finds the contiguous text from the index `from` on, cut at `to`. Call it only if there are parts.
     pub(super) fn find(&self, from: u32, to: u32) -> Place<'_> {
         let index_of = |part: &Part| part.at.wrapping_sub(self.start);
         let next = self.parts.partition_point(|part| index_of(part) <= from);

@@ -11,13 +11,13 @@ pub(crate) struct Sizing {
     pub(crate) usable: u32,
     /// The usable part of the congestion window.
     pub(crate) allowed: u32,
-    /// Eff.snd.MSS: the text of a full segment.
+    /// Eff.snd.MSS: the length of a full segment's text, in bytes.
     pub(crate) mss: u32,
     /// Max(SND.WND): the largest window of the peer so far.
     pub(crate) max_window: u32,
     /// The largest text of a GSO frame.
     pub(crate) large_send: u32,
-    /// `true` if data is sent and not acknowledged.
+    /// `true` if sent data is not acknowledged yet.
     pub(crate) is_outstanding: bool,
     /// `true` if the Nagle algorithm is on.
     pub(crate) nagle: bool,
