@@ -19,8 +19,8 @@ use rxo_netlink::{Netlink, Request};
 use crate::fault;
 use crate::interface::Interface;
 
-/// An nftables table that drops frames which arrive on an interface, once [`close`](Self::close) was called.
-/// Dropping the value removes the table.
+/// An nftables table that drops all frames which arrive on the interfaces that a run has isolated. Dropping
+/// the value removes the table.
 #[derive(Debug)]
 pub struct Isolation {
     netlink: Netlink,
