@@ -11,7 +11,7 @@ use crate::findings::Findings;
 use crate::flags::DoctorFlags;
 use crate::output;
 
-/// Examines the machine and the nic, and prints the findings.
+/// Examines the machine and the nic (network interface), and prints the findings.
 ///
 /// # Errors
 /// If the nic does not exist, a finding would break a run, or a check could not be made.
@@ -32,7 +32,7 @@ pub(crate) fn command(flags: &DoctorFlags) -> Result<()> {
     findings.verdict(&run)
 }
 
-/// Parses the nic: `eth1`, or `packet:eth1` as for `rxo run`.
+/// Parses the name of the nic: `eth1`, or `packet:eth1` as for `rxo run`.
 fn nic(text: &str) -> Result<DeviceName> {
     let full = if text.contains(':') { text.to_owned() } else { format!("packet:{text}") };
     let device: DeviceName = full.parse().context("--nic")?;
@@ -63,7 +63,7 @@ fn of_nic(nic: &DeviceName) -> Result<Findings> {
     Findings::of_run(claim).with_context(|| format!("--nic {nic}"))
 }
 
-/// The report as JSON.
+/// The findings of `rxo doctor` as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
     kind: &'static str,

@@ -20,23 +20,23 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// The error of a check that found something that a run would break. The text names that thing.
+/// The error of a check that found something that a run would break. The text names what would break.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
 
-/// Makes the error for something that would break a run.
+/// Creates a [`BreaksError`] from the text that names what a run would break.
 pub(crate) fn breaks(why: impl Into<String>) -> Error {
     BreaksError(why.into()).into()
 }
 
-/// The error of another rxo process, which has printed the reason and ended with this code.
+/// The error of another rxo process, which has printed the reason itself and ended with this exit code.
 #[derive(Debug, Error)]
 #[error("another process of rxo ended with code {0}")]
 pub(crate) struct ReportedError(u8);
 
-/// Returns the result of this process after another rxo process has ended: the same exit code, without a
-/// message. `None` means that a signal ended the other process.
+/// Returns the result of this process after another rxo process has ended: the same exit code, without a message.
+/// `code` is `None` if a signal ended the other process.
 pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
     match code.and_then(|code| u8::try_from(code).ok()) {
         Some(0) => Ok(()),
@@ -44,7 +44,7 @@ pub(crate) fn as_ended(code: Option<i32>) -> Result<()> {
     }
 }
 
-/// Returns the exit code of a command, and prints its error.
+/// Prints the error of a command, if there is one, and returns the command's exit code.
 pub fn of_result(result: Result<()>) -> ExitCode {
     let code = report(result);
     log::finish();
@@ -64,7 +64,8 @@ fn report(result: Result<()>) -> ExitCode {
     ExitCode::from(code(&error))
 }
 
-/// Returns the exit code for flags of `program` that were not understood, or that asked for help or the version.
+/// Prints what clap says about the flags of `program` that are invalid, or that ask for help or the version. Returns
+/// the exit code.
 pub fn of_flags(program: &str, error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -105,7 +106,7 @@ fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Formats the error and its causes as one line. A cause that its effect already quotes is left out.
+/// Formats the error and its causes as one line. A cause that the text before it already contains is left out.
 pub(crate) fn one_line(error: &Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -119,7 +120,8 @@ pub(crate) fn one_line(error: &Error) -> String {
     line
 }
 
-/// Makes the line for a missing subcommand. The usage line of the help contains the name of the command.
+/// Returns the error line for a missing subcommand. The usage line of the `rendered` help contains the name of the
+/// command.
 fn missing_line(program: &str, rendered: &str) -> String {
     let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: "));
     let before =
@@ -127,7 +129,7 @@ fn missing_line(program: &str, rendered: &str) -> String {
     format!("a command is missing after `{before}`; `{before} --help` lists them")
 }
 
-/// Joins the paragraphs of clap into one line: the fault, the accepted values, and how to get help.
+/// Joins the paragraphs of clap's error into one line: the fault, the accepted values, and how to get help.
 pub(crate) fn flags_line(program: &str, rendered: &str) -> String {
     let told = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let told = told.split("\n\nFor more").next().unwrap_or(told);

@@ -8,17 +8,17 @@ use serde::{Serialize, Serializer};
 use crate::exit::{breaks, partial};
 use crate::table::Table;
 
-/// The findings of an examination.
+/// The findings of an examination of the machine and its interfaces.
 #[derive(Debug)]
 pub(crate) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Examines the machine alone. Isolation is tried on `interface`.
+    /// Examines the machine alone. Isolation of the kernel's stack is tried on `interface`.
     pub(crate) fn of_machine(interface: Option<&str>) -> Self {
         Self(machine::offers(interface))
     }
 
-    /// Examines the machine, the interfaces of a run with `claim`, and everything that the run would break.
+    /// Examines the machine, the interfaces that `claim` lists for a run, and everything that the run would break.
     ///
     /// # Errors
     /// If an interface does not exist, or the system refuses to describe its devices.
@@ -38,7 +38,7 @@ impl Findings {
         self.0.push(finding);
     }
 
-    /// Formats the findings as a table.
+    /// Returns the findings as a text table.
     pub(crate) fn text(&self) -> String {
         let mut table = Table::new(&["check", "of", "state", "found"]);
         for one in &self.0 {
@@ -49,7 +49,8 @@ impl Findings {
         table.render()
     }
 
-    /// Turns the findings into an exit code. `run` names the run that was examined.
+    /// Returns the result of the examination; an error determines the exit code. `run` names the examined run in the
+    /// message.
     ///
     /// # Errors
     /// If something breaks the run, or a check could not run.
@@ -74,7 +75,7 @@ impl Findings {
     }
 }
 
-/// Serializes as a list of objects.
+/// Serializes the findings as a list of objects.
 impl Serialize for Findings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(FindingRow::of))
@@ -84,11 +85,11 @@ impl Serialize for Findings {
 #[derive(Serialize)]
 struct FindingRow<'a> {
     name: &'a str,
-    /// The device; null for the machine.
+    /// The examined device; null for a finding about the machine.
     device: Option<&'a str>,
     state: &'a str,
     found: &'a str,
-    /// The remedy; null if there is nothing to do.
+    /// The remedy for the finding; null if there is nothing to do.
     remedy: Option<&'a str>,
 }
 

@@ -10,7 +10,7 @@ use crate::numbers::grouped;
 use crate::table::Table;
 use crate::{defaults, output};
 
-/// Lists every policy.
+/// Prints every policy, as a table or as JSON.
 ///
 /// # Errors
 /// If the output cannot be written.
@@ -22,7 +22,7 @@ pub(crate) fn command(flags: &PoliciesFlags) -> Result<()> {
     output::text(&text())
 }
 
-/// A policy in the form for programs.
+/// A policy as it is printed in JSON.
 #[derive(Serialize)]
 struct Listed {
     name: &'static str,
@@ -30,7 +30,7 @@ struct Listed {
     default: bool,
     /// `true` if the receiver must be able to read each segment's record.
     needs_records: bool,
-    /// `true` if a kernel can split its aggregates back into the original packets.
+    /// `true` if a kernel can segment the policy's aggregates into the original packets.
     resegmentable: bool,
     settings: Map<String, Value>,
 }
@@ -48,7 +48,7 @@ impl Listed {
     }
 }
 
-/// Returns every field by name. Values that read as numbers become numbers.
+/// Returns every field of `policy` by name. Values that can be parsed as numbers become numbers.
 pub(crate) fn settings(policy: &Policy) -> Map<String, Value> {
     output::fields(policy.settings())
 }
@@ -103,7 +103,7 @@ fn limits_of(policy: &Policy) -> Vec<String> {
     ]
 }
 
-/// Formats the policy's name and its fields `keys`.
+/// Returns the policy's name, followed by the values of its fields `keys`, as the cells of a table row.
 fn named(policy: &Policy, keys: &[&str]) -> Vec<String> {
     let settings: Vec<_> = policy.settings().collect();
     let of = |name| settings.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());

@@ -1,4 +1,4 @@
-//! The policy of the flags: a profile by name, then single fields; and the rules for polls and checksums.
+//! Makes the policy from the flags: a profile by name, then single fields. Parses the rules for polls and checksums.
 
 use anyhow::Result;
 use rxo_coalesce::{Hold, Policy};
@@ -8,8 +8,8 @@ use crate::defaults;
 use crate::exit::usage;
 use crate::flags::{PolicyFlags, ReplayFlags};
 
-/// Makes the policy: the profile of this name with the settings (`key=value`) and then `hold` applied, in
-/// this order.
+/// Returns the policy that the flags define: the profile that `--policy` names, changed by each `--set KEY=VALUE` in
+/// order, and then by `--hold`.
 ///
 /// # Errors
 /// If the profile does not exist, or a field or a value is invalid.
@@ -30,7 +30,7 @@ pub(crate) fn policy(flags: &PolicyFlags) -> Result<Policy> {
     Ok(policy)
 }
 
-/// Parses `--hold`.
+/// Parses the value of `--hold`.
 ///
 /// # Errors
 /// If `text` is invalid.
@@ -41,16 +41,16 @@ pub(crate) fn hold(text: &str) -> Result<Hold> {
     Ok(policy.hold)
 }
 
-/// Makes the policy, and the rule for the end of a poll; without `--poll` the rule is `default_poll`.
+/// Returns the policy, and the rule that decides when a poll ends. Without `--poll` that rule is `default_poll`.
 ///
 /// # Errors
-/// If one of them is invalid.
+/// If a flag is invalid.
 pub(crate) fn point(flags: &ReplayFlags, default_poll: &str) -> Result<Point> {
     let poll = poll(flags.poll.as_deref().unwrap_or(default_poll))?;
     Ok(Point { policy: policy(&flags.policy)?, poll })
 }
 
-/// Parses `--poll`, the rule for the end of a poll.
+/// Parses the value of `--poll`, the rule that decides when a poll ends.
 ///
 /// # Errors
 /// If `text` is invalid.
@@ -60,7 +60,7 @@ fn poll(text: &str) -> Result<PollRule> {
     })
 }
 
-/// Parses `--checksum`.
+/// Parses the value of `--checksum`.
 ///
 /// # Errors
 /// If `text` is invalid.

@@ -1,4 +1,4 @@
-//! `--user` and `--no-sandbox`: the user and the confinement of a process.
+//! `--user` and `--no-sandbox`: the user that a process becomes, and the privileges that it gives up.
 //!
 //! [`rxo_confine`] describes the needs of each process as data, and gives up all other privileges. The
 //! commands call it after devices, captures and sockets are open, and before the first byte of the network is
@@ -23,12 +23,12 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    /// Reads `--no-sandbox`; `--user` does not apply.
+    /// Returns the settings of a command without the flag `--user`.
     pub(crate) const fn from_flags(flags: &SandboxFlags) -> Self {
         Self { is_off: flags.no_sandbox, user: None }
     }
 
-    /// Reads `--user` and `--no-sandbox`.
+    /// Returns the settings of `--user` and `--no-sandbox`.
     ///
     /// # Errors
     /// If there is no such user.
@@ -38,7 +38,8 @@ impl Sandbox {
         Ok(Self { user, ..Self::from_flags(&flags.sandbox) })
     }
 
-    /// Gives up everything that is not in `needs`, in this thread and in those that it starts later.
+    /// Gives up all privileges that are not in `needs`, in this thread and in those that it starts later. Returns the
+    /// limits in force.
     ///
     /// # Errors
     /// If the user cannot be changed, or the system refuses.
@@ -49,17 +50,17 @@ impl Sandbox {
     }
 }
 
-/// Warns the user of limits that this kernel does not support.
+/// Warns the user of each limit that this kernel does not support.
 pub(crate) fn warn_of_gaps(in_force: &InForce) {
     in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
 }
 
-/// Returns `true` if `device` reconnects to its socket after the other side has ended.
+/// Returns `true` if a run with `device` may have to connect to its socket again, after the other side has ended.
 pub(crate) fn connects(device: &DeviceName) -> bool {
     device.kind().prefix == "virtio"
 }
 
-/// Returns the folders of `sockets`.
+/// Returns the folder of each path in `sockets`.
 pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
     let folder = |socket: &Path| match socket.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -68,11 +69,11 @@ pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec
     sockets.into_iter().map(folder).collect()
 }
 
-/// Runs `command` beside a process that removes the files `sockets` after its end, however it ends. A
+/// Runs `command`. A second process removes the files `sockets` after the command has ended, however it ends. A
 /// confined process cannot remove files, and a process of another user may lack the permission.
 ///
 /// # Errors
-/// The error of `command`, and if the system gives no process.
+/// The error of `command`, or if the system cannot create the second process.
 pub(crate) fn with_files_removed(
     flags: &UserFlags,
     sockets: Vec<&Path>,
@@ -101,7 +102,7 @@ pub(crate) fn with_files_removed(
     }
 }
 
-/// Longest wait for the removal of socket files.
+/// Maximum time to wait for the second process to remove the socket files.
 const REMOVING: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Signals that request the end: Ctrl-C, `kill`, or a closed terminal.
+//! Signals that request the end of a command: Ctrl-C, `kill`, or a closed terminal.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::{flag, low_level};
 
-/// Returns a flag that the first request sets. A second request ends the process at once; the kernel then
-/// closes its devices.
+/// Returns a flag that is set by the first signal that requests the end. A second such signal ends the process at once;
+/// the kernel then closes its devices.
 ///
 /// # Errors
 /// If the signals cannot be caught.
@@ -24,9 +24,9 @@ pub(crate) fn on_request() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Returns a flag that every request sets: another process decides whether this one ends at once. Ctrl-Z,
-/// which reaches both processes, does not stop this one. If `reloads`, the other process decides about SIGHUP
-/// too.
+/// Returns a flag that is set by every signal that requests the end: another process decides whether this one ends at
+/// once. Ctrl-Z, which reaches both processes, does not stop this one. If `reloads` is `true`, SIGHUP does not set the
+/// flag, because the other process decides about it.
 ///
 /// # Errors
 /// If the signals cannot be caught.
@@ -43,8 +43,8 @@ pub(crate) fn on_any_request(reloads: bool) -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Returns a stream that yields a byte for each later request to end. If `reloads` is set, SIGHUP is no such
-/// request.
+/// Returns a stream from which one byte can be read for each later signal that requests the end. If `reloads` is
+/// `true`, SIGHUP is not one of them.
 ///
 /// # Errors
 /// If the signals cannot be caught.
@@ -52,7 +52,8 @@ pub(crate) fn requests(reloads: bool) -> Result<UnixStream> {
     stream_of(signals().filter(|signal| !reloads || *signal != SIGHUP))
 }
 
-/// Returns a stream that yields a byte for each later SIGHUP; `None` under `nohup`.
+/// Returns a stream from which one byte can be read for each later SIGHUP; `None` under `nohup`, where SIGHUP is
+/// ignored.
 ///
 /// # Errors
 /// If the signal cannot be caught.
@@ -70,23 +71,23 @@ fn stream_of(signals: impl IntoIterator<Item = i32>) -> Result<UnixStream> {
     Ok(requests)
 }
 
-/// Returns the signals that request the end. Under `nohup` SIGHUP is ignored from the start, so it is left
-/// out.
+/// Returns the signals that request the end of a command. SIGHUP is left out under `nohup`, which makes the process
+/// ignore it from the start.
 fn signals() -> impl Iterator<Item = i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignores_hangup = ignores(&status, SIGHUP);
     SIGNALS.into_iter().filter(move |&signal| signal != SIGHUP || !ignores_hangup)
 }
 
-/// Returns `true` if a process with this status ignores `signal`.
+/// Returns `true` if a process ignores `signal`; `status` is the content of its `/proc/PID/status`.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Signals that request an end. A terminal sends some of them to all its processes: without Ctrl-\ here, it
-/// would end both processes of a run, and neither could restore the interfaces.
+/// Signals that request the end of a command. A terminal sends some of them to all its processes: if Ctrl-\ (SIGQUIT)
+/// were not among them, it would end both processes of a run, and neither could restore the interfaces.
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `--tap FILE`: writes all traffic to a capture.
+//! `--tap FILE`: writes all traffic of a command to a capture file.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use rxo::tracer::{TracePoint, Tracer};
 use rxo_driver::{DeviceName, clock};
 use rxo_frame::LinkKind;
 
-/// A capture that is being written, and the devices that it traces.
+/// A capture file that is being written, and its trace points.
 #[derive(Debug)]
 pub(crate) struct Capture {
     path: PathBuf,
     tracer: Tracer<File>,
-    /// The trace points: the nic's first, then one for each host.
+    /// The trace points: first that of the nic, then one for each host.
     pub(crate) points: Vec<TracePoint<File>>,
 }
 
 impl Capture {
-    /// Creates the file, with an interface for each device.
+    /// Creates the capture file at `path`, with one interface for each of `devices`, whose link layer is `link`.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn begin(path: &Path, devices: &[&DeviceName], link: LinkKind) -> Result<Self> {
         let cannot = || format!("--tap {}: cannot be written", path.display());
         let file = File::create(path).with_context(cannot)?;
@@ -37,7 +37,7 @@ impl Capture {
         Ok(Self { path: path.to_owned(), tracer, points })
     }
 
-    /// Writes the buffered packets.
+    /// Writes the buffered packets and ends the capture file.
     ///
     /// # Errors
     /// If packets are missing in the capture; the message says how many.

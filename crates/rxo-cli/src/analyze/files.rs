@@ -1,4 +1,5 @@
-//! Writes the report's files: projection, Parquet tables, HTML page.
+//! Writes the files of a report: the Parquet tables and the HTML page. The savings projection is added to the report
+//! before.
 
 use std::path::Path;
 
@@ -9,8 +10,8 @@ use rxo_trace::report::Report;
 
 use super::plan::Plan;
 
-/// Adds the projection, writes the tables of all flows, truncates the report to the flows that are
-/// listed, and writes the page.
+/// Adds the savings projection to `report`, writes the Parquet tables of all flows, truncates the report to the flows
+/// that the plan lists, and writes the HTML page.
 ///
 /// # Errors
 /// If a file cannot be written. The report is complete even then.
@@ -32,7 +33,7 @@ fn tables(report: &Report, folder: &Path) -> Result<()> {
     rxo_trace::parquet::write(report, folder).context("the Parquet tables were not written")
 }
 
-/// Never called: the plan refuses `--parquet` in this build.
+/// Stands for the Parquet writer in a build without it. Never called: the plan refuses `--parquet` there.
 #[cfg(not(feature = "parquet"))]
 fn tables(_: &Report, folder: &Path) -> Result<()> {
     super::plan::can_write_parquet(folder)

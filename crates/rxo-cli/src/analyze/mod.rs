@@ -1,9 +1,8 @@
 //! `rxo analyze`: predicts the effect of coalescing on the traffic in captures.
 //!
-//! The flags become a [`plan`]; the study of `rxo-trace` reads its captures, or [`saved`] parts of studies are
-//! merged; [`files`] adds the projection and writes the files. A damaged
-//! capture, or a signal, ends the reading and not the command: the results so far are printed,
-//! marked partial.
+//! The flags become a [`plan`]. The study of `rxo-trace` reads the captures that the plan names, or [`saved`] parts of
+//! studies are merged. [`files`] adds the savings projection and writes the report's files. A damaged capture, or a
+//! signal, ends the reading and not the command: the results so far are printed, marked partial.
 
 mod files;
 mod plan;
@@ -52,7 +51,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Counts the traffic of the plan's captures or parts.
+/// Analyzes the captures of the plan, or merges its saved parts. Returns the counted traffic.
 fn count(plan: &Plan) -> Result<Part> {
     let stop = stop::on_request()?;
     let study = || {
@@ -75,7 +74,7 @@ fn count(plan: &Plan) -> Result<Part> {
     }
 }
 
-/// An opened capture, or a part of one.
+/// An opened input of the analysis: a whole capture, or a part of one.
 enum Opened<'a> {
     Whole(&'a Input),
     Slice(&'a Slice),
@@ -101,7 +100,8 @@ impl Opened<'_> {
     }
 }
 
-/// Reads all captures until they end or a signal arrives. Returns the signal's text, if any.
+/// Reads all captures until they end or a signal arrives. Returns the counted traffic, and the text for the signal, if
+/// one arrived.
 fn read(
     mut study: Study,
     captures: &[Opened<'_>],

@@ -14,32 +14,32 @@ use crate::exit::usage;
 use crate::flags::{AnalyzeFlags, ReplayFlags};
 use crate::{defaults, paths, rules};
 
-/// The study and the outputs.
+/// The work of `rxo analyze`: what to study, by which settings, and which outputs to write.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) work: Work,
     pub(super) settings: Settings,
-    /// The file to save the counts in, for merging.
+    /// The file in which to save the counted traffic, so that it can be merged with other parts. `None` saves nothing.
     pub(super) save: Option<PathBuf>,
     pub(super) json: bool,
-    /// Number of flows that are listed; the Parquet tables have all.
+    /// Number of flows that the report lists. The Parquet tables contain all flows.
     pub(super) listed_flows: usize,
-    /// Costs of receiving, for a projection of savings; `None` omits the projection.
+    /// The user's costs of receiving a packet, for a projection of savings; `None` omits the projection.
     pub(super) costs: Option<Given>,
-    /// Path of the HTML page.
+    /// Path of the HTML page to write; `None` writes no page.
     pub(super) html: Option<PathBuf>,
-    /// Directory of the Parquet tables.
+    /// Directory in which to write the Parquet tables; `None` writes none.
     pub(super) parquet: Option<PathBuf>,
 }
 
 /// The inputs of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Whole captures.
+    /// Captures to read from beginning to end.
     Captures(Vec<Input>),
-    /// One of `parts` equal parts of all captures, in bytes.
+    /// Part `number` (from 1) of the captures, which are divided into `parts` parts of about the same number of bytes.
     Part { files: Vec<PathBuf>, number: u32, parts: u32 },
-    /// Saved parts, which are merged.
+    /// Files with saved parts of a study, to be merged.
     Merge(Vec<PathBuf>),
 }
 
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// Checks an optional path.
+/// Checks an optional path by `check`. Returns the checked path; `None` if there is no path.
 fn to(path: Option<&Path>, check: impl Fn(&Path) -> Result<PathBuf>) -> Result<Option<PathBuf>> {
     path.map(check).transpose()
 }
@@ -99,7 +99,8 @@ fn work(flags: &AnalyzeFlags) -> Result<Work> {
     Ok(Work::Part { files, number, parts })
 }
 
-/// Makes the plan to merge saved parts. Their settings were saved with them.
+/// Returns the work of merging saved parts. Refuses flags that change the study, because each part was saved with its
+/// settings.
 fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
     if saved < inputs.len() {
         return Err(usage("parts and captures together: analyze the captures with --save first"));
@@ -130,7 +131,7 @@ fn part(text: &str) -> Result<(u32, u32)> {
     numbers.ok_or_else(|| usage(format!("--part {text} is invalid: N/M, such as 3/8")))
 }
 
-/// Returns `true` if the file is a saved part.
+/// Returns `true` if the file at `path` is a saved part of a study.
 fn is_part(path: &Path) -> bool {
     let mut head = [0; Part::MAGIC.len()];
     // Reading from a pipe here would consume bytes that the study needs.
@@ -159,7 +160,7 @@ fn inputs(files: &[PathBuf]) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// Returns the files in a directory, by name, without hidden ones.
+/// Returns the files in the directory `folder`, sorted by name, without hidden files.
 fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
     let refused = |error| usage(format!("{}: {error}", folder.display()));
     let mut files = Vec::new();
@@ -191,7 +192,7 @@ fn sweep(chosen: &Point, texts: &[String]) -> Result<Option<Grid>> {
         .map_err(|error| usage(format!("--sweep {error}")))
 }
 
-/// Refuses `--parquet` in a build without it.
+/// Refuses `--parquet` in a build that cannot write Parquet tables.
 ///
 /// # Errors
 /// Always, in a build without the feature; the message names the builds that have it.

@@ -1,4 +1,4 @@
-//! Parts of studies in files.
+//! Saves parts of studies in files, and merges them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use rxo_trace::study::Part;
 
 use crate::exit::usage;
 
-/// Writes the part, completely or not at all.
+/// Saves `part` in a file at `path`, completely or not at all.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be written.
 pub(super) fn write(part: &Part, path: &Path) -> Result<()> {
     files::replace(path, |file| file.write_all(&part.to_bytes()))
         .with_context(|| format!("--save {}: the part was not written", path.display()))
 }
 
-/// Merges the parts in these files. Memory holds one part at a time, and the sum.
+/// Returns the sum of the parts that are saved in the files `paths`. Memory holds the sum and one part at a time.
 ///
 /// # Errors
 /// If a part cannot be read, or does not match the others.

@@ -1,4 +1,4 @@
-//! The figures of an interval or of the whole run, as they are written in JSON.
+//! The figures of an interval or of a whole transfer, as they are written in JSON.
 
 use hdrhistogram::Histogram;
 use rxo_host::HostCounters;
@@ -18,17 +18,17 @@ pub(super) struct Figures {
     pub(super) elapsed_s: f64,
     /// Length of the interval, in seconds.
     pub(super) seconds: f64,
-    /// Payload bytes: received by a sink, sent by a source, or received in responses.
+    /// Payload bytes of all connections: received by `rxo sink`, sent by `rxo source`, or received in responses.
     pub(super) bytes: u64,
     pub(super) gbit_per_s: f64,
-    /// Processor time of the whole process.
+    /// Processor time of the whole process, in seconds.
     pub(super) cpu_s: f64,
-    /// Processor time per 10^9 bytes; `None` without bytes.
+    /// Processor time in seconds per 10^9 payload bytes; `None` if no bytes were transferred.
     pub(super) cpu_s_per_gb: Option<f64>,
-    /// Requests that were answered; at a sink, echoes that were sent.
+    /// Number of requests that were answered; for `rxo sink`, the number of echoes that it sent.
     pub(super) exchanges: u64,
     pub(super) exchanges_per_s: f64,
-    /// Connections that ended. This field and the following ones are in totals only.
+    /// Number of connections that ended. This field and the following ones appear in totals only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,27 +38,27 @@ pub(super) struct Figures {
     pub(super) fast_path: Option<FastTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) round_trips: Option<RoundTrips>,
-    /// The hash of each connection; empty without `--hash`.
+    /// The byte count and hash of each connection; empty without `--hash`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) ends: Vec<Ends>,
 }
 
-/// Frames at the device.
+/// Counters of the frames at the network device.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Frames {
     /// Frames received.
     pub(super) received: u64,
     /// Deliveries into which the received frames were coalesced.
     pub(super) deliveries: u64,
-    /// Frames per delivery.
+    /// Ratio of received frames to deliveries.
     pub(super) per_delivery: f64,
-    /// Frames sent; a GSO frame counts as its segments. At a sink these are its acknowledgements.
+    /// Frames sent; a GSO frame counts as its segments. For `rxo sink` they are acknowledgements.
     pub(super) sent: u64,
-    /// Frames that the device dropped because its ring was full.
+    /// Received frames that the device dropped because its ring was full.
     pub(super) lost: u64,
 }
 
-/// Times from a request to its response, in microseconds.
+/// Percentiles and maximum of the time from a request to its response, in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct RoundTrips {
     pub(super) p50_us: f64,
@@ -72,12 +72,12 @@ pub(super) struct RoundTrips {
 pub(super) struct Ends {
     pub(super) peer: String,
     pub(super) bytes: u64,
-    /// The CRC-32 as eight hexadecimal digits.
+    /// The CRC-32 of the connection's bytes, as eight hexadecimal digits.
     pub(super) crc32: String,
 }
 
 impl Figures {
-    /// Computes the figures of the time from `from` to `to`.
+    /// Computes the figures of the time between the readings `from` and `to`.
     pub(super) fn between(
         kind: &'static str,
         begun: &Reading,
@@ -130,7 +130,7 @@ impl RoundTrips {
 }
 
 impl Ends {
-    /// Returns the figures of a connection; `None` without `--hash`.
+    /// Returns the byte count and hash of a connection that has ended; `None` without `--hash`.
     pub(super) fn of(done: &Done) -> Option<Self> {
         let crc32 = format!("{:08x}", done.crc32?);
         Some(Self { peer: done.peer.to_string(), bytes: done.bytes, crc32 })

@@ -1,4 +1,4 @@
-//! The counters of all sessions, and the processor time so far.
+//! The byte and request counters of all connections, and the processor time of the process.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Counters to which all sessions add.
+/// The counters to which all connections add their bytes and requests.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     bytes: AtomicU64,
@@ -20,32 +20,32 @@ pub(super) struct Reading {
     pub(super) at: Instant,
     pub(super) bytes: u64,
     pub(super) exchanges: u64,
-    /// Processor time of the whole process.
+    /// Processor time that the whole process has used so far.
     pub(super) cpu: Duration,
 }
 
 impl Meter {
-    /// Starts the clock at the first open connection.
+    /// Takes the first reading, when the first connection opens. Later calls do nothing.
     pub(super) fn begin(&self) {
         self.begun.get_or_init(|| self.read());
     }
 
-    /// Returns the reading from the time when the first connection opened.
+    /// Returns the reading that was taken when the first connection opened; `None` before that.
     pub(super) fn begun(&self) -> Option<Reading> {
         self.begun.get().copied()
     }
 
-    /// Counts bytes of a stream.
+    /// Adds `bytes` to the payload bytes of all connections.
     pub(super) fn passed(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Counts a request that was answered.
+    /// Counts one answered request.
     pub(super) fn exchanged(&self) {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reads all counters and the processor time.
+    /// Returns the present values of all counters, with the processor time.
     pub(super) fn read(&self) -> Reading {
         Reading {
             at: Instant::now(),

@@ -1,4 +1,4 @@
-//! Figures as lines of text, or as JSON.
+//! Formats figures as lines of text, or as JSON.
 
 use anyhow::Result;
 use rxo_console::log;
@@ -16,17 +16,17 @@ pub(super) fn interval(plan: &Plan, figures: &Figures) -> Result<String> {
     if plan.json { output::json(figures) } else { Ok(log::for_output(line(figures))) }
 }
 
-/// Makes the JSON line that reports the number of lines left out.
+/// Returns the JSON line that reports how many interval lines were not printed.
 pub(super) fn skipped_json(lines: u64) -> String {
     format!("{{\"kind\":\"skipped\",\"intervals\":{lines}}}")
 }
 
-/// Makes the text line that reports the number of lines left out.
+/// Returns the text line that reports how many lines were not printed.
 pub(super) fn skipped_text(lines: u64) -> String {
     format!("{lines} lines left out: nobody read them, or they could not be written")
 }
 
-/// Formats the totals.
+/// Formats the totals of the whole transfer.
 ///
 /// # Errors
 /// If the totals cannot be written as JSON.

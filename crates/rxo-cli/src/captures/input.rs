@@ -1,4 +1,4 @@
-//! Captures by name; `-` is standard input.
+//! The inputs of commands over captures: files by name, and `-` for standard input.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use rxo_capture::{Capture, CaptureError};
 /// The source of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
-    /// A file.
+    /// The capture is in a file.
     File {
-        /// The path; on Unix it may contain any bytes.
+        /// The file's path; on Unix it may contain any bytes.
         path: PathBuf,
-        /// The path as text, for messages.
+        /// The path as text, to name the capture in messages.
         name: String,
     },
-    /// The input is standard input.
+    /// The capture is read from standard input.
     Standard,
 }
 
 impl Input {
-    /// Makes an input of the typed name.
+    /// Creates the input with the name that the user has typed; `-` is standard input.
     pub(crate) fn new(typed: impl AsRef<OsStr>) -> Self {
         let path = Path::new(typed.as_ref());
         if path == Path::new("-") {
@@ -31,7 +31,7 @@ impl Input {
         Self::File { path: path.to_owned(), name: path.display().to_string() }
     }
 
-    /// Returns the input's name, for messages.
+    /// Returns the name of the input, for messages.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::File { name, .. } => name,
@@ -39,7 +39,7 @@ impl Input {
         }
     }
 
-    /// Returns the input's path; `-` for standard input.
+    /// Returns the path of the input; `-` for standard input.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::File { path, .. } => path,
@@ -58,7 +58,7 @@ impl Input {
         }
     }
 
-    /// Returns the input's length in bytes; `None` for a pipe.
+    /// Returns the length of the input in bytes; `None` if it is unknown, as for a pipe.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let Self::File { path, .. } = self else { return None };
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;

@@ -1,4 +1,4 @@
-//! Inputs, reading and progress of the commands over captures.
+//! The inputs of commands over captures, their reading, and its progress bar.
 
 mod input;
 mod progress;
@@ -15,7 +15,8 @@ pub(crate) use input::Input;
 pub(crate) use progress::Progress;
 pub(crate) use rewriting::Rewriting;
 
-/// Opens the capture and reads the first batch.
+/// Opens the capture `input` and reads its first batch. Returns the reader of batches, and the outcome of reading the
+/// first.
 ///
 /// # Errors
 /// If the input cannot be opened, or is not a capture.
@@ -25,7 +26,7 @@ pub(crate) fn open(input: &Input, stop: &Arc<AtomicBool>) -> Result<(Batches, St
     Ok((batches, step))
 }
 
-/// Returns the reason why a capture was not read to its end, after its last step.
+/// Returns the reason why a capture was not read to its end, given its last `step`; `None` if it was.
 pub(crate) fn why_partial(step: &Step) -> Option<String> {
     match step {
         Step::More | Step::Over => None,

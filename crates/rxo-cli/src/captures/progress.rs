@@ -1,4 +1,4 @@
-//! Progress of the reading: a bar on a terminal, nothing otherwise.
+//! Progress of reading captures: a bar if standard error is a terminal, otherwise nothing.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal};
@@ -8,11 +8,11 @@ use rxo_capture::Position;
 
 use super::input::Input;
 
-/// A progress bar over the compressed bytes of all captures.
+/// A progress bar over the bytes (compressed, if they are) of all captures that a command reads.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
-    /// Bytes of the captures that are done.
+    /// Number of bytes in the captures that were read before the present one.
     before: Cell<u64>,
 }
 
@@ -20,7 +20,7 @@ const KNOWN: &str = "{msg} {bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec}
 const UNKNOWN: &str = "{msg} {spinner} {bytes} {binary_bytes_per_sec}";
 
 impl Progress {
-    /// Makes a progress bar over all `inputs`.
+    /// Creates a progress bar over the bytes of all `inputs`.
     pub(crate) fn over(inputs: &[Input]) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let total: Option<u64> = inputs.iter().map(Input::bytes).sum();
@@ -37,26 +37,26 @@ impl Progress {
         Self { bar, before: Cell::new(0) }
     }
 
-    /// Shows the name of a capture whose reading begins.
+    /// Shows the name of the capture `input`, whose reading begins.
     pub(crate) fn begin(&self, input: &Input) {
         if let Some(bar) = &self.bar {
             bar.set_message(input.name().to_owned());
         }
     }
 
-    /// Shows the progress in the current capture, in bytes.
+    /// Moves the bar to `position` in the present capture.
     pub(crate) fn at(&self, position: Position) {
         if let Some(bar) = &self.bar {
             bar.set_position(self.before.get() + position.file_bytes_read);
         }
     }
 
-    /// Adds the capture that ends to the finished part of the bar.
+    /// Adds the bytes of the capture `input`, whose reading has ended, to the finished part of the bar.
     pub(crate) fn end(&self, input: &Input) {
         self.before.set(self.before.get() + input.bytes().unwrap_or_default());
     }
 
-    /// Removes the bar after all captures.
+    /// Removes the bar, after all captures were read.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

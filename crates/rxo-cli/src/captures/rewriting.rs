@@ -21,8 +21,8 @@ pub(crate) struct Rewriting<'i> {
 }
 
 impl<'i> Rewriting<'i> {
-    /// Opens the capture and creates the file. If a capture without packets is not read to its end,
-    /// `needs_packets` makes that an error.
+    /// Opens the capture `input` and creates the file `output`. With `needs_packets`, it is an error if reading ends
+    /// early and before the first packet.
     ///
     /// # Errors
     /// If the capture cannot be read, or the file cannot be created.
@@ -46,17 +46,17 @@ impl<'i> Rewriting<'i> {
         &self.batches.capture
     }
 
-    /// Returns the file's name, for messages.
+    /// Returns the name of the output file, for messages.
     pub(crate) fn output(&self) -> String {
         self.target.name().to_owned()
     }
 
-    /// Returns the reason why the capture was not read to its end, if it was not.
+    /// Returns the reason why the capture was not read to its end; `None` if it was.
     pub(crate) fn missing(&self) -> Option<String> {
         why_partial(&self.step)
     }
 
-    /// Returns the error at which reading ended.
+    /// Returns the error at which reading the capture ended; `None` if there was none.
     pub(crate) const fn damage(&self) -> Option<&CaptureError> {
         match &self.step {
             Step::Damaged(error) => Some(error),
@@ -64,10 +64,10 @@ impl<'i> Rewriting<'i> {
         }
     }
 
-    /// Calls `take` with all batches.
+    /// Reads the capture to its end, and calls `take` with each batch.
     ///
     /// # Errors
-    /// The errors of `take`.
+    /// The error that `take` returns; reading then stops.
     pub(crate) fn read(
         &mut self,
         mut take: impl FnMut(&Capture, &mut Vec<Record>) -> Result<(), RewriteError>,
@@ -87,7 +87,7 @@ impl<'i> Rewriting<'i> {
         }
     }
 
-    /// Renames the file to its final name. Returns where the summary may be printed.
+    /// Renames the output file to its final name. Returns the stream to which the summary may be printed.
     ///
     /// # Errors
     /// If the system refuses.
@@ -95,7 +95,7 @@ impl<'i> Rewriting<'i> {
         self.target.complete(file)
     }
 
-    /// Adds the name of the file or flag to an error.
+    /// Adds the name of the file, or of the flag, that caused `error` to the error.
     pub(crate) fn blame(&self, error: RewriteError) -> Error {
         let about = match error {
             RewriteError::Config(error) => return usage(format!("--set, --hold: {error}")),

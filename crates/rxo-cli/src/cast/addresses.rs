@@ -1,4 +1,4 @@
-//! Parses the addresses of a cast: the sender's and the group's.
+//! Parses the two addresses of a cast: the sender's, and that of the multicast group.
 
 use std::net::SocketAddr;
 

@@ -1,6 +1,6 @@
-//! The stream of a cast, as the sender writes it: head, file, hash (docs/cast.md).
+//! The byte stream of a cast, as the sender writes it: head, file, hash (docs/cast.md).
 //!
-//! Separate from the cast: it only reads the file, in order for the group, and again for late receivers.
+//! Separate from the cast: this module only reads the file, once in order for the group, and again for late receivers.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::exit::usage;
 
-/// The stream of a cast that is being sent.
+/// The byte stream of a cast that is being sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     file: File,
@@ -23,17 +23,18 @@ pub(super) struct Outgoing {
     /// The number of bytes of the file that were read in order.
     read: u64,
     hasher: Sha256,
-    /// The hash that follows the file, once all of it is read; empty without a head.
+    /// The hash to send after the file: `None` before all of the file is read; empty if the file is sent without a
+    /// head.
     hash: Option<Vec<u8>>,
     has_begun: bool,
     is_raw: bool,
 }
 
 impl Outgoing {
-    /// Opens the file at `path` as a stream; as the file alone if `is_raw`.
+    /// Opens the file at `path` as a stream with head and hash; with the file alone if `is_raw`.
     ///
     /// # Errors
-    /// If it cannot be opened, is no regular file, or has a name that no receiver accepts.
+    /// If the file cannot be opened, is no regular file, or has a name that no receiver accepts.
     pub(super) fn open(path: &Path, is_raw: bool) -> Result<Self> {
         let open = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(open)?;
@@ -63,7 +64,7 @@ impl Outgoing {
         })
     }
 
-    /// Reads the next piece of the stream; `None` at its end.
+    /// Returns the next piece of the stream; `None` at the end of the stream.
     ///
     /// # Errors
     /// If the file cannot be read, or has become shorter.
@@ -95,7 +96,7 @@ impl Outgoing {
         piece
     }
 
-    /// Reads earlier data again, from the position `from` on, at most `bytes`.
+    /// Returns up to `bytes` bytes of the stream again, from position `from` on, for a late receiver.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -119,7 +120,7 @@ impl Outgoing {
         Ok(hash.first(wanted))
     }
 
-    /// Returns the SHA-256 of the file as text; `None` before all of it is read.
+    /// Returns the SHA-256 of the file in hexadecimal digits; `None` before all of the file is read.
     pub(super) fn sha256(&self) -> Option<String> {
         Some(self.hash.as_ref()?.iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -130,7 +131,7 @@ fn head(name: &str, bytes: u64) -> Vec<u8> {
     [&b"RXOCAST1"[..], &bytes.to_be_bytes(), &length, name.as_bytes()].concat()
 }
 
-/// Reads until `to` is full or the file ends. Returns the number of bytes.
+/// Reads from `file` until `to` is full or the file ends. Returns the number of bytes read.
 fn fill(file: &mut File, to: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < to.len() {
@@ -144,8 +145,8 @@ fn fill(file: &mut File, to: &mut [u8]) -> io::Result<usize> {
     Ok(got)
 }
 
-/// Length of a piece: large enough that the overhead is small, small enough that late receivers cause few
-/// double reads.
+/// Length of a piece of the stream, in bytes: large enough that the overhead per piece is small, small enough that late
+/// receivers rarely cause a piece to be read twice.
 const PIECE_BYTES: usize = 256 << 10;
 
 #[cfg(test)]

@@ -14,11 +14,11 @@ use crate::flags::CastSendFlags;
 use crate::hosting::HostPlan;
 use crate::numbers::{parse_bytes, parse_time};
 
-/// The work of `rxo cast send`, from its flags.
+/// The work of `rxo cast send`, and the settings of its host and cast.
 pub(super) struct Plan {
     pub(super) host: HostPlan,
     pub(super) config: CastConfig,
-    /// Number of receivers to wait for.
+    /// Number of receivers for which the sender waits before it begins.
     pub(super) receivers: usize,
     pub(super) wait: Duration,
     pub(super) json: bool,
@@ -53,12 +53,12 @@ impl Plan {
         Ok(Self { host, config, receivers, wait, json: flags.json })
     }
 
-    /// Derives the time limit of late receivers from the length of the file, unless the flags set one.
+    /// Sets the time limit of late receivers for a file of `bytes` bytes, unless the flags set one.
     pub(super) fn is_for(&mut self, bytes: u64) {
         self.config.late_time.get_or_insert(late_time(bytes));
     }
 
-    /// Adapts the host's settings to a cast, with a socket for each receiver.
+    /// Adapts the settings of the sender's host to a cast, with a socket for each receiver.
     pub(super) fn configure(&self, config: &mut HostConfig) {
         cast_sender(config);
         config.sockets = config.sockets.max(self.config.receivers + MORE_SOCKETS);
@@ -88,7 +88,7 @@ fn slow(text: &str) -> Result<Slow> {
     }
 }
 
-/// Parses `--late`: the treatment of late receivers, and their common time limit, if given.
+/// Parses `--late`. Returns the treatment of late receivers, and the time limit that they share, if one is given.
 fn late(text: &str, is_raw: bool) -> Result<(Late, Option<Duration>)> {
     let (how, time) =
         text.split_once(':').map_or((text, None), |(how, time)| (how, Some(parse_time(time))));
@@ -123,9 +123,9 @@ fn repairs(text: &str) -> Result<Repairs> {
 }
 
 const MOST_RECEIVERS: usize = 65_536;
-/// Additional sockets for connections that are opening, refused, or just ended.
+/// Number of sockets in addition to one per receiver: for connections that are opening, refused, or just ended.
 const MORE_SOCKETS: usize = 1_024;
-/// Assumed rate of a late receiver, in bytes a second.
+/// Assumed rate at which a late receiver gets the file, in bytes per second.
 const LATE_BYTES_A_SECOND: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use crate::numbers::{gbit_per_s, grouped, parse_time, ratio, rounded};
 use crate::sandbox::folders_of;
 use crate::stop;
 
-/// Receives one file.
+/// Receives one file, and prints the result.
 ///
 /// # Errors
 /// If a flag is invalid, the sender cannot be reached, or the file arrives incomplete.
@@ -81,8 +81,8 @@ impl Plan {
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
     }
 
-    /// Returns the paths that are opened for the file: its folder, because the complete file is renamed
-    /// there; or the pipe or device itself.
+    /// Returns the paths that the process opens for the received file, with the kind of access: the file's folder,
+    /// because the complete file is renamed there; or the pipe or device itself.
     fn files(&self) -> Vec<(PathBuf, Access)> {
         let is_stream = |out: &Path| out.metadata().is_ok_and(|found| !found.is_file());
         let paths = match self.out.as_deref() {
@@ -102,12 +102,12 @@ struct Receiver<'a> {
 }
 
 impl Receiver<'_> {
-    /// Returns `true` if a signal has arrived, or the host has ended.
+    /// Returns `true` if receiving must stop: a signal has arrived, or the host has ended.
     fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || !self.host.is_running()
     }
 
-    /// Joins the group and connects; repeats until the sender listens.
+    /// Joins the group and connects to the sender; repeats both until the sender listens. Returns the connection.
     fn connect(&self) -> Result<TcpStream> {
         let begun = Instant::now();
         let to = || format!("cannot join the cast of {}", self.plan.source);
@@ -175,7 +175,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// Makes the error of a file that arrived incomplete.
+    /// Returns the error for a file that arrived incomplete: `come` bytes of `all`, if the length is known.
     fn failed(&self, error: StreamError, come: u64, all: Option<u64>) -> Error {
         let all = all.map_or(String::new(), |all| format!(" of {}", grouped(all)));
         let source = self.plan.source;
@@ -205,7 +205,7 @@ impl Receiver<'_> {
     }
 }
 
-/// The figures of a received file, for the output.
+/// The figures of a received file, as they are printed.
 #[derive(Debug, Serialize)]
 struct Figures {
     name: String,
@@ -221,8 +221,8 @@ struct Figures {
     group_refused: u32,
     frames_received: u64,
     frames_sent: u64,
-    /// Frames sent for each segment of the file (the last may be short). The handshake and membership reports count as
-    /// well.
+    /// Number of frames sent per segment of the file (its last may be short). The frames of the handshake and
+    /// membership reports are included.
     acks_a_segment: f64,
     /// Totals of the fast path; `None` if it was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,14 +246,14 @@ impl Figures {
     }
 }
 
-/// Returns the frames sent for each segment of a file. Received frames may be GSO frames, so the number of segments is
-/// computed from the file's length.
+/// Returns the number of frames sent per segment of the file. Received frames may be GSO frames, so the number of
+/// segments is computed from the file's length.
 fn acks_a_segment(sent: u64, file_bytes: u64, segment_bytes: u32) -> f64 {
     let segments = file_bytes.div_ceil(segment_bytes.max(1).into());
     rounded(ratio(sent as f64, segments as f64), 3)
 }
 
-/// A reader of the connection that survives timeouts, however long the sender pauses.
+/// A reader of the connection to the sender that continues after each read timeout, however long the sender pauses.
 struct Incoming<'a> {
     receiver: &'a Receiver<'a>,
     stream: &'a TcpStream,
@@ -278,8 +278,8 @@ impl Read for Incoming<'_> {
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Returns the path for a file whose name the sender has chosen. The sender is not authenticated, so the name
-/// must replace no file and hide nothing.
+/// Returns the path in the present directory for a file whose name the sender has chosen. The sender is not
+/// authenticated, so a name that is hidden or exists already is refused.
 fn named_by_sender(name: &str) -> Result<PathBuf> {
     let path = Path::new(".").join(name);
     if name.starts_with('.') || path.symlink_metadata().is_ok() {

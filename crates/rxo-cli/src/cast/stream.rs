@@ -1,52 +1,52 @@
-//! The stream of a cast, as a receiver reads it: a head with length and name, the file, its hash (docs/cast.md).
+//! The byte stream of a cast, as a receiver reads it: a head with length and name, the file, its hash (docs/cast.md).
 //!
-//! Separate from connections and files: it reads from one, writes to the other, and reports faults.
+//! Separate from connections and files: this module reads from any reader, writes to any writer, and returns errors.
 
 use std::io::{self, Read, Write};
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// The head of the stream, before the file.
+/// The head of the stream, which precedes the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The length of the file, in bytes.
     pub(super) bytes: u64,
-    /// The file's name, not a path.
+    /// The name of the file, without a path.
     pub(super) name: String,
 }
 
 /// The reason why a stream is not a complete file.
 #[derive(Debug, Error)]
 pub(super) enum StreamError {
-    /// The connection or the reader failed.
+    /// Reading the stream failed.
     #[error("{0}")]
     Broken(io::Error),
-    /// The stream ended too early.
+    /// The stream ended before the file was complete.
     #[error("the sender ended early")]
     Short,
-    /// The stream does not begin like a cast.
+    /// The stream does not begin with the magic number of a cast.
     #[error("this is no stream of rxo cast send, or one that it sends with --raw")]
     Magic,
-    /// The name cannot be used for a file here.
+    /// The head names a file that cannot be created under that name.
     #[error("the sender names the file {0:?}, which is no file's name")]
     Name(String),
-    /// The stream continues after the hash.
+    /// More bytes follow the hash, which should be the end of the stream.
     #[error("the stream goes on behind its end")]
     Long,
-    /// The hash differs, so the received bytes are not the file.
+    /// The hash in the stream is not that of the received bytes, so they are not the file.
     #[error("the hash differs from the sender's: what came is not the file")]
     Hash,
-    /// The file cannot be written.
+    /// The received file cannot be written.
     #[error("cannot write the file: {0}")]
     Write(io::Error),
 }
 
 impl Head {
-    /// Reads the head.
+    /// Reads the head of a stream from `from`.
     ///
     /// # Errors
-    /// If the bytes are no head, or the stream fails.
+    /// If the stream does not begin with a valid head, or reading fails.
     pub(super) fn read(from: &mut impl Read) -> Result<Self, StreamError> {
         if array(from)? != *MAGIC {
             return Err(StreamError::Magic);
@@ -63,8 +63,8 @@ impl Head {
     }
 }
 
-/// Copies `bytes` of the file from the stream to `to`, checks the hash after the file, and that nothing
-/// follows the hash. Calls `progress` with the number of bytes received. Returns the hash.
+/// Copies the file's `bytes` bytes from the stream to `to`. Checks that the right hash follows the file, and that
+/// nothing follows the hash. Calls `progress` with the number of bytes received so far. Returns the hash.
 ///
 /// # Errors
 /// If the stream is not the file, or the file cannot be written.
@@ -109,7 +109,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> Result<(), StreamError> {
     })
 }
 
-/// Returns `true` if `name` names a file in a directory, and nothing outside it.
+/// Returns `true` if `name` is a plain file name: without `/` and control characters, and not `.` or `..`.
 fn is_name(name: &str) -> bool {
     let is_plain = |letter: char| letter != '/' && !letter.is_control();
     name != "." && name != ".." && name.chars().all(is_plain)

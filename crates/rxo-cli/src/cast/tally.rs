@@ -1,4 +1,4 @@
-//! The receivers of a cast and their results, which decide if the command has failed.
+//! The receivers of a cast and their results, which decide whether the command has failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -13,26 +13,26 @@ pub(super) struct Tally {
     pub(super) joined: usize,
     pub(super) done: usize,
     pub(super) failed: usize,
-    /// `true` once the first byte has been sent: receivers that join now are late.
+    /// `true` once the sender has sent the first byte: receivers that join afterwards are late.
     has_begun: bool,
-    /// Late receivers that have not ended.
+    /// Late receivers whose connections have not ended.
     late: BTreeSet<SocketAddr>,
-    /// Number of receivers of each host that joined in time and failed.
+    /// Number of receivers that joined in time and failed, by host.
     lost: BTreeMap<IpAddr, usize>,
-    /// Number of receivers of each host that joined late and have the file.
+    /// Number of receivers that joined late and have the file, by host.
     caught_up: BTreeMap<IpAddr, usize>,
-    /// The reason of each refused host that has not joined since.
+    /// The reason why a host was refused, for each refused host that has not joined since.
     refused: BTreeMap<IpAddr, String>,
     pub(super) progress: CastProgress,
 }
 
 impl Tally {
-    /// Records that the first byte is being sent.
+    /// Records that the sender sends the first byte, so that later receivers are late.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
     }
 
-    /// Records that `peer` is a receiver.
+    /// Counts `peer` as a receiver that has joined.
     pub(super) fn join(&mut self, peer: SocketAddr) {
         self.joined += 1;
         if self.has_begun {
@@ -41,15 +41,15 @@ impl Tally {
         self.refused.remove(&peer.ip());
     }
 
-    /// Records that `peer` was refused. The number of recorded hosts is limited, because any host can
-    /// connect.
+    /// Records that the host of `peer` was refused, and `why`. The number of recorded hosts is limited, because any
+    /// host can connect.
     pub(super) fn refuse(&mut self, peer: SocketAddr, why: String) {
         if self.refused.len() < MOST_REFUSED {
             self.refused.insert(peer.ip(), why);
         }
     }
 
-    /// Records that the receiver `peer` has ended.
+    /// Records the `outcome` of the receiver `peer`, whose connection has ended.
     pub(super) fn end(&mut self, peer: SocketAddr, outcome: Outcome) {
         let (is_done, is_late) = (outcome == Outcome::Done, self.late.remove(&peer));
         self.done += usize::from(is_done);
@@ -76,7 +76,7 @@ impl Tally {
         self.done + self.failed
     }
 
-    /// Returns the number of receivers that are still connected.
+    /// Returns the number of receivers that are connected now.
     pub(super) fn present(&self) -> usize {
         self.joined - self.ended()
     }
@@ -86,9 +86,9 @@ impl Tally {
         self.refused.len()
     }
 
-    /// Returns one line with the reason why the cast did not reach `expected` receivers; `None` if it did. A
-    /// refused host only explains a missing receiver, because any host can connect. A receiver that restarted
-    /// and has the file is not missing.
+    /// Returns one line with the reason why the cast did not reach `expected` receivers; `None` if it did. A refused
+    /// host is named only if a receiver is missing, because any host can connect. A receiver that restarted and has the
+    /// file is not missing.
     pub(super) fn shortfall(&self, expected: usize, wait: Duration) -> Option<String> {
         let (joined, lacking) = (self.joined, self.lacking(expected));
         let absent = (joined < expected)

@@ -1,9 +1,9 @@
 //! `rxo cat`: sends standard input to the peer, and writes the peer's data to standard output.
 //!
-//! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when
-//! the peer has closed the other half. A thread reads standard input, because a read there cannot be
-//! interrupted; it ends with the process. If the peer did not get everything, or did not close its half,
-//! the exit code is 3. The totals of the fast path, if it was on, go to standard error.
+//! The end of standard input closes that half of the connection, as `nc -N` does; the command ends when the peer has
+//! closed the other half. A separate thread reads standard input, because such a read cannot be interrupted; the thread
+//! ends with the process. If the peer did not get everything, or did not close its half, the exit code is 3. The totals
+//! of the fast path, if it was on, go to standard error.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -59,7 +59,7 @@ fn pipe(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// Sends standard input from a thread of its own. The channel gets the result.
+/// Starts a thread that sends standard input to the peer. Returns the channel on which the thread reports its result.
 fn send_input(mut stream: TcpStream) -> Result<Receiver<Result<()>>> {
     let (results, result) = channel();
     thread::Builder::new().name("rxo-cat input".to_owned()).spawn(move || {
@@ -88,7 +88,7 @@ fn not_taken(error: io::Error) -> Error {
     incomplete("the peer does not take all", &error)
 }
 
-/// Writes all of `rest`, however long the peer takes.
+/// Writes all of `rest` to the peer, however long the peer takes to accept it.
 fn send_all(to: &mut impl Write, mut rest: &[u8]) -> io::Result<()> {
     while !rest.is_empty() {
         match to.write(rest) {
@@ -120,7 +120,7 @@ fn receive(endpoint: &Endpoint, mut stream: &TcpStream) -> Result<()> {
     }
 }
 
-/// Pause between two checks of the stop flag.
+/// Time between two checks of the stop flag while the peer sends nothing.
 const LOOK: Duration = Duration::from_millis(50);
 const BUFFER_BYTES: usize = 64 * 1024;
 

@@ -13,7 +13,7 @@ use crate::captures::Rewriting;
 use crate::exit::partial;
 use crate::flags::CoalesceFlags;
 
-/// The summary as JSON.
+/// The summary of `rxo coalesce` as JSON.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     input: &'a str,
@@ -22,11 +22,11 @@ struct Done<'a> {
     poll: String,
     #[serde(flatten)]
     figures: Coalesced,
-    /// The reason why part of the capture was not read, if it was not.
+    /// The reason why part of the capture was not read; `None` if all was read.
     partial: Option<String>,
 }
 
-/// Coalesces a capture into a file.
+/// Coalesces a capture into a file, and prints the summary.
 ///
 /// # Errors
 /// If the plan is invalid, the capture cannot be read, the file cannot be written, or part of the

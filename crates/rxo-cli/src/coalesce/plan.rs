@@ -10,7 +10,7 @@ use crate::captures::Input;
 use crate::flags::CoalesceFlags;
 use crate::{defaults, rules};
 
-/// The capture to coalesce, and the settings.
+/// The work of `rxo coalesce`: the capture to coalesce, the file to write, and the settings.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) input: Input,

@@ -1,11 +1,11 @@
-//! The summary as a sentence.
+//! The summary of `rxo coalesce` as a sentence.
 
 use rxo_trace::rewrite::Coalesced;
 
 use super::plan::Plan;
 use crate::numbers::{grouped, ratio};
 
-/// Renders the figures of a coalesced capture.
+/// Returns the sentence with the figures of a coalesced capture.
 pub(super) fn text(plan: &Plan, output: &str, figures: &Coalesced) -> String {
     let point = &plan.settings.point;
     let per_aggregate = ratio(figures.aggregated_packets as f64, figures.aggregates as f64);

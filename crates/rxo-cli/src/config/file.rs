@@ -7,38 +7,38 @@ use clap::{Arg, ArgAction};
 use toml_span::Value;
 use toml_span::value::Key;
 
-/// An entry of the file.
+/// An entry of the configuration file: a flag and its value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Long name of the entry's flag.
+    /// Long name of the flag that the entry sets, without dashes.
     pub(super) key: String,
     pub(super) given: Given,
-    /// Position at which the entry's value begins.
+    /// Position in the file at which the entry's value begins.
     pub(super) place: Place,
 }
 
-/// The value of an entry.
+/// The value of an entry of the configuration file.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
     /// The value of a flag that takes no argument: true or false.
     Switch(bool),
-    /// The values of a flag that takes one or several.
+    /// The values of a flag that takes one or several, each with its position in the file.
     Texts(Vec<(String, Place)>),
 }
 
-/// A position in the file. Both numbers begin with 1; a column is a character.
+/// A position in the configuration file. Lines and columns are counted from 1; a column is a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     line: usize,
     column: usize,
 }
 
-/// An error in the file: its position, and the line for the user.
+/// An error in the configuration file: its position, and the message for the user.
 #[derive(Debug)]
 pub(super) struct Fault(Place, String);
 
 impl Entry {
-    /// Returns the command-line arguments with the meaning of the entry.
+    /// Returns the entry as the command-line arguments that have the same meaning.
     pub(super) fn arguments(&self) -> Vec<String> {
         let Self { key, given, .. } = self;
         match given {
@@ -50,7 +50,8 @@ impl Entry {
         }
     }
 
-    /// Returns the position of the part of the value that `message` is about.
+    /// Returns the position of the value that `message` contains, if the entry has several; otherwise that of the whole
+    /// value.
     pub(super) fn place_in(&self, message: &str) -> Place {
         match &self.given {
             Given::Texts(texts) => {
@@ -85,7 +86,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Reads the entries, in the order of their keys. `command` defines the flags.
+/// Parses the configuration file `text`. Returns its entries in the order of their keys. `command` defines the flags.
 ///
 /// # Errors
 /// If `text` is no TOML, a key is no flag of `command`, or a value has another type than its flag.
@@ -108,7 +109,7 @@ pub(super) fn parse(text: &str, command: &clap::Command) -> Result<Vec<Entry>, F
     table.iter().map(entry).collect()
 }
 
-/// Returns the flag with this long name.
+/// Returns the definition of the flag whose long name is `key`.
 fn flag<'a>(command: &'a clap::Command, key: &str) -> Result<&'a Arg, String> {
     if NOT_IN_FILES.contains(&key) {
         return Err(format!("{key}: cannot stand in a file; leave it out"));
@@ -120,7 +121,7 @@ fn flag<'a>(command: &'a clap::Command, key: &str) -> Result<&'a Arg, String> {
     })
 }
 
-/// Returns the flag with the most similar name, as clap suggests it.
+/// Returns the long name that is most similar to `key`, as clap suggests it; `None` if none is similar.
 fn nearest(command: &clap::Command, key: &str) -> Option<String> {
     let wrong = ["run".to_owned(), format!("--{key}")];
     let error = command.clone().try_get_matches_from(wrong).err()?;
@@ -130,7 +131,7 @@ fn nearest(command: &clap::Command, key: &str) -> Option<String> {
     }
 }
 
-/// Reads the value of a flag, and checks that it has the flag's type.
+/// Reads the value of the flag `arg`, and checks that it has the flag's type.
 fn given(
     arg: &Arg,
     value: &Value<'_>,
@@ -152,12 +153,12 @@ fn given(
     }
 }
 
-/// Returns a text or a number as it would be typed.
+/// Returns a string or a number as a user would type it; `None` for any other type.
 fn text(value: &Value<'_>) -> Option<String> {
     let number = || value.as_integer().map(|it| it.to_string());
     let fraction = || value.as_float().map(|it| it.to_string());
     value.as_str().map(str::to_owned).or_else(number).or_else(fraction)
 }
 
-/// Flags that a file cannot contain: `--config` and the help flags.
+/// Long names of flags that a configuration file cannot contain: `--config` and the help flag.
 pub(super) const NOT_IN_FILES: [&str; 2] = ["config", "help"];

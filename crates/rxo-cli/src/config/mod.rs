@@ -1,8 +1,8 @@
 //! `rxo run --config FILE`: reads flags from a TOML file.
 //!
-//! A key is the long name of a flag, so [`mod@file`] turns entries into arguments that clap parses with those
-//! that were typed: every flag works in the file without a second definition. What was typed wins. [`places`]
-//! puts line and column before an error about an entry. The file can be read again while the run goes on.
+//! A key is the long name of a flag. [`mod@file`] turns entries into arguments, which clap parses together with the
+//! typed ones, so every flag works in the file without a second definition. A typed flag overrides the file's.
+//! [`places`] puts line and column before an error about an entry. The file can be read again during the run.
 
 mod file;
 mod places;
@@ -22,10 +22,10 @@ use self::places::Places;
 use crate::exit::{self, usage};
 use crate::flags::{Cli, RunFlags};
 
-/// The arguments of a run with some flags in a file.
+/// The typed arguments of a run with `--config`, and the path of its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// The typed arguments, with the program's name and the command.
+    /// The typed arguments, beginning with the program's name and the command.
     typed: Vec<OsString>,
     path: PathBuf,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Loaded {
 pub(crate) type Settings = BTreeMap<String, Vec<OsString>>;
 
 impl Source {
-    /// Returns the source of a run, if `arguments` are `rxo run` with `--config`.
+    /// Returns the source of a run's flags if `arguments` are `rxo run` with `--config`; otherwise `None`.
     pub(crate) fn of(arguments: &[OsString]) -> Option<Self> {
         if arguments.get(1)? != RUN {
             return None;
@@ -52,12 +52,12 @@ impl Source {
         Some(Self { typed: arguments.to_vec(), path })
     }
 
-    /// Returns the path of the file, as it was typed.
+    /// Returns the path of the configuration file, as it was typed.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the file, and parses it together with the typed arguments.
+    /// Reads the configuration file, and parses it together with the typed arguments. Returns the flags of the run.
     ///
     /// # Errors
     /// If the file cannot be read, or a flag is invalid. The message names the position in the file.
@@ -113,17 +113,17 @@ impl Source {
 }
 
 impl Loaded {
-    /// Puts the position in the file in front of an error about a flag that the file contains.
+    /// Puts the position in the configuration file in front of an error about a flag that the file contains.
     pub(crate) fn locate(&self, error: Error) -> Error {
         self.places.locate(error)
     }
 }
 
-/// The flags that were typed.
+/// The long names of flags that were typed, and of those that the typed flags exclude.
 #[derive(Debug, Default)]
 struct TypedFlags {
     given: BTreeSet<String>,
-    /// Flags that conflict with the typed ones, such as `host` with `--restore`.
+    /// Long names of flags that conflict with the typed ones, such as `host` with `--restore`.
     excluded: BTreeSet<String>,
 }
 
@@ -134,13 +134,14 @@ impl TypedFlags {
     }
 }
 
-/// Parses the typed flags alone. A missing flag is no error, because the file may contain it.
+/// Parses the typed flags alone; `None` if they are not those of `rxo run`. A missing flag is no error, because the
+/// file may contain it.
 fn typed(arguments: &[OsString]) -> Option<ArgMatches> {
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
     matches.subcommand_matches(RUN).cloned()
 }
 
-/// Returns the definition of `rxo run`.
+/// Returns clap's definition of `rxo run`.
 fn run() -> clap::Command {
     let mut cli = Cli::command();
     cli.build();

@@ -1,7 +1,7 @@
-//! Finds the position in the file of the flag that an error is about.
+//! Finds the flag that an error is about, and the position of that flag in the configuration file.
 //!
-//! By convention an error of a flag names the flag before anything else, so the first flag of the line is its
-//! subject.
+//! By convention an error about a flag names the flag before anything else, so the error is about the first flag in its
+//! line.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use anyhow::Error;
 use super::file::Entry;
 use crate::exit::{is_usage, one_line, usage};
 
-/// The entries of a file that are in effect, and the typed flags.
+/// The entries of a configuration file that are in effect, and the typed flags, to find the position that an error is
+/// about.
 #[derive(Debug)]
 pub(super) struct Places {
     file: String,
@@ -23,7 +24,8 @@ impl Places {
         Self { file, entries, typed }
     }
 
-    /// Adds file, line and column to a usage error about a flag in the file. Any other error stays as it is.
+    /// Adds file, line and column to a usage error about a flag in the configuration file. Returns any other error
+    /// unchanged.
     pub(super) fn locate(&self, error: Error) -> Error {
         if is_usage(&error) { usage(self.located(&one_line(&error))) } else { error }
     }
@@ -44,7 +46,7 @@ impl Places {
     }
 }
 
-/// Returns the name of the first flag in a line.
+/// Returns the long name of the first flag in `line`, without dashes; `None` if it contains none.
 fn first_flag(line: &str) -> Option<&str> {
     let rest = line.split_once("--")?.1;
     let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(rest.len());

@@ -1,9 +1,9 @@
-//! The time between two lines. It may change while other threads read it.
+//! The interval between two lines of figures, which one thread may change while others read it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The time; `None` for no lines.
+/// The interval between two lines of figures, in nanoseconds; 0 stands for `None`, which means no lines.
 #[derive(Debug, Default)]
 pub(crate) struct Interval(AtomicU64);
 

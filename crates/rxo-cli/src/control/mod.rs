@@ -1,9 +1,9 @@
 //! `--control SOCKET`: the requests that a running command answers. Its counters are also the [`metrics`].
 //!
-//! A command makes a [`Process`] of its parts: counters, engines, connections, an interval. Each of the
-//! [`requests`] has its own file and answers from those parts, independent of the command. [`rxo_control`]
-//! serves the clients, within its limits, on its own thread. A request that needs the worker is answered at
-//! the worker's desk, between two turns.
+//! A command makes a [`Process`] of its parts: counters, engines, connections, the interval of its figures. Each of the
+//! [`requests`] has its own file and uses only those parts, whichever command runs. [`rxo_control`] serves the clients,
+//! within its limits, on its own thread. A request that needs the worker is answered at the worker's desk, between two
+//! turns.
 
 mod interval;
 mod process;
@@ -26,21 +26,21 @@ use crate::metrics::{self, Address, Door, Metrics};
 use crate::sandbox::with_files_removed;
 pub(crate) use rxo_control::Refusal;
 
-/// The sockets that `--control` and `--metrics` name.
+/// The addresses of the sockets that `--control` and `--metrics` name; each `None` without the flag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Doors {
     pub(crate) control: Option<PathBuf>,
     pub(crate) metrics: Option<Address>,
 }
 
-/// The bound sockets.
+/// The sockets for control and metrics, bound but not served yet.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     control: Option<Listener>,
     metrics: Option<Door>,
 }
 
-/// Sockets that are served until this is dropped, which removes their files.
+/// The sockets for control and metrics, served until this value is dropped, which removes their files.
 #[derive(Debug)]
 pub(crate) struct Served {
     _control: Option<Control>,
@@ -49,14 +49,14 @@ pub(crate) struct Served {
 
 #[derive(Debug)]
 struct Control {
-    /// Declared before the listener and so dropped first: as long as the socket's file exists, the process
-    /// answers.
+    /// The server that answers requests. It is declared before the listener and so dropped first: as long as the
+    /// socket's file exists, the process answers.
     _server: Server,
     _listener: Listener,
 }
 
 impl Doors {
-    /// Reads the sockets from `flags`.
+    /// Returns the addresses of the sockets that `flags` name.
     ///
     /// # Errors
     /// If an address is invalid; the message describes valid values.
@@ -65,7 +65,7 @@ impl Doors {
         Ok(Self { control: flags.control.clone(), ..of_metrics })
     }
 
-    /// Reads the socket of a command that has metrics only.
+    /// Returns the address of the metrics socket that `flags` name, for a command that answers no requests.
     ///
     /// # Errors
     /// If the address is invalid; the message describes valid values.
@@ -74,7 +74,7 @@ impl Doors {
         Ok(Self { control: None, metrics })
     }
 
-    /// Binds the requested sockets. From now on clients can connect, and wait until they are served.
+    /// Binds the sockets. Clients can connect from then on, and wait until they are served.
     ///
     /// # Errors
     /// If another process listens there, or a socket cannot be bound.
@@ -84,13 +84,13 @@ impl Doors {
         Ok(Sockets { control, metrics: self.metrics.as_ref().map(Address::bind).transpose()? })
     }
 
-    /// Returns the files of the sockets.
+    /// Returns the paths of the unix sockets' files.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let metrics = self.metrics.as_ref().and_then(Address::path);
         self.control.as_deref().into_iter().chain(metrics)
     }
 
-    /// Checks whether the sockets could be bound.
+    /// Checks that the sockets could be bound, without lasting changes.
     ///
     /// # Errors
     /// The errors of [`Doors::bind`].
@@ -102,13 +102,14 @@ impl Doors {
 }
 
 impl Sockets {
-    /// Closes the sockets in this process. Their files stay, because another process of this run serves them.
+    /// Closes the sockets in this process, and returns their files without removing them, because another process of
+    /// this run serves the sockets.
     pub(crate) fn leave(self) -> Vec<SocketFile> {
         let control = self.control.map(Listener::leave);
         control.into_iter().chain(self.metrics.and_then(Door::leave)).collect()
     }
 
-    /// Serves the clients with `process`.
+    /// Starts to answer the clients of the sockets with the parts of `process`.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -125,7 +126,8 @@ impl Sockets {
     }
 }
 
-/// Runs `command` of a host, and removes the files of its sockets when it has ended, however it ends.
+/// Runs `command`, and removes the files of its sockets after it has ended, however it ends: those of `doors`, and that
+/// of a device `vhost:PATH`.
 ///
 /// # Errors
 /// The errors of [`with_files_removed`].
@@ -138,7 +140,7 @@ pub(crate) fn with_sockets_removed(
     with_files_removed(&flags.user, doors.paths().chain(guest).collect(), command)
 }
 
-/// Serves the counters of a command that has metrics only.
+/// Starts to serve the counters of `command`, which has metrics but answers no requests.
 ///
 /// # Errors
 /// The errors of [`Sockets::serve`].

@@ -14,32 +14,32 @@ use serde_json::{Value, to_value};
 use crate::hosting::Running;
 use crate::metrics::Counters;
 
-/// The parts of a command that requests use. If a part is `None`, its requests are unknown to the command.
+/// The parts of a running command that requests use. The command does not offer requests whose part is `None`.
 pub(crate) struct Process {
-    /// The command, such as `rxo serve`.
+    /// The name of the command, such as `rxo serve`.
     pub(crate) command: &'static str,
-    /// Reads all counters, since the start.
+    /// Function that reads all counters, as totals since the start.
     pub(crate) counters: Counters,
-    /// The command's engines.
+    /// The engines of the command.
     pub(crate) engines: Option<Box<dyn Engines>>,
     /// Confirms the run; `None` if it runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
-    /// Reads the file of its flags again; `None` if it has none.
+    /// Function that reads the command's configuration file again; `None` if it has no such file.
     pub(crate) reload: Option<Reload>,
     /// `true` if the engines can be switched off.
     pub(crate) can_pass: bool,
-    /// The connections of the command's host.
+    /// Reader of the connections of the command's host; `None` if the command runs no host.
     pub(crate) connections: Option<HostAsker>,
-    /// `true` if the filter of the fast path has a rule.
+    /// `true` if the filter of the fast path has at least one rule.
     pub(crate) has_rules: bool,
     /// Controls the time between the lines of figures; `None` without such lines.
     pub(crate) stats: Option<Box<dyn Stats>>,
 }
 
-/// Reads the file of a command's flags again, and returns the flags that have changed.
+/// A function that reads a command's configuration file again. It returns the flags that have changed, as JSON.
 pub(crate) type Reload = Box<dyn Fn() -> Result<Value, Refusal> + Send>;
 
-/// The engines of a command. All follow one policy, as far as their sinks support it.
+/// The engines of a command. All follow the same policy, as far as their sinks support it.
 pub(crate) trait Engines: Send {
     /// Returns the state of each engine.
     ///
@@ -47,17 +47,18 @@ pub(crate) trait Engines: Send {
     /// If the worker does not answer.
     fn states(&self) -> Result<Vec<EngineState>, Refusal>;
 
-    /// Returns a profile with the defaults of this command. `is_hold_said` means that the user has chosen the
-    /// hold.
+    /// Returns `policy`, a profile, with the defaults of this command applied. `is_hold_said` means that the user has
+    /// chosen the hold.
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
 
-    /// Changes the policy of all engines. Returns the time at which that takes effect.
+    /// Changes the policy of all engines. Returns a text that says when the change takes effect.
     ///
     /// # Errors
     /// If an engine cannot follow the policy; then no engine changes.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
-    /// Sets whether frames go through the engines. Returns the time at which that takes effect.
+    /// Sets when frames go through the engines: always, never, or while it pays. Returns a text that says when the
+    /// change takes effect.
     ///
     /// # Errors
     /// If the command's engines cannot be switched off, or the worker does not answer.
@@ -67,29 +68,29 @@ pub(crate) trait Engines: Send {
 /// The state of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineState {
-    /// The engine's owner: `host`, or a guest's name.
+    /// The owner of the engine: `host`, or the name of a guest.
     pub(crate) of: String,
-    /// The policy in force.
+    /// The policy that the engine follows now.
     pub(crate) policy: Policy,
-    /// The policy that follows as soon as possible; `None` if it is already in force.
+    /// The policy that the engine will follow as soon as it can; `None` if no change is pending.
     pub(crate) next: Option<Policy>,
-    /// The state of switching the engine off and on; `None` if it cannot be switched.
+    /// The state of `--coalesce` of this engine; `None` if the engine cannot be switched off.
     pub(crate) coalescing: Option<Coalescing>,
 }
 
-/// The lines of figures of a command.
+/// The interval between the lines of figures that a command prints.
 pub(crate) trait Stats: Send {
-    /// Returns the time between two lines; `None` for no lines.
+    /// Returns the interval between two lines of figures; `None` if none are printed.
     fn every(&self) -> Option<Duration>;
 
-    /// Changes the time between two lines.
+    /// Changes the interval between two lines of figures; `None` stops them.
     ///
     /// # Errors
     /// If the worker does not answer.
     fn change(&self, every: Option<Duration>) -> Result<(), Refusal>;
 }
 
-/// Makes the process of a command on rxo's own host.
+/// Creates the [`Process`] of a command that runs rxo's own host.
 pub(crate) fn host_process(
     command: &'static str,
     host: &Running,
@@ -109,7 +110,7 @@ pub(crate) fn host_process(
     }
 }
 
-/// Returns a function that reads the counters of a host.
+/// Returns a function that reads the counters of the host behind `asker`.
 pub(crate) fn host_counters(asker: HostAsker) -> Counters {
     Arc::new(move || {
         let counters = asker.counters().ok_or(HAS_ENDED)?;
@@ -117,7 +118,7 @@ pub(crate) fn host_counters(asker: HostAsker) -> Counters {
     })
 }
 
-/// The engine of a host.
+/// The engine of rxo's own host, as requests use it.
 struct HostEngine(HostAsker);
 
 impl Engines for HostEngine {
@@ -140,7 +141,7 @@ impl Engines for HostEngine {
     }
 }
 
-/// The time at which a policy change takes effect.
+/// The answer's text for when a policy change takes effect.
 pub(crate) const NEXT_TURN: &str = "with the next batch; what was held is delivered first";
 
 const HAS_ENDED: &str = "the host does not answer; it is ending";

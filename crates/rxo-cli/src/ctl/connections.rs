@@ -1,10 +1,10 @@
-//! Connections in the form of `ss -ti`: a line with state and addresses, and an indented line with the rest.
+//! Formats connections as `ss -ti` does: a line with state and addresses, and an indented line with the rest.
 
 use serde_json::Value;
 
 use crate::numbers::ratio;
 
-/// Formats a page of connections. The first page has the head.
+/// Formats one page of connections. If it is the first, the header line precedes it.
 pub(super) fn text(answer: &Value, is_first: bool) -> String {
     let rows = answer["connections"].as_array().map(Vec::as_slice).unwrap_or_default();
     let head = is_first.then(|| line("State", "Recv-Q", "Send-Q", "Local", "Peer"));
@@ -22,7 +22,8 @@ fn first(row: &Value) -> String {
     line(&text("state"), &number("recv_q"), &number("send_q"), &text("local"), &text("peer"))
 }
 
-/// Formats the second line with the words of `ss`. Like `ss`, it leaves out values that are zero or unknown.
+/// Formats the second line of a connection with the words of `ss`. Like `ss`, it leaves out values that are zero or
+/// unknown.
 fn rest(row: &Value) -> String {
     let mut words = Words { row, said: Vec::new() };
     for field in ["congestion", "options"] {
@@ -103,18 +104,20 @@ fn above_zero(value: &Value) -> Option<String> {
     value.as_u64().filter(|number| *number > 0).map(|number| number.to_string())
 }
 
-/// Formats microseconds as milliseconds.
+/// Formats a number of microseconds as milliseconds; `None` if the value is no number.
 fn millis(value: &Value) -> Option<String> {
     value.as_f64().map(|us| ((us).round() / 1e3).to_string())
 }
 
-/// Formats a window in segments, as the system counts it.
+/// Formats the congestion window or threshold in `field` as a number of segments, as Linux counts it; `None` if it is
+/// missing.
 fn segments(row: &Value, field: &str) -> Option<String> {
     let (bytes, mss) = (row[field].as_u64()?, row["mss"].as_u64().filter(|mss| *mss > 0)?);
     Some((bytes / mss).to_string())
 }
 
-/// Formats the rate that the window allows: a window for each round trip.
+/// Formats the rate that the congestion window allows, one window per round trip, in bits per second; `None` if either
+/// is unknown.
 fn send(row: &Value) -> Option<String> {
     let (cwnd, rtt_us) = (row["cwnd"].as_f64()?, row["rtt_us"].as_f64()?);
     Some(bits_a_second(ratio(cwnd * 8e6, rtt_us)))

@@ -1,7 +1,8 @@
 //! `rxo ctl SOCKET`: sends a request to a running process, and shows the answer.
 //!
-//! The typed [`words`] become a request, the answer becomes [`text`]; [`connections`] formats connections
-//! like `ss -ti`. It has code for no request but `help`, and shows every answer of the process.
+//! The typed [`words`] become a request, and the answer becomes [`text`]; [`connections`] formats connections like `ss
+//! -ti`. Other than for `help` and the list of connections, this module knows no request: it sends any, and shows any
+//! answer.
 
 mod connections;
 mod text;

@@ -1,10 +1,10 @@
-//! Answers as text: one value a line, indented below its parent.
+//! Formats answers of a running process as text: one value a line, indented below the object that contains it.
 
 use serde_json::Value;
 
 use crate::numbers::grouped;
 
-/// Formats any answer.
+/// Formats any JSON answer.
 pub(super) fn of(answer: &Value) -> String {
     let mut lines = Vec::new();
     add(&mut lines, 0, answer);
@@ -40,7 +40,7 @@ fn add(lines: &mut Vec<String>, depth: usize, value: &Value) {
     }
 }
 
-/// Returns `true` if the value takes lines of its own.
+/// Returns `true` if the value is formatted on lines of its own, below its name.
 fn is_nested(value: &Value) -> bool {
     match value {
         Value::Object(fields) => !fields.is_empty(),

@@ -1,14 +1,15 @@
-//! Parses the words after the socket into a request.
+//! Parses the words after the socket on the command line into a request.
 
 use anyhow::Result;
 use rxo_control::Request;
 
 use crate::exit::usage;
 
-/// The request that lists all requests.
+/// The name of the request that lists all requests.
 pub(super) const HELP: &str = "help";
 
-/// Parses `NAME` or `NAME=VALUE`, and any number of `KEY=VALUE`. Without words the request is `help`.
+/// Parses `NAME` or `NAME=VALUE`, followed by any number of `KEY=VALUE`. Returns the request; without words it is
+/// `help`.
 ///
 /// # Errors
 /// If a word has neither form.

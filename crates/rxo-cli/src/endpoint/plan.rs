@@ -1,4 +1,4 @@
-//! The plan of an endpoint, from its flags.
+//! The plan of a command that is one end of a connection (`rxo cat`, `sink`, `source`), from its flags.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::flags::{AcksFlag, EndpointFlags, PolicyFlags};
 use crate::hosting::HostPlan;
 use crate::rules;
 
-/// The host of an endpoint, and its peer.
+/// The host of a command that is one end of a connection, and the host's peer.
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointPlan {
     pub(crate) host: HostPlan,
@@ -23,12 +23,12 @@ pub(crate) struct EndpointPlan {
     acks: AcksFlag,
 }
 
-/// The peer's address, or the addresses to listen on.
+/// How the connection opens: to a peer's address, or from a peer to addresses of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    /// This side connects to this address.
+    /// This host connects to the peer at this address.
     Connect(SocketAddr),
-    /// The peer connects to any of these addresses.
+    /// This host listens on these addresses, and the peer connects to any of them.
     Listen(Vec<SocketAddr>),
 }
 
@@ -51,7 +51,7 @@ impl EndpointPlan {
         })
     }
 
-    /// Applies the flags to a host's configuration.
+    /// Applies the flags to `config`, the configuration of the host.
     pub(super) fn configure(&self, config: &mut HostConfig) {
         config.mac = self.mac.or(config.mac);
         config.engine = EngineConfig::new(self.policy, config.secret[0]);

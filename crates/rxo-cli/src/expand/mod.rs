@@ -12,22 +12,22 @@ use crate::exit::partial;
 use crate::flags::ExpandFlags;
 use crate::numbers::grouped;
 
-/// The summary as JSON.
+/// The summary of `rxo expand` as JSON.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     input: &'a str,
     output: &'a str,
     #[serde(flatten)]
     figures: Expanded,
-    /// The reason why part of the coalesced capture was not read, if it was not.
+    /// The reason why part of the coalesced capture was not read; `None` if all was read.
     partial: Option<String>,
 }
 
-/// Restores a capture.
+/// Restores the original capture, and prints the summary.
 ///
 /// # Errors
-/// If the input cannot be read, does not come from `rxo coalesce` or was changed since, the file
-/// cannot be written, or part of the input could not be read.
+/// If the input cannot be read, was not written by `rxo coalesce`, or was changed since; if the file cannot be written;
+/// or if part of the input could not be read.
 pub(crate) fn command(flags: &ExpandFlags) -> Result<()> {
     let input = Input::new(&flags.input);
     let (mut rewriting, mut file) = Rewriting::begin(&input, &flags.output, true)?;
@@ -71,7 +71,7 @@ fn print(report: Report, json: bool, done: &Done<'_>) -> Result<()> {
     report.text(&text)
 }
 
-/// Returns the format of the file name's extension; `None` if it names none.
+/// Returns the file format that the extension of `name` stands for; `None` if it stands for none.
 fn format(name: &Path) -> Option<FileFormat> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     match extension.as_str() {

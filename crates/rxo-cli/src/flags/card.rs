@@ -6,7 +6,8 @@ use super::LiveFlags;
 
 #[derive(Args, Debug)]
 pub(crate) struct CardFlags {
-    /// Device on the network side, such as packet:eth1. The kernel's own stack is kept off it, as by rxo run.
+    /// Device on the network side, such as packet:eth1. The system's own stack does not use its interface meanwhile, as
+    /// with rxo run.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) wire: String,
 
@@ -31,7 +32,7 @@ pub(crate) struct CardFlags {
     #[arg(long)]
     pub(crate) wait_for_nic: bool,
 
-    /// Do not keep the kernel off the wire's interface.
+    /// Let the system's own stack use the interface of --wire as well.
     #[arg(long)]
     pub(crate) no_isolation: bool,
 

@@ -40,40 +40,41 @@ pub(crate) struct CastSendFlags {
     #[arg(long, value_name = "PORT", default_value_t = 7_000)]
     pub(crate) port: u16,
 
-    /// Number of receivers to wait for, and the most at a time, 1 to 65536. The exit code is 1 if fewer come.
+    /// Number of receivers for which the sender waits, and maximum number of receivers at a time, 1 to 65536. The exit
+    /// code is 1 if fewer come.
     #[arg(long, value_name = "N")]
     pub(crate) receivers: usize,
 
-    /// Time to wait for them; then the cast begins with those that have come.
+    /// Time to wait for the receivers; then the cast begins with those that have come.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) wait: String,
 
-    /// Treatment of a receiver that holds the others up: wait; or eject:TIME if it takes less than a segment in this
-    /// time while data waits for it; or eject:TIME,least:RATE, which also ejects the slowest if all get less than RATE
-    /// bytes a second over this time because of it.
+    /// Treatment of a receiver that holds the others up: wait; or eject:TIME, which ejects it if it takes less than a
+    /// segment in this time while data waits for it; or eject:TIME,least:RATE, which also ejects the slowest receiver
+    /// if all get less than RATE bytes a second over this time because of it.
     #[arg(long, value_name = "HOW", default_value = "eject:10s")]
     pub(crate) slow: String,
 
     /// Treatment of a receiver that comes after the first byte: refuse; catch-up, which sends it what it missed by
     /// unicast; or, with --raw, from-now. With catch-up:TIME or from-now:TIME all late receivers together make the cast
-    /// at most TIME longer; without TIME, a minute and a second for each 10 MB of the file. Then they are reset, and
-    /// later ones are refused.
+    /// at most TIME longer; without TIME, a minute and a second for each 10 MB of the file. After that time late
+    /// receivers are reset, and later ones are refused.
     #[arg(long, value_name = "HOW", default_value = "refuse")]
     pub(crate) late: String,
 
-    /// Repair of lost data: each, by unicast to each receiver; or group:N, to the group if N receivers at least miss it
-    /// within a round trip.
+    /// Repair of lost data: each, by unicast to each receiver; or group:N, to the group if at least N receivers miss
+    /// the same data within a round trip.
     #[arg(long, value_name = "HOW", default_value = "group:2")]
     pub(crate) repair: String,
 
-    /// Send the file alone, without its name, length and hash: for receivers that are no rxo cast receive.
+    /// Send the file alone, without its name, length and hash: for receivers that are not rxo cast receive.
     #[arg(long)]
     pub(crate) raw: bool,
 
     #[command(flatten)]
     pub(crate) metrics: MetricsFlags,
 
-    /// Print JSON, one value a line: each receiver when it has ended, then the whole.
+    /// Print JSON, one object a line: the result of each receiver when its connection has ended, then the totals.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -92,7 +93,7 @@ pub(crate) struct CastReceiveFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Time to wait for a sender that does not run yet.
+    /// Time to wait for a sender that has not started yet.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) wait: String,
 
@@ -117,12 +118,12 @@ pub(crate) struct CastJoinFlags {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) group: String,
 
-    /// The network's side: packet:IFNAME for an interface without an address of the system's own.
+    /// Device on the network side: packet:IFNAME for an interface without an address of the system's own.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 
-    /// The receiver's side: tap:NAME for a new interface of this system, or packet:IFNAME for one that leads to a
-    /// namespace or a machine.
+    /// Device on the receiver's side: tap:NAME for a new interface of this system, or packet:IFNAME for one that leads
+    /// to a namespace or a machine.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) host: String,
 

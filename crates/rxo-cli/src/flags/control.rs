@@ -19,8 +19,8 @@ pub(crate) struct ControlFlags {
 /// The flag of a command that gives metrics.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct MetricsFlags {
-    /// Give all counters to Prometheus: at http://ADDR:PORT/metrics, such as 127.0.0.1:9464, to everybody who reaches that
-    /// address; or on a unix socket, whose file has mode 0600 and is removed at the end.
+    /// Export all counters to Prometheus: at http://ADDR:PORT/metrics, such as 127.0.0.1:9464, to everybody who reaches
+    /// that address; or on a unix socket, whose file has mode 0600 and is removed at the end.
     #[arg(long, value_name = "ADDR:PORT|unix:PATH")]
     pub(crate) metrics: Option<String>,
 }

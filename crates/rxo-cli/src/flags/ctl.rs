@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct CtlFlags {
-    /// Socket of the process, which was started with --control SOCKET.
+    /// Socket of the running process, which was started with --control SOCKET.
     #[arg(value_name = "SOCKET")]
     pub(crate) socket: PathBuf,
 
@@ -15,7 +15,7 @@ pub(crate) struct CtlFlags {
     #[arg(value_name = "REQUEST")]
     pub(crate) words: Vec<String>,
 
-    /// Print the answer as JSON on one line. A long list of connections comes in pages, a line each.
+    /// Print the answer as JSON on one line. A long list of connections comes in pages, one page a line.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -8,7 +8,7 @@ pub(crate) struct DoctorFlags {
     #[arg(long, value_name = "IF")]
     pub(crate) nic: Option<String>,
 
-    /// Print JSON.
+    /// Print the findings as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }

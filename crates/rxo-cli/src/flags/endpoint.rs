@@ -10,7 +10,7 @@ pub(crate) struct EndpointFlags {
     #[arg(value_name = "ADDR:PORT")]
     pub(crate) peer: Option<String>,
 
-    /// Wait for a connection instead: PORT on all addresses of --ip, or ADDR:PORT.
+    /// Wait for a connection instead of connecting: PORT on all addresses of --ip, or ADDR:PORT.
     #[arg(long, value_name = "PORT")]
     pub(crate) listen: Option<String>,
 
@@ -29,16 +29,16 @@ pub(crate) struct EndpointFlags {
     #[arg(long, value_name = "KEY=VALUE", num_args = 1)]
     pub(crate) set: Vec<String>,
 
-    /// Acknowledgement of data that arrives in order.
+    /// Method of acknowledging data that arrives in order.
     #[arg(long, value_name = "HOW", value_enum, default_value_t = AcksFlag::Stretch)]
     pub(crate) acks: AcksFlag,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AcksFlag {
-    /// One ACK for all data that has arrived at once, as Linux sends one for an aggregate.
+    /// Sends one ACK for all data that has arrived at once, as Linux does for an aggregate.
     Stretch,
-    /// One ACK for every second segment, sent as a template and expanded: for a peer that counts ACKs, and not
+    /// Sends one ACK for every second segment, as a template that is expanded: for a peer that counts ACKs, and not
     /// bytes, to grow its window.
     Templates,
 }

@@ -24,7 +24,7 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "ADDR")]
     pub(crate) gateway: Vec<String>,
 
-    /// Most neighbours (hardware addresses) that are remembered, 16 to 1048576. A full table evicts the
+    /// Maximum number of neighbours (hardware addresses) that are remembered, 16 to 1048576. A full table evicts the
     /// least recently used neighbour, never a gateway.
     #[arg(long, value_name = "N", default_value_t = 4_096)]
     pub(crate) neighbours: usize,
@@ -34,7 +34,7 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "BYTES", default_value = "2G")]
     pub(crate) memory: String,
 
-    /// Most buffer memory of one connection in each direction, 64KiB to 1000M, such as 1M or 16MiB. Buffers start at
+    /// Maximum buffer memory of one connection in each direction, 64KiB to 1000M, such as 1M or 16MiB. Buffers start at
     /// 64 KiB and grow as far as the path needs it; default: 4 MiB for sending, 6 MiB for receiving.
     #[arg(long, value_name = "BYTES")]
     pub(crate) max_buffer: Option<String>,
@@ -50,9 +50,9 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "SEGMENTS", default_value = "rfc6928")]
     pub(crate) initial_window: String,
 
-    /// Most orphans, 1 to 1048576: connections that were closed here and still have data to send. Beyond that, those are
-    /// reset whose peers have taken less than 16 KiB for a minute. Any orphan ends if its peer takes less than 64 KiB in
-    /// two minutes; one that takes more gets everything.
+    /// Maximum number of orphans, 1 to 1048576: connections that were closed here and still have data to send. Beyond
+    /// that, those are reset whose peers have taken less than 16 KiB for a minute. Any orphan ends if its peer takes
+    /// less than 64 KiB in two minutes; one that takes more gets everything.
     #[arg(long, value_name = "N", default_value_t = 1_024)]
     pub(crate) orphans: usize,
 
@@ -68,16 +68,15 @@ pub(crate) struct HostFlags {
     #[arg(long, value_name = "RULE")]
     pub(crate) filter: Vec<String>,
 
-    /// Senders that share an account of --fast-path accounting. A value other than the default needs that
-    /// module.
+    /// Senders that share one account of --fast-path accounting. A value other than the default needs that module.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = AccountFlag::Network)]
     pub(crate) account_by: AccountFlag,
 
-    /// Write all packets to this capture (pcapng), also those that the fast path takes.
+    /// Write all packets of the host to this capture (pcapng), including those that the fast path consumes.
     #[arg(long, value_name = "FILE")]
     pub(crate) tap: Option<PathBuf>,
 
-    /// Most connections in TIME-WAIT, 1 to 16777216, less than 100 bytes each. Beyond that, the oldest is
+    /// Maximum number of connections in TIME-WAIT, 1 to 16777216, less than 100 bytes each. Beyond that, the oldest is
     /// forgotten.
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     pub(crate) time_waits: usize,
@@ -86,12 +85,12 @@ pub(crate) struct HostFlags {
     pub(crate) user: UserFlags,
 }
 
-/// The senders that share one account.
+/// The senders that share one account of the fast path's module `accounting`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccountFlag {
-    /// One for each network of senders: 24 bits of IPv4, 64 of IPv6.
+    /// One account for each network of senders: the first 24 bits of an IPv4 address, 64 of an IPv6 address.
     #[default]
     Network,
-    /// One for each flow.
+    /// One account for each flow.
     Flow,
 }

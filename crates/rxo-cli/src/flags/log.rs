@@ -12,7 +12,7 @@ pub(crate) struct LogFlags {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFlag {
-    /// Text; under systemd with its level for the journal.
+    /// Plain text; under systemd with the level that the journal reads.
     #[default]
     Text,
     /// JSON, one object a line.

@@ -5,8 +5,8 @@ use clap::Args;
 /// The flag of every command that reads bytes from the network.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct SandboxFlags {
-    /// Keep all capabilities, files and system calls while frames are carried, for debuggers and profilers. Without this
-    /// flag everything is given up that is not needed once the devices are open.
+    /// Keep all capabilities, files and system calls while frames are carried, for debuggers and profilers. Without
+    /// this flag the process gives up everything that it does not need once the devices are open.
     #[arg(long)]
     pub(crate) no_sandbox: bool,
 }

@@ -19,18 +19,18 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) port: u16,
 
-    /// Most clients at a time, 1 to 500000. Further clients wait.
+    /// Maximum number of clients at a time, 1 to 500000. Further clients wait.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) clients: usize,
 
-    /// Most clients from one IPv4 address or one IPv6 /64; default: a quarter of --clients. Further
+    /// Maximum number of clients from one IPv4 address or one IPv6 /64; default: a quarter of --clients. Further
     /// clients get status 503.
     #[arg(long, value_name = "N")]
     pub(crate) per_peer: Option<usize>,
 
-    /// Least rate at which a client must take an answer, in bytes a second, such as 4k; measured over the
-    /// whole answer, after its first 30 s. A slower client is disconnected. 0: no least rate, but every
-    /// 64 KiB must be taken within 30 s.
+    /// Minimum rate at which a client must take an answer, in bytes a second, such as 4k; measured over the whole
+    /// answer, after its first 30 s. A slower client is disconnected. 0: no minimum, but every 64 KiB must be taken
+    /// within 30 s.
     #[arg(long, value_name = "BYTES", default_value = "4k")]
     pub(crate) least_rate: String,
 
@@ -44,7 +44,7 @@ pub(crate) struct ServeFlags {
     #[command(flatten)]
     pub(crate) log: LogFlags,
 
-    /// Print JSON, one value a line: first the addresses, then each request.
+    /// Print JSON, one value a line: first the addresses, then one object for each request.
     #[arg(long)]
     pub(crate) json: bool,
 }

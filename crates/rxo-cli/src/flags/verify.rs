@@ -14,8 +14,8 @@ pub(crate) struct VerifyFlags {
     #[arg(value_name = "B")]
     pub(crate) b: PathBuf,
 
-    /// Megabytes of packets that may wait for their counterpart. Beyond that, the packet that has waited
-    /// longest counts as missing.
+    /// Memory for packets that wait for their counterpart in the other capture, in megabytes. Beyond that, the packet
+    /// that has waited longest counts as missing.
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub(crate) window: usize,
 

@@ -1,4 +1,4 @@
-//! A running host, and the capture of its packets.
+//! A running host, and the capture into which its packets are written.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,37 +11,39 @@ use super::LinkNotices;
 use crate::output;
 use crate::tap::Capture;
 
-/// A host that runs for a command.
+/// A host that runs for a command, with its capture and its notices.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(super) host: RunningHost,
     pub(super) capture: Option<Capture>,
-    /// `true` if the fast path's filter has a rule. Without one, turning it on would have no effect.
+    /// `true` if the filter of the fast path has at least one rule. Without a rule, turning the filter on would have no
+    /// effect.
     pub(super) has_rules: bool,
     pub(super) link: LinkNotices,
     pub(super) in_force: InForce,
 }
 
 impl Running {
-    /// Returns `true` if the fast path's filter has a rule.
+    /// Returns `true` if the filter of the fast path has at least one rule.
     pub(crate) const fn has_rules(&self) -> bool {
         self.has_rules
     }
 
-    /// Returns the notices about the link of the device.
+    /// Returns the pending notices about the link of the host's device.
     pub(crate) const fn link_notices(&mut self) -> &mut LinkNotices {
         &mut self.link
     }
 
-    /// Returns the limits of this process.
+    /// Returns the limits of the sandbox that are in force for this process.
     pub(crate) const fn in_force(&self) -> &InForce {
         &self.in_force
     }
 
-    /// Stops the host once no peer can need its last ACK again, or `stop` is set; then completes the capture.
+    /// Stops the host once no peer can need its last ACK again, or once `stop` is set; then completes the capture.
+    /// Returns the host's counters and the reason for its end.
     ///
     /// # Errors
-    /// The failure of its device, if that ended it before; or packets are missing in the capture.
+    /// If the host's device failed, or packets are missing in the capture.
     pub(crate) fn finish(self, stop: &AtomicBool) -> Result<Outcome> {
         linger(&self.host.asker(), || stop.load(Ordering::Relaxed), announce_waiting);
         let mut outcome = self.host.stop();

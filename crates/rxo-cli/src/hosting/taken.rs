@@ -1,7 +1,7 @@
-//! Checks that an address is not the system's own.
+//! Checks that an address for rxo's host is not one of the system's own.
 //!
-//! On `packet:IF` both rxo and the system receive every frame: at one of its own addresses, the system sends
-//! a reset in addition to rxo's answer.
+//! On `packet:IF` both rxo and the system receive every frame. If the address were the system's own, the system would
+//! send a reset in addition to rxo's answer.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::exit::usage;
 
-/// Refuses `address` if any interface of the system has it.
+/// Checks that no interface of the system has `address`.
 ///
 /// # Errors
 /// If the system has the address; the message names the remedy.
@@ -23,9 +23,9 @@ pub(super) fn refuse(address: IpAddr) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if the system has the address on an interface of this namespace. Lists the addresses,
-/// because in a namespace without any a socket can be bound to every address. Returns `false` if this process
-/// may not list addresses.
+/// Returns `true` if an interface of the system in this network namespace has `address`. Lists the addresses, because
+/// in a namespace without any a socket can be bound to every address. Returns `false` if this process may not list
+/// addresses.
 fn is_the_systems(address: IpAddr) -> bool {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     address.is_loopback() || interfaces.iter().any(|interface| interface.ip() == address)

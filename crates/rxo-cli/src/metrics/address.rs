@@ -1,4 +1,4 @@
-//! The address of `--metrics`: an address and a port, or a unix socket.
+//! The address of `--metrics`: an IP address and a port, or a unix socket.
 
 use std::fmt;
 use std::io;
@@ -11,14 +11,14 @@ use rxo_driver::{Access, Listener, SocketFile};
 
 use crate::exit::usage;
 
-/// The value of `--metrics`.
+/// The parsed value of `--metrics`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// A bound socket. Clients wait until the process serves them.
+/// A bound socket for metrics. Clients wait until the process serves them.
 #[derive(Debug)]
 pub(crate) enum Door {
     Tcp(TcpListener),
@@ -55,7 +55,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Binds the socket. A socket file is created with mode 0600.
+    /// Binds a socket to this address. The file of a unix socket is created with mode 0600.
     ///
     /// # Errors
     /// If another process listens there, or the socket cannot be bound.
@@ -72,7 +72,7 @@ impl Address {
         }
     }
 
-    /// Checks whether the socket could be bound, without lasting changes.
+    /// Checks that a socket could be bound to this address, without lasting changes.
     ///
     /// # Errors
     /// The errors of [`Address::bind`].
@@ -83,7 +83,7 @@ impl Address {
         }
     }
 
-    /// Returns the file of the socket, if it has one.
+    /// Returns the path of the unix socket; `None` for a TCP address.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
@@ -109,7 +109,7 @@ impl Address {
 }
 
 impl Door {
-    /// Returns a copy of the socket, which another thread serves.
+    /// Returns a duplicate of the socket's descriptor, for the thread that serves it.
     ///
     /// # Errors
     /// If the descriptor cannot be copied.
@@ -120,8 +120,8 @@ impl Door {
         })
     }
 
-    /// Closes the socket in this process, and returns its file, if it has one: another process of this run
-    /// serves it.
+    /// Closes the socket in this process. Returns the file of a unix socket without removing it, because another
+    /// process of this run serves it; `None` for TCP.
     pub(crate) fn leave(self) -> Option<SocketFile> {
         match self {
             Self::Tcp(_) => None,

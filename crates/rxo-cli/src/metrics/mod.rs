@@ -24,16 +24,16 @@ pub(crate) type Counters = Arc<dyn Fn() -> Result<Value, Refusal> + Send + Sync>
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A socket that is served until this is dropped, which removes its file.
+/// A metrics socket that is served until this value is dropped, which removes the socket's file.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// Declared before the door and so dropped first: as long as the socket's file exists, the process
-    /// answers.
+    /// The server that answers clients. It is declared before the door and so dropped first: as long as the socket's
+    /// file exists, the process answers.
     _server: Server,
     _door: Door,
 }
 
-/// Answers the clients of `door` with the counters of `command`.
+/// Starts to answer the clients of `door` with the counters of `command`. Dropping the result ends that.
 ///
 /// # Errors
 /// If no thread can be started, or the descriptor cannot be copied.

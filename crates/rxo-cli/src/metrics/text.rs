@@ -1,4 +1,4 @@
-//! Families as the text that Prometheus reads.
+//! Writes metric families in the text format of Prometheus.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use prometheus_client::registry::Registry;
 
 use super::series::{Family, Number, Sample};
 
-/// Content type of version 0.0.4 of the text format, which every version of Prometheus reads.
+/// Content type of the text format's version 0.0.4, which every version of Prometheus reads.
 pub(super) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
-/// Writes `families` as text, with a series for the build and the command.
+/// Returns `families` in the text format, preceded by a series with the version of rxo and the name of the command.
 ///
 /// # Errors
 /// Never: writing to a string cannot fail.
@@ -33,7 +33,7 @@ pub(super) fn written(
     Ok(text)
 }
 
-/// Name of the series with the build and the command.
+/// The series with the version of rxo and the name of the command: its name, its label names and its help text.
 pub(super) const BUILD: (&str, [&str; 2], &str) =
     ("rxo_build_info", ["version", "command"], "The version of rxo and the command; always 1");
 
@@ -45,7 +45,7 @@ fn build(version: &str, command: &str) -> Family {
     Family { name: name.to_owned(), is_counter: false, help, samples }
 }
 
-/// A snapshot of all families.
+/// The families of one answer, with their values.
 #[derive(Debug)]
 struct Snapshot(Vec<Family>);
 

@@ -1,12 +1,12 @@
-//! `--ack-aggregate` as a change of the policy.
+//! Applies `--ack-aggregate` to the policy.
 
 use anyhow::Result;
 use rxo_coalesce::{Policy, PureAckRule};
 
 use crate::exit::usage;
 
-/// Returns the policy with pure ACKs aggregated, for a host that does not read records. A policy with records
-/// keeps them; if the sink cannot carry them, it is refused by name.
+/// Returns `policy` changed so that it aggregates pure ACKs, for a host that does not read records. A policy that
+/// aggregates ACKs with records stays as it is; if the sink cannot carry records, a later check refuses it.
 ///
 /// # Errors
 /// If the policy's other fields leave nothing to aggregate.

@@ -1,9 +1,8 @@
-//! Reloads the file of `--config` during a run.
+//! Reloads the configuration file (`--config`) during a run.
 //!
-//! The keeper opens the file, because this process may lack the permission. [`decide`] compares the flags;
-//! the worker changes policy and interval between two turns, as for `rxo ctl`, so no frame is lost. A reload
-//! is all or nothing: a flag that needs a restart, an invalid file, or a policy that does not fit the sink
-//! changes nothing.
+//! The keeper process opens the file, because this process may lack the permission. [`decide`] compares the flags; the
+//! worker changes policy and interval between two turns, as for `rxo ctl`, so no frame is lost. A reload is all or
+//! nothing: a flag that needs a restart, an invalid file, or a policy that does not fit the sink changes nothing.
 
 use std::fs::File;
 use std::io;
@@ -24,20 +23,20 @@ use crate::config::{Settings, Source};
 use crate::control::{Engines, NEXT_TURN, Refusal, Reload, Stats};
 use crate::exit::one_line;
 
-/// The file of a run, and the flags with which it began.
+/// The configuration file of a run, and the flags with which the run began.
 #[derive(Clone, Debug)]
 pub(super) struct FileOfRun {
     pub(super) source: Source,
     pub(super) settings: Settings,
 }
 
-/// Reads the file again on request, and lets the run follow it.
+/// Reads the configuration file again on request, and applies the changes to the run.
 #[derive(Debug)]
 pub(super) struct Reloader {
     source: Source,
     survey: Survey,
     remote: Remote,
-    /// The flags in force, locked during a change.
+    /// The flags in force; locked while they change.
     follows: Mutex<Settings>,
 }
 
@@ -47,8 +46,8 @@ impl Reloader {
         Self { source: file.source, survey, remote, follows }
     }
 
-    /// Starts a thread that reloads on each request. Returns the function that answers `rxo ctl SOCKET
-    /// reload`; after a SIGHUP the log gets a line.
+    /// Starts a thread that reloads the file on each request. Returns the function that answers `rxo ctl SOCKET
+    /// reload`. The result of a reload by SIGHUP is logged.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -90,8 +89,8 @@ impl Reloader {
         Ok(json!({ "file": file, "changed": changed, "takes_effect": moment }))
     }
 
-    /// Makes the worker follow `plan`. Changes by `rxo ctl` since the last reload are undone, and named in
-    /// `changed`.
+    /// Makes the worker follow `plan`. Returns a text that says when that takes effect. Changes by `rxo ctl` since the
+    /// last reload are undone, and their flags added to `changed`.
     fn change(&self, plan: &Plan, changed: &mut Vec<String>) -> Result<String, Refusal> {
         let mut name = |key: &str, is_among: &[&str]| {
             if !changed.iter().any(|one| is_among.contains(&one.as_str())) {
@@ -115,10 +114,11 @@ impl Reloader {
     }
 }
 
-/// Returns the flags that have changed, if the run can follow all of them without a restart.
+/// Returns the long names of flags that differ between `before` and `now`, if the run can apply all changes without a
+/// restart.
 ///
 /// # Errors
-/// The flags that it cannot follow.
+/// The names of the changed flags that need a restart.
 fn decide(before: &Settings, now: &Settings) -> Result<Vec<String>, Vec<String>> {
     let keys = before.keys().chain(now.keys().filter(|key| !before.contains_key(*key)));
     let changed = keys.filter(|key| before.get(*key) != now.get(*key)).cloned();
@@ -127,7 +127,7 @@ fn decide(before: &Settings, now: &Settings) -> Result<Vec<String>, Vec<String>>
     if others.is_empty() { Ok(live) } else { Err(others) }
 }
 
-/// Requests the file from the keeper, and waits until the run follows it.
+/// Requests that the keeper opens the file, and waits until the run has applied it. Returns the answer to the client.
 fn ask(asker: &ReloadAsker, answers: &Receiver<Result<Value, Refusal>>) -> Result<Value, Refusal> {
     // Discards an answer that came too late for an earlier client.
     while answers.try_recv().is_ok() {}
@@ -140,9 +140,9 @@ fn refusal(error: Error) -> Refusal {
     Refusal(one_line(&error))
 }
 
-/// Timeout of a reload: longer than a worker takes to answer.
+/// Timeout of a reload, longer than a worker takes to answer a question.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The flags that determine the policy.
+/// Long names of the flags that determine the policy.
 const POLICY: [&str; 4] = ["policy", "set", "hold", "ack-aggregate"];
 
 #[cfg(test)]

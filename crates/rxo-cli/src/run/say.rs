@@ -1,4 +1,4 @@
-//! The output of a run: lines of text or JSON, printed by a thread, so that the worker never waits.
+//! The output of a run: lines of text or JSON, printed by a separate thread, so that the worker never waits.
 //!
 //! A JSON line has time, level and nic beside its content, like lines of the [`log`]. The kinds of JSON lines
 //! are `configuration`, `interval`, `notice`, `skipped` and `totals`.
@@ -23,43 +23,43 @@ pub(super) struct Sayer {
     printer: Printer,
     form: Form,
     nic: String,
-    /// Sum of the ended parts' counters.
+    /// Sum of the counters of the parts of the run that have ended.
     before: Readings,
-    /// The names of the guests.
+    /// The names of the guests, in the order of their figures.
     guests: Vec<String>,
 }
 
 /// The form in which figures are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// JSON, one value a line.
+    /// One JSON object a line.
     Json,
-    /// Text, about coalescing.
+    /// Lines of text about coalescing, for `rxo run`.
     Run,
-    /// Text, about the work of a network card.
+    /// Lines of text about the work of a network card, for `rxo card`.
     Card,
 }
 
-/// A notice that the user should see once.
+/// A JSON line for a notice that the user should see once.
 #[derive(Serialize)]
 struct Notice<'a> {
     kind: &'static str,
     text: &'a str,
 }
 
-/// A JSON line with its time, level and nic.
+/// The content of a JSON line, with the fields time, level and nic that every line has.
 #[derive(Serialize)]
 struct Stamped<'a, T> {
     #[serde(flatten)]
     line: &'a T,
     time: String,
     level: Level,
-    /// The nic; left out in the configuration, which has it already.
+    /// The name of the nic; left out in the line `configuration`, whose content names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     nic: Option<&'a str>,
 }
 
-/// Number of intervals left out because the reader was too slow.
+/// A JSON line with the number of intervals whose figures were not printed, because the reader was too slow.
 #[derive(Serialize)]
 struct Skipped {
     kind: &'static str,
@@ -67,8 +67,7 @@ struct Skipped {
 }
 
 impl Sayer {
-    /// Starts the printing thread. If the run is in the foreground of a terminal and that is closed, the
-    /// thread sets `stop`.
+    /// Starts the printing thread. The thread sets `stop` if the run is in the foreground of a terminal that is closed.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -82,7 +81,7 @@ impl Sayer {
         Ok(Self { printer, form, nic, before: Readings::default(), guests })
     }
 
-    /// Prints the first line, once everything is running.
+    /// Prints the configuration as the first line, once everything is running.
     ///
     /// # Errors
     /// If it cannot be written as JSON.
@@ -97,8 +96,8 @@ impl Sayer {
         Ok(())
     }
 
-    /// Prints the figures of the interval from `last` to `now`, then sets `last` to `now`. Times continue
-    /// from the earlier parts.
+    /// Prints the figures of the interval from `last` to `now`, then sets `last` to `now`. The elapsed time includes
+    /// earlier parts of the run.
     pub(super) fn interval(&self, last: &mut Readings, now: Readings) {
         let mut figures = Figures::between(last, &now, &self.guests);
         *last = now;
@@ -119,7 +118,7 @@ impl Sayer {
         log::say(Level::Notice, &text);
     }
 
-    /// Adds the counters of an ended part to the totals.
+    /// Adds the counters of a part of the run that has ended to the totals.
     pub(super) fn part_ended(&mut self, part: &Readings) {
         self.before = self.before.plus(part);
     }
@@ -158,7 +157,7 @@ fn skipped_text(intervals: u64) -> String {
     format!("{intervals} lines left out: nobody read them, or they could not be written")
 }
 
-/// Most lines that wait for their reader: a few seconds of output at the shortest interval.
+/// Maximum number of lines that wait to be printed: a few seconds of output at the shortest interval.
 const MOST_WAITING: usize = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The access log: a line for each request and its answer.
+//! The access log of `rxo serve`: a line for each request and its answer.
 
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use crate::numbers::rounded;
 
-/// A request and its answer.
+/// The log entry of a request and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Access {
-    /// Time at which the answer had been sent, in seconds since 1970.
+    /// Time at which the answer was complete, in seconds since 1970 UTC.
     at_s: f64,
     peer: SocketAddr,
-    /// The request's method; empty, like the target, if no request could be read.
+    /// The request's method; empty if no request could be read. The same holds for `target`.
     method: &'static str,
     target: String,
     status: u16,
-    /// Bytes of content sent.
+    /// Number of bytes of the answer's content that were sent.
     bytes: u64,
     /// `true` if the whole answer was written.
     complete: bool,
@@ -27,7 +27,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Makes the entry of an exchange with `peer` that has just ended.
+    /// Creates the entry of an exchange with `peer` that has just ended.
     pub(super) fn new(peer: SocketAddr, exchange: Exchange) -> Self {
         let Exchange { method, target, status, bytes, is_complete: complete, took } = exchange;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -35,7 +35,7 @@ impl Access {
         Self { at_s, peer, method, target, status, bytes, complete, ms }
     }
 
-    /// Formats the entry as one line of text. Bytes from the client are escaped.
+    /// Formats the entry as one line of text. Unprintable characters in the request's target are escaped.
     pub(super) fn text(&self) -> String {
         let Self { at_s: _, peer, method, target, status, bytes, complete, ms } = self;
         let target = target.escape_debug();
@@ -44,12 +44,12 @@ impl Access {
     }
 }
 
-/// Makes the JSON line that reports the number of requests that were not logged because the reader was slow.
+/// Returns the JSON line with the number of requests that were not logged, because the reader was too slow.
 pub(super) fn skipped_json(requests: u64) -> String {
     format!("{{\"skipped\":{requests}}}")
 }
 
-/// Makes the text line that reports the number of requests that were not logged.
+/// Returns the text line with the number of requests that were not logged, because the reader was too slow.
 pub(super) fn skipped_text(requests: u64) -> String {
     format!("{requests} requests left out: nobody read their lines, or they could not be written")
 }

@@ -16,20 +16,20 @@ use crate::flags::ServeFlags;
 use crate::hosting::{HostPlan, Running};
 use crate::numbers::{parse_bytes, parse_time};
 
-/// The directory to serve, the host, and its limits.
+/// The work of `rxo serve`: the directory to serve, the host, and the limits of clients.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) directory: PathBuf,
     pub(super) host: HostPlan,
     pub(super) port: u16,
     pub(super) clients: usize,
-    /// Most clients from one address.
+    /// Maximum number of clients from one IPv4 address or one IPv6 /64.
     pub(super) per_peer: usize,
     pub(super) limits: Limits,
-    /// The sockets for requests and for metrics.
+    /// The addresses of the sockets for requests and for metrics.
     pub(super) doors: Doors,
     pub(super) json: bool,
-    /// The form of the log.
+    /// The form of the log lines on standard error.
     pub(super) log: Form,
 }
 
@@ -72,8 +72,8 @@ impl Plan {
         })
     }
 
-    /// Opens the device and starts the host, with a socket for each client and as many for connections that
-    /// close or wait.
+    /// Opens the device and starts the host, with a socket for each client and as many again for connections that close
+    /// or wait.
     ///
     /// # Errors
     /// The errors of [`HostPlan::start_with`].
@@ -82,8 +82,7 @@ impl Plan {
         self.host.start_with(files, |config| config.sockets = config.sockets.max(2 * self.clients))
     }
 
-    /// Returns a line for the user if `--memory` is too small for all clients even when they are idle;
-    /// otherwise `None`.
+    /// Returns a warning if `--memory` is too small for all clients even when they are idle; otherwise `None`.
     pub(super) fn memory_note(&self) -> Option<String> {
         let (clients, most) = (self.clients, self.host.most_connections());
         (most < clients as u64).then(|| {
@@ -100,7 +99,7 @@ impl Plan {
     }
 }
 
-/// Divisor of `--clients` for the default of `--per-peer`: one address gets at most a quarter.
+/// Divisor of `--clients` for the default of `--per-peer`: one address gets at most one quarter.
 const SHARES: usize = 4;
 const CLIENTS: RangeInclusive<usize> = 1..=500_000;
 const IDLE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1_000);

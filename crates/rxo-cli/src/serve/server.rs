@@ -18,7 +18,7 @@ use super::plan::Plan;
 use super::slack::Slack;
 use crate::hosting::Listeners;
 
-/// A client on rxo's own stack.
+/// A client's connection on rxo's own TCP stack.
 pub(super) struct Guest(TcpStream);
 
 impl Client for Guest {
@@ -51,7 +51,7 @@ impl Client for Guest {
     }
 }
 
-/// The listeners and the clients.
+/// The loop of the server: its listeners, its clients, and what the loop waits for.
 pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,
@@ -63,7 +63,7 @@ pub(super) struct Loop {
 }
 
 impl Loop {
-    /// Makes a server of `root` for the clients of `listeners`.
+    /// Creates the loop that serves the directory `root` to the clients of `listeners`.
     pub(super) fn new(plan: &Plan, root: Root, listeners: Listeners) -> io::Result<Self> {
         let readiness = Readiness::new();
         listeners.watch(&readiness, DOOR)?;
@@ -87,8 +87,8 @@ impl Loop {
         })
     }
 
-    /// Serves until `stop` is set; then the remaining clients get a second to end. Calls `tick` at least ten
-    /// times a second.
+    /// Serves until `stop` is set; then unfinished answers get one more second. Calls `log` for each exchange that has
+    /// ended, and `tick` at least ten times a second.
     ///
     /// # Errors
     /// If no client can connect any more.
@@ -111,7 +111,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Accepts some clients. Others wait in the backlog, which costs nothing here.
+    /// Accepts at most [`MOST_ACCEPTED`] clients. Others wait in the backlog, which costs nothing here.
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..MOST_ACCEPTED {
             if !self.may_accept() {
@@ -155,19 +155,19 @@ impl Loop {
     }
 }
 
-/// The token of all listeners in the ready set.
+/// Token in the ready set for the listeners: a connection can be accepted.
 const DOOR: u64 = u64::MAX;
-/// The token of file readers that have finished. The server records which of them have.
+/// Token in the ready set for file readers: one or more have finished. The server records which of them have.
 const READER: u64 = u64::MAX - 1;
-/// Most clients accepted in a row before the present ones get a turn.
+/// Maximum number of clients accepted in a row before the clients get a turn.
 const MOST_ACCEPTED: usize = 256;
-/// Longest time between two checks of the stop flag.
+/// Maximum time between two checks of the stop flag.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time limit for unfinished answers at the end.
+/// Time that unfinished answers get after `stop` was set.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Memory for cached pages of files, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
-/// Threads that read files. The disk serves few requests at once, so more threads would only wait longer.
+/// Number of threads that read files. The disk serves few requests at once, so more threads would only wait longer.
 const READERS: usize = 4;
-/// Longest time that a client waits for the disk.
+/// Maximum time that a client waits for a file to be read from the disk.
 const DISK: Duration = Duration::from_secs(30);

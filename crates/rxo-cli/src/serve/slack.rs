@@ -6,17 +6,18 @@
 
 use std::time::{Duration, Instant};
 
-/// The largest number of clients since memory was last returned to the system.
+/// The state that decides when to return memory: the largest number of clients since the last time, and since when
+/// there are few.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slack {
     most: usize,
-    /// Time since which at most half of the maximum are connected.
+    /// Time since which the number of clients is at most half of the largest; `None` if it is above.
     since: Option<Instant>,
 }
 
 impl Slack {
-    /// Returns `true` once the number of clients has fallen so far that memory should be returned to the
-    /// system.
+    /// Records that there are `clients` clients at `now`. Returns `true` once their number has been so low for so long
+    /// that memory should be returned to the system.
     pub(super) fn is_due(&mut self, clients: usize, now: Instant) -> bool {
         self.most = self.most.max(clients);
         if self.most < LEAST || clients > self.most / 2 {
@@ -32,9 +33,9 @@ impl Slack {
     }
 }
 
-/// Number of clients below which returning memory is not worth the effort.
+/// Largest number of clients below which returning memory is not worth the effort.
 const LEAST: usize = 64;
-/// Time for which clients must have been gone: longer than the host keeps the buffers of idle connections.
+/// Time for which the number of clients must have been low: longer than the host keeps the buffers of idle connections.
 const REST: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

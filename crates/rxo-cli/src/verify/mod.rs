@@ -12,7 +12,7 @@ use crate::exit::{partial, usage};
 use crate::flags::VerifyFlags;
 use crate::{output, stop};
 
-/// The verdict as JSON.
+/// The result of `rxo verify` as JSON.
 #[derive(Debug, Serialize)]
 struct ComparisonReport<'a> {
     a: &'a str,
@@ -23,7 +23,7 @@ struct ComparisonReport<'a> {
     partial: Option<&'a str>,
 }
 
-/// Compares two captures.
+/// Compares two captures, and prints the result.
 ///
 /// # Errors
 /// If a capture cannot be read, the captures differ, or equality cannot be decided.
@@ -62,8 +62,8 @@ fn limits(flags: &VerifyFlags) -> Result<Limits> {
     Ok(Limits { waiting_bytes: flags.window * 1_000_000, ..Limits::default() })
 }
 
-/// Reads both captures in parallel. Returns the verdict, and the reason why part of the captures was not
-/// compared.
+/// Reads and compares both captures in parallel. Returns the result, and the reason why part of the captures was not
+/// compared, if part was not.
 fn compare(
     limits: Limits,
     mut sides: [(Batches, Step); 2],

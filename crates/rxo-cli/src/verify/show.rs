@@ -1,10 +1,10 @@
-//! The verdict as text.
+//! The result of comparing two captures, as text.
 
 use rxo_trace::verify::{ComparisonResult, Difference};
 
 use crate::numbers::grouped;
 
-/// Formats the whole verdict.
+/// Formats the whole result of comparing the captures named `a` and `b`.
 pub(super) fn text([a, b]: [&str; 2], verdict: &ComparisonResult, is_partial: bool) -> String {
     let found = verdict.differences.iter().chain(&verdict.undecided);
     let mut lines: Vec<String> = found.map(difference).collect();
@@ -43,7 +43,7 @@ pub(super) fn text([a, b]: [&str; 2], verdict: &ComparisonResult, is_partial: bo
     lines.join("\n")
 }
 
-/// Returns the reason why the comparison of the captures is undecided.
+/// Returns a text that says why it is undecided whether the captures are equal.
 pub(super) fn undecided([name_a, name_b]: [&str; 2], found: &Difference) -> String {
     let Difference { flow, packet_a, packet_b, .. } = found;
     format!(

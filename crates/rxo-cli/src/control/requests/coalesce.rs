@@ -1,4 +1,4 @@
-//! `coalesce`: changes when frames go through the engines.
+//! The request `coalesce`: shows or sets whether frames go through the engines.
 
 use rxo::worker::Coalesce;
 use rxo_control::{Entry, Refusal, Request};

@@ -1,4 +1,4 @@
-//! `confirm`: keeps the run, because the user still reaches the machine.
+//! The request `confirm`: confirms the run, because the user can still reach the machine.
 
 use rxo_control::{Entry, Refusal, Request};
 use serde_json::{Value, json};

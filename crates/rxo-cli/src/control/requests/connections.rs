@@ -1,4 +1,4 @@
-//! `connections`: the connections of the host, a page at a time.
+//! The request `connections`: lists the connections of the host, a page at a time.
 
 use rxo::figures::ConnectionFigures;
 use rxo_control::{Entry, Refusal, Request};
@@ -34,5 +34,5 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// Most connections in one answer, so that it has less than 300 KB.
+/// Maximum number of connections in one answer, so that it is smaller than 300 KB.
 const PAGE: usize = 256;

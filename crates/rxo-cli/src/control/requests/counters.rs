@@ -1,4 +1,4 @@
-//! `counters`: shows all counters.
+//! The request `counters`: shows all counters.
 
 use rxo_control::Entry;
 

@@ -1,4 +1,4 @@
-//! `hold`: changes how long segments are held.
+//! The request `hold`: shows or changes how long segments are held.
 
 use rxo_control::{Entry, Refusal, Request};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! The requests, one file each. A new request needs its file, its `mod` line and its entry in [`MENU`].
+//! The requests to a running command, one file each. A new request needs its file, its `mod` line and its entry in
+//! [`MENU`].
 
 mod coalesce;
 mod confirm;
@@ -15,7 +16,7 @@ use rxo_control::{Menu, Refusal, Request};
 
 use super::{Engines, Process};
 
-/// All requests, in the order of `rxo ctl SOCKET`.
+/// All requests, in the order in which `rxo ctl SOCKET` lists them.
 pub(super) const MENU: Menu<Process> = Menu(&[
     counters::ENTRY,
     connections::ENTRY,
@@ -29,13 +30,14 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     confirm::ENTRY,
 ]);
 
-/// Returns the engines. The request is offered only if there are engines, so no error is expected.
+/// Returns the engines of `process`. Fails only for a process without engines, which does not offer the requests that
+/// call this.
 fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
     let none = || Refusal(format!("{} coalesces nothing", process.command));
     process.engines.as_deref().ok_or_else(none)
 }
 
-/// Refuses a value for a request that takes none, and fields other than `known`.
+/// Checks that a request has only allowed parts: a value only if `takes_value`, and no fields other than `known`.
 fn takes_only(request: &Request, takes_value: bool, known: &[&str]) -> Result<(), Refusal> {
     let name = &request.name;
     if let Some(value) = request.value.as_ref().filter(|_| !takes_value) {

@@ -1,4 +1,4 @@
-//! `policies`: lists all policies, and shows those that the engines follow.
+//! The request `policies`: lists all policies, and shows those that the engines follow.
 
 use rxo::worker::Coalescing;
 use rxo_coalesce::Policy;
@@ -21,7 +21,7 @@ pub(super) const ENTRY: Entry<Process> = Entry {
     },
 };
 
-/// Returns the policy of each engine.
+/// Returns the policy of each engine, as a JSON array.
 pub(super) fn in_force(engines: &dyn Engines) -> Result<Value, Refusal> {
     Ok(engines.states()?.iter().map(row).collect())
 }
@@ -37,7 +37,8 @@ fn row(EngineState { of, policy, next, coalescing }: &EngineState) -> Value {
     row
 }
 
-/// Returns the state of an engine that may be switched off: as requested, and in force.
+/// Returns the state of `--coalesce` as JSON: the requested mode, whether frames are coalesced now, and whether that is
+/// a probe.
 pub(super) fn state(of: &Coalescing) -> Value {
     json!({ "asked": of.asked.name(), "on": of.is_on, "probe": of.is_probe })
 }

@@ -1,4 +1,4 @@
-//! `policy`: changes the rules of coalescing.
+//! The request `policy`: shows or changes the policy, which has the rules of coalescing.
 
 use rxo_coalesce::Policy;
 use rxo_control::{Entry, Refusal, Request};
@@ -35,14 +35,14 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     change(engines, policy)
 }
 
-/// Returns the policy that the engines follow, or will follow as soon as they can.
+/// Returns the policy of the first engine: the one that it will follow as soon as it can, if a change is pending.
 pub(super) fn present(engines: &dyn Engines) -> Result<Policy, Refusal> {
     let states = engines.states()?;
     let first = states.first().ok_or("there is no engine")?;
     Ok(first.next.unwrap_or(first.policy))
 }
 
-/// Changes the policy, and returns when it takes effect.
+/// Makes all engines follow `policy`. Returns the answer, which says when the change takes effect.
 pub(super) fn change(engines: &dyn Engines, policy: Policy) -> Result<Value, Refusal> {
     let moment = engines.change(policy)?;
     Ok(json!({

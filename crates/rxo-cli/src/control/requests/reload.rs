@@ -1,4 +1,4 @@
-//! `reload`: reads the file of flags again.
+//! The request `reload`: reads the configuration file again.
 
 use rxo_control::Entry;
 

@@ -1,4 +1,4 @@
-//! `stats`: changes the time between two lines of figures.
+//! The request `stats`: shows or changes the interval between two lines of figures.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     Ok(shown(every))
 }
 
-/// Returns the interval in seconds; null for no lines.
+/// Returns the interval as JSON, in seconds; null if no lines are printed.
 fn shown(every: Option<Duration>) -> Value {
     json!({ "stats_s": every.map(|time| time.as_secs_f64()) })
 }
