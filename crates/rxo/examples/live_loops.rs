@@ -1,10 +1,9 @@
 //! Measures the gain from coalescing in the loops of other VPNs, which `loops` contains with their tests. The
 //! result is the time until a TUN has taken all packets, without coalescing divided by with coalescing.
 //!
-//! `cargo run --release -p rxo --example live_loops [ROUNDS]`. The TUN is in a network of its own, whose
-//! kernel drops the packets after the route look-up, so this is the cost of reaching its TCP, without the
-//! cost of TCP itself. All variants are measured in turn; the figures are medians, with quartiles in
-//! brackets.
+//! `cargo run --release -p rxo --example live_loops [ROUNDS]`. The TUN is in a network namespace of its own, which
+//! drops the packets after the route look-up. So the result is the cost until TCP, without the cost of TCP itself. All
+//! variants are measured in turn; the figures are medians, with quartiles in brackets.
 
 #[path = "loops/batches.rs"]
 mod batches;
@@ -24,7 +23,7 @@ use crate::tun::{Tun, decrypted};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// The number of packets, large enough that the time for creating an engine is negligible.
+/// The number of packets per measurement, large enough that the time for creating an engine is negligible.
 const PACKETS: u32 = 8_192;
 
 struct System(DeviceSink);
@@ -79,7 +78,7 @@ fn ns<T>(packets: T, run: impl FnOnce(T)) -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(PACKETS)
 }
 
-/// Formats the median, with the quartiles in brackets.
+/// Formats the median of `values`, with the quartiles in brackets.
 fn quartiles(values: impl Iterator<Item = f64>) -> String {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);

@@ -1,9 +1,8 @@
 //! Measures latency under overload: many connections send more than the worker's core can process, and a ping
 //! takes the same path. Rounds with the drops of RFC 8289 alternate with rounds without them.
 //!
-//! `cargo run --release -p rxo --example live_overload [ROUNDS] [CONNECTIONS] [POLICY]`. The senders run on
-//! core 0, the worker and the receivers behind a TAP on core 1, in private networks. Compare the rows of one
-//! run.
+//! `cargo run --release -p rxo --example live_overload [ROUNDS] [CONNECTIONS] [POLICY]`. The senders run on core 0, the
+//! worker and the receivers behind a TAP on core 1, in network namespaces. Only rows of the same run can be compared.
 
 mod common;
 
@@ -20,7 +19,7 @@ use crate::common::{Result, through, transfer};
 const WARM_UP: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// One measurement.
+/// The results of one round: of the transfers, and of the pings beside them.
 struct Sample {
     gbit_per_s: f64,
     /// Round-trip times of the answered pings, in milliseconds, sorted.
@@ -78,8 +77,8 @@ fn traffic(lab: &Lab, connections: usize) -> Result<Sample> {
     Ok(Sample { gbit_per_s: window.gbit_per_s(), pings_ms, pings_lost, totals })
 }
 
-/// Pings a hundred times a second during the window. Returns the sorted round-trip times in milliseconds,
-/// and the number of lost pings.
+/// Sends a hundred pings a second to `address` during the measurement. Returns the sorted round-trip times in
+/// milliseconds, and the number of lost pings.
 fn ping(address: &str) -> Result<(Vec<f64>, usize)> {
     let count = WINDOW.as_millis() as usize / 10;
     let mut command = Command::new("ping");

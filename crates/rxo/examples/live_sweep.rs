@@ -1,8 +1,8 @@
 //! Measures the cost of a live path for several segment limits and pauses, as a basis for choosing defaults.
 //!
-//! `cargo run --release -p rxo --example live_sweep [ROUNDS]`. A Linux TCP sender runs on core 0, the
-//! worker and the receiver behind a TAP on core 1, in private networks. All rows are measured in turn,
-//! round after round, and the table shows medians, so only the ratios between its rows are meaningful.
+//! `cargo run --release -p rxo --example live_sweep [ROUNDS]`. A Linux TCP sender runs on core 0, the worker and the
+//! receiver behind a TAP on core 1, in network namespaces. All rows are measured in turn, round after round, and the
+//! table shows medians, so only the ratios between its rows are meaningful.
 
 mod common;
 
@@ -20,16 +20,16 @@ const WARM_UP: Duration = Duration::from_millis(300);
 const WINDOW: Duration = Duration::from_millis(1_500);
 const EXCHANGES: Duration = Duration::from_millis(300);
 
-/// A row of the table.
+/// A row of the table: a configuration, and the results of its rounds.
 struct Row {
     label: String,
     connections: usize,
-    /// The configuration of the worker; `None` for the kernel's own GRO without rxo.
+    /// The configuration of the worker; `None` for a round without rxo, in which the kernel's own GRO coalesces.
     config: Option<WorkerConfig>,
     samples: Vec<Sample>,
 }
 
-/// One measurement.
+/// The results of one round with one configuration.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     gbit_per_s: f64,
@@ -37,7 +37,8 @@ struct Sample {
     frames_per_delivery: f64,
     ring_drops: f64,
     retransmissions: f64,
-    /// The share of flushes because a segment was not the next of its flow, a sign of reordering by the wire.
+    /// The share of aggregates that were flushed because a segment was not the next of its flow, in percent: a sign of
+    /// reordering by the wire.
     out_of_order_percent: f64,
     exchange_us: f64,
 }

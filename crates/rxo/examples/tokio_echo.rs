@@ -26,7 +26,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// The number of bytes sent, more than all buffers on the path can take.
+/// The number of bytes that the client sends, more than all buffers on the path can take.
 const DATA_BYTES: usize = 32 << 20;
 
 /// The data that the client received, and the number of bytes that it had written before it began to read.
@@ -79,7 +79,7 @@ async fn visit(client: Handle, data: Vec<u8>) -> Outcome<Echoed> {
     Ok(Echoed { text, written_before_reading })
 }
 
-/// Waits until the writer makes no progress. Returns the number of bytes written until then.
+/// Waits until the number of written bytes no longer grows. Returns that number.
 async fn until_stuck(written: &AtomicUsize) -> usize {
     let mut before = 0;
     loop {
@@ -94,7 +94,7 @@ async fn until_stuck(written: &AtomicUsize) -> usize {
 
 const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 7);
 
-/// Two hosts, each on its own thread. Dropping the value stops them.
+/// Two hosts, each on its own thread. Dropping the value stops both.
 struct Hosts {
     handles: [Handle; 2],
     stop: Arc<AtomicBool>,
@@ -133,7 +133,7 @@ fn turn_until(stop: Arc<AtomicBool>, mut host: Host<MemorySource, MemorySink>) -
     })
 }
 
-/// A waiter with real time that sleeps for short times: a link in memory has no descriptor to wait for.
+/// A waiter on real time that sleeps for short times, because a link in memory has no descriptor to wait for.
 struct Sleeping {
     started_at: SystemInstant,
 }

@@ -27,12 +27,12 @@ impl<S: FrameSink> Vpn<S> {
         Ok(Self { engine: Engine::new(config)?, batch: Vec::with_capacity(256), tun })
     }
 
-    /// Called with each packet that was decrypted.
+    /// Passes a packet from the tunnel, which was decrypted at `now`, to the engine.
     fn on_packet(&mut self, packet: Vec<u8>, now: Instant) {
         self.batch.push(Frame::new(packet, now));
     }
 
-    /// Called when the tunnel's socket has no more packets at present.
+    /// Ends the batch: called when the tunnel's socket has no more packets at present.
     fn on_end_of_batch(&mut self, now: Instant) -> Result<(), DeviceError> {
         let (tun, mut sent) = (&mut self.tun, Ok(()));
         self.engine.poll(&mut self.batch, now, |deliveries| sent = tun.transmit(deliveries.iter()));
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Creates the packets of two bulk flows that come out of the tunnel in turn.
+/// Creates the packets of two bulk flows, as they come out of the tunnel, in turn.
 fn decrypted() -> impl Iterator<Item = Vec<u8>> {
     (0..40).map(|n| {
         let (flow, index) = (n % 2, n / 2);

@@ -19,12 +19,12 @@
 //! * `driver` (feature `driver`): packet sockets, TAP and TUN.
 //! * `capture` (feature `capture`): capture files, read and written.
 //!
-//! This crate adds six modules. [`desk`] sends questions to a running worker or host. [`worker`] is the loop
-//! between two devices: it coalesces the frames for the host and passes on the frames from the host.
-//! [`switch`] chooses the guest for each frame if there are several. `live` (feature `driver`) runs that loop
-//! between devices of the system, opened by name; `live::host` runs a host with its own TCP on one of them.
-//! `tracer` (feature `capture`) writes the packets of a device to a capture file. `figures` (feature
-//! `figures`) turns counters into rates, ratios and losses, to be printed or serialized.
+//! This crate adds six modules. [`desk`] passes questions of other threads to a running worker or host. [`worker`] is
+//! the loop between two devices: it coalesces the frames for the host and passes on the frames from the host.
+//! [`switch`] chooses the guest for each frame if there are several. `live` (feature `driver`) runs that loop between
+//! devices of the system, opened by name; `live::host` runs a host with its own TCP on one of them. `tracer` (feature
+//! `capture`) writes the packets of a device to a capture file. `figures` (feature `figures`) turns counters into
+//! rates, ratios and losses, to be printed or serialized.
 //!
 //! A program that already has packets needs only the engine: `examples/vpn.rs` shows all of it. A program
 //! that has two devices needs only the worker. This crate contains no rule of coalescing: the rules are data,
@@ -79,8 +79,8 @@ pub use rxo_device::{DeviceError, FrameSink, FrameSource, MemoryLink, MemoryOpti
 pub use rxo_frame::{ChecksumStatus, Frame, Gather, Instant, LinkKind, Load};
 pub use worker::{Duplex, Misfit, Reading, Worker, WorkerConfig};
 
-/// Returns a seed that nobody outside this process can predict, for [`Config::new`]. Its source is the same
-/// as that of the standard library's hash maps. Each call returns a different seed. Does not allocate.
+/// Returns a seed that nobody outside this process can predict, for [`Config::new`]. It comes from the same source as
+/// the keys of the standard library's hash maps. Each call returns a different seed. Does not allocate.
 #[must_use]
 pub fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()

@@ -13,12 +13,12 @@ use rxo_testbed::{Lab, LabOptions, pin_to_core};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// The core of the sending threads, and of the peer's kernel.
+/// The core of the sending threads, and of the peer's network stack.
 pub(crate) const SENDER_CORE: usize = 0;
-/// The core of the worker and of the receiving threads.
+/// The core of the worker, and of the receiving threads.
 pub(crate) const HOST_CORE: usize = 1;
 
-/// The parameters of the wire.
+/// Returns the parameters of the wire between the peer and the worker.
 pub(crate) fn wire() -> LabOptions {
     LabOptions { peer_core: Some(SENDER_CORE), ..LabOptions::default() }
 }

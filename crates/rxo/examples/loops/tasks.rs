@@ -48,7 +48,7 @@ async fn receive_coalesced(mut tunnel: Receiver<Vec<u8>>, to_tun: Sender<Owned>)
     }
 }
 
-/// Creates a tunnel in which `packets` have arrived.
+/// Creates the receiving end of a tunnel in which `packets` have arrived.
 pub(crate) fn tunnel(packets: Vec<Vec<u8>>) -> Receiver<Vec<u8>> {
     let (datagrams, tunnel) = mpsc::channel(packets.len());
     packets.into_iter().for_each(|packet| datagrams.try_send(packet).expect("room for all"));

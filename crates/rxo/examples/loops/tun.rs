@@ -4,13 +4,13 @@ use rxo::Gather;
 #[cfg(test)]
 use rxo_vnet::{VnetHeader, packets};
 
-/// A TUN with `IFF_VNET_HDR`.
+/// A TUN that was opened with `IFF_VNET_HDR`.
 pub(crate) trait Tun {
     /// Writes a virtio-net header and a packet with one `writev`.
     fn write<'a>(&mut self, packet: impl Gather<'a>);
 }
 
-/// A TUN that counts the writes, and stores the packets that the kernel would make of them.
+/// A TUN in memory that counts the writes, and stores the packets that a kernel would make of them.
 #[cfg(test)]
 #[derive(Default)]
 pub(crate) struct Counted {
@@ -31,7 +31,7 @@ impl Tun for Counted {
     }
 }
 
-/// Creates `count` packets of two transfers, in turn.
+/// Creates `count` packets of two bulk transfers, in turn.
 pub(crate) fn decrypted(count: u32) -> Vec<Vec<u8>> {
     let packet = |n: u32| {
         rxo_testkit::seg()
@@ -45,7 +45,7 @@ pub(crate) fn decrypted(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(packet).collect()
 }
 
-/// Returns the packets sorted by flow, in the order in which each flow sent them.
+/// Returns `packets` sorted by flow; within a flow they keep their order.
 #[cfg(test)]
 pub(crate) fn by_flow(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     packets.sort_by_key(|packet| packet[12..24].to_vec());

@@ -1,4 +1,4 @@
-//! State of `--coalesce`, as numbers and as text.
+//! State and effects of `--coalesce`, as numbers and as text.
 
 use rxo_console::numbers::grouped;
 use serde::Serialize;
@@ -10,9 +10,9 @@ use crate::worker::{Coalesce, Coalescing};
 pub struct Switched {
     /// The requested mode: `auto`, `on` or `off`.
     pub asked: &'static str,
-    /// `true` if frames are being coalesced now.
+    /// `true` if frames go through the engines now.
     pub on: bool,
-    /// `true` if coalescing is on only as a probe, whose result decides whether it stays on.
+    /// `true` if coalescing is on only as a probe: its result decides whether coalescing stays on.
     pub probe: bool,
     /// The number of times that coalescing was switched off, because it cost more than it saved.
     pub switched_off: u64,
@@ -20,7 +20,7 @@ pub struct Switched {
     pub switched_on: u64,
     /// The number of times that coalescing was probed while it was off.
     pub probes: u64,
-    /// Frames that passed unchanged while coalescing was off.
+    /// The number of frames that passed unchanged while coalescing was off.
     pub passed: u64,
 }
 
@@ -35,7 +35,7 @@ impl Switched {
         (!is_plain).then_some(this)
     }
 
-    /// Returns the text for the totals.
+    /// Returns the line about `--coalesce` in the totals.
     pub(super) fn totals(&self) -> String {
         let Self { asked, on, switched_off, switched_on, probes, passed, .. } = *self;
         let state = if on { "on" } else { "off" };

@@ -25,11 +25,11 @@ pub struct ConnectionFigures {
     pub send_q: u64,
     /// The congestion control algorithm: `cubic`, `reno` or `bbr`.
     pub congestion: &'static str,
-    /// The window scales in bits, first the peer's, then that of this host; left out if the option was not
-    /// negotiated.
+    /// The window scales of both directions, in bits: first the peer's, then that of this host; left out if the option
+    /// was not negotiated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wscale: Option<(u8, u8)>,
-    /// The TCP options in use: `ts`, `sack`, `ecn`.
+    /// The negotiated TCP options: `ts` (timestamps), `sack`, `ecn`.
     pub options: Vec<&'static str>,
     /// The smoothed round-trip time (SRTT), in microseconds; left out before the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct ConnectionFigures {
     pub ssthresh: Option<u32>,
     /// The phase of loss recovery: `open`, `disorder`, `cwr`, `recovery` or `loss`.
     pub recovery: &'static str,
-    /// Bytes that count as in flight.
+    /// Bytes that count as in flight: sent, and neither acknowledged nor considered lost.
     pub in_flight: u32,
     /// Bytes that wait to be sent for the first time.
     pub unsent: u32,
@@ -73,9 +73,9 @@ pub struct ConnectionFigures {
     pub bytes_acked: u64,
     /// Bytes that have arrived in order so far.
     pub bytes_received: u64,
-    /// Acknowledgements that reported a segment received twice (D-SACK, RFC 2883).
+    /// The number of acknowledgements that reported a segment received twice (D-SACK, RFC 2883).
     pub duplicates_reported: u32,
-    /// Ranges that arrived after later ones, although they were sent only once.
+    /// The number of ranges that arrived after later ones although they were sent only once: a sign of reordering.
     pub reordered: u32,
     /// The rate at which data arrives at the peer, in bytes per second; left out if it is not measured, as by
     /// all algorithms except BBR.
@@ -95,7 +95,7 @@ pub struct ConnectionFigures {
 }
 
 impl ConnectionFigures {
-    /// Creates the figures of `of`. Allocates.
+    /// Returns the figures of the connection `of`. Allocates.
     #[must_use]
     pub fn new(of: &ConnectionView) -> Self {
         let statistics = &of.statistics;
@@ -186,5 +186,5 @@ fn micros(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1e6, 1)
 }
 
-/// The slow-start threshold before the first loss.
+/// The value of the slow-start threshold that means that there was no loss yet, in bytes.
 const NO_LOSS_YET: u32 = 1 << 30;

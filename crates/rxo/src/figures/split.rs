@@ -11,21 +11,21 @@ use super::occurred;
 /// The figures of ACK splitting in an interval, or in a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Split {
-    /// Pure ACKs that arrived from the host.
+    /// The number of pure ACKs that arrived from the host.
     pub acks_in: u64,
-    /// Pure ACKs that were sent to the device, including the inserted ones.
+    /// The number of pure ACKs that were sent to the nic, including the inserted ones.
     pub acks_out: u64,
-    /// Stretch ACKs from the host: ACKs that cover more segments than one ACK should.
+    /// The number of stretch ACKs from the host: ACKs that cover more segments than one ACK should.
     pub stretch_acks: u64,
-    /// Stretch ACKs that were split; each became a template.
+    /// The number of stretch ACKs that were split; each became an ACK template.
     pub templates: u64,
-    /// ACKs that were sent for these templates, including the host's own.
+    /// The number of ACKs that were sent for these templates, including the host's own.
     pub expanded: u64,
-    /// Data segments delivered to the host, whose boundaries the splitter has recorded.
+    /// The number of data segments delivered to the host whose boundaries the splitter has recorded.
     pub segments: u64,
-    /// Flows that were evicted because there were too many.
+    /// The number of flows that were evicted from the splitter's table because it was full.
     pub evicted: u64,
-    /// Frames from the host that were not split, by reason; reasons that did not occur are left out.
+    /// The number of frames from the host that were not split, by reason; reasons that did not occur are left out.
     pub passed: BTreeMap<&'static str, u64>,
 }
 
@@ -44,14 +44,15 @@ impl Split {
         }
     }
 
-    /// Returns the text for the line of an interval.
+    /// Returns the part about ACK splitting in the line of an interval.
     pub(super) fn line(&self) -> String {
         let Self { acks_in, acks_out, templates, .. } = self;
         let (acks_in, acks_out) = (grouped(*acks_in), grouped(*acks_out));
         format!("acks back {acks_in} -> {acks_out} ({} split)", grouped(*templates))
     }
 
-    /// Returns the text for the totals; `passed` is the list of reasons.
+    /// Returns the line about ACK splitting in the totals. `passed` is the text with the reasons for which frames were
+    /// not split.
     pub(super) fn totals(&self, passed: String) -> String {
         let Self { acks_in, acks_out, stretch_acks, templates, expanded, segments, .. } = self;
         format!(

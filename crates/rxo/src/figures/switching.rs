@@ -11,17 +11,18 @@ use crate::switch::{DropReason, SwitchCounters};
 /// The figures of switching in an interval, or in a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Switching {
-    /// Frames for one known port.
+    /// The number of frames that were forwarded to the port of a known address.
     pub forwarded: u64,
-    /// Frames for a group or an unknown address; each frame counts once.
+    /// The number of frames to a group or an unknown address, which were forwarded to several ports; each frame counts
+    /// once.
     pub flooded: u64,
-    /// Addresses that were learned, including those learned again after they had expired.
+    /// The number of addresses that were learned, including those learned again after they had expired.
     pub learned: u64,
-    /// Addresses that appeared at another port than before.
+    /// The number of times that an address appeared at another port than before.
     pub moved: u64,
-    /// Frames whose source address was not learned because their port had too many.
+    /// The number of frames whose source address was not learned, because their port had its maximum of addresses.
     pub not_learned: u64,
-    /// Frames dropped, by reason; reasons that did not occur are left out.
+    /// The number of frames that were dropped, by reason; reasons that did not occur are left out.
     pub dropped: BTreeMap<&'static str, u64>,
 }
 
@@ -32,7 +33,7 @@ impl Switching {
         Self { forwarded, flooded, learned, moved, not_learned, dropped: occurred(dropped) }
     }
 
-    /// Returns the text for the totals; `dropped` is the list of reasons.
+    /// Returns the line about the switch in the totals. `dropped` is the text with the reasons for drops.
     pub(super) fn totals(&self, dropped: &str) -> String {
         let Self { forwarded, flooded, learned, moved, not_learned, .. } = self;
         format!(

@@ -1,14 +1,15 @@
-//! Alarm: the lines that notify the user of an invariant that does not hold.
+//! Alarm: the lines that notify the user that an invariant of the run is violated, such as a frame that is not
+//! accounted for.
 //!
-//! Separate so that its rate can be tested: one line for the first violation of each kind, and a further line
-//! only if there are more violations and [`REST`] has passed, so that a fault that repeats every second does
+//! Separate so that the rate of lines can be tested. The first violation of each kind causes a line. A further line
+//! follows only if there are more violations and [`REST`] has passed, so that a fault that repeats every second does
 //! not fill a disk.
 
 use std::time::Duration;
 
 use crate::worker::{Imbalance, Reading};
 
-/// The violations of invariants since the start.
+/// The number of violations of each invariant since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Violations {
     unaccounted: u64,
@@ -22,7 +23,7 @@ impl Violations {
         Self { unaccounted, unsent, imbalance }
     }
 
-    /// Returns the count of each kind of violation, with its line.
+    /// Returns the number of violations of each kind, and the line that reports it.
     fn rows(&self) -> [(u64, String); 3] {
         let Self { unaccounted, unsent, imbalance } = self;
         [
@@ -33,7 +34,7 @@ impl Violations {
     }
 }
 
-/// The violations that have been reported.
+/// For each kind of violation, the number that was reported last, and when.
 #[derive(Debug, Default)]
 pub(super) struct Alarm([Said; 3]);
 
@@ -44,13 +45,13 @@ struct Said {
 }
 
 impl Alarm {
-    /// Returns the lines that are due at `now`.
+    /// Returns the lines to print at `now`, given the violations so far.
     pub(super) fn lines(&mut self, now: Duration, of: Violations) -> impl Iterator<Item = String> {
         let rows = self.0.iter_mut().zip(of.rows());
         rows.filter_map(move |(said, (count, line))| said.is_due(now, count).then_some(line))
     }
 
-    /// Returns the lines for violations that have not been reported, at the end.
+    /// Returns the lines for all violations that were not reported yet, at the end of the run.
     pub(super) fn last(&mut self, of: Violations) -> impl Iterator<Item = String> {
         self.lines(Duration::MAX, of)
     }
@@ -92,7 +93,7 @@ fn imbalance_line(of: &Imbalance) -> String {
     )
 }
 
-/// The shortest time between two lines of one kind.
+/// The minimum time between two lines about the same kind of violation.
 const REST: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

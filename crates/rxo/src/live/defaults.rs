@@ -1,15 +1,15 @@
-//! Defaults of a live path: the policy, unless the user chooses another, and its limits.
+//! Defaults of a live path: the policy, unless the user chooses another, and the segment limit.
 
 use rxo_coalesce::Policy;
 
-/// The limit of segments per aggregate; see [`Policy::LIVE_MAX_SEGMENTS`].
+/// The default maximum number of segments per aggregate; see [`Policy::LIVE_MAX_SEGMENTS`].
 pub const LIVE_MAX_SEGMENTS: u16 = Policy::LIVE_MAX_SEGMENTS;
 
 /// The name of the default policy for a kernel or a guest: its aggregates can be segmented into exactly the
 /// original packets.
 pub const POLICY: &str = "linux-gro";
 
-/// Adapts `policy` to a live path; see [`Policy::live`].
+/// Returns `policy` adapted to a live path; see [`Policy::live`].
 pub fn live(policy: Policy) -> Policy {
     policy.live()
 }

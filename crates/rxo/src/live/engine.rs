@@ -1,11 +1,11 @@
-//! Engine of a worker between devices, without the devices.
+//! The engine that a worker runs between devices, for use without devices.
 
 use rxo_coalesce::{Config, ConfigError, Engine};
 use rxo_driver::DeviceBuf;
 use rxo_frame::{Frame, Instant};
 
-/// An engine for frames of devices, to measure the cost of coalescing alone. It has no type parameter, so
-/// that the measurement uses the same compiled code as a worker.
+/// An engine for frames of devices, to measure the cost of coalescing alone. It has no type parameter, so that the
+/// measurement uses the same compiled code as a worker does.
 #[derive(Debug)]
 pub struct DeviceEngine {
     engine: Engine<DeviceBuf>,
@@ -32,7 +32,7 @@ impl DeviceEngine {
         Ok(Self { engine: Engine::new(config)?, delivered: Vec::new() })
     }
 
-    /// Coalesces `batch` at time `now`, and puts the delivered frames back into it. Returns the number of
+    /// Coalesces `batch` at time `now`, and replaces its content by the delivered frames. Returns the number of
     /// deliveries.
     pub fn poll(&mut self, batch: &mut Vec<Frame<DeviceBuf>>, now: Instant) -> usize {
         let (delivered, mut deliveries) = (&mut self.delivered, 0);

@@ -1,4 +1,4 @@
-//! Middleware between the devices of a run and its workers.
+//! The middleware between the devices of a run and its workers: packet logs and impairments.
 
 use rxo_device::middleware::{ImpairedSource, Impairment, PacketLog, TracedSink, TracedSource};
 use rxo_driver::{Device, DeviceSink, DeviceSource, clock};
@@ -10,29 +10,29 @@ use crate::worker::Duplex;
 #[cfg(feature = "capture")]
 pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
 
-/// The log of a trace. Without the feature `capture` it does nothing.
+/// The packet log of a build without the feature `capture`, which does nothing.
 #[cfg(not(feature = "capture"))]
 pub type FileLog = rxo_device::middleware::NoLog;
 
-/// The middleware around the devices of a run. The default impairs and logs nothing.
+/// The middleware around the devices of a run. The default neither impairs nor logs.
 #[derive(Debug, Default)]
 pub struct Middleware {
-    /// Logs, in order: for the nic, frames from it after impairment and packets to it; then the same for each
-    /// host's device. Devices beyond the last log have none.
+    /// The packet logs, in this order: the nic's, for frames from it (after impairment) and packets to it; then one for
+    /// each host's device. Devices beyond the last log have none.
     pub logs: Vec<FileLog>,
-    /// Impairs frames from the nic before they reach the engine.
+    /// The impairment of frames from the nic, before they reach the engine; `None` for none.
     pub impair_nic: Option<Impairment>,
-    /// Impairs frames from a host before they reach the worker.
+    /// The impairment of frames from a host, before they reach the worker; `None` for none.
     pub impair_host: Option<Impairment>,
 }
 
-/// The sink of a live device. The type is the same with and without a log, so that worker and host are
-/// compiled once.
+/// The sink of a live device with an optional log. Its type is the same with and without a log, so that worker and host
+/// are compiled once.
 pub(super) type LiveSink = TracedSink<DeviceSink, FileLog, Clock>;
 pub(super) type Ends = Duplex<DeviceSource, LiveSink>;
 type Clock = fn() -> Instant;
 
-/// Returns source and sink of a device, with an optional log of the packets in both directions.
+/// Returns source and sink of a device. With `log`, the packets of both directions are logged.
 pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> Ends {
     let sink = TracedSink::new(sink, log.clone(), clock::now as Clock);
     let source = match log {
@@ -42,7 +42,7 @@ pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> End
     Duplex { source, sink }
 }
 
-/// Adds an impairment and a log to a device that has neither.
+/// Wraps a device that has neither, in an impairment and a log.
 pub(super) fn wrap(device: Ends, impairment: Option<Impairment>, log: Option<FileLog>) -> Ends {
     let impairment = impairment.unwrap_or_else(Impairment::transparent);
     let impaired = ImpairedSource::new(device.source, impairment, clock::now as Clock);
@@ -50,7 +50,7 @@ pub(super) fn wrap(device: Ends, impairment: Option<Impairment>, log: Option<Fil
     Duplex { source: Box::new(traced), sink: device.sink.with_log(log) }
 }
 
-/// Returns a line for the user from the log or the device, each line once; `None` if there is none.
+/// Returns a line for the user from the sink's log or its device, each line once; `None` if there is none.
 pub(super) fn notice(sink: &mut LiveSink) -> Option<String> {
     let own = sink.log().and_then(PacketLog::take_notice);
     own.or_else(|| sink.inner_mut().take_notice())

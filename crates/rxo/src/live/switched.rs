@@ -5,7 +5,7 @@
 
 use crate::worker::Coalescing;
 
-/// The numbers of changes that were reported.
+/// The numbers of times that coalescing had switched itself off and on at the last report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switched {
     off: u64,
@@ -13,7 +13,7 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    /// Returns the line that is due; `None` if there is none.
+    /// Returns the line about a change since the last call; `None` if there was none.
     pub(super) fn line(&mut self, now: &Coalescing) -> Option<&'static str> {
         let before = *self;
         *self = Self { off: now.switched_off, on: now.switched_on };

@@ -1,4 +1,4 @@
-//! Waiter for real time: waits on descriptors.
+//! The waiter of live workers and hosts: waits in real time, on descriptors.
 
 use std::io;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::worker::{Awake, Waiter, Wanted};
 /// Waits on descriptors and reads the system's clocks, for the thread that created it.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemWaiter {
-    /// The length of each wait; `None` waits on the descriptors.
+    /// The length of each wait; `None` waits until a descriptor is ready.
     pub(super) rest: Option<Duration>,
 }
 
 impl SystemWaiter {
-    /// Creates a waiter. From then on, short waits of this thread end on time.
+    /// Creates a waiter for the thread that calls this. From then on, short waits of this thread end on time.
     #[must_use]
     pub fn new() -> Self {
         wait::use_precise_timers();
         Self { rest: None }
     }
 
-    /// Creates a waiter that waits on no descriptor: whenever there are no frames, it lets frames accumulate
-    /// for `time`. For measurements of the cost of frames, in which turns without frames must be rare.
+    /// Creates a waiter that waits for no descriptor. Whenever there are no frames, it sleeps for `time`, so that
+    /// frames accumulate. For measurements of the cost of frames, in which turns without frames must be rare.
     #[must_use]
     pub fn resting(time: Duration) -> Self {
         let mut waiter = Self::new();

@@ -54,11 +54,11 @@ impl FromStr for MacAddress {
     }
 }
 
-/// The fields of a frame that decide its destination ports.
+/// The fields of a frame's header that decide to which ports the frame is forwarded.
 pub(super) struct Header {
     pub(super) destination: MacAddress,
     pub(super) source: MacAddress,
-    /// The VLAN identifier in the outer tag; 0 without a tag.
+    /// The VLAN identifier in the outer tag; 0 for a frame without a tag.
     pub(super) vlan: u16,
     /// `true` if a second tag follows an outer tag that contains only a priority. A receiver that removes the
     /// outer tag, as Linux does, assigns the frame to the inner tag's VLAN.
@@ -69,7 +69,7 @@ const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 const IDENTIFIER: u16 = 0x0fff;
 
 impl Header {
-    /// Parses the header; `None` if the frame is too short.
+    /// Parses the header of `frame`; `None` if the frame is too short.
     pub(super) fn read<B: AsRef<[u8]>>(frame: &Frame<B>) -> Option<Self> {
         let bytes = frame.bytes();
         let (destination, rest) = bytes.split_first_chunk()?;
@@ -87,8 +87,8 @@ impl Header {
     }
 }
 
-/// Returns the VLAN identifier of a tag at the start of `rest`, and the bytes after the tag; 0 and an empty
-/// slice without a tag. `None` if the frame is too short.
+/// Returns the VLAN identifier of the tag at the start of `rest`, and the bytes after the tag; 0 and an empty slice if
+/// there is no tag. `None` if the frame is too short.
 fn tag_in(rest: &[u8], frame_bytes: usize) -> Option<(u16, &[u8])> {
     if !begins_with_tag(rest) {
         return (rest.len() >= 2).then_some((0, &[]));
@@ -102,8 +102,8 @@ fn begins_with_tag(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|ethertype| TAG_TYPES.contains(&u16::from_be_bytes(*ethertype)))
 }
 
-/// Returns the contents of the outer tag in a frame's bytes: priority, drop eligibility, identifier. `None`
-/// without a tag.
+/// Returns the content of the outer VLAN tag in the bytes of a frame: priority, drop eligibility and identifier. `None`
+/// if there is no tag.
 pub(super) fn tag_in_bytes(bytes: &[u8]) -> Option<u16> {
     let (ethertype, rest) = bytes.get(ADDRESSES_BYTES..)?.split_first_chunk()?;
     let tci = u16::from_be_bytes(*rest.first_chunk()?);

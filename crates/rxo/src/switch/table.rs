@@ -11,14 +11,15 @@ use rxo_frame::Instant;
 
 use super::{MacAddress, Port, SwitchOptions};
 
-/// The shortest time between two searches for expired addresses.
+/// The minimum time between two searches for expired addresses.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The entries by VLAN and address. The hash is keyed at random, so senders cannot cause collisions.
+    /// The learned addresses with their ports, by VLAN and address. The hash is keyed at random, so senders cannot
+    /// cause collisions.
     places: HashMap<(u16, MacAddress), Place>,
-    /// The number of addresses of each port.
+    /// The number of table entries of each port.
     counts: Vec<usize>,
     most: usize,
     ageing: Duration,
@@ -40,8 +41,8 @@ pub(super) enum Learned {
     New,
     /// The address was known at another port.
     Moved,
-    /// The address was not known at this port, which has its maximum. If another port had it, that entry is
-    /// removed.
+    /// The address was not known at this port, which has its maximum of addresses, so it was not learned. If another
+    /// port had the address, that entry is removed.
     Full,
 }
 
@@ -60,7 +61,7 @@ impl Table {
         self.places.len()
     }
 
-    /// Records that a frame from this address arrived by `port` at time `now`.
+    /// Records that a frame from the address, in its VLAN, arrived at `port` at time `now`. Returns the outcome.
     pub(super) fn learn(
         &mut self,
         address: (u16, MacAddress),
@@ -87,7 +88,7 @@ impl Table {
         }
     }
 
-    /// Returns the port behind which an address is; `None` if it is unknown or expired.
+    /// Returns the port behind which the address is, in its VLAN; `None` if it is unknown or expired.
     pub(super) fn find(&mut self, address: (u16, MacAddress), now: Instant) -> Option<Port> {
         let place = *self.places.get(&address)?;
         if is_aged(place.seen_at, self.ageing, now) {

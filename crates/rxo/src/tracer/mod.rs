@@ -1,8 +1,8 @@
 //! Tracer: logs packets to one capture file, from any number of points.
 //!
-//! A trace point is the [`PacketLog`] of traced sources and sinks. Contract: tracing cannot disturb the
-//! traffic. Packets that could not be written are counted, and the first is reported. After a system error
-//! nothing more is written.
+//! A trace point is the [`PacketLog`] of traced sources and sinks. Contract: tracing cannot disturb the traffic.
+//! Packets that could not be written are counted, and the first is reported. After a system error nothing more is
+//! written to the file.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,16 +19,16 @@ use rxo_frame::{Gather, Instant, LinkKind, VlanTag};
 #[derive(Debug)]
 pub struct Tracer<W: Write> {
     shared: Arc<Mutex<Shared<W>>>,
-    /// The time since 1970 UTC at which the frames' clock was zero.
+    /// The time since 1970 UTC at which the clock of the frames' arrival times was zero.
     epoch: Duration,
 }
 
 /// Counters of a tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerCounters {
-    /// Packets written to the file or to its buffer.
+    /// The number of packets written to the file or to its buffer.
     pub written: u64,
-    /// Packets that could not be written.
+    /// The number of packets that could not be written.
     pub unwritten: u64,
 }
 
@@ -43,7 +43,8 @@ pub struct TracePoint<W: Write> {
 struct Shared<W: Write> {
     file: File<W>,
     counters: TracerCounters,
-    /// The line for the user about the first packet that could not be written.
+    /// The line for the user about the first packet that could not be written, until it was taken; `None` if there is
+    /// none.
     notice: Option<String>,
 }
 
@@ -84,7 +85,7 @@ impl<W: Write> Tracer<W> {
         Ok(Self { shared: Arc::new(Mutex::new(shared)), epoch })
     }
 
-    /// Adds a trace point with a name, for packets with the link layer `link`.
+    /// Adds a trace point called `name`, for packets with the link layer `link`.
     ///
     /// # Errors
     /// If the output cannot be written, or the file is finished.
@@ -101,7 +102,7 @@ impl<W: Write> Tracer<W> {
         Ok(TracePoint { tracer: self.clone(), interface })
     }
 
-    /// Returns the counters.
+    /// Returns the numbers of packets written and not written.
     #[must_use]
     pub fn counters(&self) -> TracerCounters {
         self.lock().counters
@@ -152,7 +153,7 @@ impl<W: Write> TracePoint<W> {
 }
 
 impl<W: Write> PacketLog for TracePoint<W> {
-    /// Writes the packet to the capture file. Allocates.
+    /// Writes `packet` to the capture file, or counts it as unwritten. Allocates.
     fn log<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant) {
         let mut pieces = Vec::new();
         packet.for_each_slice(|slice| pieces.push(slice));
@@ -212,7 +213,7 @@ fn tag_bytes(tag: VlanTag) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Inserts a tag at its position on the wire: after the two Ethernet addresses.
+/// Inserts a VLAN tag into the pieces of a packet, at its position on the wire: after the two Ethernet addresses.
 fn insert_tag<'a>(pieces: &mut Vec<&'a [u8]>, tag: &'a [u8; 4]) {
     let split = pieces.first().and_then(|first| first.split_at_checked(MAC_ADDRESSES_BYTES));
     if let Some((addresses, rest)) = split {

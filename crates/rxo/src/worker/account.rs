@@ -1,13 +1,12 @@
-//! Account: compares the frames that arrived at the nic's device with those received or counted as lost, and
-//! the packets written to it with those sent.
+//! Account: compares the number of frames that arrived at the nic with the frames received or counted as lost, and the
+//! number of packets written to the nic with the packets sent.
 //!
-//! This module is separate because the numbers cannot be read at one instant: frames that have arrived may
-//! still wait in the ring. So the count of arrivals is read first, and compared once the ring was found empty
-//! after that. Apart from the devices, the computation has no side effects. Contract: frames that arrive in
-//! between hide a loss, which a later comparison finds. A frame that a device has counted may wait invisibly
-//! in the kernel while the ring is empty; so a shortage counts as a loss only if several comparisons in a row
-//! find it. Packets that other programs send by the nic, and GSO frames that the system counts as segments,
-//! hide losses of sent packets.
+//! This module is separate because the numbers cannot be read at one instant: frames that have arrived may still wait
+//! in the ring. So the number of arrivals is read first, and compared as soon as the ring is found empty. Apart from
+//! the devices, the computation has no side effects. Contract: frames that arrive between the two readings hide a loss,
+//! which a later comparison finds. A frame that a device has counted may wait invisibly in the kernel while the ring is
+//! empty; so a shortage counts as a loss only if several comparisons in a row find it. Packets that other programs send
+//! by the nic, and GSO frames that the system counts as segments, hide losses of sent packets.
 
 use std::time::Duration;
 
@@ -16,21 +15,22 @@ use rxo_frame::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    /// The count of arrivals that waits for its comparison; `None` after it.
+    /// The number of arrived frames that was read last; `None` after it was compared.
     arrived: Option<u64>,
-    /// The shortages that the last comparisons found, in frames.
+    /// The number of missing frames that each of the last comparisons found, latest first.
     missed: [u64; COMPARISONS - 1],
-    /// The largest loss found so far, in frames.
+    /// The largest number of frames found to be lost so far.
     pub(super) unaccounted: u64,
 }
 
 impl Account {
-    /// Reads the count of arrivals.
+    /// Reads the number of frames that have arrived, for the next comparison.
     pub(super) fn open(&mut self, source: &mut impl FrameSource) {
         self.arrived = source.arrived();
     }
 
-    /// Compares the counts, after the source was found empty. Costs nothing if no count is waiting.
+    /// Compares the number of arrived frames with the counters of `source`, which was found empty. Does nothing if no
+    /// number was read since the last comparison.
     pub(super) fn settle(&mut self, source: &mut impl FrameSource) {
         let Some(arrived) = self.arrived.take() else { return };
         let SourceCounters { frames, ring_drops, truncated, invalid, .. } = source.counters();
@@ -45,24 +45,24 @@ impl Account {
     }
 }
 
-/// The number of comparisons in a row that must find a loss.
+/// The number of comparisons in a row that must find frames missing, so that these count as lost.
 const COMPARISONS: usize = 3;
 /// The account of packets that leave by the nic.
 #[derive(Debug, Default)]
 pub(super) struct Sendings {
-    /// The time of the last check.
+    /// The time of the last check; `None` before the first.
     looked_at: Option<Instant>,
-    /// The difference between packets sent and packets written when both were first known.
+    /// The number of packets that the interface had sent minus those written, when both were first known.
     before: Option<u64>,
-    /// The counts of written packets at the last checks at which they had grown, oldest first.
+    /// The numbers of written packets at the last checks at which they had grown, oldest first.
     written: [u64; LAG],
-    /// The largest shortage found so far, in packets.
+    /// The largest number of packets found not to be sent so far.
     pub(super) unsent: u64,
 }
 
 impl Sendings {
-    /// Compares the packets written a few checks ago with those sent by now. Checks at most once per second,
-    /// because that needs a system call.
+    /// Compares the number of packets written a few checks ago with the number sent by now. Checks at most about once
+    /// per second, because a check needs a system call.
     pub(super) fn look(&mut self, now: Instant, sink: &mut impl FrameSink) {
         if self.looked_at.is_some_and(|at| now.since(at) < BETWEEN_LOOKS) {
             return;
@@ -90,8 +90,8 @@ impl Sendings {
     }
 }
 
-/// The number of checks after which even drivers that read their counters from the card only now and then
-/// have done so.
+/// The number of checks between writing and comparing: enough for drivers that read their counters from the card only
+/// now and then.
 const LAG: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(900);
 
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// A device with given counts of arrivals and of received frames.
+    /// A source with given numbers of arrived and of received frames.
     struct Said {
         arrived: Option<u64>,
         counters: SourceCounters,
@@ -142,8 +142,8 @@ mod tests {
         }
     }
 
-    /// Returns the loss found if `arrived` frames have arrived, and `frames` had been received when the ring
-    /// was empty.
+    /// Returns the number of frames found to be lost, if `arrived` have arrived and `frames` were received when the
+    /// ring was empty.
     fn missing(arrived: Option<u64>, frames: u64) -> u64 {
         let counters = SourceCounters {
             frames,
@@ -219,7 +219,8 @@ mod tests {
         assert_eq!(account.unaccounted, 0);
     }
 
-    /// Returns the packets found missing after these checks: pairs of packets written and packets sent.
+    /// Returns the number of packets found not to be sent after these checks, each a pair of packets written and
+    /// packets sent.
     fn unsent(looks: &[(u64, Option<u64>)]) -> u64 {
         let mut sendings = Sendings::default();
         looks.iter().for_each(|(written, departed)| sendings.compare(*written, *departed));

@@ -9,22 +9,22 @@ use super::{Coalesce, Overload, Pause, Question};
 use crate::desk::Desk;
 use crate::random_seed;
 
-/// The configuration of a worker.
+/// The configuration of a worker between two devices.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// The configuration of the engine. The worker sets its link kind and batch size.
+    /// The configuration of the engine. The worker overwrites its link kind and batch size.
     pub engine: Config,
-    /// The rule for pausing so that frames accumulate before the next batch.
+    /// The rule by which the worker pauses so that frames accumulate before the next batch.
     pub pause: Pause,
-    /// The greatest number of frames in a batch from the nic, 1 to 32,768. An aggregate of a work-conserving
-    /// policy cannot be larger than a batch, which many flows share. Must be well below the number of slots
-    /// in the ring, because those of a batch are lent meanwhile.
+    /// The maximum number of frames in a batch from the nic, 1 to 32,768. An aggregate of a work-conserving policy
+    /// cannot be larger than a batch, which many flows share. Must be well below the number of slots in the nic's ring,
+    /// because the frames of a batch occupy their slots until the batch is processed.
     pub budget_frames: usize,
-    /// The greatest number of frames in a batch from the host, 1 to 32,768. They may be GSO frames of 64 KiB,
-    /// and the nic is not read while they are sent.
+    /// The maximum number of frames in a batch from the host, 1 to 32,768. They may be GSO frames of 64 KiB, and the
+    /// nic is not read while they are sent.
     pub host_budget_frames: usize,
-    /// The limits from which frames are dropped because the queue before the worker is too long. `None` drops
-    /// none; then only the ring limits the queue.
+    /// The limits beyond which frames are dropped because the queue before the worker is too long. `None` drops no
+    /// frames; then only the size of the ring limits the queue.
     pub overload: Option<Overload>,
     /// The number of full-sized segments per ACK, 1 to 64: if an ACK of the host covers more, ACKs are
     /// inserted before it. `None`, the default, inserts nothing. For peers that count ACKs. Requires both
@@ -32,25 +32,24 @@ pub struct WorkerConfig {
     pub ack_split: Option<u16>,
     /// The directions that the worker serves.
     pub directions: Directions,
-    /// The interval between two reports to the observer, at least 1 ms; `None` for no reports.
+    /// The interval between two reports to the observer, at least 1 ms; `None` sends no reports.
     pub report_every: Option<Duration>,
-    /// The longest time between two calls of the observer, at least 1 ms: it is also called between reports,
-    /// so that it can check the sinks for notices. `None` calls it for reports only.
+    /// The maximum time between two calls of the observer, at least 1 ms: it is also called between reports, so that it
+    /// can check the sinks for notices. `None` calls it for reports only.
     pub look_every: Option<Duration>,
     /// The mode of coalescing. [`Coalesce::Auto`] decides once per [`WorkerConfig::look_every`], so it
     /// requires that.
     pub coalesce: Coalesce,
     /// The desk at which other threads ask the running worker questions; `None` for no questions.
     pub desk: Option<Desk<Question>>,
-    /// The counter of the worker's turns, at least ten per second, by which another process sees that the
-    /// worker runs. `None` counts nothing.
+    /// The counter of the worker's turns, of which there are at least ten per second, so that another process sees that
+    /// the worker runs. `None` counts nothing.
     pub turns: Option<&'static AtomicU64>,
 }
 
 impl WorkerConfig {
-    /// Creates the default configuration: both directions, 256 frames per batch from the nic and 64 from the
-    /// host, the default pause, target and interval of RFC 8289, no inserted ACKs, no reports. The engine's
-    /// seed is random.
+    /// Returns the default configuration: both directions, 256 frames per batch from the nic and 64 from the host, the
+    /// default pause, target and interval of RFC 8289, no inserted ACKs, no reports. The engine's seed is random.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -84,9 +83,9 @@ pub enum Directions {
     /// Both directions.
     #[default]
     Both,
-    /// Only from the nic to the host; another worker serves the other direction.
+    /// Only the direction from the nic to the host; another worker serves the other direction.
     ToHost,
-    /// Only from the host to the nic.
+    /// Only the direction from the host to the nic.
     ToNic,
 }
 

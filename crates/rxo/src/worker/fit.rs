@@ -100,7 +100,7 @@ pub enum Misfit {
         /// The device that cannot send them.
         to: &'static str,
     },
-    /// The number of a switch's ports differs from the number of devices.
+    /// The number of the switch's ports differs from the number of devices.
     #[error("the switch has {ports} ports for {devices} devices; make one for each")]
     Ports {
         /// The number of ports of the switch.
@@ -116,7 +116,7 @@ pub enum Misfit {
         /// The value of the field.
         value: usize,
     },
-    /// The interval between reports is too short.
+    /// The interval between reports is shorter than 1 ms.
     #[error("report_every is {0:?}; it must be at least 1ms, or none")]
     ReportEvery(Duration),
     /// ACK splitting requires both directions in one worker.
@@ -133,14 +133,14 @@ pub enum Misfit {
     Engine(#[from] ConfigError),
 }
 
-/// The shortest interval between two reports.
+/// The minimum interval between two reports.
 const SHORTEST_REPORT: Duration = Duration::from_millis(1);
 
-/// The greatest number of frames in a batch that may be configured.
+/// The maximum number of frames in a batch that can be configured.
 const MOST_BUDGET_FRAMES: usize = 32_768;
 
-/// Checks the devices and the configuration, and limits the engine to the aggregates that the host's sink
-/// accepts.
+/// Checks that the devices and the configuration fit together. Limits the policy in `config` to the aggregates that the
+/// host's sink accepts.
 ///
 /// # Errors
 /// The first misfit found.
@@ -178,7 +178,7 @@ where
     Ok(())
 }
 
-/// Checks the interval between two reports.
+/// Checks that the interval between two reports is long enough. `None` is valid.
 ///
 /// # Errors
 /// If the interval is too short.
@@ -207,9 +207,9 @@ fn check_gso(
     Ok(())
 }
 
-/// Limits `policy` to the aggregates that a sink accepts. If the policy leaves it open, decides whether UDP
-/// and TCP inside tunnels are coalesced. The capabilities of a kind of sink are known before it is open, so a
-/// misfit can be reported before anything is changed.
+/// Returns `policy` limited to the aggregates that a sink accepts. If the policy leaves it open, decides whether UDP,
+/// and TCP inside tunnels, are coalesced. The capabilities of a kind of sink are known before it is open, so a misfit
+/// can be reported before anything is changed.
 ///
 /// # Errors
 /// If the sink cannot carry the aggregates of `policy` at all.

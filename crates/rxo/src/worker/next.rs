@@ -1,5 +1,5 @@
-//! Next: decides what a worker does between two turns. The function has no side effects, and is tested as a
-//! table.
+//! Next: decides what a worker does between two turns: start another, pause or wait. The function has no side effects,
+//! and is tested as a table.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use rxo_frame::Instant;
 
 use super::WorkerConfig;
 
-/// The outcome of a turn.
+/// The outcome of a worker's turn: its frames and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Frames received from the nic; 0 if the host's sink is blocked.
+    /// The number of frames received from the nic; 0 if the host's sink is blocked.
     pub(super) from_nic: usize,
-    /// Frames received from the host; 0 if the nic's sink is blocked.
+    /// The number of frames received from the host; 0 if the nic's sink is blocked.
     pub(super) from_host: usize,
-    /// The instant at which the nic's batch was received.
+    /// The instant at which the batch from the nic was received.
     pub(super) now: Instant,
 }
 
-/// The decision after a turn.
+/// What the worker does after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Start another turn at once.
@@ -29,10 +29,10 @@ pub(super) enum Next {
     Wait(Duration),
 }
 
-/// The longest wait, so that a stop flag set by another thread is noticed.
+/// The maximum wait, so that a stop flag set by another thread is noticed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Decides what follows `turn`. At `deadline` a turn is due even if nothing arrives.
+/// Returns what follows `turn`. At `deadline`, if there is one, a turn is due even if nothing arrives.
 pub(super) fn next(config: &WorkerConfig, turn: Turn, deadline: Option<Instant>) -> Next {
     // After a full batch there are probably more frames.
     let has_more =

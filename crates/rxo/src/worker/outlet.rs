@@ -1,4 +1,4 @@
-//! Outlet: the sink of a direction, whether it accepts packets now, and when to try again.
+//! Outlet: the sink of one direction of a worker; says whether the sink accepts packets now, and when to try again.
 //!
 //! This module is separate because each direction has an outlet. Neither direction may wait for its sink,
 //! because the other would wait too. A direction whose sink is blocked does not read its source. Frames then
@@ -8,15 +8,15 @@ use rxo_device::{DeviceError, FrameSink};
 
 use super::balance::Stage;
 
-/// A sink, and the count of attempts to resume it in vain.
+/// The sink of one direction, and the number of attempts in vain to resume it.
 pub(super) struct Outlet<K> {
     pub(super) sink: K,
-    /// The number of times in a row that the sink was resumed but sent nothing.
+    /// The number of times in a row that the blocked sink was resumed but sent nothing.
     futile: u32,
 }
 
-/// The number of futile attempts after which the descriptor may be wrong about free space: the worker then
-/// waits for time instead.
+/// The number of such attempts after which the descriptor may be wrong about free space: the worker then waits for a
+/// time instead.
 const MOST_FUTILE: u32 = 2;
 
 impl<K: FrameSink> Outlet<K> {
@@ -24,7 +24,7 @@ impl<K: FrameSink> Outlet<K> {
         Self { sink, futile: 0 }
     }
 
-    /// Sends the packets that the sink keeps.
+    /// Sends the packets that the sink has kept while the device was full. Does nothing if the sink is not blocked.
     ///
     /// # Errors
     /// If the device failed.
@@ -39,22 +39,23 @@ impl<K: FrameSink> Outlet<K> {
         resumed
     }
 
-    /// Returns `true` if the source of this direction must not be read.
+    /// Returns `true` if the sink keeps packets because the device is full; the source of this direction must then not
+    /// be read.
     pub(super) fn is_blocked(&self) -> bool {
         self.sink.is_blocked()
     }
 
-    /// Returns the account of `given` frames that were passed to the sink.
+    /// Returns the numbers that must agree for the sink, to which `given` frames were passed.
     pub(super) fn stage(&self, given: u64) -> Stage {
         Stage::of_sink(given, &self.sink.counters(), self.sink.kept_frames())
     }
 
-    /// Returns the sink if the worker should wait for its descriptor; otherwise `None`.
+    /// Returns the sink if the worker should wait until its descriptor is writable; otherwise `None`.
     pub(super) fn wanted(&self) -> Option<&K> {
         (self.sink.is_blocked() && self.futile < MOST_FUTILE).then_some(&self.sink)
     }
 
-    /// Tries once more to send the packets that the sink keeps, and drops the others.
+    /// Tries once more to send the packets that the sink keeps, and drops those that it cannot send.
     ///
     /// # Errors
     /// If the device failed.

@@ -41,7 +41,7 @@ impl Default for Overload {
     }
 }
 
-/// The state of CoDel for one queue.
+/// The state of CoDel (RFC 8289) for the queue before the worker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     config: Overload,
@@ -49,30 +49,30 @@ pub(super) struct CoDel {
     /// in RFC 8289); `None` while it is less.
     standing_at: Option<Instant>,
     dropping: Option<Dropping>,
-    /// The number of drops in the last phase of dropping, when it ended.
+    /// The value of `count` at the end of the last phase of dropping single frames; 0 before the first.
     last_count: u32,
-    /// The instant at which the next drop of that phase was due when it ended.
+    /// The instant at which the next drop would have been due when that phase ended.
     last_drop_at: Instant,
-    /// The instant until which frames older than the target are dropped; `None` if single drops suffice.
+    /// The instant until which all frames older than the target are dropped; `None` if that was never necessary.
     cut_until: Option<Instant>,
 }
 
 /// A phase of dropping single frames.
 #[derive(Clone, Copy, Debug)]
 struct Dropping {
-    /// The instant one interval after the start of the phase, by which its drops should have had an effect.
+    /// The instant one interval after the start of this phase, by which its drops should have had an effect.
     patience_ends_at: Instant,
-    /// The instant at which the next drop is due (`drop_next` in RFC 8289).
+    /// The instant at which the next drop of this phase is due (`drop_next` in RFC 8289).
     next_at: Instant,
-    /// The number of drops in this phase, which sets its pace. It begins near that of the phase before if
-    /// that ended recently.
+    /// The number of drops in this phase, which determines the time to the next one. If the last phase ended recently,
+    /// it begins near that phase's number.
     count: u32,
     /// The value of `count` at the start of the phase.
     first_count: u32,
 }
 
-/// The number of intervals after a phase of dropping in which the next phase starts at its pace (RFC 8289,
-/// section 5.4), and a queue that had to be cut is cut again at once.
+/// The number of intervals for which a phase of dropping is remembered. Within that time, the next phase continues at
+/// its pace (RFC 8289, section 5.4), and after a cut, all frames older than the target are dropped.
 const MEMORY_INTERVALS: u32 = 16;
 
 impl CoDel {
@@ -87,10 +87,10 @@ impl CoDel {
         }
     }
 
-    /// Removes the frames to drop from `batch`, which was received at `now` and is in order of arrival.
-    /// Returns their number. `is_all` means that no frame was left behind the batch: then there is no queue,
-    /// however late the worker is (RFC 8289, section 5.3). `work` measures for how much of the time the
-    /// worker ran. Costs one comparison while the oldest frame has not waited long.
+    /// Removes the frames from `batch` that must be dropped, and returns their number. The batch was received at `now`
+    /// and is in order of arrival. `is_all` means that no frame was left in the ring: then there is no queue, however
+    /// late the worker is (RFC 8289, section 5.3). `work` measures for how much of the time the worker ran. Costs one
+    /// comparison while the oldest frame has not waited long.
     pub(super) fn drop_from<B>(
         &mut self,
         batch: &mut Vec<Frame<B>>,
@@ -139,7 +139,8 @@ impl CoDel {
         is_due
     }
 
-    /// Returns `true` if the queue has been too long for an interval (RFC 8289, section 5.3).
+    /// Returns `true` if frames have waited at least the target for a whole interval: the queue is a standing one (RFC
+    /// 8289, section 5.3). The last of them has waited for `sojourn`.
     fn is_standing(&mut self, now: Instant, sojourn: Duration) -> bool {
         if sojourn < self.config.target {
             self.standing_at = None;
@@ -149,7 +150,8 @@ impl CoDel {
         now >= standing_at
     }
 
-    /// Starts a phase with its first drop. Soon after another phase, continues at the pace of that one.
+    /// Returns a new phase of dropping, whose first drop is at `now`. Soon after another phase, it continues at that
+    /// one's pace.
     fn begin(&self, now: Instant) -> Dropping {
         let is_recent = now < self.last_drop_at + self.config.interval * MEMORY_INTERVALS;
         let count = if is_recent && self.last_count > 2 { self.last_count - 2 } else { 1 };
@@ -167,8 +169,9 @@ impl CoDel {
         self.dropping = None;
     }
 
-    /// Returns `true` if a frame has waited longer than the target. Extends the time of cutting with each
-    /// such frame, because senders that did not react would fill the queue again at once.
+    /// Returns `true` if a frame that has waited for `sojourn` must be dropped because that is longer than the target.
+    /// Each such frame extends the time in which this applies, because senders that did not react would fill the queue
+    /// again at once.
     fn cuts(&mut self, now: Instant, sojourn: Duration) -> bool {
         let is_too_old = sojourn >= self.config.target;
         if is_too_old {
@@ -177,8 +180,8 @@ impl CoDel {
         is_too_old
     }
 
-    /// Returns the time between drops: an interval divided by the square root of their number (RFC 8289,
-    /// section 4.4).
+    /// Returns the time until the next drop: an interval divided by the square root of `count`, the number of drops
+    /// (RFC 8289, section 4.4).
     fn gap(&self, count: u32) -> Duration {
         self.config.interval.div_f64(f64::from(count.max(1)).sqrt())
     }
@@ -199,7 +202,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Returns the clock of a worker that runs all the time.
+    /// Returns the work clock of a worker that runs all the time.
     fn always() -> WorkClock {
         WorkClock::new()
     }

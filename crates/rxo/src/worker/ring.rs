@@ -1,4 +1,4 @@
-//! Ring of the nic: attributes its losses to the times in which the worker did not run.
+//! Ring of the nic: counts the frames that the ring lost while the worker did not run.
 //!
 //! This module is separate because a worker uses it, and so does the hub of several guests.
 
@@ -6,12 +6,12 @@ use rxo_device::{FrameSource, SourceCounters};
 
 use super::work_clock::WorkClock;
 
-/// Attributes the losses of the ring.
+/// Finds out which of the ring's losses occurred while the worker did not run.
 pub(super) struct Ring {
     pub(super) work: WorkClock,
-    /// Frames lost in the ring while the worker did not run.
+    /// The number of frames that the ring lost while the worker did not run.
     not_scheduled: u64,
-    /// All losses of the ring at the last check.
+    /// The total number of frames that the ring had lost at the last check.
     lost: u64,
 }
 
@@ -20,8 +20,8 @@ impl Ring {
         Self { work: WorkClock::new(), not_scheduled: 0, lost: 0 }
     }
 
-    /// Checks the ring's losses since the last check, in each turn in which the work clock took a sample. If
-    /// the batch left nothing behind (`is_all`), the ring was not full.
+    /// Attributes the ring's losses since the last check, in each turn in which the work clock took a sample. If the
+    /// batch left no frame in the ring (`is_all`), the ring was not full, and nothing is checked.
     pub(super) fn look(&mut self, is_all: bool, source: &mut impl FrameSource) {
         let was_away = self.work.take_was_away();
         if let Some(was_away) = was_away.filter(|_| !is_all) {

@@ -16,17 +16,17 @@ use rxo_wire::tcp::FLAGS_AT;
 
 use super::WorkerConfig;
 
-/// The splitter, and the memory for inserted ACKs.
+/// The splitter of stretch ACKs, and the memory for inserted ACKs.
 pub(super) struct Splitting {
     splitter: Splitter,
-    /// `true` if the policy only builds aggregates of equal segments, so that the header describes each of
-    /// them.
+    /// `true` if the policy only builds aggregates of equal segments, so that one header describes all segments of an
+    /// aggregate.
     are_alike: bool,
     slots: Vec<AckSlot>,
     leaving: Vec<Leaving>,
 }
 
-/// A frame of the batch that is about to be sent.
+/// A frame of the batch that is about to be sent to the nic.
 #[derive(Clone, Copy)]
 enum Leaving {
     /// A frame from the host, by its index in the batch.
@@ -35,12 +35,12 @@ enum Leaving {
     Inserted { slot: usize, like: usize },
 }
 
-/// The number of slots for inserted ACKs. If too few are free for another stretch ACK, the batch so far is
-/// sent first.
+/// The number of slots for inserted ACKs. If too few are free for another stretch ACK, the part of the batch before it
+/// is sent first.
 const SLOTS: usize = 1_024;
 
 impl Splitting {
-    /// Creates the splitter for `config`; `None` if ACK splitting is off.
+    /// Creates the splitter by `config`; `None` if ACK splitting is off.
     pub(super) fn new(config: &WorkerConfig) -> Result<Option<Self>, SplitConfigError> {
         let Some(every) = config.ack_split else { return Ok(None) };
         let (link, seed) = (config.engine.link, config.engine.seed);
@@ -57,7 +57,7 @@ impl Splitting {
         self.splitter.counters()
     }
 
-    /// Reports a delivery to the host to the splitter.
+    /// Tells the splitter which segments a delivery to the host contains.
     pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
         match delivery {
             // ACKs inside a tunnel are not split.
@@ -76,7 +76,7 @@ impl Splitting {
         }
     }
 
-    /// Reports a frame that bypassed the engine.
+    /// Tells the splitter that `frame` was delivered to the host without passing the engine.
     pub(super) fn deliver_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         self.splitter.delivered_frame(frame.borrowed());
     }
@@ -103,7 +103,8 @@ impl Splitting {
         result.and(sent)
     }
 
-    /// Expands the ACKs before `frame` into the slots from index `used` on. Returns the number of slots used.
+    /// Writes the ACKs to insert before `frame` into the slots from index `used` on. Returns the number of slots that
+    /// they use.
     fn insert_before(&mut self, place: usize, frame: Frame<&[u8]>, used: usize) -> usize {
         let Some(template) = self.splitter.split(frame) else { return 0 };
         // The caller has ensured that slots are free. Without free slots the host's own ACK is still sent.
@@ -130,7 +131,7 @@ impl Splitting {
     }
 }
 
-/// Returns `true` if a policy only coalesces segments that have equal length and the same TSval.
+/// Returns `true` if `policy` only coalesces segments that have equal length and the same TSval.
 fn are_alike(policy: &Policy) -> bool {
     policy.payload == PayloadRule::SameThenShorter && policy.options == OptionRule::Identical
 }

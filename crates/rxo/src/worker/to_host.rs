@@ -1,4 +1,4 @@
-//! Direction from the nic to the host, through the engine.
+//! The direction of a worker from the nic to the host, through the engine.
 
 use rxo_coalesce::{Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
@@ -12,22 +12,22 @@ use super::splitting::Splitting;
 use super::work_clock::WorkClock;
 use super::{Coalesce, WorkerConfig};
 
-/// The direction to the host, in which frames are coalesced.
+/// The direction of a worker from the nic to the host, in which frames are coalesced.
 pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) engine: Engine<S::Buffer>,
     pub(super) outlet: Outlet<K>,
-    /// Frames dropped because more arrived than the worker could process.
+    /// The number of frames dropped because more arrived than the worker could process.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
     pub(super) account: Account,
-    /// The policy that the engine will follow once the sink accepts packets; `None` if there is no change.
+    /// The policy that the engine will follow once the sink accepts packets; `None` if no change is pending.
     pub(super) next_policy: Option<Policy>,
-    /// `true` if frames bypass the engine.
+    /// `true` if frames bypass the engine now.
     passes: bool,
-    /// `true` if frames bypass the engine once the next policy is in force.
+    /// `true` if frames will bypass the engine once the pending change is in force.
     pub(super) will_pass: bool,
-    /// Frames that bypassed the engine.
+    /// The number of frames that bypassed the engine.
     pub(super) passed: u64,
     codel: Option<CoDel>,
     batch: Vec<Frame<S::Buffer>>,
@@ -59,10 +59,10 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         }
     }
 
-    /// Receives a batch, coalesces it and sends the deliveries. Returns the number of frames in the batch.
-    /// Calls `clock` once, after the batch was received, so that no frame arrives later than the poll; the
-    /// clock also samples the processor time. Receives no batch while the sink is blocked. Without
-    /// `is_worth_a_look`, only receives frames that the source has delayed.
+    /// Receives a batch, coalesces it and sends the deliveries. Returns the number of frames in the batch. Calls
+    /// `clock` once, after the batch was received, so that no frame arrives later than the poll; the clock also samples
+    /// the processor time. Receives no batch while the sink is blocked. If `is_worth_a_look` is `false`, only receives
+    /// frames that the source has delayed.
     ///
     /// # Errors
     /// If a device failed. Frames received before that were sent.
@@ -101,7 +101,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         Ok(if self.outlet.is_blocked() { 0 } else { frames })
     }
 
-    /// Coalesces the batch, and sends the deliveries.
+    /// Passes the batch through the engine, and sends the deliveries.
     ///
     /// # Errors
     /// If the sink failed.
@@ -123,7 +123,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent.result
     }
 
-    /// Sends the batch unchanged. The engine holds nothing.
+    /// Sends the batch unchanged, past the engine, which holds nothing then.
     ///
     /// # Errors
     /// If the sink failed.
@@ -140,8 +140,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent
     }
 
-    /// Sends everything that the engine holds, and makes it follow `policy` from now on. Waits while the sink
-    /// is blocked, because it might not accept what is held.
+    /// Sends everything that the engine holds, and makes the engine follow `policy` from then on. Does nothing while
+    /// the sink is blocked, because the sink might not accept the held frames.
     ///
     /// # Errors
     /// If the sink failed.

@@ -1,5 +1,5 @@
-//! Direction from the host to the nic: frames unchanged, and if configured, ACKs inserted before stretch
-//! ACKs.
+//! The direction of a worker from the host to the nic: frames pass unchanged; if configured, ACKs are inserted before
+//! stretch ACKs.
 //!
 //! GSO frames and partial checksums are forwarded with their metadata. The sink, or the system behind it,
 //! segments and completes them.
@@ -10,7 +10,7 @@ use rxo_frame::Frame;
 use super::outlet::Outlet;
 use super::splitting::Splitting;
 
-/// The direction that forwards frames unchanged.
+/// The direction of a worker from the host to the nic, which forwards frames unchanged.
 pub(super) struct ToNic<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) outlet: Outlet<K>,
@@ -23,8 +23,8 @@ impl<S: FrameSource, K: FrameSink> ToNic<S, K> {
         Self { source, outlet: Outlet::new(sink), batch: Vec::with_capacity(budget), budget }
     }
 
-    /// Receives a batch and sends it. Returns the number of frames. Receives no batch while the sink is
-    /// blocked. Without `is_worth_a_look`, only receives frames that the source has delayed.
+    /// Receives a batch from the host and sends it. Returns the number of frames in the batch. Receives no batch while
+    /// the sink is blocked. If `is_worth_a_look` is `false`, only receives frames that the source has delayed.
     ///
     /// # Errors
     /// If a device failed. Frames received before that were sent.

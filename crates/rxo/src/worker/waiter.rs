@@ -1,4 +1,4 @@
-//! Waiter: the clock of a worker, as a trait.
+//! Waiter: the clock of a worker and its ways to wait, as a trait.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub trait Waiter<NI, NO, HI, HO> {
     ) -> Result<Awake, DeviceError>;
 }
 
-/// Reads the time, and records it in `work`.
+/// Reads the time of `waiter`, and records it in `work`. Returns the time.
 pub(super) fn timed<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     waiter: &mut W,
     work: &mut WorkClock,
@@ -44,7 +44,8 @@ pub(super) fn timed<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     now
 }
 
-/// Waits for the `wanted` events. The wait is brief if the system may not report the event.
+/// Waits for the `wanted` events, at most for `timeout`. Returns which sources may have frames. If `is_brief`, because
+/// the system may not report an event, waits at most for [`BRIEF_WAIT`].
 pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     waiter: &mut W,
     wanted: Wanted<'_, NI, NO, HI, HO>,
@@ -58,22 +59,22 @@ pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
     Ok(if asks_all { Awake::ALL } else { awake })
 }
 
-/// The longest wait while the system may not report the event: held memory is returned without an event, and
-/// some devices have free space before their descriptor shows it.
+/// The maximum wait while the system may not report an event: held memory is returned without one, and some devices
+/// have free space before their descriptor shows it.
 const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
-/// The events for which a worker waits; `None` for a source or sink for which it does not wait.
+/// The sources and sinks for which a worker waits; `None` for one for which it does not wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a, NI, NO, HI, HO> {
     /// The nic's source, to wait until it has a frame.
     pub nic_source: Option<&'a NI>,
     /// The nic's sink, to wait until it has free space.
     pub nic_sink: Option<&'a NO>,
-    /// The host, or all guests.
+    /// The sources and sinks of the host, or of all guests.
     pub hosts: &'a [WantedHost<'a, HI, HO>],
 }
 
-/// The events at one host for which a worker waits.
+/// The source and sink of one host for which a worker waits; `None` for one for which it does not wait.
 #[derive(Debug)]
 pub struct WantedHost<'a, HI, HO> {
     /// The host's source, to wait until it has a frame.
@@ -91,11 +92,11 @@ impl<HI, HO> Clone for WantedHost<'_, HI, HO> {
 impl<HI, HO> Copy for WantedHost<'_, HI, HO> {}
 
 impl<HI, HO> WantedHost<'_, HI, HO> {
-    /// A host with no events to wait for.
+    /// A host for whose source and sink the worker does not wait.
     pub const NONE: Self = Self { source: None, sink: None };
 }
 
-/// The sources that may have frames.
+/// The sources that may have frames, as the result of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Awake {
     /// `true` if the nic's source may have frames.
@@ -105,9 +106,9 @@ pub struct Awake {
 }
 
 impl Awake {
-    /// All sources may have frames, because none was checked.
+    /// The result that all sources may have frames, because none was checked.
     pub const ALL: Self = Self { nic: true, hosts: u64::MAX };
-    /// No source has frames, because the timeout has passed.
+    /// The result that no source has frames, because the timeout has passed.
     pub const NONE: Self = Self { nic: false, hosts: 0 };
 
     /// Returns `true` if the source of host `n`, counted from 0, may have frames.
@@ -116,7 +117,7 @@ impl Awake {
         n < u64::BITS as usize && self.hosts & 1 << n != 0
     }
 
-    /// Sets the bit of host `n` if `may` is `true`.
+    /// Sets the bit of host `n`, counted from 0, if `may` is `true`.
     pub const fn set_host(&mut self, n: usize, may: bool) {
         self.hosts |= (may as u64) << n;
     }

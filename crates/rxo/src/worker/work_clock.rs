@@ -13,19 +13,19 @@ use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The shortest time between two samples, because reading the processor time is a system call.
+/// The minimum time between two samples, because reading the processor time is a system call.
 pub(super) const SPACING: Duration = Duration::from_millis(1);
 
-/// The number of samples, which cover at least a quarter of a second. For a frame that waited longer, only
-/// the work in that time counts.
+/// The number of samples that are kept, which cover at least a quarter of a second. For a frame that waited longer,
+/// only the work in that time counts.
 const SAMPLES: usize = 256;
 
-/// Samples of the processor time of the worker's thread.
+/// The last samples of the processor time of the worker's thread.
 #[derive(Clone, Debug)]
 pub(super) struct WorkClock {
     /// The samples, oldest first.
     samples: VecDeque<Sample>,
-    /// The division of the time before the newest sample; `None` once it was read.
+    /// The division of the time before the newest sample into work and no work; `None` once it was read.
     idle: Option<Idle>,
 }
 
@@ -47,7 +47,7 @@ impl WorkClock {
         Self { samples: VecDeque::with_capacity(SAMPLES), idle: None }
     }
 
-    /// Records the time `now`. Calls `cpu_time` if a sample is due.
+    /// Records the time `now`. Takes a sample with `cpu_time` if one is due.
     pub(super) fn note(&mut self, now: Instant, cpu_time: impl FnOnce() -> Duration) {
         let last = self.samples.back().copied();
         if last.is_some_and(|last| now < last.at + SPACING) {
@@ -64,8 +64,8 @@ impl WorkClock {
         self.samples.push_back(sample);
     }
 
-    /// Returns `true` if the worker did not run for most of the time before this turn; `None` if the turn
-    /// took no sample. A second call returns `None`.
+    /// Returns `true` if the worker did not run for most of the time between the last two samples; `None` if this turn
+    /// took no sample, or if this was called before.
     pub(super) fn take_was_away(&mut self) -> Option<bool> {
         self.idle.take().map(|idle| idle.not_worked > idle.worked)
     }

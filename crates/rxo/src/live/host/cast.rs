@@ -1,13 +1,14 @@
-//! Settings of hosts that send or receive a cast, for `rxo cast` and for programs that measure it.
+//! Settings of hosts that send or receive a cast (one file to many hosts), for `rxo cast` and for programs that measure
+//! it.
 
 use std::time::Duration;
 
 use rxo_host::HostConfig;
 use rxo_tcp::{AckPolicy, KeepAlive};
 
-/// Changes `config` for the sender of a cast. Its connections have small buffers of their own, because their
-/// text is the group's. Timers suit a local network, and the handshake with a receiver that has gone is soon
-/// abandoned. ECN is off, because its marks cannot be answered to a group.
+/// Changes `config` for the sender of a cast. Each of its connections has small buffers, because the data is in the
+/// group's buffer. The timers suit a local network, and a handshake with a receiver that has gone is soon abandoned.
+/// ECN is off, because a group has no answer to its marks.
 pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.ecn = false;
     config.tcp.nagle = false;
@@ -18,9 +19,9 @@ pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.handshake_timeout = HANDSHAKE;
 }
 
-/// Changes `config` for a receiver of a cast. It sends few ACKs, at other segments than most other receivers;
-/// its window does not limit the group; and it detects a sender that has gone. ECN is off, because its marks
-/// cannot be answered to a group.
+/// Changes `config` for a receiver of a cast. The receiver sends few ACKs, for other segments than most other receivers
+/// do; its window does not limit the group; and it detects a sender that has gone. ECN is off, because a group has no
+/// answer to its marks.
 pub fn cast_receiver(config: &mut HostConfig) {
     // The secret is random, so receivers have different offsets.
     let offset = (config.secret[0] % u64::from(CAST_SEGMENTS_FOR_AN_ACK)) as u16;
@@ -34,25 +35,29 @@ pub fn cast_receiver(config: &mut HostConfig) {
     config.tcp.keep_alive = Some(KEEP_ALIVE);
 }
 
-/// The number of segments per acknowledgement of a receiver. Chan and Cheriton's 168 receivers needed one per
-/// ten segments or fewer, because their return link has no more capacity.
+/// The number of segments per acknowledgement of a receiver. In the paper of Chan and Cheriton, 168 receivers sent one
+/// acknowledgement per ten segments at most, because their return link had no more capacity.
 pub const CAST_SEGMENTS_FOR_AN_ACK: u16 = 16;
-/// The number of first segments that are acknowledged one by one, until the sender's window exceeds the data
-/// that waits for an acknowledgement.
+/// The number of segments at the start of a connection that a receiver acknowledges one by one, until the sender's
+/// window exceeds the data that waits for an acknowledgement.
 pub const CAST_QUICK_ACKS: u16 = 32;
-/// The time after which a receiver acknowledges anyway, for a sender with a smaller window.
+/// The maximum time for which a receiver delays an acknowledgement, for a sender whose window is smaller than the usual
+/// number of segments.
 pub const CAST_DELAYED_ACK: Duration = Duration::from_millis(5);
-/// The receive window in bytes, 16 ms at 1 Gbit/s. The smallest window of all receivers limits the group.
+/// The receive window of each receiver in bytes, 16 ms at 1 Gbit/s. The smallest window of all receivers limits the
+/// group.
 pub const CAST_WINDOW_BYTES: u32 = 2 << 20;
-/// The sender's memory for text that not all receivers have, in bytes: more than the window of any receiver.
+/// The sender's buffer for data that not all receivers have acknowledged, in bytes: more than the window of any
+/// receiver.
 pub const CAST_BUFFER_BYTES: u32 = 4 << 20;
 
-/// The memory of each connection for its own text, in each direction, in bytes.
+/// The buffer of each of the sender's connections for its own data, in each direction, in bytes.
 const OWN_BYTES: u32 = 32 << 10;
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// The number of segments of 1,448 bytes in a receive window, and some for smaller segments.
+/// The maximum number of segments in the receive buffer: those of 1,448 bytes that fill the window, and some more for
+/// smaller segments.
 const PIECES: usize = 2_048;
-/// With these probes, a sender that has gone is detected within 20 s.
+/// The keep-alive probes of a receiver, with which it detects within 20 s that the sender has gone.
 const KEEP_ALIVE: KeepAlive =
     KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 5 };

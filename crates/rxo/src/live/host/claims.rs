@@ -1,9 +1,9 @@
-//! Claims: locks that show whether another rxo of this system has an address on the same interface.
+//! Claims: locks that show whether another rxo process of this system uses an address on the same interface.
 //!
-//! Probes on the link cannot show that: both hosts have the interface's Ethernet address, and a packet socket
-//! does not receive what another one on its interface sends. Such a host would reset the connections of the
-//! new one while it lingers for late ACKs. So each address on an interface is a [`Lock`], which no other user
-//! of the system can take.
+//! Probes on the link cannot show that: both hosts have the interface's Ethernet address, and a packet socket does not
+//! receive what another one on its interface sends. If an earlier host lingered for late ACKs at the same address, it
+//! would reset the connections of the new host. So there is a [`Lock`] for each address on an interface, which no other
+//! user of the system can take.
 
 use std::net::IpAddr;
 
@@ -11,15 +11,15 @@ use rxo_driver::Lock;
 
 use super::StartError;
 
-/// The addresses of a host on an interface of the system. Dropping it releases them.
+/// The locks for the addresses of a host on an interface of the system. Dropping the value releases them.
 #[derive(Debug)]
 pub(super) struct Claims {
     _locks: Vec<Lock>,
 }
 
 impl Claims {
-    /// Claims `addresses` on `interface`. If a lock fails for another reason than a holder, the address
-    /// counts as free.
+    /// Claims `addresses` on `interface`. If a lock cannot be taken although nobody holds it, its address counts as
+    /// free.
     ///
     /// # Errors
     /// [`StartError::Taken`] if another host has claimed one of the addresses.

@@ -10,17 +10,17 @@ use rxo_host::HostCounters;
 
 use super::HostAsker;
 
-/// The reason why a host must stay.
+/// The reasons for which a host must continue to run although its work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lingering {
-    /// Connections that no application uses any more, but that are not closed yet.
+    /// The number of connections that no application uses any more, but that are not closed yet.
     pub closing: usize,
-    /// The time during which a peer may still repeat its FIN.
+    /// The time during which a peer may still repeat its FIN; zero if none may.
     pub last_acks_left: Duration,
 }
 
 impl Lingering {
-    /// Derives the reason from `counters`; `None` if the host may end.
+    /// Returns the reasons by the host's `counters`; `None` if the host may end.
     fn of(counters: &HostCounters) -> Option<Self> {
         let HostCounters { orphans: closing, last_acks_left, .. } = *counters;
         let is_needed = closing > 0 || !last_acks_left.is_zero();
@@ -28,10 +28,10 @@ impl Lingering {
     }
 }
 
-/// Waits while connections without an application are closing, and as long as a peer may repeat its FIN:
-/// usually 400 ms from the last acknowledgement of a FIN, at most three seconds. Returns at once if this side
-/// has closed no connection first. Ends early once `is_over` returns `true`, which is called at least every
-/// 20 ms. Calls `still` once if waiting takes more than half a second.
+/// Waits while connections without an application are closing, and as long as a peer may repeat its FIN: usually 400 ms
+/// from the last acknowledgement of a FIN, in total at most three seconds. Returns at once if this side was never the
+/// first to close a connection. Returns early once `is_over` returns `true`; it is called at least every 20 ms. Calls
+/// `still` once if waiting takes more than half a second.
 pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(Lingering)) {
     let begun = Instant::now();
     let mut still = Some(still);
@@ -44,7 +44,7 @@ pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(L
     }
 }
 
-/// The longest wait: three or four retransmissions of a peer, not the minute of TIME-WAIT.
+/// The maximum time to wait: three or four retransmissions of a peer, not the minute of TIME-WAIT.
 const LONGEST: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);

@@ -13,12 +13,12 @@ use rxo_host::{Handle, Readiness, TcpListener, TcpStream};
 #[derive(Debug)]
 pub struct Listeners {
     all: Vec<TcpListener>,
-    /// The number of calls so far, so that each call starts with the next listener.
+    /// The number of calls of `accept` so far: each call begins with the next listener.
     calls: AtomicUsize,
 }
 
 impl Listeners {
-    /// Listens on all `addresses`. On each, `backlog` connections may wait to be accepted.
+    /// Listens on all `addresses` of `host`. On each, up to `backlog` connections may wait to be accepted.
     ///
     /// # Errors
     /// If a port is taken, or the host has ended; the text names the address.
