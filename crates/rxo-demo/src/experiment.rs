@@ -1,4 +1,4 @@
-//! Runs one experiment from its plan to its report: networks, measurements, drawings, output, and exit code.
+//! Runs an experiment from its plan to its report: measurements, drawings, output, and exit code.
 //!
 //! An [`Experiment`] is a plan that can measure itself in [`Turns`] and returns [`Findings`]. `Report` adds
 //! the parts that all reports share.
@@ -22,46 +22,46 @@ use crate::wrap::wrapped;
 
 /// A plan that can be measured.
 pub trait Experiment {
-    /// The result of the measurements.
+    /// The result type of the measurements.
     type Findings: Findings;
 
-    /// Returns the number of measurements.
+    /// Returns the number of measurements that the experiment makes.
     ///
     /// # Errors
     /// If an input of the experiment is missing.
     fn steps(&self) -> Result<usize>;
 
-    /// Runs all measurements. After the user has interrupted, returns the results so far.
+    /// Runs all measurements and returns their results. If the user interrupts, returns the results so far.
     ///
     /// # Errors
     /// If a network cannot be built, or a transfer breaks or arrives wrong.
     fn measure(&self, turns: &Turns<'_>) -> Result<Self::Findings>;
 
-    /// Returns notes on the method, one paragraph each.
+    /// Returns notes on the method of the experiment, one paragraph each.
     fn notes(&self, findings: &Self::Findings) -> Vec<String>;
 
-    /// Returns the destinations of the report.
+    /// Returns where the report is to be written.
     fn output(&self) -> &Output;
 
-    /// Returns `true` if the experiment needs private networks.
+    /// Returns `true` if the experiment needs network namespaces.
     fn needs_networks(&self) -> bool {
         true
     }
 }
 
-/// Destinations of a report.
+/// Where the report of an experiment is written.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
     /// `true` for JSON on standard output, `false` for text.
     pub json: bool,
     /// Directory for drawings; `None` for an experiment without drawings.
     pub drawings: Option<PathBuf>,
-    /// The file that the report is saved to as JSON.
+    /// File in which the report is saved as JSON; `None` saves nothing.
     pub save: Option<PathBuf>,
 }
 
 impl Output {
-    /// Makes an output with drawings in the directory `out`.
+    /// Returns an output with drawings in the directory `out`, and without a saved report.
     ///
     /// # Errors
     /// If `out` cannot be a directory.
@@ -70,26 +70,26 @@ impl Output {
     }
 }
 
-/// The measured figures, and the conclusions from them.
+/// The figures that an experiment has measured, and the conclusions from them.
 pub trait Findings: Serialize {
     /// Returns tables, figures and statements as text, one paragraph each.
     fn paragraphs(&self) -> Vec<String>;
 
-    /// Returns every drawing as a pair of file name and SVG text.
+    /// Returns every drawing as a pair: file name and SVG text.
     fn drawings(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// Withdraws every verdict that depends on time, but keeps the figures. Called if other processes kept
-    /// the machine busy.
+    /// Withdraws every verdict that depends on time, but keeps the figures. Called if other processes kept the machine
+    /// busy during the measurements.
     fn withhold(&mut self);
 
-    /// Returns the findings that depend on time.
+    /// Returns which of the findings depend on time.
     fn timed(&self) -> Timed {
         Timed::Everything
     }
 
-    /// Returns the conclusion, which is the last paragraph; `None` if there is none.
+    /// Returns the conclusion, which becomes the last paragraph of the text; `None` if there is none.
     fn conclusion(&self) -> Option<String> {
         None
     }
@@ -99,23 +99,23 @@ pub trait Findings: Serialize {
         true
     }
 
-    /// Returns the reason why a part is missing, unless the user interrupted.
+    /// Returns the reason why a part of the findings is missing; `None` if none is, or if the user interrupted.
     fn damage(&self) -> Option<String> {
         None
     }
 }
 
-/// The findings with the machine and the method: text for people, JSON for programs.
+/// The report of an experiment: its findings, the machine and the method; text for people, JSON for programs.
 #[derive(Debug, Serialize)]
 struct Report<F> {
     #[serde(flatten)]
     findings: F,
     machine: Machine,
-    /// Load of the machine during the measurements; `None` if nothing was timed.
+    /// Load of the machine by other processes during the measurements; `None` if nothing was timed.
     load: Option<Load>,
     /// Notes on the method, one paragraph each.
     notes: Vec<String>,
-    /// Names of the drawings that were written.
+    /// Paths of the drawings that were written.
     files: Vec<String>,
     /// The reason why the report is incomplete; `None` if it is complete.
     partial: Option<String>,
@@ -125,8 +125,8 @@ struct Report<F> {
 /// measurements up to then.
 ///
 /// # Errors
-/// If private networks cannot be made, a measurement fails, bytes arrived wrong, or a file cannot be written.
-/// A report with a missing part is printed before the error returns.
+/// If network namespaces cannot be created, a measurement fails, bytes arrived wrong, or a file cannot be written. A
+/// report with a missing part is printed before the error is returned.
 pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     let privilege = if experiment.needs_networks() { privilege()? } else { "not needed" };
     let Output { json, drawings, save } = experiment.output();
@@ -156,8 +156,8 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Obtains the right to make private networks, and returns its source. Call it before any thread starts: only
-/// a single-threaded process can enter a user namespace.
+/// Obtains the privilege to create network namespaces, and returns how: "root" or "user-namespace". Must be called
+/// before any thread starts, because only a single-threaded process can enter a user namespace.
 ///
 /// # Errors
 /// If the process is not root and the system allows no user namespaces.
@@ -168,7 +168,7 @@ fn privilege() -> Result<&'static str> {
     })
 }
 
-/// Prints a report, as JSON or as `text`.
+/// Prints a report, as JSON if `json`, otherwise as `text`.
 ///
 /// # Errors
 /// If standard output cannot be written.
@@ -177,7 +177,7 @@ fn print(report: &impl Serialize, json: bool, text: impl FnOnce() -> String) -> 
 }
 
 impl<F: Findings> Report<F> {
-    /// Returns the findings, the method, and the conclusion as text.
+    /// Returns the report as text: the findings, the method, and the conclusion.
     fn text(&self) -> String {
         let mut parts = self.findings.paragraphs();
         let notes: Vec<String> = self.notes.iter().map(|note| wrapped(note)).collect();
@@ -200,7 +200,7 @@ impl<F: Findings> Report<F> {
         parts.join("\n\n")
     }
 
-    /// Writes the report as JSON, completely or not at all.
+    /// Saves the report as JSON in the file `path`, completely or not at all.
     ///
     /// # Errors
     /// If the machine was too busy for a verdict, or the file cannot be written.
@@ -218,7 +218,7 @@ impl<F: Findings> Report<F> {
 /// Writes every drawing into the directory `out` under its file name, and returns the paths.
 ///
 /// # Errors
-/// If the directory cannot be made or a file cannot be written.
+/// If the directory cannot be created or a file cannot be written.
 fn draw(drawings: Vec<(String, String)>, out: &Path) -> Result<Vec<String>> {
     fs::create_dir_all(out).with_context(|| {
         format!("cannot make the directory {}; choose another with --out", out.display())
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Makes the load of two cores over ten seconds, of which other processes used `others_s`.
+    /// Returns the load of two cores over ten seconds, of which other processes used `others_s`.
     fn load(others_s: u64) -> Option<Load> {
         let [elapsed, others] = [10, others_s].map(Duration::from_secs);
         let used = MachineUse { cores: 2, elapsed, others, ..MachineUse::default() };
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(json["load"]["permits_verdict"], false);
     }
 
-    /// Findings that do not depend on time.
+    /// Findings of which no figure depends on time.
     #[derive(Serialize)]
     struct Counted;
 

@@ -1,12 +1,12 @@
-//! Measures paths side by side in a private network: the [`demo()`], the calibration ([`calibrate()`]), and
-//! the measuring code that all experiments share.
+//! Measures paths side by side in network namespaces: the [`demo()`], the calibration ([`calibrate()`]), and the
+//! measuring code that all experiments share.
 //!
-//! Separate from the command because the laboratory's experiments use the same measuring code. An
-//! [`experiment`] is a plan made from the typed flags ([`flags`]). It is measured in [`turns`] in a network
-//! of `rxo-testbed`; samples become rows, rows become findings, and findings a report. A measurement runs a
-//! thread of rxo ([`running`]), such as a worker between two devices ([`through`]), or a bulk sender behind
-//! such a worker ([`sending`]). Medians have a spread ([`stats`]), and the [`load`] of other processes may
-//! forbid a verdict. The process's own namespaces end with the process; it changes nothing else.
+//! Separate from the command because the laboratory's experiments use the same measuring code. An [`experiment`] is a
+//! plan made from the typed flags ([`flags`]). It is measured in [`turns`] in a network of `rxo-testbed`; samples
+//! become rows, rows become findings, and findings a report. A measurement runs a thread of rxo ([`running`]), such as
+//! a worker between two devices ([`through`]), or a bulk sender behind such a worker ([`sending`]). Medians have a
+//! spread ([`stats`]), and the [`load`] of other processes may forbid a verdict. The network namespaces end with the
+//! process, which changes nothing else on the machine.
 
 mod calibrate;
 mod demo;
@@ -37,8 +37,8 @@ pub use self::calibrate::costs;
 /// the costs are those of the rounds up to then.
 ///
 /// # Errors
-/// If a flag is invalid, private networks cannot be made, a transfer breaks, the measurements do not
-/// determine the costs, or the file cannot be written; with `--save`, if the machine was busy.
+/// If a flag is invalid, network namespaces cannot be created, a transfer breaks, the measurements do not determine the
+/// costs, or the file cannot be written; with `--save`, also if the machine was busy.
 pub fn calibrate(flags: &CalibrateFlags, stop: &AtomicBool) -> Result<()> {
     let plan = calibrate::Plan::from_flags(flags)?;
     if cfg!(debug_assertions) {
@@ -54,8 +54,8 @@ pub fn calibrate(flags: &CalibrateFlags, stop: &AtomicBool) -> Result<()> {
 /// measurements up to then.
 ///
 /// # Errors
-/// If a flag is invalid, private networks cannot be made, a transfer breaks, or bytes arrived wrong; after
-/// `stop`, once the partial result has been printed.
+/// If a flag is invalid, network namespaces cannot be created, a transfer breaks, or bytes arrived wrong; after `stop`,
+/// once the partial result has been printed.
 pub fn demo(flags: &DemoFlags, stop: &AtomicBool) -> Result<()> {
     if flags.reverse {
         experiment::run(&demo::reverse::Plan::from_flags(flags)?, stop)

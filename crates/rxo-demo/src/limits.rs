@@ -8,7 +8,7 @@ use anyhow::Result;
 use rxo_console::fault::usage;
 use rxo_console::numbers::parse_time;
 
-/// Accepts `value` of the flag `flag` if it is in `range`.
+/// Returns `value`, which was given to `flag`, if it is in `range`.
 ///
 /// # Errors
 /// If `value` is outside `range`; the message names the range.
@@ -24,7 +24,7 @@ pub fn within<T: PartialOrd + Display>(
     Err(usage(format!("{flag} {value}: choose {from} to {to}")))
 }
 
-/// Parses the time given to `--seconds`.
+/// Parses the time given to `--seconds`, which must be in `range`.
 ///
 /// # Errors
 /// If `text` is no time in `range`; the message names the range.

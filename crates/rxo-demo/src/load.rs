@@ -1,5 +1,5 @@
-//! The load of other processes while an experiment was measured, and the decision whether it permits a
-//! verdict. Pure.
+//! The load of other processes while an experiment was measured, and the decision whether it permits a verdict. The
+//! computations have no side effects.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rxo_console::numbers::{ratio, rounded};
 use rxo_testbed::MachineUse;
 use serde::Serialize;
 
-/// Processor time that other programs and the hypervisor used during the rounds.
+/// Processor time that other programs and the hypervisor used while an experiment was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Load {
     cores: u32,
@@ -20,7 +20,7 @@ pub struct Load {
     pub permits_verdict: bool,
 }
 
-/// The findings that depend on time and so support no verdict on a busy machine.
+/// Which findings depend on time, and so support no verdict on a busy machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
     /// Every figure depends on time.
@@ -32,7 +32,7 @@ pub enum Timed {
 }
 
 impl Load {
-    /// Computes the load during the experiment.
+    /// Returns the load that other processes caused during an experiment, from the machine's use of processor time.
     pub fn of(used: MachineUse) -> Self {
         let all = (used.elapsed * used.cores).as_secs_f64();
         // The kernel accounts in steps of 10 ms, so a short interval may seem to exceed 100 %.
@@ -47,12 +47,12 @@ impl Load {
         }
     }
 
-    /// Returns `true` if the load forbids verdicts on findings that are `timed`.
+    /// Returns `true` if this load forbids a verdict. `timed` says which findings depend on time.
     pub fn forbids(&self, timed: Timed) -> bool {
         !self.permits_verdict && timed != Timed::Nothing
     }
 
-    /// Returns one sentence about the load and its effect on the verdict.
+    /// Returns one sentence about the load and its effect on the verdict. `timed` says which findings depend on time.
     pub fn line(&self, timed: Timed) -> String {
         let Self { others_percent, stolen_percent, .. } = self;
         let cores = match self.cores {
@@ -76,8 +76,8 @@ impl Load {
     }
 }
 
-/// Load of other processes, in percent, above which a difference between paths may be a difference between
-/// moments.
+/// Load of other processes in percent of all cores, above which a difference between paths may only be a difference
+/// between the times of their measurements.
 const MOST_PERCENT: f64 = 10.0;
 const AGAIN: &str = "Measure again when the machine is idle.";
 

@@ -4,21 +4,21 @@ use std::iter::Sum;
 
 use serde::Serialize;
 
-/// Packets lost on the way to the host.
+/// Numbers of packets lost and retransmitted on the way to the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
-    /// Segments that the sender's kernel retransmitted.
+    /// Number of segments that the sender's kernel retransmitted.
     pub retransmissions: u64,
-    /// Frames that rxo's full receive ring dropped.
+    /// Number of frames that were dropped because rxo's receive ring was full.
     pub ring_drops: u64,
-    /// Frames that the kernel dropped at the host's end of the wire, before rxo or the stack received them.
+    /// Number of frames that the kernel dropped at the host's end of the wire, before rxo or the stack received them.
     pub wire_drops: u64,
-    /// Packets that the host's side did not accept from rxo.
+    /// Number of packets that the host's side did not accept from rxo.
     pub sink_drops: u64,
 }
 
 impl Losses {
-    /// Returns the packets lost between the wire and the host, at any point.
+    /// Returns the number of packets lost between the wire and the host, at any point.
     pub const fn lost(&self) -> u64 {
         self.ring_drops + self.wire_drops + self.sink_drops
     }

@@ -1,27 +1,27 @@
-//! Describes the machine of a measurement, and chooses the cores that it uses.
+//! Describes the machine on which a measurement runs, and chooses the cores that the measurement uses.
 
 use std::fmt;
 use std::fs;
 
 use serde::Serialize;
 
-/// The properties that decide how fast this machine can be.
+/// The properties of a machine that determine how fast it can be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// The processor's name, or "unknown".
     pub cpu: String,
-    /// Cores this process may use.
+    /// Number of cores that this process may use.
     pub cores: usize,
-    /// The kernel's release.
+    /// The release of the kernel, such as 6.12.1.
     pub kernel: String,
     /// `true` if the machine runs under a hypervisor.
     pub virtual_machine: bool,
-    /// The source of the privilege for private networks: "root" or "user-namespace".
+    /// How the process got the privilege to create network namespaces: "root" or "user-namespace".
     pub privilege: &'static str,
 }
 
 impl Machine {
-    /// Reads the system's description. A value that the system does not report becomes "unknown".
+    /// Returns the properties of this machine. A value that the system does not report becomes "unknown".
     pub fn read(privilege: &'static str) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -44,18 +44,18 @@ impl fmt::Display for Machine {
     }
 }
 
-/// The core of each role. `None` leaves the choice to the scheduler.
+/// The cores to which the threads of a measurement are pinned. `None` leaves the choice to the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cores {
-    /// The sender's core; `None` if nothing is pinned.
+    /// The core of the sender; `None` if nothing is pinned.
     pub sender: Option<usize>,
     /// The core of the receiving host and of rxo; `None` if nothing is pinned.
     pub receiver: Option<usize>,
 }
 
 impl Cores {
-    /// Puts the sender on one core and all receiving work on another, so that a path cannot hide its cost by
-    /// spreading it. Chooses among the cores that this process may use; with a single core nothing is pinned.
+    /// Chooses one core for the sender and another for all receiving work, so that a path cannot hide its cost by using
+    /// more cores. Chooses among the cores that this process may use; with a single core nothing is pinned.
     pub fn choose() -> Self {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let allowed = cores_of(field(&status, "Cpus_allowed_list").unwrap_or_default());
@@ -87,7 +87,7 @@ fn known(text: Option<&str>) -> String {
     text.unwrap_or("unknown").to_owned()
 }
 
-/// Returns the first value of `name` in `/proc/cpuinfo` and files of that format.
+/// Returns the first value of the field `name` in `/proc/cpuinfo` and files of that format.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|p| p.1)

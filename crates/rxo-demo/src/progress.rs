@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use indicatif::{ProgressBar, ProgressStyle};
 use rxo_console::output;
 
-/// Shows how many measurements are done.
+/// The display of how many measurements of an experiment are done.
 #[derive(Debug)]
 pub(crate) enum Progress {
     Bar(ProgressBar),
@@ -15,7 +15,7 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
-    /// Makes the display for `steps` measurements; without a terminal, `json` makes it silent.
+    /// Creates the display for `steps` measurements. Without a terminal, `json` makes it silent.
     pub(crate) fn new(steps: usize, json: bool) -> Self {
         if io::stderr().is_terminal() {
             let bar = ProgressBar::new(steps as u64);
@@ -28,14 +28,14 @@ impl Progress {
         if json { Self::Silent } else { Self::Lines }
     }
 
-    /// Shows the name of the step that begins.
+    /// Shows the name of the measurement that begins.
     pub(crate) fn begin(&self, step: &str) {
         if let Self::Bar(bar) = self {
             bar.set_message(step.to_owned());
         }
     }
 
-    /// Shows the result `line` of the step that ends.
+    /// Shows the result `line` of the measurement that has ended.
     pub(crate) fn end(&self, line: &str) {
         match self {
             Self::Bar(bar) => bar.inc(1),
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Removes the bar after the last step.
+    /// Removes the bar after the last measurement.
     pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

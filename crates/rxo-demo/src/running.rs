@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use rxo::live::{Device, DeviceOptions};
 use rxo_testbed::Lab;
 
-/// A running thread that returns totals when it ends. Dropping this stops the thread.
+/// A thread of a measurement, which returns its totals when it ends. Dropping the value stops the thread.
 #[derive(Debug)]
 pub struct Running<T> {
     name: &'static str,
@@ -45,7 +45,7 @@ impl<T: Send + 'static> Running<T> {
         Ok(running)
     }
 
-    /// Stops the thread and returns its totals.
+    /// Stops the thread, waits for it, and returns its totals.
     ///
     /// # Errors
     /// The error that ended the thread before it was stopped.

@@ -1,4 +1,4 @@
-//! Medians and their spread.
+//! Medians of measurements, and their spread.
 
 use rxo_console::numbers::{ratio, rounded};
 use serde::Serialize;
@@ -6,11 +6,11 @@ use serde::Serialize;
 /// The median and the range of several measurements of one quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle value; for an even count, the mean of the two middle values.
+    /// The middle value of the measurements; for an even count, the mean of the two middle values.
     pub median: f64,
-    /// The smallest value.
+    /// The smallest value of the measurements.
     pub min: f64,
-    /// The largest value.
+    /// The largest value of the measurements.
     pub max: f64,
 }
 
@@ -35,7 +35,7 @@ impl Spread {
         format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
     }
 
-    /// Rounds all three values to `decimals`.
+    /// Returns the spread with all three values rounded to `decimals` decimal places.
     pub fn rounded(self, decimals: i32) -> Self {
         self.map(|value| rounded(value, decimals))
     }
@@ -61,8 +61,8 @@ pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     Some((at(0.25), at(0.75)))
 }
 
-/// Fewest bytes from which a cost per byte is computed. Bytes are counted in reads of up to 128 KiB, which is
-/// 3 % of this.
+/// Minimum number of bytes from which a cost per byte is computed. Bytes are counted in reads of up to 128 KiB, which
+/// is 3 % of this.
 pub const LEAST_BYTES: u64 = 4 << 20;
 
 /// Returns our rate as a share of theirs, in words: "80 % of", or "10.1 times" where a percentage would

@@ -1,4 +1,4 @@
-//! Runs rxo's worker for a measurement: on a thread in the host's network, on the receiver's core.
+//! Runs rxo's worker for a measurement: on a thread in the host's network namespace, on the receiver's core.
 
 use anyhow::Result;
 use rxo::live::{Device, DeviceOptions, Event, Middleware, Outcome, Station};
@@ -13,30 +13,30 @@ use crate::running::{Running, wire};
 /// Name of the TAP that replaces the host's interface.
 pub const TAP: &str = "rxo0";
 
-/// The settings in which ways through rxo differ.
+/// The settings of rxo in which the measured ways differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
     /// The coalescing policy.
     pub policy: Policy,
-    /// The system calls that write frames to the TAP.
+    /// The rule by which system calls write frames to the TAP: one call per frame, or batched.
     pub submit: SubmitMode,
     /// MTU of the TAP, in bytes; `None` keeps the kernel's default of 1,500.
     pub mtu: Option<u32>,
-    /// Number of full segments per ACK: the worker splits ACKs of the host that cover more. `None` leaves the
-    /// ACKs unchanged.
+    /// Number of full-sized segments per ACK: if an ACK of the host covers more, the worker inserts ACKs before it.
+    /// `None` leaves the ACKs unchanged.
     pub ack_split: Option<u16>,
-    /// Impaired networks, first from the wire to the engine, then from the host to the worker; `None` for a
-    /// direct link. An impaired network segments GSO frames that cross it.
+    /// Impairments of the network: first from the wire to the engine, then from the host to the worker; `None` for a
+    /// direct link. An impairment segments the GSO frames that cross it.
     pub impair: [Option<ImpairmentSettings>; 2],
 }
 
 impl Manner {
-    /// Makes the settings for `policy`, with batched writes.
+    /// Returns the settings of `policy` with batched writes; everything else is off.
     pub const fn with(policy: Policy) -> Self {
         Self { policy, submit: SubmitMode::Auto, mtu: None, ack_split: None, impair: [None; 2] }
     }
 
-    /// Sets the MTU of the TAP to `bytes`.
+    /// Returns the settings with an MTU of `bytes` for the TAP.
     pub const fn mtu(self, bytes: u32) -> Self {
         Self { mtu: Some(bytes), ..self }
     }

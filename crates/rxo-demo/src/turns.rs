@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::progress::Progress;
 
-/// The measurements of an experiment's run.
+/// The measurements of one run of an experiment, with their progress display and their stop flag.
 #[derive(Debug)]
 pub struct Turns<'a> {
     progress: Progress,
@@ -21,8 +21,8 @@ pub struct Cases<'a, C> {
     pub cases: &'a [C],
     /// Number of rounds; each case is measured once per round.
     pub rounds: usize,
-    /// Size of a group of neighbours that take turns at being first, so that slow changes of the machine
-    /// affect all alike. With 1 the order is fixed.
+    /// Number of neighbouring cases that take turns at being the first of their group, so that slow changes of the
+    /// machine affect all alike. With 1 the order is fixed.
     pub rotated: usize,
 }
 
@@ -38,14 +38,13 @@ impl<C> Cases<'_, C> {
 }
 
 impl<'a> Turns<'a> {
-    /// Prepares `steps` measurements; `json` silences progress lines. Measuring ends early once `stop` is
-    /// set.
+    /// Prepares `steps` measurements; `json` silences the progress display. Measuring ends early once `stop` is set.
     pub fn new(steps: usize, json: bool, stop: &'a AtomicBool) -> Self {
         Self { progress: Progress::new(steps, json), stop }
     }
 
-    /// Measures each case in each round, and returns the samples of each case. `name` is shown during a
-    /// measurement, `line` after it. Once `stop` is set, returns the samples so far.
+    /// Measures each case in each round, and returns the samples of each case. The text of `name` is shown during a
+    /// measurement, that of `line` after it. Once `stop` is set, returns the samples so far.
     ///
     /// # Errors
     /// The first error of `measure`, which receives a case and the round.
@@ -74,12 +73,12 @@ impl<'a> Turns<'a> {
         Ok(samples)
     }
 
-    /// Shows that the measurement `name` begins.
+    /// Shows that the measurement `name` has begun.
     pub fn begin(&self, name: &str) {
         self.progress.begin(name);
     }
 
-    /// Shows the result `line` of the measurement that ended.
+    /// Shows the result `line` of the measurement that has ended.
     pub fn end(&self, line: &str) {
         self.progress.end(line);
     }

@@ -1,6 +1,6 @@
-//! Breaks text into lines of readable width.
+//! Wraps text into lines of readable width.
 
-/// Wraps the text at `WIDTH` characters, between words. Paragraphs stay separate.
+/// Returns `text` wrapped at `WIDTH` characters, between words. Paragraphs stay separate.
 pub fn wrapped(text: &str) -> String {
     text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n\n")
 }

@@ -7,16 +7,16 @@ use rxo_console::fault::usage;
 use rxo_trace::projection::Costs;
 use serde::Deserialize;
 
-/// Costs that the user gave.
+/// The costs of receiving that the user gave with `--costs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
-    /// The costs of receiving, in nanoseconds.
+    /// The costs of receiving, in nanoseconds per packet and per byte.
     pub costs: Costs,
-    /// Text that names their source, for reports.
+    /// Text for reports that says where the costs come from.
     pub from: String,
 }
 
-/// The part that is read from a saved calibration file.
+/// The fields that are read from a saved calibration file.
 #[derive(Deserialize)]
 struct Saved {
     costs: Costs,
@@ -28,8 +28,8 @@ struct Machine {
     cpu: String,
 }
 
-/// Parses the value of `--costs`. Text with `=` is read as costs unless a file has that name; other text is a
-/// path.
+/// Parses the value of `--costs`. Text with `=` is read as costs, unless a file has that name; other text is the path
+/// of a saved calibration file.
 ///
 /// # Errors
 /// If the text is invalid, or the file cannot be read; the message describes valid values.

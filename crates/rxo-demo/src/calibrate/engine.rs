@@ -8,7 +8,7 @@ use rxo_coalesce::{Config, Policy};
 use rxo_driver::DeviceBuf;
 use rxo_frame::{ChecksumStatus, Frame, Instant};
 
-/// Frames of a few flows in trains. Together they exceed a core's caches.
+/// Frames of a few flows, in trains of consecutive segments. Together they exceed a core's caches.
 pub(super) struct Workload {
     frames: Vec<Vec<u8>>,
 }
@@ -25,7 +25,7 @@ impl Workload {
         Self { frames: frames.collect() }
     }
 
-    /// Returns the engine's time in nanoseconds per packet, measured for about `time` with the live policy
+    /// Returns the engine's processing time in nanoseconds per packet, measured for about `time` with the live policy
     /// and polls of [`POLL`] frames.
     pub(super) fn ns_per_packet(&self, time: Duration) -> f64 {
         let config = Config::new(defaults::live(Policy::linux_gro()), rxo::random_seed());
@@ -42,20 +42,21 @@ impl Workload {
         begin.elapsed().as_nanos() as f64 / packets as f64
     }
 
-    /// Returns copies of the frames, in batches of [`POLL`].
+    /// Returns copies of all frames, in batches of [`POLL`].
     fn polls(&self) -> Vec<Vec<Frame<DeviceBuf>>> {
         let polls = self.frames.chunks(POLL);
         polls.map(|poll| poll.iter().map(|bytes| frame(bytes)).collect()).collect()
     }
 }
 
-/// Makes a frame as a network card delivers it: with a verified checksum.
+/// Returns `bytes` as a frame from a network card: with a verified checksum.
 fn frame(bytes: &[u8]) -> Frame<DeviceBuf> {
     let bytes = bytes.to_vec().into();
     Frame { checksum: ChecksumStatus::Verified, ..Frame::new(bytes, Instant::ZERO) }
 }
 
-/// Builds a full-size segment with timestamps by hand, because the command needs no general packet builder.
+/// Builds segment `number` of `flow`: of full size, with timestamps. Written by hand, because the command needs no
+/// general packet builder.
 fn segment(flow: u8, number: u32) -> Vec<u8> {
     let mut bytes = vec![0; 14 + 20 + 32 + PAYLOAD];
     bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
@@ -78,7 +79,7 @@ fn segment(flow: u8, number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Computes the Internet checksum of an IPv4 header.
+/// Returns the Internet checksum of an IPv4 header.
 fn checksum(header: &[u8]) -> u16 {
     let words = header.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum: u32 = words.sum();

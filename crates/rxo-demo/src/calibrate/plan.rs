@@ -12,14 +12,14 @@ use crate::experiment::Output;
 use crate::flags::CalibrateFlags;
 use crate::machine::Cores;
 
-/// The settings to measure, and the time for each.
+/// The work of `rxo calibrate`: the settings to measure, and the time for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) settings: &'static [Setting],
     pub(super) rounds: usize,
-    /// Measured time of one transfer, after the warm-up.
+    /// Time for which one transfer is measured, after the warm-up.
     pub(super) window: Duration,
-    /// Time that a transfer runs before it is measured, so that TCP windows have opened.
+    /// Time for which a transfer runs before it is measured, so that the TCP windows have opened.
     pub(super) warm_up: Duration,
     /// Time for which the engine alone is measured in each round.
     pub(super) engine: Duration,
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
 pub(super) struct Setting {
     /// Largest IP packet on the wire, in bytes.
     pub(super) mtu: u32,
-    /// Most segments in an aggregate; 1 coalesces nothing.
+    /// Maximum number of segments in an aggregate; 1 coalesces nothing.
     pub(super) max_segments: u16,
 }
 
@@ -67,8 +67,8 @@ impl Plan {
     }
 }
 
-/// Settings with 1 to 1/32 delivery per packet at one packet size, and the same delivery counts at other
-/// sizes. Without both, the fit could not separate the cost of a packet from that of a byte.
+/// The settings to measure: with 1 to 1/32 delivery per packet at one packet size, and the same delivery counts at
+/// other sizes. Without both, the fit could not separate the cost of a packet from that of a byte.
 const SETTINGS: [Setting; 10] = [
     setting(1_500, 1),
     setting(1_500, 2),
@@ -90,7 +90,7 @@ const SHORTEST: Duration = Duration::from_secs(3);
 const LONGEST: Duration = Duration::from_secs(600);
 /// Approximate duration of a round. A longer calibration has more rounds, not longer ones.
 const ROUND: Duration = Duration::from_secs(7);
-/// Approximate time to build and remove a network.
+/// Approximate time to build and remove the network of one measurement.
 const SET_UP: Duration = Duration::from_millis(120);
 const WARM_UP: Duration = Duration::from_millis(120);
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);

@@ -11,7 +11,7 @@ use crate::experiment::Findings;
 use crate::stats::Spread;
 use crate::wrap::count;
 
-/// All measurements, round by round.
+/// The measurements of all rounds.
 #[derive(Debug)]
 pub(super) struct Measured {
     /// The samples of each setting of the plan, at least one per setting.
@@ -25,16 +25,16 @@ pub(super) struct Measured {
 pub(crate) struct Calibration {
     /// Costs fitted to the medians over all rounds.
     pub(super) costs: Costs,
-    /// Smallest and largest cost among the fits of single rounds.
+    /// For each cost, the smallest and the largest value among the fits of single rounds.
     pub(super) spreads: Spreads,
-    /// Largest difference between a measurement and the fitted costs, as a share of the measurement.
+    /// Largest difference between a measurement and what the fitted costs predict, as a fraction of the measurement.
     pub(super) worst_error: f64,
     pub(super) measurements: Vec<Row>,
     pub(super) rounds: usize,
     pub(super) window_s: f64,
 }
 
-/// The spread of each cost over the rounds.
+/// The spread of each fitted cost over the rounds.
 #[derive(Debug, Serialize)]
 pub(super) struct Spreads {
     packet_ns: Spread,
@@ -43,7 +43,7 @@ pub(super) struct Spreads {
     coalesce_ns: Spread,
 }
 
-/// The measurements of one setting, over all rounds.
+/// The medians of one setting over all rounds, as a row of the table.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     mtu: u32,
@@ -78,7 +78,7 @@ impl Calibration {
         })
     }
 
-    /// Returns a sentence about the method, for below the table.
+    /// Returns a sentence about the method, to be printed below the table.
     pub(super) fn legend(&self) -> String {
         format!(
             "Medians of {} of {} s, least and most in brackets; of the side that receives.",
@@ -120,7 +120,7 @@ impl Findings for Calibration {
         vec![table.render()]
     }
 
-    /// Does nothing: the conclusion is the only verdict, and the report omits it on a busy machine.
+    /// Does nothing: there is no verdict besides the conclusion, which the report omits on a busy machine.
     fn withhold(&mut self) {}
 
     fn conclusion(&self) -> Option<String> {
@@ -175,7 +175,7 @@ impl Row {
     }
 }
 
-/// Returns the median of each quantity, computed separately.
+/// Returns the median of each measured quantity, computed separately; `None` without samples.
 fn median(samples: &[Sample]) -> Option<Observation> {
     let of = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value)).map(|s| s.median);
     Some(Observation {
@@ -189,7 +189,7 @@ const fn observation(sample: &Sample) -> Observation {
     Observation { deliveries: sample.deliveries, wire_bytes: sample.wire_bytes, ns: sample.ns }
 }
 
-/// Rounds costs to the digits that the measurement justifies.
+/// Returns `costs` rounded to the digits that the measurement justifies.
 fn tidy(costs: Costs) -> Costs {
     Costs {
         packet_ns: rounded(costs.packet_ns, 1),

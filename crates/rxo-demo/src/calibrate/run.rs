@@ -1,8 +1,8 @@
 //! Runs one measurement: a stream through rxo, and the processor time of the receiving side.
 //!
-//! Two threads are counted. In the system calls of rxo's worker the host's stack processes deliveries and
-//! sends its ACKs; the reader reads every byte of the stream once. The sender's thread is not counted, and
-//! neither is the cost of the wire, which the sender's kernel pays on the sender's core.
+//! The processor time of two threads is counted: that of rxo's worker, in whose system calls the host's stack processes
+//! deliveries and sends its ACKs; and that of the reader, which reads every byte of the stream once. The sender's
+//! thread is not counted, and neither is the cost of the wire, which the sender's kernel pays on the sender's core.
 
 use anyhow::{Context, Result, bail};
 use rxo_coalesce::Policy;
@@ -15,11 +15,11 @@ use crate::through::{self, Manner};
 /// The result of one measurement, per packet on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Deliveries to the host's IP layer per packet.
+    /// Number of deliveries to the host's IP layer per packet.
     pub(super) deliveries: f64,
-    /// Bytes on the wire per packet.
+    /// Number of bytes on the wire per packet.
     pub(super) wire_bytes: f64,
-    /// Processor time per packet, in nanoseconds.
+    /// Processor time of the receiving side per packet, in nanoseconds.
     pub(super) ns: f64,
     /// Goodput, in 10^9 bits of payload per second.
     pub(super) gbit_per_s: f64,
@@ -66,7 +66,7 @@ pub(super) fn measure(setting: Setting, plan: &Plan) -> Result<Sample> {
     })
 }
 
-/// The kernel's counters at one instant.
+/// The kernel's counters of the receiving side at one instant.
 struct Counts {
     packets: u64,
     deliveries: u64,
@@ -79,7 +79,7 @@ fn counts(lab: &Lab) -> Result<Counts> {
 
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
-/// Bytes of the Ethernet, IPv4 and TCP headers, with timestamps.
+/// Length of the Ethernet, IPv4 and TCP headers, with timestamps, in bytes.
 const HEADER_BYTES: f64 = 14.0 + 20.0 + 32.0;
-/// Fewest packets from which a cost per packet is computed.
+/// Minimum number of packets from which a cost per packet is computed.
 const FEWEST_PACKETS: f64 = 1_000.0;

@@ -10,10 +10,10 @@ use super::sentence::sentence;
 use super::side_by_side::{Cells, SideBySide, verdict};
 use crate::wrap::count;
 
-/// The rows of all five paths.
+/// The findings of the demo: a row for each of the five paths, and the settings.
 pub(crate) type Found = SideBySide<Row, Setup>;
 
-/// The settings of the run, so that it can be repeated.
+/// The settings of the demo, so that it can be repeated.
 #[derive(Debug, Serialize)]
 pub(crate) struct Setup {
     pub(super) rounds: usize,
@@ -22,12 +22,12 @@ pub(crate) struct Setup {
     pub(super) mtu: u32,
     pub(super) sender_core: Option<usize>,
     pub(super) receiver_core: Option<usize>,
-    /// The policy of the path `rxo`, with all fields.
+    /// The policy of the path `rxo`, as all its fields by name.
     pub(super) policy: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Found {
-    /// Makes the findings from `rows`, which were measured as planned.
+    /// Makes the findings from `rows`, which were measured by `plan`.
     pub(super) fn new(rows: Vec<Row>, plan: &Plan) -> Self {
         Self { sentence: Some(sentence(&rows)), rows, setup: plan.setup() }
     }

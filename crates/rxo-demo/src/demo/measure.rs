@@ -1,4 +1,4 @@
-//! Runs one measurement: builds the network for a path, runs the transfers, and removes the network.
+//! Runs one measurement of the demo: builds the network for a path, runs the transfers, and removes the network.
 //!
 //! Each measurement has a new network, so that no path inherits cached TCP metrics from an earlier
 //! connection.
@@ -16,7 +16,7 @@ use super::transfer::{Bulk, bulk, request_response};
 use crate::losses::Losses;
 use crate::through::{self, Manner};
 
-/// Measures `path` once.
+/// Measures `path` once. Returns the sample.
 ///
 /// # Errors
 /// If the network cannot be built, a device cannot be opened, or a transfer breaks.
@@ -63,8 +63,8 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
     })
 }
 
-/// Returns the options of the wire, which are the same for all paths. The peer processes ACKs on the core
-/// from which it sends.
+/// Returns the options of the wire, which are the same for all paths. The peer's kernel processes ACKs on the core from
+/// which the peer sends.
 fn wire(plan: &Plan) -> LabOptions {
     LabOptions { peer_core: plan.cores.sender, ..LabOptions::default() }
 }
@@ -74,7 +74,7 @@ fn hold_time(engine: &Counters) -> Option<HoldTime> {
     (engine.hold_ns.count() > 0).then(|| HoldTime { p50: us(0.5), p99: us(0.99) })
 }
 
-/// Makes the sample with the figures that every path has.
+/// Returns a sample with the figures that every path has.
 fn sample(bulk: &Bulk, exchange: &PingPongReport) -> Sample {
     Sample {
         gbit_per_s: bulk.gbit_per_s,

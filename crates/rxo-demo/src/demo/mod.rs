@@ -1,5 +1,5 @@
-//! `rxo demo`: runs the same transfer over five paths in a private network. With `--reverse` it measures the
-//! sender's side ([`reverse`]).
+//! `rxo demo`: runs the same transfer over five paths, in network namespaces of its own. With `--reverse` it measures
+//! the sender's side ([`reverse`]).
 //!
 //! The flags become a [`plan`]. The [`path`]s are measured in turn: [`measure`] runs the [`transfer`]s,
 //! through rxo in a [`manner`] if the path includes it. The samples become rows ([`row`]), and the rows

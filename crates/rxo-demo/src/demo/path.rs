@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A path from the wire to the host's TCP.
+/// A path from the wire to the host's TCP, over which the demo sends its transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Path {

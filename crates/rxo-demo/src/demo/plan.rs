@@ -14,14 +14,14 @@ use crate::flags::DemoFlags;
 use crate::limits::{duration, within};
 use crate::machine::Cores;
 
-/// The transfers to measure, and how often.
+/// The work of `rxo demo`: the transfers to measure, and the number of rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(super) connections: usize,
     pub(super) rounds: usize,
-    /// Measured time of one bulk transfer, after the warm-up.
+    /// Time for which one bulk transfer is measured, after the warm-up.
     pub(super) bulk: Duration,
-    /// Time that a transfer runs before it is measured, so that TCP windows have opened.
+    /// Time for which a transfer runs before it is measured, so that the TCP windows have opened.
     pub(super) warm_up: Duration,
     pub(super) request_response: Duration,
     pub(super) cores: Cores,

@@ -17,12 +17,13 @@ pub(crate) struct Row {
     pub(crate) cpu_s_per_gb: f64,
     pub(crate) deliveries_per_1000_packets: f64,
     pub(crate) segments_per_aggregate: f64,
-    /// Median hold time, in microseconds; `None` on the kernel's own paths, which do not report it.
+    /// Median time for which aggregates were held, in microseconds; `None` on the kernel's own paths, which do not
+    /// report it.
     pub(crate) hold_p50_us: Option<f64>,
     pub(crate) hold_p99_us: Option<f64>,
     pub(crate) rr_per_s: f64,
     pub(crate) rr_p50_us: f64,
-    /// Losses of all rounds together.
+    /// Lost and retransmitted packets of all rounds together.
     #[serde(flatten)]
     pub(crate) losses: Losses,
     /// `true` if every byte of every round arrived as it was sent.
@@ -32,7 +33,7 @@ pub(crate) struct Row {
     pub(crate) spreads: Spreads,
 }
 
-/// The smallest and largest value behind each median.
+/// For each median of a row, the smallest and the largest value of a round.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Spreads {
     pub(crate) gbit_per_s: Spread,
@@ -43,7 +44,7 @@ pub(crate) struct Spreads {
 }
 
 impl Row {
-    /// Makes the row of `path`; `None` if no sample exists.
+    /// Returns the row of `path`, as the medians of `samples`; `None` if there are none.
     pub(crate) fn of(path: Path, connections: usize, samples: &[Sample]) -> Option<Self> {
         let spread =
             |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));
@@ -77,7 +78,7 @@ impl Row {
     }
 }
 
-/// Returns the median of each part separately. Their sum may differ from the median of the total.
+/// Returns the median of each part of the processor time separately. Their sum may differ from the median of the total.
 fn cpu_parts(samples: &[Sample]) -> CpuParts {
     let median = |part: fn(&CpuParts) -> f64| {
         let spread = Spread::over(samples, |sample| part(&sample.cpu_parts));
@@ -91,7 +92,7 @@ fn cpu_parts(samples: &[Sample]) -> CpuParts {
     }
 }
 
-/// Decimals of the figures; more would exceed the precision of the measurement.
+/// Number of decimals of the figures; more would exceed the precision of the measurement.
 const DECIMALS: i32 = 3;
 
 #[cfg(test)]

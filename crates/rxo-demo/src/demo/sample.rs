@@ -1,4 +1,4 @@
-//! A measurement of one path.
+//! The figures of one measurement of a path.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use crate::losses::Losses;
 pub(crate) struct Sample {
     pub(crate) gbit_per_s: f64,
     pub(crate) cpu_s_per_gb: f64,
-    /// Deliveries to the host's IP layer for every 1,000 packets that the peer sent.
+    /// Number of deliveries to the host's IP layer per 1,000 packets that the peer sent.
     pub(crate) deliveries_per_1000_packets: f64,
     pub(crate) segments_per_aggregate: f64,
-    /// Time from an aggregate's first frame to its delivery; `None` on the kernel's paths, which do not
-    /// report it.
+    /// Time from the arrival of an aggregate's first frame to its delivery; `None` on the kernel's own paths, which do
+    /// not report it.
     pub(crate) hold_us: Option<HoldTime>,
     pub(crate) rr_per_s: f64,
     pub(crate) rr_p50_us: f64,
@@ -23,7 +23,7 @@ pub(crate) struct Sample {
     pub(crate) hash_ok: bool,
 }
 
-/// Quantiles of the time for which segments were held, in microseconds.
+/// Quantiles of the time for which frames were held, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HoldTime {
     pub(crate) p50: f64,
@@ -36,7 +36,7 @@ pub(crate) struct HoldTime {
 pub(crate) struct CpuParts {
     pub(crate) sender: f64,
     pub(crate) receiver: f64,
-    /// Time of rxo's worker, if the path has one, and of the demo itself.
+    /// Time of rxo's worker, if the path includes one, and of the demo itself.
     pub(crate) rest: f64,
     pub(crate) ksoftirqd: f64,
 }

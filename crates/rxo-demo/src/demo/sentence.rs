@@ -1,4 +1,4 @@
-//! Explains the figures in one plain sentence.
+//! Explains the figures of the demo in one plain sentence.
 
 use super::path::Path;
 use super::row::Row;
@@ -36,7 +36,7 @@ pub(crate) fn sentence(rows: &[Row]) -> String {
     )
 }
 
-/// Returns our CPU time relative to theirs, in words.
+/// Returns our processor time relative to theirs, in words.
 fn compared(ours: f64, theirs: f64) -> String {
     if ours <= theirs {
         format!("{:.1} times less CPU time than", theirs / ours)

@@ -1,23 +1,23 @@
-//! A table that compares ways to transfer the same bytes; both sides of the demo use it.
+//! A table that compares ways to transfer the same bytes; `rxo demo` and `rxo demo --reverse` use it.
 
 use rxo_console::table::Table;
 use serde::Serialize;
 
 use crate::experiment::Findings;
 
-/// A way of the transfer, as a row of the table.
+/// One way to transfer the bytes, as a row of the table.
 pub(super) trait Cells: Serialize {
-    /// The column headings.
+    /// The headings of the table's columns.
     const HEAD: &'static [&'static str];
 
-    /// Returns the text of each column.
+    /// Returns the text of this row's cells, one for each column.
     fn cells(&self) -> Vec<String>;
 
-    /// Returns `true` if every byte arrived as it was sent.
+    /// Returns `true` if every byte of this way's transfers arrived as it was sent.
     fn is_intact(&self) -> bool;
 }
 
-/// A row for each way, the setup of the run, and a one-sentence conclusion.
+/// A comparison: a row for each way to transfer, the settings of the run, and a conclusion in one sentence.
 #[derive(Debug, Serialize)]
 pub(crate) struct SideBySide<R, S> {
     pub(super) rows: Vec<R>,
@@ -46,7 +46,7 @@ impl<R: Cells, S: Serialize> Findings for SideBySide<R, S> {
     }
 }
 
-/// Returns the text of the last column: whether the bytes arrived intact.
+/// Returns the text of the last column, which says whether all bytes arrived as they were sent.
 pub(super) fn verdict(is_intact: bool) -> String {
     if is_intact { "right" } else { "WRONG" }.to_owned()
 }

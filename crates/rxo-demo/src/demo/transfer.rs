@@ -15,30 +15,30 @@ use super::sample::CpuParts;
 use crate::losses::Losses;
 use crate::stats::LEAST_BYTES;
 
-/// The result of the bulk transfer.
+/// The figures of a bulk transfer while it was measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bulk {
     pub(super) gbit_per_s: f64,
     pub(super) cpu_s_per_gb: f64,
-    /// Packets that the peer sent.
+    /// Number of packets that the peer sent.
     pub(super) packets: u64,
-    /// Deliveries of the peer's packets to the host's IP layer.
+    /// Number of deliveries to the host's IP layer that contained the peer's packets.
     pub(super) deliveries: u64,
     pub(super) cpu_parts: CpuParts,
-    /// Losses, without those inside rxo.
+    /// Lost and retransmitted packets, except those that rxo itself dropped.
     pub(super) losses: Losses,
     pub(super) hash_ok: bool,
 }
 
 impl Bulk {
-    /// Returns the deliveries to the host's IP layer per 1,000 packets.
+    /// Returns the number of deliveries to the host's IP layer per 1,000 packets of the peer.
     pub(super) fn deliveries_per_1000_packets(&self) -> f64 {
         1_000.0 * ratio(self.deliveries as f64, self.packets as f64)
     }
 }
 
-/// Sends from the peer to the host, and measures after the warm-up. The processor time covers all threads of
-/// this process and `ksoftirqd`.
+/// Sends from the peer to the host, and measures after the warm-up. Returns the figures; the processor time includes
+/// all threads of this process and `ksoftirqd`.
 ///
 /// # Errors
 /// If a connection cannot be opened, breaks, or stalls.
@@ -87,7 +87,7 @@ fn cpu_parts(window: &Window) -> CpuParts {
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
 
-/// Exchanges single bytes, with peer and host on the cores of the bulk transfer.
+/// Exchanges single bytes between peer and host, on the cores of the bulk transfer. Returns the round-trip times.
 ///
 /// # Errors
 /// If the connection cannot be opened, breaks, or stalls.
@@ -100,7 +100,7 @@ pub(super) fn request_response(lab: &Lab, plan: &Plan) -> Result<PingPongReport>
     Ok(ping_pong(lab.peer(), lab.host(), lab.host_address(), config)?)
 }
 
-/// The kernel's counters at one instant.
+/// The kernel's counters at one instant of the bulk transfer.
 struct Counts {
     packets: u64,
     deliveries: u64,

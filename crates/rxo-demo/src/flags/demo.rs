@@ -5,7 +5,7 @@ use clap::Args;
 /// The flags of `rxo demo`.
 #[derive(Args, Debug)]
 pub struct DemoFlags {
-    /// TCP connections that transfer at the same time, 1 to 400.
+    /// Number of TCP connections that transfer at the same time, 1 to 400.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) connections: usize,
 
@@ -13,11 +13,11 @@ pub struct DemoFlags {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) rounds: usize,
 
-    /// Time of one bulk measurement, such as 500ms.
+    /// Time of one bulk transfer, such as 500ms.
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub(crate) seconds: String,
 
-    /// Show the sender's side: a bulk sender behind rxo whose peer acknowledges often.
+    /// Measure the sender's side: a bulk sender behind rxo whose peer acknowledges often.
     #[arg(long)]
     pub(crate) reverse: bool,
 

@@ -1,7 +1,7 @@
 //! Flags of `rxo demo` and `rxo calibrate`.
 //!
-//! They live in this crate so that an experiment's flags, plan and limits stand together; `rxo-cli` only
-//! names the commands.
+//! They are in this crate so that an experiment's flags, plan and limits are in one place; `rxo-cli` only names the
+//! commands.
 
 mod calibrate;
 mod demo;
@@ -9,7 +9,7 @@ mod demo;
 pub use calibrate::CalibrateFlags;
 pub use demo::DemoFlags;
 
-/// Parses the flags of one command from a line of words.
+/// Parses a line of words as the flags `F` of one command.
 #[cfg(test)]
 pub(crate) fn typed<F: clap::Args>(line: &str) -> Result<F, clap::Error> {
     use clap::Parser;

@@ -1,4 +1,4 @@
-//! Runs one measurement: builds the network for a way, runs one transfer, and removes the network.
+//! Runs one measurement of the sender's side: builds the network for a way, runs one transfer, and removes the network.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::losses::Losses;
 use crate::stats::LEAST_BYTES;
 use crate::through::{self, Manner};
 
-/// Measures `way` once.
+/// Measures `way` once. Returns the sample.
 ///
 /// # Errors
 /// If the network cannot be built, a device cannot be opened, or the transfer breaks.
@@ -34,15 +34,15 @@ pub fn measure(way: Way, setup: &Setup) -> Result<Sample> {
     Ok(Sample { losses: Losses { ring_drops, sink_drops, ..sample.losses }, ..sample })
 }
 
-/// Returns network settings that gather ACKs for the time `gather`. The data direction stays unimpaired: its
-/// GSO frames must stay whole, or the receiver would acknowledge more often.
+/// Returns the impairments of the two directions: ACKs are gathered for the time `gather`. The direction of the data is
+/// unimpaired: its GSO frames must stay whole, or the receiver would acknowledge more often.
 fn moderated(gather: Duration) -> [Option<ImpairmentSettings>; 2] {
     let acks = ImpairmentSettings { gather, ..ImpairmentSettings::default() };
     [(gather > Duration::ZERO).then_some(acks), None]
 }
 
-/// Returns the options of the wire, which are the same for all ways. Each host's kernel receives on that
-/// host's core.
+/// Returns the options of the wire, which are the same for all ways. Each host's kernel processes received frames on
+/// that host's core.
 fn wire(setup: &Setup) -> LabOptions {
     LabOptions {
         peer_core: setup.cores.sender,
@@ -52,7 +52,7 @@ fn wire(setup: &Setup) -> LabOptions {
     }
 }
 
-/// Sends from the host to the peer, and measures after the warm-up.
+/// Sends from the host to the peer, and measures after the warm-up. Returns the sample.
 fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
     let config = BulkConfig {
         connections: setup.connections,
@@ -87,8 +87,8 @@ fn send(lab: &Lab, host_end: &str, setup: &Setup) -> Result<Sample> {
     })
 }
 
-/// Limits the sum of all windows to less than a kernel's receive queue of 1,000 packets. Otherwise queue
-/// overflows and the resulting SACKs would dominate the measurement.
+/// Limits the receive windows of all connections together to less than a kernel's receive queue of 1,000 packets.
+/// Otherwise queue overflows, and the SACKs that follow them, would dominate the measurement.
 fn limit_windows(lab: &Lab, connections: usize) -> Result<()> {
     let most = (BUFFERS_BYTES / connections.max(1)).max(LEAST_BUFFER_BYTES);
     let first = most.min(FIRST_BUFFER_BYTES);
@@ -114,15 +114,15 @@ fn host_cpu(window: &Window) -> HostCpu {
     }
 }
 
-/// Sum of the peer's receive buffers over all connections. About half of a buffer is its window.
+/// Sum of the peer's receive buffers over all connections, in bytes. About half of a buffer is its window.
 const BUFFERS_BYTES: usize = 2 << 20;
 const LEAST_BUFFER_BYTES: usize = 32 * 1024;
-/// Initial receive buffer, Linux's default, from which windows grow.
+/// Initial size of a receive buffer in bytes, Linux's default, from which windows grow.
 const FIRST_BUFFER_BYTES: usize = 128 * 1024;
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
 
-/// The kernel's counters at one instant.
+/// The counters of the kernels at one instant of the transfer.
 struct Counts {
     segments: u64,
     acks: u64,

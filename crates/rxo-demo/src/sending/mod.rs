@@ -27,19 +27,19 @@ use crate::machine::Cores;
 /// The settings of one transfer from the host to the peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// Connections that send at the same time.
+    /// Number of connections that send at the same time.
     pub connections: usize,
-    /// Measured time of the transfer, after the warm-up.
+    /// Time for which the transfer is measured, after the warm-up.
     pub bulk: Duration,
-    /// Time that the transfer runs before it is measured.
+    /// Time for which the transfer runs before it is measured.
     pub warm_up: Duration,
-    /// The cores: the peer's receiver on the first, the sending host on the second.
+    /// The cores of the measurement: the peer's receiver on one, the sending host on the other.
     pub cores: Cores,
-    /// The rate at which the peer acknowledges.
+    /// The rate at which the peer acknowledges segments.
     pub acks: AckRate,
-    /// The rule by which rxo ends a hold, for both ways that go through rxo.
+    /// The rule that decides how long rxo holds ACKs, on both ways that go through rxo.
     pub hold: Hold,
-    /// Time for which arriving ACKs are gathered, for both ways that go through rxo, like a card's interrupt
-    /// moderation; zero for none.
+    /// Time for which arriving ACKs are gathered, on both ways that go through rxo, like a card's interrupt moderation;
+    /// zero for none.
     pub moderation: Duration,
 }

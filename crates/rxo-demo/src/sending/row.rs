@@ -7,44 +7,44 @@ use super::{Sample, Way};
 use crate::losses::Losses;
 use crate::stats::Spread;
 
-/// The figures of one way: medians with their spreads, and counts of all rounds together.
+/// The figures of one way of ACKs: medians with their spreads, and counts of all rounds together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The way by which acknowledgements reached the sender.
+    /// The way by which ACKs reached the sender.
     pub way: Way,
-    /// Connections that sent at the same time.
+    /// Number of connections that sent at the same time.
     pub connections: usize,
-    /// Goodput, in 10^9 bits per second.
+    /// Goodput, in 10^9 bits of payload per second.
     pub gbit_per_s: Spread,
-    /// Processor time of the sending host's threads, rxo and ksoftirqd, in seconds per GB.
+    /// Processor time of the sending host's threads, rxo and ksoftirqd, in seconds per 10^9 bytes.
     pub cpu_s_per_gb: Spread,
-    /// Time in which the sending host's core was not idle, in seconds per GB.
+    /// Time in which the sending host's core was not idle, in seconds per 10^9 bytes.
     pub core_s_per_gb: Spread,
-    /// Processor time of both hosts' threads and ksoftirqd, in seconds per GB.
+    /// Processor time of both hosts' threads and ksoftirqd, in seconds per 10^9 bytes.
     pub both_cpu_s_per_gb: Spread,
-    /// ACKs that the peer sent per data segment of the sender.
+    /// Number of ACKs that the peer sent per data segment of the sender.
     pub acks_per_segment: Spread,
-    /// ACKs in one delivery to the sender's stack.
+    /// Number of ACKs per delivery to the sender's stack.
     pub acks_per_delivery: Spread,
-    /// Processor time of each part of the sending host, in seconds per GB.
+    /// Processor time of each part of the sending host, in seconds per 10^9 bytes.
     pub cpu_parts_s_per_gb: HostCpu,
-    /// Segments sent in all rounds.
+    /// Number of data segments sent in all rounds.
     pub segments: u64,
-    /// Pure ACKs that reached the host.
+    /// Number of pure ACKs that reached the sending host in all rounds.
     pub acks: u64,
-    /// Deliveries of the peer's ACKs to the host's stack.
+    /// Number of deliveries of the peer's ACKs to the sending host's stack in all rounds.
     pub ack_deliveries: u64,
     #[serde(flatten)]
-    /// Losses of all rounds together.
+    /// Lost and retransmitted packets of all rounds together.
     pub losses: Losses,
     /// `true` if every byte of every round arrived as it was sent.
     pub hash_ok: bool,
-    /// Rounds that were measured.
+    /// Number of rounds that were measured.
     pub rounds: usize,
 }
 
 impl Row {
-    /// Makes the row of `way`; `None` if no sample exists.
+    /// Returns the row of `way`, as the medians of `samples`; `None` if there are none.
     pub fn of(way: Way, connections: usize, samples: &[Sample]) -> Option<Self> {
         let spread =
             |value: fn(&Sample) -> f64| Some(Spread::over(samples, value)?.rounded(DECIMALS));
@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-/// Decimals of the figures; more would exceed the precision of the measurement.
+/// Number of decimals of the figures; more would exceed the precision of the measurement.
 const DECIMALS: i32 = 4;
 
 #[cfg(test)]

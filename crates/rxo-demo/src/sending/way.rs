@@ -20,7 +20,7 @@ impl Way {
     /// All ways, in the order of the tables.
     pub const ALL: [Self; 3] = [Self::KernelGro, Self::NoAggregation, Self::AckAggregate];
 
-    /// Returns the way's name in tables and JSON.
+    /// Returns the name of the way in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::KernelGro => "kernel-gro",
@@ -29,7 +29,7 @@ impl Way {
         }
     }
 
-    /// Returns the way's name in figures.
+    /// Returns the name of the way in drawings.
     pub const fn label(self) -> &'static str {
         match self {
             Self::KernelGro => "the kernel's GRO",
@@ -38,7 +38,7 @@ impl Way {
         }
     }
 
-    /// Returns rxo's policy on this way; `None` for a way without rxo.
+    /// Returns the policy of rxo on this way; `None` for a way without rxo.
     pub fn policy(self) -> Option<Policy> {
         let policy = defaults::live(Policy::linux_gro());
         match self {

@@ -11,26 +11,26 @@ use crate::demo::side_by_side::{Cells, SideBySide, verdict};
 use crate::sending::{Row, Way};
 use crate::wrap::count;
 
-/// The rows of all three ways.
+/// The findings: a row for each of the three ways of ACKs, and the settings.
 pub(crate) type Found = SideBySide<Row, Measured>;
 
-/// The settings of the run, so that it can be repeated.
+/// The settings of `rxo demo --reverse`, so that it can be repeated.
 #[derive(Debug, Serialize)]
 pub(crate) struct Measured {
     rounds: usize,
     bulk_s: f64,
     mtu: u32,
-    /// The peer's ACK rate: "each", "linux", or a number of segments per ACK.
+    /// The rate at which the peer acknowledges: "each", "linux", or a number of segments per ACK.
     peer_acks: String,
     hold: String,
     peer_core: Option<usize>,
     host_core: Option<usize>,
-    /// The policy of the way `ack-aggregate`, with all fields.
+    /// The policy of the way `ack-aggregate`, as all its fields by name.
     policy: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Found {
-    /// Makes the findings from `rows`, which were measured as planned.
+    /// Makes the findings from `rows`, which were measured by the plan.
     pub(super) fn new(rows: Vec<Row>, Plan { rounds, setup, .. }: &Plan) -> Self {
         let policy = Way::AckAggregate.policy();
         let setup = Measured {
@@ -104,7 +104,7 @@ impl Cells for Row {
     }
 }
 
-/// Returns an [`AckRate`] in the form in which it is typed.
+/// Returns the rate at which the peer acknowledges, as it is typed for `--peer-acks`.
 fn name(acks: AckRate) -> String {
     match acks {
         AckRate::Default => "linux".to_owned(),

@@ -21,7 +21,7 @@ use crate::flags::DemoFlags;
 use crate::sending::{Row, Sample, Setup, Way, measure};
 use crate::turns::{Cases, Turns};
 
-/// The rounds and the setup to measure.
+/// The work of `rxo demo --reverse`: the number of rounds, and the settings of each transfer.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     rounds: usize,
@@ -69,7 +69,7 @@ impl Experiment for Plan {
     }
 }
 
-/// Parses `--hold`: the rule by which rxo ends the hold of ACKs.
+/// Parses the value of `--hold`: the rule that decides how long rxo holds ACKs.
 ///
 /// # Errors
 /// If the text is no hold rule; the message describes valid values.
@@ -80,7 +80,7 @@ fn hold(text: &str) -> Result<Hold> {
     Ok(policy.hold)
 }
 
-/// Parses `--peer-acks`: the rate at which the peer acknowledges.
+/// Parses the value of `--peer-acks`: the rate at which the peer acknowledges.
 ///
 /// # Errors
 /// If the text is no such rate; the message describes valid values.
@@ -107,8 +107,8 @@ fn line(sample: &Sample) -> String {
     )
 }
 
-/// Segments per ACK that `--peer-acks` accepts. Larger groups exceed what a kernel coalesces with segments of
-/// 1,500 bytes.
+/// Numbers of segments per ACK that `--peer-acks` accepts. With a larger number, an ACK would acknowledge more segments
+/// of 1,500 bytes than a kernel coalesces.
 const GROUPS: std::ops::RangeInclusive<u16> = 2..=40;
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
-//! Explains the figures in a few plain sentences.
+//! Explains the figures of `rxo demo --reverse` in a few plain sentences.
 
 use rxo_console::numbers::ratio;
 
 use crate::sending::{Row, Way};
 use crate::stats::share_of;
 
-/// Returns sentences that compare the ways of one run. They claim only measured effects, including a lack of
-/// gain.
+/// Returns sentences that compare the ways of one run. They claim only measured effects, and mention a lack of gain.
 pub(super) fn sentence(rows: &[Row]) -> String {
     let of = |way| rows.iter().find(|row| row.way == way);
     let (Some(kernel), Some(without), Some(with)) =
@@ -33,7 +32,7 @@ pub(super) fn sentence(rows: &[Row]) -> String {
     )
 }
 
-/// Returns the ratio of deliveries per segment `without` aggregation to those `with` it.
+/// Returns how many times fewer deliveries per segment the way `with` aggregation has than the way `without`.
 pub(crate) fn times_fewer(without: &Row, with: &Row) -> f64 {
     let share = |row: &Row| ratio(row.ack_deliveries as f64, row.segments as f64);
     ratio(share(without), share(with))
@@ -59,7 +58,7 @@ fn connections(number: usize) -> String {
     if number == 1 { "one connection".to_owned() } else { format!("{number} connections") }
 }
 
-/// Returns our CPU time relative to theirs, in words.
+/// Returns our processor time relative to theirs, in words.
 fn compared(ours: f64, theirs: f64) -> String {
     let percent = 100.0 * (ratio(ours, theirs) - 1.0);
     match percent {
@@ -77,7 +76,7 @@ fn lost(with: &Row) -> String {
     }
 }
 
-/// Targeted reduction of deliveries, as a factor.
+/// The factor by which ACK aggregation should reduce deliveries.
 const TARGET: f64 = 10.0;
 
 #[cfg(test)]
