@@ -1,4 +1,5 @@
-//! Index of the held flows by the arrival time of their first segment; finds the flows that are due.
+//! Index of the held flows by the arrival time of their first segment; finds the flows that must be flushed because of
+//! their time.
 //!
 //! Separate so that a held flow is not examined in every poll. The index is updated only when it is searched:
 //! the frames received since then name every new flow, so each flow is added once, and a policy that holds
@@ -16,16 +17,16 @@ use crate::work;
 
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// Arrival time of the first segment and slot of each flow; the earliest first.
+    /// The arrival time of each flow's first segment, with the flow's index; the earliest first.
     arrivals: BinaryHeap<Reverse<(Instant, u16)>>,
-    /// The flows that are due: the slot of each flow's last frame and the flow's index, the least recently
+    /// The flows found by the last search: the slot of each flow's last frame and the flow's index, the least recently
     /// used last. Empty between searches.
     due: Vec<(u32, u16)>,
     flows: usize,
 }
 
 impl Deadlines {
-    /// Creates an index for at most `flows` flows.
+    /// Creates an empty index for at most `flows` flows.
     pub(crate) fn new(flows: usize) -> Self {
         // At most `2 * flows` entries precede an update, which adds at most `flows`; `add_due` adds `flows`
         // more.
@@ -33,7 +34,8 @@ impl Deadlines {
         Self { arrivals, due, flows }
     }
 
-    /// Returns `true` if the free entries might not suffice for all flows; call [`Deadlines::clear`] then.
+    /// Returns `true` if the free entries might not suffice for all flows; the caller must then call
+    /// [`Deadlines::clear`].
     pub(crate) fn is_crowded(&self) -> bool {
         self.arrivals.len() > 2 * self.flows
     }
@@ -49,8 +51,8 @@ impl Deadlines {
         self.arrivals.push(Reverse((arrival, place)));
     }
 
-    /// Adds flows to the result of the next search, each by the slot of its last frame and its index; at most
-    /// as many as the index is sized for.
+    /// Adds flows to the result of the next search, each by the slot of its last frame and its index; at most the
+    /// number that the index was created for.
     pub(crate) fn add_due(&mut self, flows: impl Iterator<Item = (u32, u16)>) {
         self.due.extend(flows);
     }
@@ -84,7 +86,8 @@ impl Deadlines {
         left
     }
 
-    /// Returns the index of the next due flow, the least recently used first; `None` after the last.
+    /// Returns the index of the next flow that the search has found, the least recently used first; `None` after the
+    /// last.
     pub(crate) fn next_due(&mut self) -> Option<u16> {
         self.due.pop().map(|(_, place)| place)
     }

@@ -1,16 +1,15 @@
-//! Index of the held flows by their pair of hosts.
+//! Pairs: index of the held flows by their pair of hosts.
 //!
 //! A fragment, an unreadable packet or a packet with a wrong checksum may belong to any flow between its
 //! addresses, so all these flows are flushed before it. This index finds them without examining any other
 //! flow.
 //!
-//! Such packets are rare, so new flows must not pay for them: the index is updated only when it is searched.
-//! Every chain ends in a frame, so the frames since the last update name every new flow. The entry of a
-//! flushed flow stays until a search reaches it, or until another flow gets its index. So each frame is
-//! examined once and each entry removed once, however many flows are held. Bounded: one entry per flow index.
-//! Does not allocate after construction. A search passes at most [`MOST_OTHERS`] flows of other hosts in its
-//! bucket and returns further ones as if they matched, which keeps searches short. So many can only be there
-//! by a rare chance, or if senders know the seed.
+//! Such packets are rare, so new flows must not pay for them: the index is updated only when it is searched. Every
+//! chain ends in a frame, so the frames since the last update name every new flow. The entry of a flushed flow stays
+//! until a search reaches it, or until another flow gets its index. So each frame is examined once and each entry
+//! removed once, however many flows are held. Bounded: one entry per flow index. Does not allocate after construction.
+//! A search skips at most [`MOST_OTHERS`] flows of other hosts in its bucket, and returns further ones as if they
+//! matched, which keeps searches short. A bucket has so many only by a rare chance, or if senders know the seed.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -21,23 +20,24 @@ use crate::work;
 
 const NOBODY: u16 = u16::MAX;
 const MIN_BUCKETS: usize = 256;
-/// The greatest number of non-matching flows that a search passes.
+/// The maximum number of flows of other hosts that a search skips.
 const MOST_OTHERS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Pairs {
-    /// The first flow index of each bucket; their number is a power of two.
+    /// The first flow index of each bucket; the number of buckets is a power of two.
     buckets: Box<[u16]>,
-    /// The bucket entry of each flow index.
+    /// The neighbours of each flow index in its bucket.
     entries: Box<[Entry]>,
-    /// The flows found: the slot of each flow's last frame and the flow's index; empty between searches.
+    /// The flows that the last search has found: the slot of each flow's last frame and the flow's index; empty between
+    /// searches.
     found: Vec<(u32, u16)>,
 }
 
-/// The neighbours of a flow index in its bucket, a doubly linked list.
+/// The neighbours of a flow index in its bucket, which is a doubly linked list.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The bucket; `NOBODY` if the flow is not in the index.
+    /// The bucket of the flow; `NOBODY` if the flow is not in the index.
     bucket: u16,
     before: u16,
     after: u16,
@@ -80,9 +80,9 @@ impl Pairs {
         }
     }
 
-    /// Finds the flows between the hosts of this hash; `meet` returns the state of a flow index.
-    /// [`Pairs::next_found`] then returns them, the least recently used first, together with the surplus
-    /// flows of a crowded bucket.
+    /// Finds the flows between the hosts whose hash is `pair`; `meet` returns the state of a flow index.
+    /// [`Pairs::next_found`] then returns the flows, the least recently used first, together with the surplus flows of
+    /// a crowded bucket.
     pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> Met) {
         let mut place = self.buckets[usize::from(self.bucket(pair))];
         let mut others = 0;
@@ -102,7 +102,8 @@ impl Pairs {
         self.found.sort_unstable_by(|one, other| other.cmp(one));
     }
 
-    /// Returns the index of the next flow found; `None` after the last. It is no longer in the index.
+    /// Returns the index of the next flow that the search has found, and removes the flow from the index of pairs;
+    /// `None` after the last.
     pub(crate) fn next_found(&mut self) -> Option<u16> {
         self.found.pop().map(|(_, place)| place)
     }
@@ -133,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Spreads its argument over the buckets, like the hash of addresses.
+    /// Returns a hash that spreads `pair` over the buckets, as the hash of addresses does.
     const fn hash(pair: u64) -> FlowHash {
         FlowHash(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)
     }

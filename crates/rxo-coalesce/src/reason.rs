@@ -5,11 +5,11 @@
 use rxo_frame::reasons;
 
 reasons! {
-    /// Reason for which a frame was delivered untouched instead of being coalesced.
+    /// The reason for which a frame was delivered untouched instead of being coalesced.
     BypassReason {
         /// The policy coalesces nothing.
         CoalescingOff => "coalescing_off",
-        /// Neither IPv4 nor IPv6 (ARP and the like).
+        /// The frame contains neither IPv4 nor IPv6 (ARP and the like).
         NotIp => "not_ip",
         /// The frame ends before its headers or its packet.
         Truncated => "truncated",
@@ -17,14 +17,15 @@ reasons! {
         Malformed => "malformed",
         /// The packet is an IP fragment.
         Fragment => "fragment",
-        /// IP, but not TCP; nor UDP if the policy coalesces UDP. Also used for the packet inside a tunnel.
+        /// The packet is IP, but not TCP, nor UDP if the policy coalesces UDP. Also used for the packet inside a
+        /// tunnel.
         NotTcp => "not_tcp",
-        /// An unknown next header, behind which a TCP segment may follow.
+        /// The packet has an unknown next header, behind which a TCP segment may follow.
         UnknownHeader => "unknown_header",
-        /// IPv4 options, or IPv6 extension headers that the policy does not merge.
+        /// The packet has IPv4 options, or IPv6 extension headers that the policy does not merge.
         IpOptions => "ip_options",
-        /// An IPv6 extension header that prevents merging: routing, authentication, or destination options
-        /// with a Home Address.
+        /// The packet has an IPv6 extension header that prevents merging: routing, authentication, or destination
+        /// options with a Home Address.
         ExtensionHeader => "extension_header",
         /// The IPv4 reserved bit is set.
         ReservedBit => "reserved_bit",
@@ -46,37 +47,37 @@ reasons! {
         OddFlags => "odd_flags",
         /// The ECE flag is set, and the policy accepts no flags but ACK and PSH.
         Ece => "ece",
-        /// An ACK without payload that the policy does not aggregate.
+        /// The segment is an ACK without payload, and the policy does not aggregate ACKs.
         PureAck => "pure_ack",
-        /// A pure ACK that repeats the one before, which signals loss (RFC 5681 section 2).
+        /// The segment is a pure ACK that repeats the one before, which signals loss (RFC 5681 section 2).
         DuplicateAck => "duplicate_ack",
-        /// A pure ACK with a lower number than the one before.
+        /// The segment is a pure ACK with a lower number than the one before.
         OldAck => "old_ack",
-        /// A pure ACK of a flow without a recorded ACK: it may be a duplicate.
+        /// The segment is a pure ACK of a flow without a recorded ACK, so it may be a duplicate.
         FirstAck => "first_ack",
-        /// A pure ACK with SACK blocks that the policy does not aggregate.
+        /// The segment is a pure ACK with SACK blocks that the policy does not aggregate.
         Sack => "sack",
         /// The packet is marked CE, and the receiver must count each mark (RFC 9768 section 3.2.2).
         CeMark => "ce_mark",
-        /// DF is clear, and the policy requires it (IPv4).
+        /// The DF bit of the IPv4 packet is clear, and the policy requires it.
         DfClear => "df_clear",
-        /// TCP options that the policy does not accept.
+        /// The segment has TCP options that the policy does not accept.
         TcpOptions => "tcp_options",
         /// The timestamp echoes zero, and the policy refuses that.
         ZeroEcho => "zero_echo",
         /// The frame is already a GSO frame.
         AlreadyAggregated => "already_aggregated",
-        /// The partial checksum is not the packet's own but that of an inner packet: completing it will
-        /// change the payload.
+        /// The frame's partial checksum is not the packet's own but that of an inner packet: completing it will change
+        /// the payload.
         ChecksumElsewhere => "checksum_elsewhere",
         /// The PSH flag is set and nothing is held, and the policy lets such a segment bypass.
         PshAlone => "psh_alone",
-        /// A UDP datagram to the port of a tunnel that the engine does not parse, or a tunnel packet with an
-        /// invalid or unsupported header or without an IP packet inside.
+        /// The datagram is for the port of a tunnel that the engine does not parse; or the tunnel packet has an invalid
+        /// or unsupported header, or no IP packet inside.
         UdpTunnel => "udp_tunnel",
-        /// A UDP datagram without payload, or with a length that differs from its packet's.
+        /// The UDP datagram has no payload, or a length that differs from its packet's.
         UdpLength => "udp_length",
-        /// A UDP datagram without checksum: segmentation would add one.
+        /// The UDP datagram has no checksum: segmentation would add one.
         UdpChecksumZero => "udp_checksum_zero",
         /// The UDP checksum is wrong.
         BadUdpChecksum => "bad_udp_checksum",
@@ -88,16 +89,16 @@ reasons! {
 /// The held segments that a bypassing packet would overtake if they were not flushed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// None: the packet belongs to no flow that is coalesced.
+    /// No held segments: the packet belongs to no flow that is coalesced.
     Nothing,
-    /// The held segments of its flow.
+    /// The held segments of the packet's flow.
     Flow,
-    /// The segments of every flow between its addresses, because its ports are unknown or may be wrong.
+    /// The held segments of every flow between the packet's addresses, because its ports are unknown or may be wrong.
     Addresses,
 }
 
 impl BypassReason {
-    /// Returns which held segments a packet with this reason may overtake.
+    /// Returns which held segments a packet that bypasses for this reason may overtake.
     pub(crate) const fn reach(self) -> Reach {
         match self {
             Self::NotIp | Self::NotTcp => Reach::Nothing,
@@ -112,40 +113,40 @@ impl BypassReason {
         }
     }
 
-    /// Returns `true` if the packet may be a segment of any flow between its addresses, or between two other
-    /// hosts.
+    /// Returns `true` if a packet that bypasses for this reason may be a segment of any flow between its addresses, or
+    /// between two other hosts.
     pub(crate) const fn may_hide_segment(self) -> bool {
         matches!(self, Self::Fragment | Self::UnknownHeader | Self::ExtensionHeader)
     }
 }
 
 reasons! {
-    /// Reason for which the held segments of a flow were delivered.
+    /// The reason for which the held segments of a flow were delivered.
     FlushReason {
         /// The poll ended and the policy holds nothing beyond it.
         EndOfPoll => "end_of_poll",
         /// The poll ended and the flow held only this segment: a policy that counts polls does not hold
         /// single segments.
         LoneSegment => "lone_segment",
-        /// The flow was held for the policy's number of polls.
+        /// The flow was held for the maximum number of polls of the policy.
         PollLimit => "poll_limit",
         /// Adaptive hold: the receiver has processed all earlier deliveries.
         ReceiverIdle => "receiver_idle",
-        /// Adaptive hold: the aggregate is so large that more segments would save little.
+        /// Adaptive hold: the aggregate is so large that a larger one would save little.
         EnoughSegments => "enough_segments",
         /// Adaptive hold: the next poll is expected only after the time budget is spent.
         HoldBudget => "hold_budget",
         /// Adaptive hold: the next poll is expected to bring less than one segment of the flow.
         LittleGain => "little_gain",
-        /// The policy's number of packets has arrived (an interrupt window).
+        /// The policy's number of packets has arrived since the last flush (an interrupt window).
         PacketLimit => "packet_limit",
-        /// The flow was held as long as the policy allows.
+        /// The flow was held for the maximum time of the policy.
         Timeout => "timeout",
-        /// The aggregate has as many segments as the policy allows.
+        /// The aggregate has the maximum number of segments of the policy.
         SegmentLimit => "segment_limit",
-        /// The policy's greatest number of pure ACKs is held.
+        /// The flow holds the maximum number of pure ACKs of the policy.
         AckLimit => "ack_limit",
-        /// One more payload would exceed the policy's limit of bytes.
+        /// One more segment would exceed the policy's limit of bytes.
         ByteLimit => "byte_limit",
         /// A segment with PSH ended the aggregate.
         Psh => "psh",
@@ -159,7 +160,7 @@ reasons! {
         OutOfSequence => "out_of_sequence",
         /// The acknowledgement number of the next segment differs, or decreases.
         Ack => "ack_changed",
-        /// The next pure ACK repeats the last one.
+        /// The next pure ACK repeats the last held one.
         Repeated => "ack_repeated",
         /// The window of the next segment differs.
         Window => "window_changed",
@@ -169,32 +170,31 @@ reasons! {
         Timestamp => "timestamp_decreased",
         /// ECE or AE of the next segment differs.
         Flags => "flags_changed",
-        /// The TOS or traffic class byte of the next packet differs (ECN included).
+        /// The TOS or traffic class byte of the next packet differs, which includes ECN.
         TrafficClass => "traffic_class_changed",
         /// TTL or hop limit of the next packet differs.
         HopLimit => "hop_limit_changed",
-        /// The IPv4 ID of the next packet is neither constant nor incrementing as before, inside or outside a
-        /// tunnel.
+        /// The IPv4 ID of the next packet neither stays constant nor increments as before, inside or outside a tunnel.
         IpId => "ip_id",
         /// DF of the next packet differs.
         DontFragment => "df_changed",
         /// The IPv6 flow label of the next packet differs.
         FlowLabel => "flow_label_changed",
-        /// The link-layer header (addresses, VLAN priority), an extension header or the outer headers of a
-        /// tunnel differ.
+        /// The link-layer header (addresses, VLAN priority), an extension header or the outer headers of a tunnel
+        /// differ in the next packet.
         Link => "link_changed",
-        /// One checksum is complete, the other partial.
+        /// The checksum of the next packet is complete and those of the held ones partial, or the reverse.
         ChecksumStatus => "checksum_status_changed",
         /// A frame of the same flow, or between the same addresses, must be delivered after the aggregate.
         Order => "order",
-        /// The table was full and this flow was the least recently used.
+        /// The flow table was full, and this flow was the least recently used.
         Evicted => "evicted",
         /// Too many flows had hashes like this one's, which would make searches long. A sender that knows the
         /// seed ([`Config::seed`](crate::Config::seed)) can cause it.
         Collision => "collision",
-        /// All frame slots were in use and this flow was the least recently used.
+        /// All frame slots were in use, and this flow was the least recently used.
         Memory => "memory",
-        /// The policy changed: everything held under the old one was delivered first.
+        /// The policy was changed: everything held under the old one was delivered first.
         PolicyChange => "policy_change",
         /// The caller flushed the engine.
         Shutdown => "shutdown",

@@ -1,32 +1,33 @@
-//! The fields of each segment that an aggregate preserves.
+//! Segment records: the fields of each segment that an aggregate preserves.
 
 use rxo_frame::Instant;
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::Timestamp;
 
-/// Fields of one segment of an aggregate that may differ from the merged header. Read from the original frame
-/// on request, so keeping them costs nothing.
+/// The fields of one segment of an aggregate that may differ from the merged header. Read from the original frame on
+/// request, so keeping them costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRecord {
     /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
     /// The acknowledgement number (SEG.ACK).
     pub ack: SeqNumber,
-    /// The window (SEG.WND), unscaled.
+    /// The window (SEG.WND) as in the header, unscaled.
     pub window: u16,
-    /// The timestamp option; `None` if there is none at the usual offset.
+    /// The timestamp option; `None` if there is none at its usual offset.
     pub timestamp: Option<Timestamp>,
-    /// Payload length, in bytes.
+    /// The length of the segment's payload, in bytes.
     pub payload_bytes: u32,
-    /// Arrival time of the segment.
+    /// The arrival time of the segment's frame.
     pub arrived_at: Instant,
 }
 
-/// Two no-operation options, then kind and length of the timestamp option.
+/// The first four bytes of options with an aligned timestamp: two no-operation options, then kind and length of the
+/// timestamp option.
 const ALIGNED_TIMESTAMP: u32 = 0x0101_080a;
 
 impl SegmentRecord {
-    /// Reads the record of a segment with the TCP header `header`.
+    /// Returns the record of a segment with the TCP header `header`.
     pub(crate) fn read(header: &[u8], payload_bytes: u32, arrived_at: Instant) -> Self {
         let word = |at: usize| {
             let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<4>());

@@ -1,8 +1,8 @@
-//! Pairs of hosts between which a packet passed that may hide an acknowledgement, such as a fragment.
+//! Doubts: the pairs of hosts between which a packet passed that may hide an acknowledgement, such as a fragment.
 //!
-//! After such a packet the last ACK recorded for each flow between these hosts is in doubt; other flows are
-//! not affected. Each doubt begins an epoch. A flow's last ACK is recorded with its epoch, and is in doubt if
-//! a doubt about its hosts came later.
+//! After such a packet the last ACK recorded for each flow between these hosts is in doubt; other flows are not
+//! affected. Each doubt begins an epoch. A flow's last ACK is recorded with the current epoch, and is in doubt if a
+//! doubt about the flow's hosts came later.
 //!
 //! A pair of hosts is represented by a 64-bit seeded hash, like a flow. Memory is bounded: only the last
 //! [`KEPT`] doubts are kept, and an older doubt counts as a doubt about all hosts. A search is bounded too:
@@ -15,30 +15,30 @@ use rxo_wire::FlowHash;
 
 use crate::work;
 
-/// The number of doubts that are kept; also the number of buckets.
+/// The number of doubts that are kept, which is also the number of buckets.
 pub(super) const KEPT: u16 = 4_096;
-/// The greatest number of doubts of one bucket that a search examines.
+/// The maximum number of doubts in a bucket that a search examines.
 const MOST_IN_BUCKET: usize = 8;
-/// Stands for "no epoch" in `last` and `before`.
+/// The value of `last` and `before` that stands for "no epoch".
 const NEVER: u16 = 0;
 pub(super) const FIRST_EPOCH: u16 = 2;
-/// Epochs repeat after this many. A multiple of [`KEPT`], so that an epoch always has the same index in the
-/// ring.
+/// The number of epochs after which the numbers repeat. A multiple of [`KEPT`], so that an epoch always has the same
+/// index in the ring.
 const EPOCHS: u16 = 15 * KEPT;
 
 #[derive(Debug)]
 pub(super) struct Doubts {
-    /// The last `KEPT` doubts, indexed by their epoch.
+    /// The last [`KEPT`] doubts, indexed by their epoch modulo the length of the ring.
     ring: Box<[Doubt]>,
-    /// The epoch of the last doubt in each bucket; [`NEVER`] before the first. That doubt may have left the
-    /// ring.
+    /// The epoch of the last doubt in each bucket; [`NEVER`] before the first. That doubt may have left the ring
+    /// already.
     last: Box<[u16]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
     pair: FlowHash,
-    /// The epoch of the preceding doubt in the same bucket, or [`NEVER`].
+    /// The epoch of the preceding doubt in the same bucket; [`NEVER`] if there is none.
     before: u16,
 }
 
@@ -51,7 +51,7 @@ impl Doubts {
         }
     }
 
-    /// Records a doubt about this pair of hosts, which begins `epoch`, the successor of the last epoch.
+    /// Records a doubt about the hosts of `pair`, which begins `epoch`, the successor of the last epoch.
     pub(super) fn note(&mut self, pair: FlowHash, epoch: u16) {
         let last = &mut self.last[bucket(pair)];
         let mut before = core::mem::replace(last, epoch);
@@ -62,8 +62,7 @@ impl Doubts {
         self.ring[index(epoch)] = Doubt { pair, before };
     }
 
-    /// Returns `true` if this pair of hosts was put in doubt after the epoch `since`; `epoch` is the current
-    /// one.
+    /// Returns `true` if the hosts of `pair` were put in doubt after the epoch `since`; `epoch` is the current one.
     pub(super) fn is_any(&self, pair: FlowHash, since: u16, epoch: u16) -> bool {
         let since = age(since, epoch);
         // Doubts since then have left the ring.
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     const SOME: FlowHash = FlowHash(7);
-    /// Falls into the same bucket as `SOME`.
+    /// A pair of hosts whose hash falls into the same bucket as that of `SOME`.
     const NEIGHBOUR: FlowHash = FlowHash(7 + KEPT as u64);
 
     #[test]

@@ -4,7 +4,7 @@
 use rxo_wire::SeqNumber;
 use rxo_wire::tcp::{OptionKind, Options};
 
-/// The greatest number of blocks: four fill the 40 bytes of TCP options.
+/// The maximum number of SACK blocks: four fill the 40 bytes of TCP options.
 const MOST_BLOCKS: usize = 4;
 const BLOCK_BYTES: usize = 8;
 
@@ -13,7 +13,7 @@ const BLOCK_BYTES: usize = 8;
 pub(super) struct Sack {
     blocks: [(SeqNumber, SeqNumber); MOST_BLOCKS],
     count: usize,
-    /// TSval; `None` without a timestamp option.
+    /// The TSval of the ACK; `None` without a timestamp option.
     timestamp: Option<u32>,
 }
 
@@ -54,12 +54,12 @@ impl Sack {
         self.blocks.get(..self.count).unwrap_or_default()
     }
 
-    /// Returns `true` if there are no blocks.
+    /// Returns `true` if the ACK has no SACK blocks.
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns `true` if the blocks equal those of `older`, in the same order.
+    /// Returns `true` if the blocks equal those of `older`, an earlier ACK, in the same order.
     pub(super) fn repeats(&self, older: &Self) -> bool {
         self.blocks() == older.blocks()
     }
@@ -75,8 +75,7 @@ impl Sack {
         }
     }
 
-    /// Returns `true` if neither has a timestamp, or both do and TSval does not decrease from `older` to
-    /// this.
+    /// Returns `true` if neither ACK has a timestamp, or both do and TSval does not decrease from `older` to this one.
     pub(super) fn timestamp_follows(&self, older: &Self) -> bool {
         match (older.timestamp, self.timestamp) {
             (None, None) => true,
@@ -85,7 +84,8 @@ impl Sack {
         }
     }
 
-    /// Returns `true` if every block of `older` lies inside one of these blocks or is acknowledged by `ack`.
+    /// Returns `true` if every block of `older`, an earlier ACK, lies inside a block of this ACK or is acknowledged by
+    /// `ack`.
     pub(super) fn covers(&self, older: &Self, ack: SeqNumber) -> bool {
         older.blocks().iter().all(|block| {
             ack.is_at_or_after(block.1) || self.blocks().iter().any(|of| is_inside(*block, *of))

@@ -27,26 +27,25 @@ use super::Engine;
 use super::exits::{Exits, TURNS};
 use crate::{FlushReason, Held, Hold, Policy};
 
-/// The number of segments beyond which a larger aggregate saves little (Menon & Zwaenepoel 2008, section
-/// 5.2).
+/// The number of segments above which a larger aggregate saves little (Menon & Zwaenepoel 2008, section 5.2).
 const ENOUGH_SEGMENTS: u32 = 20;
 /// The value of [`Seen::share`] that stands for one segment per poll (fixed point, 8 fractional bits).
 const ONE_SEGMENT: u32 = 256;
 
-/// State of adaptive hold that is kept between polls.
+/// The state of adaptive hold between polls.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     budget_ns: u64,
     most_polls: u32,
-    /// Smoothed time between the ends of two polls, at most the budget. A pause counts as one budget, so that
-    /// the average recovers soon after it.
+    /// The smoothed time between the ends of two polls in nanoseconds, at most the time budget. A pause counts as one
+    /// budget, so that the average recovers soon after it.
     gap_ns: u64,
     last_end: Option<Instant>,
-    /// The number of the current poll; wraps around.
+    /// The number of the current poll, which wraps around.
     poll: u32,
     /// For each flow index, the flow's state at the end of the last poll in which it gained a segment.
     seen: Box<[Seen]>,
-    /// The flows that gained nothing lately, by the poll at whose end they are flushed.
+    /// The flows that gained no segment lately, by the poll at whose end they are flushed.
     exits: Exits,
 }
 
@@ -56,14 +55,14 @@ struct Seen {
     /// The number of the last poll in which the flow gained a segment.
     poll: u32,
     segments: u32,
-    /// The number of polls at whose end the flow was held.
+    /// The number of polls at whose end the flow was held, since its first segment.
     polls: u32,
-    /// Smoothed number of segments per poll, times [`ONE_SEGMENT`].
+    /// The smoothed number of segments that the flow gains per poll, times [`ONE_SEGMENT`].
     share: u32,
 }
 
 impl Pace {
-    /// Creates state for `places` flows if `policy` holds adaptively; otherwise empty state.
+    /// Creates the state for `places` flow indices if `policy` holds adaptively; otherwise empty state.
     pub(super) fn new(policy: &Policy, places: usize) -> Self {
         let Hold::Auto { budget, most_polls } = policy.hold else { return Self::default() };
         // A quarter of `u64::MAX`, more than a century: `gap_ns` adds up four times this value.
@@ -73,7 +72,7 @@ impl Pace {
         Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, poll: 0, seen, exits }
     }
 
-    /// Records that a poll ends at `now`: updates the smoothed gap and the poll number.
+    /// Records that a poll ends at `now`: updates the smoothed time between polls and the poll number.
     fn advance(&mut self, now: Instant) {
         let since = self.last_end.map_or(self.budget_ns, |last| now.nanos_since(last));
         // Exponentially weighted average: the latest gap has the weight 1/4.
@@ -87,8 +86,8 @@ impl Pace {
         now.nanos_since(arrival).saturating_add(self.gap_ns) >= self.budget_ns
     }
 
-    /// Returns the reason to flush the flow at index `place` when a poll ends at `now`; `None` if it stays
-    /// held. `is_carried` is `true` if the flow was already held at the end of the previous poll.
+    /// Returns the reason for which the flow at index `place` must be flushed when a poll ends at `now`; `None` if it
+    /// stays held. `is_carried` is `true` if the flow was already held at the end of the previous poll.
     fn exit(
         &mut self,
         (place, held): (u16, &Held),
@@ -117,9 +116,9 @@ impl Pace {
 }
 
 impl Seen {
-    /// Updates the state at the end of poll number `poll`, when the flow holds `segments`. A flow that is not
-    /// carried over began in this poll. A carried flow gained nothing in the polls since its last update, so
-    /// its share decays.
+    /// Updates the flow's state at the end of poll number `poll`, when the flow holds `segments` segments. A flow that
+    /// is not carried over began in this poll. A carried flow gained nothing in the polls since its last update, so its
+    /// share decays.
     fn see(&mut self, poll: u32, segments: u32, is_carried: bool) {
         let gained = |before: u32| (segments - before).saturating_mul(ONE_SEGMENT);
         *self = if is_carried {
@@ -133,7 +132,7 @@ impl Seen {
         };
     }
 
-    /// Returns the number of polls without gain after which the flow is flushed, apart from its time budget.
+    /// Returns the number of polls without a new segment after which the flow is flushed, apart from its time budget.
     fn polls_left(&self, most_polls: u32) -> u32 {
         // After so many halvings the share is less than one segment.
         let halvings = (self.share / ONE_SEGMENT).max(1).ilog2() + 1;
@@ -142,7 +141,8 @@ impl Seen {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Ends a poll under [`Hold::Auto`]. `load` is `None` if the receiver's load is unknown.
+    /// Ends a poll under [`Hold::Auto`]: flushes the flows for which holding no longer pays. `load` is `None` if the
+    /// receiver's load is unknown.
     #[inline(never)]
     pub(super) fn hold_or_flush_by_load(&mut self, now: Instant, load: Option<Load>) {
         self.pace.advance(now);
@@ -154,7 +154,7 @@ impl<B: FrameBuffer> Engine<B> {
         self.flush_all(self.store.end(), reason, now);
     }
 
-    /// Flushes everything if the policy is [`Hold::Auto`] and the receiver is idle. Returns `true` if it did.
+    /// Flushes all flows if the policy is [`Hold::Auto`] and the receiver is idle. Returns `true` if it did.
     pub(super) fn flush_for_idle(&mut self, load: Option<Load>, now: Instant) -> bool {
         let is_auto = matches!(self.config.policy.hold, Hold::Auto { .. });
         let is_idle = is_auto && load.is_some_and(Load::is_idle);
@@ -164,8 +164,9 @@ impl<B: FrameBuffer> Engine<B> {
         is_idle
     }
 
-    /// Examines only the flows that gained a segment in this poll, and those that are due to leave without a
-    /// gain. So the cost of a poll depends on its own frames, not on the number of held flows.
+    /// Decides about the flows at the end of a poll. Examines only the flows that gained a segment in this poll, and
+    /// those that must leave because they gained none. So the cost of a poll depends on its own frames, not on the
+    /// number of held flows.
     fn hold_what_gains(&mut self, now: Instant) {
         if self.table.is_empty() {
             self.store.marks.deadlines = self.store.end();

@@ -1,4 +1,4 @@
-//! The end of a poll: decides which flows are flushed under each hold policy.
+//! The end of a poll: decides which flows each hold policy flushes.
 
 use rxo_frame::{FrameBuffer, Instant, Load};
 
@@ -29,8 +29,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.marks.poll = self.store.end();
     }
 
-    /// Flushes every flow that holds one segment. Only flows of this poll can: the others were flushed a poll
-    /// ago.
+    /// Flushes every flow that holds a single segment. Only flows that began in this poll can: the others were flushed
+    /// at the end of an earlier one.
     fn flush_lone(&mut self, now: Instant) {
         self.flush_for(self.store.marks.poll, now, |_, held| {
             (held.segments == 1).then_some(FlushReason::LoneSegment)

@@ -1,5 +1,5 @@
-//! Index of the flows that adaptive hold keeps, by the poll at whose end they are flushed if they gain
-//! nothing.
+//! Exits: index of the flows that adaptive hold keeps, by the poll at whose end they are flushed if they gain no
+//! segment until then.
 //!
 //! Separate so that a held flow is not examined in every poll. There is one doubly linked list for each of
 //! the next polls. A flow index is in at most one list, and moves when its flow gains a segment. The entry of
@@ -8,8 +8,7 @@
 
 use alloc::boxed::Box;
 
-/// The number of lists. A flow that gains nothing leaves after fewer polls, because each poll halves its
-/// share.
+/// The number of lists. A flow that gains no segment leaves after fewer polls, because each poll halves its share.
 pub(super) const TURNS: u32 = 8;
 const NOBODY: u16 = u16::MAX;
 
@@ -17,21 +16,21 @@ const NOBODY: u16 = u16::MAX;
 pub(super) struct Exits {
     /// The first flow index in the list of each poll, by poll number modulo [`TURNS`].
     heads: [u16; TURNS as usize],
-    /// The list entry of each flow index.
+    /// The neighbours of each flow index in its list.
     links: Box<[Link]>,
 }
 
-/// The neighbours of a flow index in its list.
+/// The neighbours of a flow index in its list, and the list.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     before: u16,
     after: u16,
-    /// The number of the list; [`TURNS`] if the index is in none.
+    /// The number of the list; [`TURNS`] if the flow index is in none.
     turn: u8,
 }
 
 impl Exits {
-    /// Creates an empty index for `places` flows.
+    /// Creates an empty index for `places` flow indices.
     pub(super) fn new(places: usize) -> Self {
         let none = Link { before: NOBODY, after: NOBODY, turn: TURNS as u8 };
         let links = core::iter::repeat_n(none, places).collect();

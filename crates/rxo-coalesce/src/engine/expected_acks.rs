@@ -12,8 +12,8 @@ use crate::shape::Shape;
 use crate::{FlushReason, Kind};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Appends a pure ACK to the ACKs held at the guessed index, if it may follow them, and then the ACKs
-    /// behind it. Returns the slot behind the last appended ACK; `None` if slower tiers must decide.
+    /// Appends a pure ACK to the ACKs held at the guessed index, if it may follow them, and then the ACKs behind it in
+    /// the batch. Returns the slot behind the last appended ACK; `None` if slower tiers must decide.
     #[inline(always)]
     pub(super) fn take_next_ack<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -41,9 +41,9 @@ impl<B: FrameBuffer> Engine<B> {
         })
     }
 
-    /// Appends pure ACKs to those held at `place`: the one at `at` and those behind it, up to the first that
-    /// may not follow. Returns the slot behind the last appended ACK. Not inlined, so that interleaved ACKs
-    /// of many flows spare no registers for it.
+    /// Appends pure ACKs to those held at `place`: the one at `at` and those behind it in the batch, up to the first
+    /// that may not follow. Returns the slot behind the last appended ACK. Not inlined, so that the path for
+    /// interleaved ACKs of many flows does not reserve registers for it.
     #[inline(never)]
     fn run_of_acks<S: Shape, const NETWORK: usize>(
         &mut self,
@@ -66,7 +66,8 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot() + following.count
     }
 
-    /// Appends the pure ACKs from `slot` on to those held at `place`. Returns `false` if all were flushed.
+    /// Appends `count` pure ACKs, in the slots from `slot` on, to those held at `place`. Returns `false` if all were
+    /// flushed.
     #[inline(always)]
     fn append_acks(&mut self, place: u16, slot: u32, Following { count, said }: Following) -> bool {
         let held = &mut self.store.held[usize::from(place)];
@@ -76,8 +77,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.append(place, slot, count, close).is_some()
     }
 
-    /// Returns `true` if the checksum of `frame` is right; its headers are like those of the last frame of
-    /// `held`. Not inlined, so that a loop over trusted frames keeps its registers.
+    /// Returns `true` if the checksum of `frame`, whose headers are like those of the last frame of `held`, is right.
+    /// Not inlined, so that a loop over trusted frames keeps its registers.
     #[inline(never)]
     fn verifies(&self, held: &Held, frame: &Frame<B>) -> bool {
         Verification::of(held).holds(frame, self.config.summer)

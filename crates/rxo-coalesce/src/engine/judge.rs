@@ -1,4 +1,4 @@
-//! Judges a candidate, for the tiers that parse whole headers.
+//! Judges candidates for the tiers that parse whole headers.
 
 use rxo_frame::FrameBuffer;
 
@@ -8,8 +8,8 @@ use crate::held::Segment;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Judges a candidate and applies the verdict. Its flow holds segments of the same kind at `found`, of
-    /// which `last` is the last. Returns the index at which the candidate is held, or `None` if it was
+    /// Judges a candidate and applies the verdict. If its flow holds segments of the same kind, `found` is the flow's
+    /// index and `last` the last held segment. Returns the index at which the candidate is held, or `None` if it was
     /// delivered.
     #[inline(always)]
     pub(super) fn judge_and_apply(
@@ -23,8 +23,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// Returns the verdict on a candidate. `last` is the index of its flow and the last segment held there,
-    /// if any.
+    /// Returns the verdict on a candidate. `last` is the index of its flow and the last segment held there, if there is
+    /// one.
     fn verdict(
         &self,
         last: Option<(u16, &Candidate<'_>)>,

@@ -14,12 +14,12 @@ use crate::held::Segment;
 use crate::shape::Shape;
 use crate::{Kind, Verdict};
 
-/// The offset of the timestamp echo (TSecr) in the TCP header of a plain segment: its last four bytes.
+/// The offset in bytes of the timestamp echo (TSecr) in the TCP header of a plain segment: its last four bytes.
 const ECHO_AT: usize = 28;
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Holds a plain segment with payload, by a verdict that starts with it. Returns the flow's index and the
-    /// sequence number that comes next; `None` if the segment is not plain.
+    /// Starts an aggregate with a plain segment with payload, by a `verdict` that says so. Returns the flow's index and
+    /// the sequence number that comes next; `None` if the segment is not plain.
     #[inline(always)]
     pub(super) fn start<S: Shape>(
         &mut self,
@@ -37,7 +37,7 @@ impl<B: FrameBuffer> Engine<B> {
         Some((place, segment.seq + segment.payload_bytes))
     }
 
-    /// Reads a plain segment with payload that may be held. `None` if a checksum is wrong or slower tiers
+    /// Reads a plain segment with payload that the policy may hold. `None` if its checksum is wrong or slower tiers
     /// must decide.
     #[inline(always)]
     fn plain_data<S: Shape>(&self, frame: &Frame<B>, packet: &[u8]) -> Option<Plain> {
@@ -58,8 +58,8 @@ impl<B: FrameBuffer> Engine<B> {
         Some(plain)
     }
 
-    /// Returns `true` if a plain segment breaks no rule of a policy that refuses some of them: those without
-    /// DF, or with a zero echo in the timestamp.
+    /// Returns `true` if a plain segment obeys all static rules of a policy that refuses some plain segments: those
+    /// without DF, or with a zero echo in the timestamp.
     #[cold]
     #[inline(never)]
     fn breaks_no_rule<S: Shape>(&self, plain: Plain, packet: &[u8]) -> bool {
@@ -71,8 +71,8 @@ impl<B: FrameBuffer> Engine<B> {
             && (policy.zero_echo || echo.is_none_or(|echo| echo != [0; 4]))
     }
 
-    /// Receives a plain pure ACK of a flow that holds none, under a policy that aggregates them. `None`
-    /// otherwise.
+    /// Starts an aggregate with a plain pure ACK, under a policy that aggregates ACKs. `None` if the segment is another
+    /// one, or its flow holds something.
     #[inline(always)]
     pub(super) fn start_acks<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<()> {
         let (frame, packet) = (at.frame()?, at.packet()?);

@@ -1,4 +1,4 @@
-//! The published systems, each as a policy.
+//! Profiles: the published systems of receive coalescing, each as a policy.
 
 use core::time::Duration;
 
@@ -8,10 +8,11 @@ use super::{
 };
 
 const MAX_PACKET_BYTES: u32 = 65_535;
-/// The longest hold beyond a poll, unless a profile sets its own.
+/// The maximum time of a hold beyond a poll, unless a profile sets its own.
 const MAX_HOLD: Duration = Duration::from_millis(1);
 
-/// The kernel's first large receive offload. The other profiles are written as differences from it.
+/// The policy of `inet_lro`, the Linux kernel's first large receive offload. The other profiles are written as
+/// differences from it.
 const INET_LRO: Policy = Policy {
     name: "inet-lro",
     paper: "Linux inet_lro (2007), as in Oi & Nakajima 2009, section II.B",
@@ -61,7 +62,7 @@ impl Policy {
         ]
     }
 
-    /// Coalesces nothing: every frame is delivered as it arrived, in the same batches.
+    /// The policy that coalesces nothing: every frame is delivered as it arrived, in the same batches.
     #[must_use]
     pub const fn none() -> Self {
         let mut policy = Self::linux_gro();
@@ -73,8 +74,8 @@ impl Policy {
         policy
     }
 
-    /// Linux's generic receive offload. Its aggregates can be segmented into the original packets. The
-    /// default for delivery to a kernel or a guest.
+    /// The policy of Linux's generic receive offload (GRO). Its aggregates can be segmented into the original packets.
+    /// The default for delivery to a kernel or a guest.
     #[must_use]
     pub const fn linux_gro() -> Self {
         Self {
@@ -98,7 +99,8 @@ impl Policy {
         }
     }
 
-    /// Merges every segment whose differences the records preserve. For a receiver that reads the records.
+    /// The policy that merges every segment whose differences the records preserve. For a receiver that reads the
+    /// records.
     #[must_use]
     pub const fn remember() -> Self {
         Self {
@@ -117,7 +119,7 @@ impl Policy {
         }
     }
 
-    /// Receive aggregation with an aggregation limit of 20 (Menon and Zwaenepoel 2008).
+    /// The policy of receive aggregation with an aggregation limit of 20 (Menon and Zwaenepoel 2008).
     #[must_use]
     pub const fn menon_2008() -> Self {
         Self {
@@ -134,14 +136,14 @@ impl Policy {
         }
     }
 
-    /// Linux's first large receive offload, `inet_lro`.
+    /// The policy of Linux's first large receive offload, `inet_lro`.
     #[must_use]
     pub const fn inet_lro() -> Self {
         INET_LRO
     }
 
-    /// `inet_lro` as changed for Myri10GE, which aggregates pure ACKs (Gallatin 2007). Unlike the original,
-    /// duplicates, SACK and changes of ECN bypass.
+    /// The policy of `inet_lro` as changed for Myri10GE, which aggregates pure ACKs (Gallatin 2007). Unlike the
+    /// original, it lets duplicates, SACK and changes of ECN bypass.
     #[must_use]
     pub const fn gallatin_2007() -> Self {
         Self {
@@ -152,7 +154,7 @@ impl Policy {
         }
     }
 
-    /// Receive side coalescing in a network card with four cache entries, 8 KiB buffers and an interrupt
+    /// The policy of receive side coalescing in a network card with four cache entries, 8 KiB buffers and an interrupt
     /// every 20 packets, about 200 µs at 1 Gb/s (Makineni et al. 2006).
     #[must_use]
     pub const fn rsc_2006() -> Self {
@@ -173,25 +175,25 @@ impl Policy {
         }
     }
 
-    /// `rsc-2006` limited to two packets (the paper's RSC_2).
+    /// The policy `rsc-2006` limited to two packets per aggregate (the paper's RSC_2).
     #[must_use]
     pub const fn rsc2() -> Self {
         Self { name: "rsc2", max_segments: 2, ..Self::rsc_2006() }
     }
 
-    /// `rsc-2006` limited to three packets (RSC_3).
+    /// The policy `rsc-2006` limited to three packets per aggregate (the paper's RSC_3).
     #[must_use]
     pub const fn rsc3() -> Self {
         Self { name: "rsc3", max_segments: 3, ..Self::rsc_2006() }
     }
 
-    /// `rsc-2006` limited to five packets (RSC_5).
+    /// The policy `rsc-2006` limited to five packets per aggregate (the paper's RSC_5).
     #[must_use]
     pub const fn rsc5() -> Self {
         Self { name: "rsc5", max_segments: 5, ..Self::rsc_2006() }
     }
 
-    /// Large receive offload in Xen with delayed aggregation: delivers every second poll (Oi and Nakajima
+    /// The policy of large receive offload in Xen with delayed aggregation: delivers every second poll (Oi and Nakajima
     /// 2009).
     #[must_use]
     pub const fn xen_delayed() -> Self {

@@ -31,9 +31,9 @@ impl core::error::Error for UnknownPolicy {}
 /// Error: the name or the value of a setting is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingError {
-    /// The name of the setting as given.
+    /// The name of the setting, as it was given.
     pub key: String,
-    /// The value of the setting as given.
+    /// The value of the setting, as it was given.
     pub value: String,
     /// A description of the accepted values; for an unknown name, the list of all settings.
     pub accepted: &'static str,
@@ -47,7 +47,7 @@ impl fmt::Display for SettingError {
 
 impl core::error::Error for SettingError {}
 
-/// One setting: its name, its accepted values, and its conversion from and to text.
+/// A setting of a policy: its name, its accepted values, and its conversion from and to text.
 struct Setting {
     name: &'static str,
     accepted: &'static str,
@@ -100,7 +100,7 @@ impl Policy {
         (setting.set)(self, value).ok_or_else(|| error(setting.accepted))
     }
 
-    /// Iterates over all fields: the name of each, and its value as text. Allocates.
+    /// Returns an iterator over all fields: the name of each, and its value as text. Allocates.
     pub fn settings(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         SETTINGS.iter().map(|setting| (setting.name, (setting.show)(self)))
     }
@@ -158,7 +158,7 @@ const KEYS: &str = "the settings are coalesce, max_segments, max_bytes, buffer_b
                     window, options, psh, fin, ece, ce, needs_df, zero_echo, payload, pure_acks, max_acks, keep_every, \
                     sack_superset, udp, tunnels, extension_headers, hold, max_hold";
 
-/// Builds the setting of a field that accepts a fixed set of words.
+/// Defines the setting of a field that accepts a fixed set of words.
 macro_rules! words {
     ($field:ident, $words:ident, $accepted:literal) => {
         Setting {
@@ -170,7 +170,7 @@ macro_rules! words {
     };
 }
 
-/// Builds the setting of a field that accepts a number in a range.
+/// Defines the setting of a field that accepts a number in a range.
 macro_rules! number {
     ($field:ident, $from:expr, $to:expr, $accepted:literal) => {
         Setting {
@@ -276,7 +276,7 @@ impl fmt::Display for Hold {
     }
 }
 
-/// Parses the bounds of adaptive hold, such as `50us` or `50us,8`.
+/// Parses the limits of adaptive hold: a time, and optionally a number of polls, such as `50us` or `50us,8`.
 fn auto(bounds: &str) -> Option<Hold> {
     let (budget, most_polls) = match bounds.split_once(',') {
         Some((budget, polls)) => (budget, number(polls, 1, MAX_POLLS)?),
