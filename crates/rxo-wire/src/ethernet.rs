@@ -1,10 +1,10 @@
-//! Ethernet with up to two VLAN tags.
+//! Reads the Ethernet header, with up to two VLAN tags.
 
 use crate::parse::Malformed;
 
-/// The length of destination, source and EtherType, in bytes.
+/// The length of an Ethernet header without VLAN tags, in bytes.
 pub const ETHERNET_HEADER_BYTES: usize = 14;
-/// The length of one 802.1Q or 802.1ad tag, in bytes.
+/// The length of one VLAN tag (802.1Q or 802.1ad), in bytes.
 pub const VLAN_TAG_BYTES: usize = 4;
 
 /// The EtherType of IPv4.
@@ -35,7 +35,7 @@ impl VlanStack {
         &self.tci[..usize::from(self.depth)]
     }
 
-    /// Encodes number and VLAN identifiers of the tags for a flow key. Priorities are left out: they do not
+    /// Encodes the number of tags and their VLAN identifiers for a flow key. Priorities are left out: they do not
     /// identify a flow.
     #[inline]
     #[must_use]
@@ -46,8 +46,8 @@ impl VlanStack {
     }
 }
 
-/// Reads the field at the EtherType's usual offset; in a tagged frame this is the protocol of the first tag.
-/// `None` if the frame is too short.
+/// Returns the field at the EtherType's usual offset; in a tagged frame this is the protocol of the first tag. `None`
+/// if the frame is too short.
 #[inline(always)]
 #[must_use]
 pub fn ethertype(frame: &[u8]) -> Option<u16> {

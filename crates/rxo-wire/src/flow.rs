@@ -23,22 +23,21 @@ use crate::{ETHERNET_HEADER_BYTES, Offsets, ethernet};
 /// ```
 #[derive(Clone, Copy, Eq, Default)]
 pub struct FlowKey {
-    /// Source (2 words), destination (2 words), then VLANs and ports. Except for the VLANs, the words are put
-    /// together from native reads of 32 bits each, so that no byte is swapped to make a key or to sum its
-    /// addresses.
+    /// Source address (2 words), destination address (2 words), then VLANs and ports. Except for the VLANs, the words
+    /// are composed of native reads of 32 bits each, so that no byte is swapped to make a key or to sum its addresses.
     words: [u64; 5],
 }
 
 /// The upper half of the second word of an IPv4-mapped address.
 const MAPPED: u64 = (0xffff_u32.to_be() as u64) << 32;
 
-/// Marks a tag that a device removed, to distinguish it from the same tag in the bytes.
+/// The bit that marks a tag that a device removed, to distinguish it from the same tag in the bytes.
 const DEVICE_VLAN: u32 = 1 << 31;
-/// Added to the number of tags for one more.
+/// The number that is added to the VLANs of a key for each tag.
 const ONE_TAG: u32 = 1 << 24;
-/// Marks a flow inside a tunnel, whose network identifier then replaces the VLANs.
+/// The bit that marks a flow inside a tunnel, whose network identifier then replaces the VLANs.
 const IN_TUNNEL: u32 = 1 << 30;
-/// Distinguishes Geneve from VXLAN in the key of a flow inside a tunnel.
+/// The bit that distinguishes Geneve from VXLAN in the key of a flow inside a tunnel.
 const IN_GENEVE: u32 = 1 << 29;
 
 impl FlowKey {
@@ -99,9 +98,9 @@ impl FlowKey {
         Self::v6(&both, tail as u32, (tail >> 32) as u32)
     }
 
-    /// Reads the key of the TCP or UDP flow of `frame`, whose headers are at `at`; equals the key from
-    /// [`parse`](crate::parse()). Parses no header but VLAN tags. `None` if `frame` is too short for the
-    /// offsets, or its VLAN tags do not end at the offset of the IP header.
+    /// Returns the key of the TCP or UDP flow of `frame`, whose headers are at `at`; equals the key from
+    /// [`parse`](crate::parse()). Parses no header but VLAN tags. `None` if `frame` is too short for the offsets, or
+    /// its VLAN tags do not end at the offset of the IP header.
     #[must_use]
     pub fn read(frame: &[u8], at: Offsets) -> Option<Self> {
         let vlan = match at.network as usize {
@@ -138,7 +137,7 @@ impl FlowKey {
         u32::from_be(self.words[4] as u32)
     }
 
-    /// Adds ports to a key that has none.
+    /// Returns the key with `ports`; the key has no ports so far.
     #[inline]
     pub(crate) const fn with_ports(mut self, ports: u32) -> Self {
         self.words[4] |= ports.to_be() as u64;
@@ -216,8 +215,7 @@ impl FlowKey {
         self.words[..4] == other.words[..4] && self.words[4] >> 32 == other.words[4] >> 32
     }
 
-    /// Combines all words of both addresses and both ports by exclusive or; the result is equal for both
-    /// directions.
+    /// Returns the exclusive or of all words of both addresses and both ports; the result is equal for both directions.
     #[inline]
     pub(crate) const fn folded(&self) -> u32 {
         let [a, b, c, d, _] = self.words;
@@ -316,7 +314,7 @@ impl fmt::Debug for FlowKey {
 #[derive(Clone, Copy)]
 pub struct FlowHasher {
     seeds: [u64; 6],
-    /// The hash of the first address words of IPv4 flows, which are 0.
+    /// The part of the hash that the first address words of IPv4 flows contribute, which are 0.
     zeros: u64,
 }
 
@@ -366,7 +364,7 @@ impl fmt::Debug for FlowHasher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowHash(pub u64);
 
-/// 2⁶⁴ divided by the golden ratio: consecutive multiples are far apart.
+/// A constant that spreads seeds: 2⁶⁴ divided by the golden ratio, whose consecutive multiples are far apart.
 const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline]

@@ -11,14 +11,14 @@ pub(crate) struct Ipv4View {
     pub(crate) source: u32,
     pub(crate) destination: u32,
     pub(crate) protocol: u8,
-    /// Header length, in bytes.
+    /// The length of the header, in bytes.
     pub(crate) header: usize,
-    /// Length of the packet, in bytes; `Err` if it contradicts the header length or the frame.
+    /// The length of the packet, in bytes; `Err` if it contradicts the header length or the frame.
     pub(crate) total: Result<usize, Malformed>,
     pub(crate) is_fragment: bool,
 }
 
-/// Reads the header at the start of `packet`.
+/// Reads the IPv4 header at the start of `packet`.
 #[inline]
 pub(crate) fn read(packet: &[u8]) -> Result<Ipv4View, Malformed> {
     let fixed: &[u8; MIN_HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
@@ -89,7 +89,7 @@ pub(crate) fn fixed_ok(header: &[u8; MIN_HEADER_BYTES]) -> bool {
     sum.wrapping_mul(ONES) >= ONES.wrapping_neg()
 }
 
-/// The quotient of 2⁶⁴ - 1 and 2¹⁶ - 1.
+/// The quotient of 2⁶⁴ - 1 and 2¹⁶ - 1: a factor that repeats a 16-bit word four times.
 const ONES: u64 = u64::MAX / 0xffff;
 
 #[cold]

@@ -12,7 +12,7 @@ const DESTINATION: u8 = 60;
 /// Option types in a destination options header (RFC 8200 section 4.2, RFC 6275 section 6.3).
 const PAD1: u8 = 0;
 const HOME_ADDRESS: u8 = 201;
-/// More extension headers than any real packet has. Bounds the loop over them.
+/// The maximum number of extension headers that are followed, which bounds the loop: more than any real packet has.
 const MAX_EXTENSIONS: usize = 8;
 
 /// The fields of an IPv6 header and its extension headers.
@@ -20,14 +20,14 @@ pub(crate) struct Ipv6View<'a> {
     pub(crate) ip: Ip,
     pub(crate) addresses: &'a [u8; 32],
     pub(crate) protocol: u8,
-    /// Length of the header and its extensions, in bytes.
+    /// The length of the header and its extensions, in bytes.
     pub(crate) header: usize,
-    /// Length of the packet, in bytes; `Err` if it contradicts the frame or an extension header.
+    /// The length of the packet, in bytes; `Err` if it contradicts the frame or an extension header.
     pub(crate) total: Result<usize, Malformed>,
     pub(crate) is_fragment: bool,
 }
 
-/// Reads the headers at the start of `packet`.
+/// Reads the IPv6 header and its extension headers at the start of `packet`.
 #[inline]
 pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
     let fixed: &[u8; HEADER_BYTES] = packet.first_chunk().ok_or(Malformed::Truncated)?;
@@ -59,8 +59,8 @@ pub(crate) fn read(packet: &[u8]) -> Result<Ipv6View<'_>, Malformed> {
     Ok(if is_extension_header(view.protocol) { walk(packet, view) } else { view })
 }
 
-/// Follows the chain of extension headers. A header beyond the end of the packet is a length error; a
-/// fragment header ends the chain.
+/// Follows the chain of extension headers in `packet`, and returns `view` with the result. A header beyond the end of
+/// the packet is a length error; a fragment header ends the chain.
 #[cold]
 fn walk<'a>(packet: &'a [u8], mut view: Ipv6View<'a>) -> Ipv6View<'a> {
     view.ip.has_options = true;

@@ -26,7 +26,7 @@ pub struct Offsets {
     pub network: u32,
     /// The offset of the transport header, behind IPv4 options and IPv6 extension headers.
     pub transport: u32,
-    /// The offset of the payload. Equal to `transport` if the transport header was not parsed.
+    /// The offset of the payload. Equals `transport` if the transport header was not parsed.
     pub payload: u32,
     /// The end of the packet according to its IP header. Bytes from here on are padding.
     pub end: u32,

@@ -5,7 +5,7 @@ use crate::{
     FlowKey, Offsets, PROTOCOL_TCP, PROTOCOL_UDP, TcpSegment, UdpDatagram, ipv4, ipv6, tcp, udp,
 };
 
-/// The parsed headers of a frame. The same for IPv4 and IPv6; all layers above use this view.
+/// The parsed headers of a frame. One type for IPv4 and IPv6, which all layers above use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// The flow key; its ports are 0 unless the packet is an unfragmented TCP segment or UDP datagram.
@@ -34,13 +34,13 @@ impl Parsed {
 pub struct Ip {
     /// The IP version.
     pub version: IpVersion,
-    /// Type of service (IPv4) or traffic class (IPv6), including the ECN bits.
+    /// The type of service (IPv4) or traffic class (IPv6), including the ECN bits.
     pub traffic_class: u8,
-    /// Time to live (IPv4) or hop limit (IPv6).
+    /// The time to live (IPv4) or hop limit (IPv6).
     pub hop_limit: u8,
-    /// Flow label (IPv6); 0 for IPv4.
+    /// The flow label (IPv6); 0 for IPv4.
     pub flow_label: u32,
-    /// Identification (IPv4); 0 for IPv6.
+    /// The identification (IPv4); 0 for IPv6.
     pub id: u16,
     /// The DF bit; always `true` for IPv6.
     pub dont_fragment: bool,
@@ -73,14 +73,14 @@ pub enum Transport {
     Tcp(TcpSegment),
     /// A UDP datagram.
     Udp(UdpDatagram),
-    /// A fragment, also the first one: its transport header is not read.
+    /// A fragment of a packet, which may be the first: its transport header is not read.
     Fragment,
-    /// Another protocol, with its number.
+    /// Another protocol, with its IP protocol number.
     Other(u8),
 }
 
 impl Transport {
-    /// The protocol number; `None` for a fragment, whose protocol is not read.
+    /// The IP protocol number; `None` for a fragment, whose protocol is not read.
     #[inline]
     #[must_use]
     pub const fn protocol(&self) -> Option<u8> {
@@ -116,7 +116,8 @@ impl Transport {
 pub struct Unparsed {
     /// The reason for which the frame could not be parsed.
     pub why: Malformed,
-    /// Addresses and VLANs (ports 0) if the IP header was readable: order within the flow must still be kept.
+    /// Addresses and VLANs (ports 0), if the IP header was readable: the order within the flow must still be kept.
+    /// `None` if it was not.
     pub addresses: Option<FlowKey>,
 }
 
@@ -233,7 +234,7 @@ pub(crate) fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result
     body.read(frame, vlans, view.ip, FlowKey::v6(view.addresses, 0, vlans.key()))
 }
 
-/// The part of a packet behind its IP header, which is parsed alike for both versions.
+/// The part of a packet behind its IP header, which is parsed in the same way for both IP versions.
 struct Body {
     network: usize,
     header: usize,

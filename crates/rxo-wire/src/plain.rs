@@ -7,12 +7,12 @@
 
 use crate::{FlowKey, PROTOCOL_TCP, SeqNumber, ipv4, ipv6, tcp};
 
-/// The fields of a plain segment.
+/// The fields of a plain segment: an ordinary TCP segment without unusual options and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain {
     /// The flow key of the segment.
     pub key: FlowKey,
-    /// The sequence number (SEG.SEQ).
+    /// The sequence number (SEG.SEQ) of the segment.
     pub seq: SeqNumber,
     /// The length of IP and TCP header together, in bytes.
     pub header_bytes: u32,
@@ -21,7 +21,8 @@ pub struct Plain {
 }
 
 const ACK: u8 = 0x10;
-/// The byte with the data offset: no options, or twelve bytes of options.
+/// The value of the byte with the data offset in a TCP header without options; the next constant is that of a header
+/// with twelve bytes of options.
 const OFFSET_BARE: u8 = 0x50;
 const OFFSET_TIMESTAMP: u8 = 0x80;
 const TIMESTAMP_BYTES: usize = 12;
@@ -30,8 +31,8 @@ const ALIGNED_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
 const V4_BYTES: usize = ipv4::MIN_HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 const V6_BYTES: usize = ipv6::HEADER_BYTES + tcp::MIN_HEADER_BYTES;
 
-/// Reads a packet that begins with an IPv4 header, if it is plain. `vlan` is [`crate::VlanStack::key`].
-/// `None` means only that the packet is not plain. Does not verify the header checksum; see
+/// Reads a TCP segment from a packet that begins with an IPv4 header, if it is plain. `vlan` is
+/// [`crate::VlanStack::key`]. `None` means only that the packet is not plain. Does not verify the header checksum; see
 /// [`plain_v4_checksum`].
 #[inline(always)]
 #[must_use]
@@ -47,7 +48,7 @@ pub fn plain_v4(packet: &[u8], vlan: u32) -> Option<Plain> {
     segment(packet, headers.last_chunk()?, ipv4::MIN_HEADER_BYTES, total, key)
 }
 
-/// Reads the flow key of a packet that may be plain: of every packet that [`plain_v4`] accepts, and of some
+/// Returns the flow key of an IPv4 packet that may be plain: of every packet that [`plain_v4`] accepts, and of some
 /// others. `None` if a few bytes show that it is not plain.
 #[inline(always)]
 #[must_use]
@@ -70,7 +71,7 @@ pub fn plain_v4_checksum(packet: &[u8]) -> bool {
     packet.first_chunk().is_some_and(ipv4::fixed_ok)
 }
 
-/// Reads a packet that begins with an IPv6 header, if it is plain; see [`plain_v4`].
+/// Reads a TCP segment from a packet that begins with an IPv6 header, if it is plain; see [`plain_v4`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v6(packet: &[u8], vlan: u32) -> Option<Plain> {
@@ -83,7 +84,7 @@ pub fn plain_v6(packet: &[u8], vlan: u32) -> Option<Plain> {
     segment(packet, headers.last_chunk()?, ipv6::HEADER_BYTES, total, key)
 }
 
-/// Reads the flow key of an IPv6 packet that may be plain; see [`plain_v4_key`].
+/// Returns the flow key of an IPv6 packet that may be plain; see [`plain_v4_key`].
 #[inline(always)]
 #[must_use]
 pub fn plain_v6_key(packet: &[u8], vlan: u32) -> Option<FlowKey> {

@@ -31,7 +31,7 @@ pub const fn shard_of(key: &FlowKey, shards: u32) -> u32 {
 /// The multiplier for the exclusive or of all 32-bit words of both addresses and of both ports: 2³² divided
 /// by the golden ratio. Ports that are all even, as a system may choose them, still use all shards.
 pub const STEERING_MULTIPLIER: u32 = 0x9e37_79b1;
-/// The number of bits by which the lower half of the product is shifted right.
+/// The number of bits by which the lower half of the product is shifted right to select the shard.
 pub const STEERING_SHIFT: u32 = 16;
 
 #[cfg(test)]

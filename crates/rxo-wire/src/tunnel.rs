@@ -31,7 +31,7 @@ pub struct Inside {
     /// The offsets of the outer headers. Their payload begins behind the UDP header; without UDP, at the GRE
     /// header or the inner IP header.
     pub outer: Offsets,
-    /// The header behind the outer IP header.
+    /// The header behind the outer IP header, by which the outer packet carries the inner one.
     pub carrier: Carrier,
 }
 
@@ -150,13 +150,13 @@ enum Begins {
     Ip,
 }
 
-/// The offset of an inner packet, and its first header.
+/// The start of an inner packet: its offset in bytes, and its first header.
 type Start = (usize, Begins);
 
-/// The only accepted flags of VXLAN: the network identifier is valid.
+/// The only accepted value of the VXLAN flags: the network identifier is valid.
 const VXLAN_HAS_VNI: u8 = 0x08;
 
-/// Flags of Geneve that are not accepted: a control packet, or a critical option.
+/// The flags of Geneve that are not accepted: a control packet, or a critical option.
 const GENEVE_ODD: u8 = 0xc0;
 
 /// The protocol type of Ethernet in GRE and Geneve headers.
@@ -167,8 +167,8 @@ const IPV4_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// Flags of GRE. Each adds four bytes to the header. Sequence numbers are not accepted, because segments
-/// cannot share one.
+/// The flags of GRE. Each adds four bytes to the header. Sequence numbers are not accepted, because segments cannot
+/// share one.
 const GRE_CHECKSUM: u16 = 0x8000;
 const GRE_KEY: u16 = 0x2000;
 
@@ -176,7 +176,7 @@ const fn only(start: Option<Start>) -> [Option<Start>; 6] {
     [start, None, None, None, None, None]
 }
 
-/// Returns every offset at which a packet may begin in the payload of a datagram.
+/// Returns every offset in the payload of a datagram at which an inner packet may begin.
 fn in_udp(body: &[u8], payload: usize) -> [Option<Start>; 6] {
     let header: Option<&[u8; 8]> = body.get(payload..).and_then(<[u8]>::first_chunk);
     // GUE version 0, with options. Version 1 is an IP header without a GUE header, as in FOU.
@@ -193,13 +193,13 @@ fn in_udp(body: &[u8], payload: usize) -> [Option<Start>; 6] {
     ]
 }
 
-/// Returns the length of a Geneve header, and the first header behind it.
+/// Returns the length of a Geneve header in bytes, and the first header behind it; `None` if it is invalid.
 fn geneve(header: &[u8; 8]) -> Option<(usize, Begins)> {
     let begins = begins(u16::from_be_bytes([header[2], header[3]]))?;
     (header[0] >> 6 == 0).then_some((8 + usize::from(header[0] & 0x3f) * 4, begins))
 }
 
-/// Returns the start of the packet behind a GRE header; `None` if it has flags other than `fields`.
+/// Returns the start of the packet behind a GRE header; `None` if the header has flags other than `fields`.
 fn gre(body: &[u8], at: usize, fields: u16) -> Option<Start> {
     let header: &[u8; 4] = body.get(at..)?.first_chunk()?;
     let flags = u16::from_be_bytes([header[0], header[1]]);

@@ -1,4 +1,4 @@
-//! Sums with AVX2: 32 bytes per instruction.
+//! Checksum sums with AVX2: 32 bytes per instruction.
 //!
 //! The instruction that adds neighbouring words reads them as signed. So the top bit of each word is flipped,
 //! which subtracts 0x8000 from it; the difference is added back at the end. A block is so small that neither
@@ -19,7 +19,7 @@ cpufeatures::new!(avx2, "avx2");
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 
-/// The bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so sums stay within 2³⁰.
+/// The number of bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so that sums stay within 2³⁰.
 const BLOCK_BYTES: usize = 1 << 16;
 const VECTOR_BYTES: usize = 32;
 
@@ -46,7 +46,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total) + Sum::of(rest)
 }
 
-/// Sums a block into four accumulators, so that an addition need not wait for the one before.
+/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {
@@ -70,7 +70,7 @@ fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {
     (i64::from(signed) + flipped) as u64
 }
 
-/// Adds the eight 32-bit lanes of a vector.
+/// Returns the sum of the eight 32-bit lanes of a vector.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn across(lanes: __m256i) -> i32 {

@@ -1,6 +1,6 @@
-//! Sums with AVX-512 BW: 64 bytes per instruction, and the remainder under a mask.
+//! Checksum sums with AVX-512 BW: 64 bytes per instruction, and the remainder under a mask.
 //!
-//! Works like `avx2`, which explains the flipped top bit.
+//! Works like the module `avx2`, which explains why the top bit of each word is flipped.
 #![allow(unsafe_code, reason = "vector loads, and calls to functions that need AVX-512")]
 
 use core::arch::x86_64::{
@@ -16,7 +16,7 @@ cpufeatures::new!(avx512, "avx512f", "avx512bw");
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Avx512(());
 
-/// The bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so sums stay within 2³⁰.
+/// The number of bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so that sums stay within 2³⁰.
 const BLOCK_BYTES: usize = 1 << 16;
 pub(super) const VECTOR_BYTES: usize = 64;
 
@@ -42,7 +42,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total)
 }
 
-/// Sums a block into four accumulators, so that an addition need not wait for the one before.
+/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn sum_block(block: &[u8]) -> u64 {

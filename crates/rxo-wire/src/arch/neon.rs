@@ -1,4 +1,4 @@
-//! Sums with NEON: 16 bytes per instruction, which adds neighbouring words into wider lanes.
+//! Checksum sums with NEON: 16 bytes per instruction, which adds neighbouring words into wider lanes.
 //!
 //! Every target for which this module is compiled has NEON, so nothing is detected at run time.
 #![allow(unsafe_code, reason = "vector loads, and a call to a function that names NEON")]
@@ -13,7 +13,7 @@ use crate::checksum::Sum;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Neon(());
 
-/// The bytes summed at once: 2¹⁵ words below 2¹⁶, so sums stay below 2³¹.
+/// The number of bytes summed at once: 2¹⁵ words below 2¹⁶, so that sums stay below 2³¹.
 const BLOCK_BYTES: usize = 1 << 16;
 const VECTOR_BYTES: usize = 16;
 
@@ -40,7 +40,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total) + Sum::of(rest)
 }
 
-/// Sums a block into four accumulators, so that an addition need not wait for the one before.
+/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "neon")]
 #[inline]
 fn sum_block(block: &[[u8; VECTOR_BYTES]]) -> u64 {

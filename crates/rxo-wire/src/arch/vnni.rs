@@ -1,6 +1,6 @@
-//! Sums with AVX-512 VNNI, which multiplies and adds in one instruction.
+//! Checksum sums with AVX-512 VNNI, which multiplies and adds in one instruction.
 //!
-//! Works like `avx512`, with two instructions instead of three per 64 bytes.
+//! Works like the module `avx512`, with two instructions instead of three per 64 bytes.
 #![allow(unsafe_code, reason = "a call to a function that needs AVX-512 VNNI")]
 
 use core::arch::x86_64::{
@@ -16,7 +16,7 @@ use crate::checksum::Sum;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vnni(());
 
-/// The bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so sums stay within 2³⁰.
+/// The number of bytes summed at once: 2¹⁵ words of absolute value at most 2¹⁵, so that sums stay within 2³⁰.
 const BLOCK_BYTES: usize = 1 << 16;
 
 /// The cached result of `CPUID`, which is executed once per process: a virtual machine traps it, which takes
@@ -64,7 +64,7 @@ fn sum(bytes: &[u8]) -> Sum {
     Sum::from_raw(total)
 }
 
-/// Sums a block into four accumulators, so that an addition need not wait for the one before.
+/// Returns the sum of a block, in four accumulators, so that an addition need not wait for the one before.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 #[inline]
 fn sum_block(block: &[u8]) -> u64 {

@@ -6,11 +6,11 @@ use crate::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES};
 /// An Ethernet header, with any number of VLAN tags before the EtherType.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EthernetHeader<'a> {
-    /// The address of the receiver.
+    /// The Ethernet address of the receiver.
     pub destination: [u8; 6],
-    /// The address of the sender.
+    /// The Ethernet address of the sender.
     pub source: [u8; 6],
-    /// VLAN tags, the outer one first.
+    /// The VLAN tags before the EtherType, the outer one first.
     pub tags: &'a [VlanTag],
     /// The EtherType of the payload: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ethertype: u16,

@@ -6,9 +6,9 @@ use super::{BuildError, put_padded, split, split_fixed};
 use crate::checksum::Sum;
 use crate::ipv6::HEADER_BYTES;
 
-/// The length of the fields next header and length, in bytes.
+/// The length of the fields next header and length of an extension header, in bytes.
 const EXTENSION_FIXED_BYTES: usize = 2;
-/// The longest extension header, in bytes: the length field counts units of 8 bytes after the first.
+/// The maximum length of an extension header, in bytes: the length field counts units of 8 bytes after the first.
 const EXTENSION_MAX_BYTES: usize = 8 * 256;
 
 /// An IPv6 header.
@@ -20,9 +20,9 @@ pub struct Ipv6Header {
     pub destination: Ipv6Addr,
     /// The protocol of the payload (6 for TCP, 17 for UDP), or the type of an extension header.
     pub next_header: u8,
-    /// Traffic class, including the ECN bits.
+    /// The traffic class, including the ECN bits.
     pub traffic_class: u8,
-    /// Flow label; only its lower 20 bits are used.
+    /// The flow label; only its lower 20 bits are used.
     pub flow_label: u32,
     /// The hop limit: the number of links that the packet may still cross.
     pub hop_limit: u8,

@@ -88,13 +88,13 @@ impl fmt::Display for BuildError {
 
 impl core::error::Error for BuildError {}
 
-/// Splits `out` after `bytes` bytes.
+/// Returns the first `bytes` bytes of `out`, and the rest.
 fn split(out: &mut [u8], bytes: usize) -> Result<(&mut [u8], &mut [u8]), BuildError> {
     let given = out.len();
     out.split_at_mut_checked(bytes).ok_or(BuildError::NoRoom { needed: bytes, given })
 }
 
-/// Splits `out` after `BYTES` bytes.
+/// Returns the first `BYTES` bytes of `out` as an array, and the rest.
 fn split_fixed<const BYTES: usize>(
     out: &mut [u8],
 ) -> Result<(&mut [u8; BYTES], &mut [u8]), BuildError> {

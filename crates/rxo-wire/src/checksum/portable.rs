@@ -1,4 +1,4 @@
-//! Sums without special instructions.
+//! The portable implementation of checksum sums, without instructions that only some processors have.
 
 /// Returns the unfolded sum of `bytes` as native words: eight bytes at a time, with carry.
 #[inline]

@@ -1,4 +1,4 @@
-//! Selects the fastest implementation of the checksum for the processor.
+//! Selects the fastest implementation of checksum sums for the processor.
 
 use core::fmt;
 
@@ -28,8 +28,8 @@ enum Way {
     Vnni(Vnni),
 }
 
-/// Up to this length the portable implementation is the fastest everywhere, because a vector needs a final
-/// addition across its lanes.
+/// The length in bytes up to which the portable implementation is the fastest on every processor, because a vector
+/// needs a final addition across its lanes.
 const SHORT_BYTES: usize = 64;
 
 impl Summer {

@@ -32,8 +32,8 @@ pub const fn update_long(checksum: u16, old: u32, new: u32) -> u16 {
     Sum::word(!checksum).plus(Sum::long(!old)).plus(Sum::long(new)).checksum()
 }
 
-/// Computes the checksum of an IPv4 header and ignores the value in its checksum field. `header` is the whole
-/// header, options included, and nothing else.
+/// Returns the checksum of the IPv4 header `header`, computed without the value in its checksum field. `header` is the
+/// whole header, options included, and nothing else.
 #[inline]
 #[must_use]
 pub const fn ipv4_header_checksum(header: &[u8]) -> u16 {

@@ -3,23 +3,24 @@
 use super::{Checksums, Part};
 use crate::checksum::{Sum, Summer};
 
-/// Computes and writes the transport headers of all segments. Implemented only for [`Tcp`](super::Tcp) and
-/// [`Udp`](super::Udp).
+/// State and functions that compute and write the transport headers of all segments. Implemented only for
+/// [`Tcp`](super::Tcp) and [`Udp`](super::Udp).
 pub trait Layer: Copy {
-    /// The start of a header, which contains all fields that are changed.
+    /// The start of a transport header, which contains all fields that segmentation changes.
     type Start;
-    /// The IP protocol number.
+    /// The IP protocol number of the transport protocol.
     const PROTOCOL: u8;
 
-    /// Reads `header`: the whole transport header, options included. `pseudo` is the sum of the pseudo-header
-    /// without the length. `None` if the header is too short.
+    /// Reads `header`: the whole transport header, options included. `pseudo` is the sum of the pseudo-header without
+    /// the transport length. `None` if the header is too short.
     fn read(header: &[u8], pseudo: Sum, checksums: Checksums) -> Option<Self>;
 
-    /// The sum of header and pseudo-header of a segment with `bytes` bytes (header and payload), without the
-    /// fields that differ. For partial checksums only the pseudo-header is summed.
+    /// Returns the sum of header and pseudo-header of a segment with `bytes` bytes (header and payload), without the
+    /// fields that differ between segments. For partial checksums only the pseudo-header is summed.
     fn sum(&self, bytes: u32) -> Sum;
 
-    /// The start of the header, which contains the fields that are changed; `None` if it is too short.
+    /// Returns the start of `header`, which contains all fields that segmentation changes; `None` if `header` is too
+    /// short.
     fn start(header: &mut [u8]) -> Option<&mut Self::Start>;
 
     /// Writes the fields of the segment `part` into `header`, a copy of the original header. The pair is the
@@ -43,7 +44,7 @@ pub trait Layer: Copy {
     );
 }
 
-/// Sums a payload that consists of several slices.
+/// Returns the sum of a payload that consists of several slices.
 #[inline(always)]
 pub(super) fn sum_of<'p>(pieces: impl IntoIterator<Item = &'p [u8]>, summer: Summer) -> Sum {
     let (mut sum, mut offset) = (Sum::ZERO, 0);

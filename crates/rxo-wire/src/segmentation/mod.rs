@@ -94,7 +94,7 @@ pub enum Checksums {
     Partial,
 }
 
-/// The reason for which a frame cannot be segmented.
+/// The reason for which a frame cannot be segmented into several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSegmentable {
     /// The frame is not TCP or UDP over IPv4 or IPv6, the UDP length is not that of the packet, or the frame

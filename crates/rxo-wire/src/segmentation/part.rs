@@ -13,12 +13,12 @@ use crate::TcpFlags;
 pub struct Part {
     /// The number of the segment, from 0.
     pub index: usize,
-    /// The offset of its payload in the payload of the GSO frame, in bytes. Added to the sequence number of
-    /// the GSO frame, it gives that of the segment.
+    /// The offset of this segment's payload in the payload of the GSO frame, in bytes. The segment's sequence number is
+    /// that of the GSO frame plus this offset.
     pub offset: usize,
-    /// The length of its payload, in bytes; never 0.
+    /// The length of this segment's payload, in bytes; never 0.
     pub bytes: usize,
-    /// `true` for the last segment of the frame.
+    /// `true` for the last segment of the GSO frame.
     pub is_last: bool,
 }
 
@@ -64,7 +64,7 @@ pub const fn parts(payload_bytes: usize, size: NonZeroU16) -> Parts {
     Parts { next: 0, offset: 0, end: payload_bytes, size }
 }
 
-/// Iterator over the parts of a payload, in order; see [`parts`].
+/// Iterator over the parts of a payload, in order; [`parts`] returns it.
 #[derive(Clone, Debug)]
 pub struct Parts {
     next: usize,

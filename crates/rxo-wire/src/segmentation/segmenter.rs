@@ -40,7 +40,7 @@ pub struct Segmenter<T = Tcp> {
     ip: Ip,
     transport: T,
     size: usize,
-    /// The lengths of a segment with `size` bytes of payload. `None` if it is longer than IP allows.
+    /// The header values of a segment with `size` bytes of payload. `None` if such a segment is longer than IP allows.
     full: Option<Lengths>,
 }
 
@@ -153,7 +153,8 @@ impl<T: Layer> Segmenter<T> {
         true
     }
 
-    /// The starts of the IP header and the transport header, which contain all fields that are changed.
+    /// Returns the starts of the IP header and the transport header in `headers`, which contain all fields that
+    /// segmentation changes; `None` if `headers` is too short.
     #[inline(always)]
     fn split<'h>(&self, headers: &'h mut [u8]) -> Option<(&'h mut ip::Start, &'h mut T::Start)> {
         let Offsets { network, transport, payload, .. } = self.at;

@@ -145,11 +145,11 @@ impl Either {
     }
 }
 
-/// The remaining segments of a GSO frame; see [`segment`].
+/// The segments of a GSO frame that were not taken yet; [`segment`] returns it.
 #[derive(Clone, Debug)]
 pub struct Segments<'f> {
     segmenter: Either,
-    /// The outer headers; `None` outside tunnels.
+    /// The outer headers of a tunnel packet; `None` if the frame is not in a tunnel.
     around: Option<Around>,
     headers: &'f [u8],
     payload: &'f [u8],

@@ -3,30 +3,30 @@
 use core::fmt;
 use core::ops::BitOr;
 
-/// The twelve bits between data offset and window: control bits and reserved bits.
+/// The twelve bits between data offset and window of a TCP header: control bits and reserved bits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TcpFlags(u16);
 
 impl TcpFlags {
-    /// The sender has no more data.
+    /// FIN: the sender has no more data.
     pub const FIN: Self = Self(0x001);
-    /// Synchronises sequence numbers: opens a connection.
+    /// SYN: synchronises sequence numbers, to open a connection.
     pub const SYN: Self = Self(0x002);
-    /// Resets the connection.
+    /// RST: resets the connection.
     pub const RST: Self = Self(0x004);
-    /// Push: the receiver should deliver the data to the application.
+    /// PSH (push): the receiver should deliver the data to the application.
     pub const PSH: Self = Self(0x008);
-    /// The acknowledgement number is valid.
+    /// ACK: the acknowledgement number is valid.
     pub const ACK: Self = Self(0x010);
-    /// The urgent pointer is valid.
+    /// URG: the urgent pointer is valid.
     pub const URG: Self = Self(0x020);
-    /// ECN echo: the receiver saw congestion marks (RFC 3168).
+    /// ECE (ECN echo): the receiver saw congestion marks (RFC 3168).
     pub const ECE: Self = Self(0x040);
-    /// Congestion window reduced: the sender reacted to ECN echo (RFC 3168).
+    /// CWR (congestion window reduced): the sender reacted to ECN echo (RFC 3168).
     pub const CWR: Self = Self(0x080);
-    /// Accurate ECN, formerly the nonce sum (RFC 9768).
+    /// AE (accurate ECN), formerly the nonce sum (RFC 9768).
     pub const AE: Self = Self(0x100);
-    /// The three bits that are still reserved.
+    /// The three control bits that are still reserved.
     pub const RESERVED: Self = Self(0xe00);
 
     /// Extracts the flags from the two bytes that contain data offset and flags.
@@ -64,7 +64,7 @@ impl TcpFlags {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the flags of both, like the operator `|`, but also in constants.
+    /// Returns the flags of both, like the operator `|`, but usable in constants.
     #[inline]
     #[must_use]
     pub const fn union(self, other: Self) -> Self {

@@ -1,4 +1,4 @@
-//! TCP headers (RFC 9293).
+//! Reads TCP headers (RFC 9293).
 
 mod ack;
 mod flags;
@@ -16,22 +16,22 @@ use crate::parse::Malformed;
 /// The length of a TCP header without options, in bytes.
 pub const MIN_HEADER_BYTES: usize = 20;
 
-/// The parsed header of a segment.
+/// The fields of a parsed TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
     /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
     /// The acknowledgement number (SEG.ACK); meaningless without the ACK flag.
     pub ack: SeqNumber,
-    /// The TCP flags, including the reserved bits.
+    /// The control bits, including the reserved ones.
     pub flags: TcpFlags,
     /// The window (SEG.WND) as in the header, unscaled.
     pub window: u16,
-    /// The value of the checksum field.
+    /// The value of the checksum field, as in the header.
     pub checksum: u16,
     /// The urgent pointer of the TCP header.
     pub urgent: u16,
-    /// The options of the header, as a class.
+    /// The arrangement of the header's options, classified for coalescing.
     pub options: OptionLayout,
     /// The values of the timestamp option; zero if there is none.
     pub timestamp: Timestamp,

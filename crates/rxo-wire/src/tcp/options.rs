@@ -1,22 +1,22 @@
-//! TCP options (RFC 9293 section 3.1, RFC 7323, RFC 2018).
+//! Reads TCP options (RFC 9293 section 3.1, RFC 7323, RFC 2018).
 
-/// The options of a header, classified for coalescing.
+/// The arrangement of the options in a TCP header, classified for coalescing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionLayout {
-    /// No options.
+    /// The header has no options.
     None,
     /// Two no-operation options and the timestamp, as nearly every stack sends it (RFC 7323, appendix A).
     AlignedTimestamp,
-    /// The timestamp and padding in another arrangement.
+    /// The timestamp and padding, in another arrangement.
     Timestamp,
-    /// Other options, with or without a timestamp.
+    /// Any other options, with or without a timestamp.
     Other,
-    /// The length of an option exceeds the header.
+    /// The length of an option is invalid, or exceeds the header.
     Malformed,
 }
 
 impl OptionLayout {
-    /// Returns `true` if the timestamp was read.
+    /// Returns `true` if the options were read and include a timestamp.
     #[inline]
     #[must_use]
     pub const fn has_timestamp(self) -> bool {
@@ -24,7 +24,7 @@ impl OptionLayout {
     }
 }
 
-/// The timestamp option (RFC 7323, section 3).
+/// The two values of the timestamp option (RFC 7323, section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamp {
     /// The timestamp value (TSval).
@@ -34,9 +34,9 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// Finds the timestamp in `options`, the part of a header behind its first 20 bytes. `None` if there is
-    /// none, or an option's length is invalid. Fast without options, and for a timestamp at its usual offset
-    /// (RFC 7323, appendix A).
+    /// Finds the timestamp in `options`, the part of a TCP header behind its first 20 bytes. `None` if there is none,
+    /// or an option's length is invalid. Fast without options, and for a timestamp at its usual offset (RFC 7323,
+    /// appendix A).
     ///
     /// # Examples
     /// ```
@@ -71,7 +71,7 @@ impl Timestamp {
     }
 }
 
-/// One TCP option.
+/// One option of a TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption<'a> {
     /// The kind of the option.
@@ -113,19 +113,19 @@ impl OptionKind {
     }
 }
 
-/// Iterator over options. Ends at an end-of-list option, at the end of the bytes, or after an `Err` for an
-/// invalid length.
+/// Iterator over the options of a TCP header. Ends at an end-of-list option, at the end of the bytes, or after an `Err`
+/// for an invalid length.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],
 }
 
-/// Error: the length of an option exceeds the header or is below 2.
+/// Error: the length of an option exceeds the header, or is below 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadOption;
 
 impl<'a> Options<'a> {
-    /// Creates an iterator over the options in `bytes`, the part of a header behind its first 20 bytes.
+    /// Creates an iterator over the options in `bytes`, the part of a TCP header behind its first 20 bytes.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -157,7 +157,7 @@ impl<'a> Iterator for Options<'a> {
 
 const ALIGNED_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
 
-/// Classifies the options in `bytes`, and reads the timestamp if there is one.
+/// Returns the arrangement of the options in `bytes`, and the timestamp; zero if there is none.
 #[inline]
 pub(crate) fn classify(bytes: &[u8]) -> (OptionLayout, Timestamp) {
     if bytes.is_empty() {
