@@ -29,16 +29,16 @@ mod tests;
 /// # Ok::<(), rxo_frame::ChainFull<Vec<u8>>>(())
 /// ```
 pub struct Chain<B> {
-    /// A ring of slots. They are filled field by field, so that no piece is built elsewhere and copied here.
+    /// The ring of slots for pieces. Slots are filled field by field, so that no piece is built elsewhere and copied.
     places: Box<[Place<B>]>,
-    /// The greatest number of pieces in the chain.
+    /// The maximum number of pieces in the chain.
     limit: usize,
     first: usize,
     pieces: usize,
     bytes: usize,
 }
 
-/// A slot of the ring. Its range is not empty while it has a buffer.
+/// A slot of the ring, for one piece. Its range is not empty while the slot has a buffer.
 struct Place<B> {
     buffer: Option<B>,
     start: usize,
@@ -65,7 +65,7 @@ impl<B: AsRef<[u8]>> Place<B> {
     }
 }
 
-/// Error: the chain has no capacity for another piece. Returns the buffer to the caller.
+/// Error: the chain has its maximum of pieces. Returns the buffer to the caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ChainFull<B>(pub B);
 
@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
     /// once.
     ///
     /// # Errors
-    /// [`ChainFull`] with the buffer if all pieces are in use.
+    /// [`ChainFull`] with the buffer if the chain has its maximum of pieces.
     ///
     /// # Panics
     /// If `range` is not inside `buffer`.
@@ -96,11 +96,11 @@ impl<B: AsRef<[u8]>> Chain<B> {
         if bytes == 0 { Ok(()) } else { self.push_known(buffer, range) }
     }
 
-    /// Appends like [`Chain::push`], but without checking `range`, which must be inside `buffer` and not
-    /// empty. Bytes of the range that are outside read as nothing.
+    /// Appends the bytes of `buffer` in `range` like [`Chain::push`], but without checking `range`, which must be
+    /// inside `buffer` and not empty. If the range is outside, the piece reads as empty.
     ///
     /// # Errors
-    /// [`ChainFull`] with the buffer if all pieces are in use.
+    /// [`ChainFull`] with the buffer if the chain has its maximum of pieces.
     #[inline]
     pub fn push_known(&mut self, buffer: B, range: Range<usize>) -> Result<(), ChainFull<B>> {
         if self.pieces == self.places.len() && !self.grow() {
@@ -114,8 +114,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         Ok(())
     }
 
-    /// Appends `range` of each of the next `count` of `frames`, as far as capacity allows, and returns how
-    /// many pieces it appended. The range must be inside each buffer and not empty.
+    /// Appends `range` of each of the next `count` frames of `frames`, as far as the chain has space, and returns the
+    /// number of pieces appended. The range must be inside each buffer and not empty.
     #[inline]
     pub fn extend_known(
         &mut self,
@@ -151,8 +151,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         copied
     }
 
-    /// Consumes whole pieces into `to`, up to the end of the ring or to a piece that does not fit. Not
-    /// inlined, so that the loop has enough registers.
+    /// Consumes whole pieces into `to`, up to the end of the ring or to a piece that does not fit. Returns the number
+    /// of bytes copied. Not inlined, so that the loop has enough registers.
     #[inline(never)]
     fn read_pieces(&mut self, mut to: &mut [u8]) -> usize {
         let (room, end) = (to.len(), self.places.len().min(self.first + self.pieces));
@@ -184,7 +184,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         copied
     }
 
-    /// Consumes a part of the first piece into `to`, which is too short for all of it.
+    /// Consumes a part of the first piece into `to`, which is too short for all of it. Returns the number of bytes
+    /// copied.
     fn read_part(&mut self, to: &mut [u8]) -> usize {
         let Some(first) = self.front() else { return 0 };
         let bytes = to.len().min(first.bytes().len());
@@ -195,15 +196,15 @@ impl<B: AsRef<[u8]>> Chain<B> {
         bytes
     }
 
-    /// Iterates over the remaining bytes, piece by piece. No slice is empty, unless a buffer shrank.
+    /// Returns an iterator over the remaining bytes, piece by piece. No slice is empty, unless a buffer shrank.
     pub fn slices(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let end = self.places.len().min(self.first + self.pieces);
         let (here, wrapped) = (&self.places[self.first..end], self.first + self.pieces - end);
         Slices { here: here.iter(), wrapped: self.places[..wrapped].iter() }
     }
 
-    /// Consumes `bytes` bytes from the front, or all if there are fewer. Drops each buffer after its last
-    /// byte. Returns the number of bytes consumed. O(pieces dropped).
+    /// Consumes `bytes` bytes from the front, or all if there are fewer. Drops each buffer after its last byte. Returns
+    /// the number of bytes consumed. The cost is proportional to the number of buffers dropped.
     pub fn advance(&mut self, bytes: usize) -> usize {
         let consumed = bytes.min(self.bytes);
         let mut left = self.drop_pieces(consumed);
@@ -248,19 +249,19 @@ impl<B: AsRef<[u8]>> Chain<B> {
         }
     }
 
-    /// The number of remaining bytes.
+    /// The number of bytes that remain in the chain.
     #[must_use]
     pub const fn len_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns `true` if no bytes remain.
+    /// Returns `true` if no bytes remain in the chain.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// The number of pieces that can still be appended.
+    /// The number of pieces that can still be appended to the chain.
     #[must_use]
     pub fn room_pieces(&self) -> usize {
         self.limit - self.pieces
@@ -280,7 +281,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         more > 0
     }
 
-    /// The ring index of piece `number`; for the number of pieces, that of the first free slot.
+    /// The ring index of the piece with this `number`, counted from the front; for the number of pieces, that of the
+    /// first free slot.
     #[inline]
     fn index(&self, number: usize) -> usize {
         let index = self.first + number;
@@ -301,21 +303,21 @@ impl<B: AsRef<[u8]>> Chain<B> {
     }
 }
 
-/// The `length` bytes from `start` on; `None` if there are fewer.
+/// Returns the `length` bytes of `bytes` from `start` on; `None` if there are fewer.
 #[inline(always)]
 fn part(bytes: &[u8], start: usize, length: usize) -> Option<&[u8]> {
     bytes.get(start..)?.get(..length)
 }
 
-/// Returns `length`. Cold, to mark the branch for pieces that read as empty as rare.
+/// Returns `length`. Marked as cold, so that the compiler treats the branch for pieces that read as empty as rare.
 #[cold]
 #[inline(never)]
 const fn nothing_of(length: usize) -> usize {
     length
 }
 
-/// Iterator over the bytes of pieces in order: those up to the end of the ring, then those that wrap around
-/// it.
+/// Iterator over the bytes of pieces, in order: first the pieces up to the end of the ring, then those that wrap around
+/// to its start.
 struct Slices<'a, B> {
     here: slice::Iter<'a, Place<B>>,
     wrapped: slice::Iter<'a, Place<B>>,
@@ -347,8 +349,8 @@ impl<'a, B: AsRef<[u8]>> Iterator for Slices<'a, B> {
 
 impl<B: AsRef<[u8]>> ExactSizeIterator for Slices<'_, B> {}
 
-/// Stores `range` of each of the next `count` of `frames` in `places`, which must have at least `count`
-/// slots. Stops when there are no more frames. Returns the number of slots filled.
+/// Stores `range` of each of the next `count` frames of `frames` in `places`, which must have at least `count` slots.
+/// Stops when there are no more frames. Returns the number of slots filled.
 #[inline(always)]
 fn fill_all<B: AsRef<[u8]>>(
     places: &mut [Place<B>],

@@ -3,14 +3,14 @@
 /// The status of a frame's transport checksum: verified or not, complete or partial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ChecksumStatus {
-    /// Not verified. Software must verify it, unless the user trusts the link.
+    /// The checksum was not verified. Software must verify it, unless the user trusts the link.
     #[default]
     Unknown,
-    /// Verified by the device, or by software before.
+    /// The checksum was verified by the device, or by software before.
     Verified,
-    /// Partial: the field contains only the folded sum of the pseudo-header. The frame never crossed a
-    /// network, because a local sender left the rest to a device. Its payload need not be verified, but the
-    /// checksum must be completed before the frame leaves through a device that does not do so.
+    /// The checksum is partial: its field contains only the folded sum of the pseudo-header. The frame never crossed a
+    /// network, because a local sender left the rest to a device. Its payload need not be verified, but the checksum
+    /// must be completed before the frame leaves through a device that does not do so.
     Partial {
         /// The offset at which summing starts, in bytes from the start of the frame: the transport header.
         start: u16,
@@ -49,8 +49,8 @@ impl ChecksumStatus {
         }
     }
 
-    /// Returns `true` if a checksum is partial, but not the one of the transport header at `transport`. Then
-    /// it belongs to an inner packet, and completing it will change the payload. `field` is as in
+    /// Returns `true` if a checksum is partial, but is not the one of the transport header at offset `transport`. Then
+    /// it belongs to an inner packet, and completing it will change the payload. `field` is the offset as in
     /// [`ChecksumStatus::vouches_for`].
     #[inline(always)]
     #[must_use]
@@ -58,7 +58,7 @@ impl ChecksumStatus {
         self.is_partial() && !self.vouches_for(transport, field)
     }
 
-    /// Returns `true` if the checksum must still be completed.
+    /// Returns `true` if the checksum is partial, so that it must still be completed.
     #[inline]
     #[must_use]
     pub const fn is_partial(self) -> bool {

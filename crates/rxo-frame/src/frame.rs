@@ -4,20 +4,20 @@ use core::num::NonZeroU16;
 
 use crate::{ChecksumStatus, Gather, Gso, Instant, Offload};
 
-/// Link-layer bytes and their metadata on arrival.
+/// A frame: link-layer bytes, and the metadata from the device at their arrival.
 ///
 /// `B` is the buffer: any type that provides the bytes. The bytes of a frame never change on its way through
 /// rxo; a merged header is written elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame<B> {
-    /// The frame from its first link-layer byte, with padding, without the frame check sequence.
+    /// The bytes of the frame from its first link-layer byte, with padding, without the frame check sequence.
     pub bytes: B,
     /// The arrival time of the frame.
     pub arrived_at: Instant,
-    /// The status of its transport checksum.
+    /// The status of the frame's transport checksum.
     pub checksum: ChecksumStatus,
-    /// Set for a GSO frame, as a local sender with TCP segmentation offload sends it; `None` for a frame as
-    /// on the network.
+    /// The segmentation parameters of a GSO frame, as a local sender with TCP segmentation offload sends it; `None` for
+    /// a frame as on the network.
     pub gso: Option<Gso>,
     /// The outer VLAN tag, if the device removed it from the bytes. Other tags stay in the bytes.
     pub vlan: Option<VlanTag>,
@@ -90,6 +90,6 @@ impl<'a> Gather<'a> for Frame<&'a [u8]> {
 pub struct VlanTag {
     /// The tag protocol identifier: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
     pub tpid: NonZeroU16,
-    /// Priority (3 bits), drop eligible (1 bit), VLAN identifier (12 bits).
+    /// The tag control information: priority (3 bits), drop eligible (1 bit), VLAN identifier (12 bits).
     pub tci: u16,
 }

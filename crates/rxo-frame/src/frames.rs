@@ -1,4 +1,4 @@
-//! Frames in order, taken one by one, or many at once for their buffers.
+//! The trait for frames in order, which are taken one by one, or many at once for their buffers.
 //!
 //! Separate from [`Iterator`] because an iterator returns one element at a time, and must load and store its
 //! state for each. An implementation with frames in consecutive memory can return their buffers in one loop.
@@ -8,8 +8,8 @@ use core::iter::Empty;
 
 use crate::Frame;
 
-/// Frames in order. `impl Frames<MyBuffer> for MyFrames {}` is enough, unless taking many buffers at once is
-/// cheaper.
+/// Frames in order, taken one by one or several at once. `impl Frames<MyBuffer> for MyFrames {}` is enough, unless
+/// taking many buffers at once is cheaper.
 pub trait Frames<B>: Iterator<Item = Frame<B>> {
     /// Takes the next `count` frames, or all if there are fewer, and calls `take` with their buffers, in
     /// order.

@@ -15,7 +15,7 @@ pub trait Gather<'a>: Copy {
     /// The checksum and segmentation metadata that the sink must pass on, or carry out itself.
     fn offload(self) -> Offload;
 
-    /// The outer VLAN tag, unless it is in the bytes.
+    /// The outer VLAN tag that the sink must insert; `None` if there is none, or it is in the bytes.
     fn vlan(self) -> Option<VlanTag>;
 
     /// The length of all pieces together, in bytes.
@@ -33,12 +33,12 @@ pub trait Gather<'a>: Copy {
     fn for_each_frame(self, visit: impl FnMut(Frame<&'a [u8]>));
 }
 
-/// Metadata that a sink writes into a `virtio_net_hdr`, or carries out in software if there is none.
+/// The metadata of a packet that a sink writes into a `virtio_net_hdr`, or carries out in software if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// The form of the checksum in the bytes.
+    /// The status of the transport checksum in the packet's bytes.
     pub checksum: ChecksumStatus,
-    /// Set if the bytes are a GSO frame.
+    /// The segmentation parameters; `None` if the packet is not a GSO frame.
     pub gso: Option<Gso>,
     /// The length of link, network and transport headers together, in bytes; 0 if unknown.
     pub header_bytes: u16,
@@ -59,8 +59,8 @@ pub struct Gso {
 }
 
 impl Gso {
-    /// Creates parameters for segments of `kind` with `size` bytes of payload, without tunnel; CWR is set on
-    /// all or none.
+    /// Creates parameters for segments of `kind` with `size` bytes of payload, without a tunnel. CWR is set on all
+    /// segments or on none.
     #[inline]
     #[must_use]
     pub const fn new(kind: GsoKind, size: NonZeroU16) -> Self {

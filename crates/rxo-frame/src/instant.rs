@@ -4,7 +4,7 @@ use core::ops::{Add, Sub};
 
 pub use core::time::Duration;
 
-/// Nanoseconds on a monotonic clock whose zero the caller chooses.
+/// A point in time: nanoseconds on a monotonic clock whose zero the caller chooses.
 ///
 /// Pure crates receive an `Instant` as an argument and never read a clock, so equal inputs give equal
 /// outputs, also on virtual time. The range is 584 years; arithmetic saturates.
@@ -29,14 +29,14 @@ impl Instant {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// Returns the nanoseconds since the zero of the clock.
+    /// Returns the number of nanoseconds since the zero of the clock.
     #[inline]
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Returns the nanoseconds from `earlier` to `self`; 0 if `self` is not later. Cheaper than a
+    /// Returns the number of nanoseconds from `earlier` to `self`; 0 if `self` is not later. Cheaper than a
     /// [`Duration`], which divides.
     #[inline]
     #[must_use]

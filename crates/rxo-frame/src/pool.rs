@@ -46,7 +46,7 @@ pub struct Pool {
 
 /// The state that all handles of a pool share: the right to take buffers.
 struct Handles {
-    /// Freed when this value is dropped, or when the last missing buffer returns later.
+    /// The memory of the pool. It is freed when this value is dropped, or when the last missing buffer returns later.
     shared: NonNull<Shared>,
 }
 
@@ -61,8 +61,8 @@ struct Shared {
     bytes_each: u32,
 }
 
-/// One cache line. Two buffers never share one, so threads with neighbouring buffers do not slow each other.
-/// Its bytes are accessed through a pointer to the whole memory.
+/// One cache line of the pool's memory. Two buffers never share one, so threads with neighbouring buffers do not slow
+/// each other. Its bytes are accessed through a pointer to the whole memory.
 #[repr(align(64))]
 struct Line {
     _bytes: [u8; LINE_BYTES],
@@ -119,14 +119,15 @@ impl Pool {
         Some(PoolBuf { start, shared: self.handles.shared, index, length: shared.bytes_each })
     }
 
-    /// Returns `true` if no buffer is free. Another thread may return one at any time.
+    /// Returns `true` if no buffer is free. Another thread may return one at any time afterwards.
     #[inline]
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.shared().free().is_empty()
     }
 
-    /// The number of free buffers. O(n), and exact only while no other thread takes or returns buffers.
+    /// The number of free buffers. The cost is proportional to it, and it is exact only while no other thread takes or
+    /// returns buffers.
     #[must_use]
     pub fn available(&self) -> usize {
         self.shared().free().len()
@@ -193,29 +194,29 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A buffer of a [`Pool`]. Dropping it returns it to the pool, from any thread.
+/// A buffer that was taken from a [`Pool`]. Dropping it returns it to the pool, from any thread.
 ///
-/// It keeps the memory of the pool alive, so it may outlive the last [`Pool`] handle.
+/// A buffer keeps the memory of the pool alive, so it may outlive the last [`Pool`] handle.
 pub struct PoolBuf {
-    /// The address of its first byte. Stored here, so that reading a buffer does not access the pool.
+    /// The address of the buffer's first byte. Stored here, so that reading a buffer does not access the pool.
     start: *mut u8,
-    /// Valid until this buffer returns `index`. Dangling if the buffer belongs to no pool.
+    /// The pool's shared state. Valid until this buffer returns `index`. Dangling if the buffer belongs to no pool.
     shared: NonNull<Shared>,
-    /// The index in the pool; [`stack::END`] if the buffer belongs to no pool.
+    /// The index of the buffer in the pool; [`stack::END`] if the buffer belongs to no pool.
     index: u32,
-    /// The current length, in bytes; at most `shared.bytes_each`.
+    /// The current length of the buffer in bytes; at most `shared.bytes_each`.
     length: u32,
 }
 
 impl PoolBuf {
-    /// The capacity in bytes; 0 for the default buffer, which belongs to no pool.
+    /// The capacity of the buffer in bytes; 0 for the default buffer, which belongs to no pool.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared().map_or(0, |shared| shared.bytes_each as usize)
     }
 
-    /// Sets the length to `bytes`. Added bytes contain the data of an earlier owner.
+    /// Sets the length of the buffer to `bytes`. Added bytes contain the data of an earlier owner.
     ///
     /// # Panics
     /// If `bytes` is more than [`PoolBuf::capacity`].
@@ -317,8 +318,8 @@ impl FrameBuffer for PoolBuf {
     }
 }
 
-/// Returns buffers to their pool, and frees the memory if they are the last of a pool without
-/// handles.
+/// Returns the buffers of `chain` to their pool. If they are the last ones, and no handles exist, frees the memory of
+/// the pool.
 ///
 /// # Safety
 /// The indices of `chain` must belong to the caller, which must not use them or `shared` afterwards.
@@ -335,7 +336,7 @@ unsafe fn give_back(shared: NonNull<Shared>, chain: Chain) {
     }
 }
 
-/// Frees the memory. Not inlined, because it runs only for the last buffer of a pool.
+/// Frees the memory of a pool. Not inlined, because it runs only for the last buffer of a pool.
 #[cold]
 fn free(shared: Box<Shared>) {
     drop(shared);

@@ -26,12 +26,12 @@ macro_rules! reasons {
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
-            /// Every reason, in the order of the counters.
+            /// Every reason, in the order of their counters.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
             /// The number of reasons.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// The name of the counter. Stable across versions.
+            /// The name of this reason's counter. Stable across versions.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -1,4 +1,4 @@
-//! Bytes with several owners, for data that is lent instead of copied.
+//! Shared bytes: bytes with several owners, for data that is lent instead of copied.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -53,13 +53,13 @@ impl SharedBytes {
         self.end - self.start
     }
 
-    /// Returns `true` if there are no bytes.
+    /// Returns `true` if there are no bytes in this range.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Removes the first `bytes`, or all if there are fewer, and returns them. Copies nothing.
+    /// Removes the first `bytes` bytes from this range, or all if there are fewer, and returns them. Copies nothing.
     #[must_use = "`advance` drops them"]
     pub fn split_to(&mut self, bytes: usize) -> Self {
         if bytes >= self.len() {
@@ -71,7 +71,7 @@ impl SharedBytes {
         front
     }
 
-    /// Drops the first `bytes`, or all if there are fewer.
+    /// Drops the first `bytes` bytes of this range, or all if there are fewer.
     pub fn advance(&mut self, bytes: usize) {
         if bytes >= self.len() {
             *self = Self::default();
@@ -94,7 +94,7 @@ impl SharedBytes {
     /// Appends `next` if it [follows](SharedBytes::is_followed_by) this range. Copies nothing.
     ///
     /// # Errors
-    /// `next`, if it does not follow.
+    /// `next` itself, if it does not follow this range.
     pub fn join(&mut self, next: Self) -> Result<(), Self> {
         if !self.is_followed_by(&next) {
             return Err(next);
@@ -103,7 +103,7 @@ impl SharedBytes {
         Ok(())
     }
 
-    /// Returns the first `bytes`, or all if there are fewer. Copies nothing.
+    /// Returns the first `bytes` bytes of this range, or all if there are fewer. Copies nothing.
     #[must_use]
     pub fn first(&self, bytes: usize) -> Self {
         self.clone().split_to(bytes)

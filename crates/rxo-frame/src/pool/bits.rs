@@ -1,4 +1,4 @@
-//! A lock-free set of indices, for processors without 64-bit atomics: one bit per index.
+//! A lock-free set of the indices of free buffers, for processors without 64-bit atomics: one bit per index.
 //!
 //! It has the same interface as [`stack`](super::stack), which needs 64 bits to distinguish an unchanged top
 //! from one that was popped and pushed again. With 32 bits that count would be too short to be safe. A bit
@@ -10,21 +10,21 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of taken indices, plus one while the set is open.
+/// The atomic number of taken indices, plus one while the set is open.
 pub(super) type Top = AtomicU32;
 
-/// The set of the free indices among 0..n, under the name of the stack that it replaces. Borrows only
-/// atomics, for the reason given at that stack.
+/// The set of the free indices among 0..n. It has the name of the stack that it replaces. Borrows only atomics, for the
+/// reason given at that stack.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
     /// The number of taken indices, plus one while the set is open.
     pub(super) top: &'a Top,
-    /// One bit per index, set if the index is free.
+    /// For each index one bit, which is set if the index is free.
     pub(super) below: &'a [AtomicU32],
 }
 
-/// Taken indices that are being returned. The bits of the added ones are already set, but the count does not
-/// include them yet.
+/// Taken indices that are being returned together. The bits of the added ones are already set, but the count of taken
+/// indices does not reflect it yet.
 #[derive(Clone, Copy)]
 pub(super) struct Chain {
     first: u32,
@@ -32,30 +32,30 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// A chain of one index, which the caller has taken.
+    /// Creates a chain of one index, which the caller has taken.
     #[inline]
     pub(super) const fn of(index: u32) -> Self {
         Self { first: index, added: 0 }
     }
 }
 
-/// The number of indices must be below this value, so that it is never an index itself.
+/// The upper bound of the number of indices, which must be below it, so that this value is never an index.
 pub(super) const END: u32 = u32::MAX;
 
-/// The count of an open set that contains all its indices.
+/// Returns the initial count of an open set that contains all its indices.
 pub(super) const fn full_top(_count: u32) -> Top {
     AtomicU32::new(1)
 }
 
-/// The bits of a set that contains all indices below `count`.
+/// Returns the bits of a set that contains all indices below `count`.
 pub(super) fn full_below(count: u32) -> impl Iterator<Item = AtomicU32> {
     let bits = |left: u32| if left < 32 { (1 << left) - 1 } else { u32::MAX };
     (0..count.div_ceil(32)).map(move |word| AtomicU32::new(bits(count - word * 32)))
 }
 
 impl IndexStack<'_> {
-    /// Takes the lowest index; `None` if there is none. Writes made before it was returned are visible
-    /// afterwards. The set must be open.
+    /// Takes the lowest index out of the set; `None` if the set is empty. Writes made before the index was returned are
+    /// visible afterwards. The set must be open.
     pub(super) fn pop(self) -> Option<u32> {
         for (word, bits) in (0..).zip(self.below) {
             let mut seen = bits.load(Ordering::Relaxed);
@@ -72,9 +72,9 @@ impl IndexStack<'_> {
         None
     }
 
-    /// Returns `chain` to the set. The result is `true` if the set is closed and these were the last missing
-    /// indices. Then all writes of other threads before their returns are visible, and no other thread
-    /// accesses the set any more.
+    /// Returns the indices of `chain` to the set. The result is `true` if the set is closed and these were the last
+    /// missing indices. Then all writes of other threads before their returns are visible, and no other thread accesses
+    /// the set any more.
     #[must_use = "the last one to push frees the memory"]
     pub(super) fn push(self, chain: Chain) -> bool {
         self.put(chain.first);
@@ -82,7 +82,7 @@ impl IndexStack<'_> {
         self.top.fetch_sub(count, Ordering::AcqRel) == count
     }
 
-    /// Returns `index`, which the caller has taken, together with `chain`.
+    /// Adds `index`, which the caller has taken, to the indices that `chain` returns.
     pub(super) fn add(self, chain: &mut Chain, index: u32) {
         chain.added += 1;
         self.put(index);
@@ -92,19 +92,20 @@ impl IndexStack<'_> {
         self.below[index as usize / 32].fetch_or(1 << (index % 32), Ordering::Release);
     }
 
-    /// Closes the set; nobody may take indices afterwards. Returns `true` if all indices are in it; otherwise
-    /// the last [`IndexStack::push`] returns `true`.
+    /// Closes the set, after which nobody may take indices. Returns `true` if all indices are in it; otherwise the last
+    /// [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
         self.top.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Returns `true` if no index is in the set. O(n / 32).
+    /// Returns `true` if no index is in the set. Examines 32 indices at a time.
     pub(super) fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The number of indices in the set. O(n / 32), and exact only while no other thread changes the set.
+    /// The number of indices in the set. Examines 32 indices at a time; exact only while no other thread changes the
+    /// set.
     pub(super) fn len(self) -> usize {
         self.below.iter().map(|bits| bits.load(Ordering::Acquire).count_ones() as usize).sum()
     }

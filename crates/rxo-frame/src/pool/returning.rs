@@ -11,13 +11,13 @@ use super::{PoolBuf, Shared, give_back};
 
 /// Buffers of one pool that are returned when this value is dropped.
 pub(super) struct Returning {
-    /// Valid because the buffers of `chain` are still missing.
+    /// The shared state of the pool. Valid because the buffers of `chain` are still missing.
     shared: NonNull<Shared>,
     chain: Chain,
 }
 
 impl Returning {
-    /// Begins with `first`; `None` if it belongs to no pool.
+    /// Creates the value with the buffer `first`; `None` if it belongs to no pool.
     #[inline]
     pub(super) fn of(first: PoolBuf) -> Option<Self> {
         if first.is_nowhere() {
@@ -27,7 +27,8 @@ impl Returning {
         Some(Self { shared: first.shared, chain: Chain::of(first.index) })
     }
 
-    /// Adds a buffer. A buffer of another pool is handed back as `Some`; one without a pool is ignored.
+    /// Adds a buffer to those that are returned together. A buffer of another pool is handed back as `Some`; one
+    /// without a pool is ignored.
     #[inline]
     pub(super) fn add(&mut self, buffer: PoolBuf) -> Option<PoolBuf> {
         if buffer.shared != self.shared {

@@ -1,4 +1,4 @@
-//! A lock-free stack of indices (after Treiber, 1986) that manages no memory.
+//! A lock-free stack of the indices of free buffers (after Treiber, 1986) that manages no memory.
 //!
 //! Separate from the pool because it is safe code: the pool owns the atomics and defines the meaning of an
 //! index. A change of the stack is one atomic exchange of `top`. After [`IndexStack::close`], the same
@@ -6,10 +6,10 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The atomic word with the top of the stack; see [`IndexStack::top`].
+/// The atomic word with the top index of the stack; see [`IndexStack::top`].
 pub(super) type Top = AtomicU64;
 
-/// The indices 0..n, each on the stack at most once.
+/// The stack of the free indices among 0..n, each of which is on it at most once.
 ///
 /// Borrows only atomics. So a method that returned the last index may still be running when another thread
 /// frees them: after its last exchange it accesses nothing.
@@ -26,7 +26,7 @@ pub(super) struct IndexStack<'a> {
     pub(super) below: &'a [AtomicU32],
 }
 
-/// Popped indices, linked as on the stack, so that one exchange pushes all of them.
+/// Popped indices that are being returned, linked as on the stack, so that one exchange pushes all of them.
 #[derive(Clone, Copy)]
 pub(super) struct Chain {
     top: u32,
@@ -34,32 +34,32 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// A chain of one index, which the caller has popped.
+    /// Creates a chain of one index, which the caller has popped.
     #[inline]
     pub(super) const fn of(index: u32) -> Self {
         Self { top: index, bottom: index }
     }
 }
 
-/// An upper bound: the number of indices must be lower, so that [`NONE`] and [`CLOSED`] are not indices.
+/// The upper bound of the number of indices, which must be below it, so that [`NONE`] and [`CLOSED`] are not indices.
 pub(super) const END: u32 = u32::MAX;
-/// Stands for "no index" below the lowest one.
+/// The value that stands for "no index" below the lowest one.
 const NONE: u32 = u32::MAX;
-/// The top index of a closed stack.
+/// The value of the top index that marks a closed stack.
 const CLOSED: u32 = u32::MAX - 1;
 
-/// The initial `top` of a stack that contains all indices below `count`, with 0 on top.
+/// Returns the initial `top` of a stack that contains all indices below `count`, with 0 on top.
 pub(super) const fn full_top(count: u32) -> AtomicU64 {
     AtomicU64::new(if count == 0 { NONE as u64 } else { 0 })
 }
 
-/// The initial `below` of a stack that contains all indices below `count`, with 0 on top.
+/// Returns the initial `below` of a stack that contains all indices below `count`, with 0 on top.
 pub(super) fn full_below(count: u32) -> impl Iterator<Item = AtomicU32> {
     (1..=count).map(move |next| AtomicU32::new(if next == count { NONE } else { next }))
 }
 
 impl IndexStack<'_> {
-    /// Pops the top index; `None` if the stack is empty. Writes made before it was pushed are visible
+    /// Pops the top index; `None` if the stack is empty. Writes made before the index was pushed are visible
     /// afterwards.
     ///
     /// The stack must not be closed.
@@ -80,9 +80,9 @@ impl IndexStack<'_> {
         }
     }
 
-    /// Pushes `chain`. Returns `true` if the stack is closed and these were the last missing indices. Then
-    /// all writes of other threads before their pushes are visible, and no other thread accesses the stack
-    /// any more.
+    /// Pushes the indices of `chain`. Returns `true` if the stack is closed and these were the last missing indices.
+    /// Then all writes of other threads before their pushes are visible, and no other thread accesses the stack any
+    /// more.
     #[inline]
     #[must_use = "the last one to push frees the memory"]
     pub(super) fn push(self, chain: Chain) -> bool {
@@ -123,7 +123,7 @@ impl IndexStack<'_> {
         self.below[index as usize].store(below, Ordering::Relaxed);
     }
 
-    /// Closes the stack; nobody may pop afterwards. Returns `true` if all indices are on it; otherwise the
+    /// Closes the stack, after which nobody may pop indices. Returns `true` if all indices are on it; otherwise the
     /// last [`IndexStack::push`] returns `true`.
     #[must_use = "if all indices are there, the caller frees the memory"]
     pub(super) fn close(self) -> bool {
@@ -146,19 +146,22 @@ impl IndexStack<'_> {
         self.top.load(Ordering::Relaxed) as u32 == NONE
     }
 
-    /// The number of indices on the stack. O(n), and exact only while no other thread changes it.
+    /// The number of indices on the stack. The cost is proportional to it, and it is exact only while no other thread
+    /// changes the stack.
     pub(super) fn len(self) -> usize {
         self.depth(self.top.load(Ordering::Acquire) as u32)
     }
 
-    /// Counts the indices from `index` down. Terminates even if other threads change the chain meanwhile.
+    /// Returns the number of indices on the stack from `index` down. Terminates even if other threads change the chain
+    /// meanwhile.
     fn depth(self, index: u32) -> usize {
         let below = |index: &u32| Some(self.below.get(*index as usize)?.load(Ordering::Relaxed));
         let chain = core::iter::successors(Some(index), below);
         chain.take(self.below.len()).take_while(|index| *index != NONE).count()
     }
 
-    /// Replaces the top `seen` by `index`. If the top has changed, returns the new one as the error.
+    /// Replaces the value `seen` of the top, with `index` as the new top index. If the top has changed, returns its
+    /// present value as the error.
     #[inline]
     fn replace(self, seen: u64, index: u32) -> Result<(), u64> {
         let changes = (seen >> 32).wrapping_add(1) << 32;
