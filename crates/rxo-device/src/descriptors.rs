@@ -18,7 +18,7 @@ impl<E: Descriptors + ?Sized> Descriptors for Box<E> {
     }
 }
 
-/// A single descriptor, such as an alarm that is waited for together with a device.
+/// A single descriptor, such as that of an alarm, which is waited for together with a device.
 impl Descriptors for BorrowedFd<'_> {
     fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
         visit(self.as_fd());

@@ -8,13 +8,13 @@ use thiserror::Error;
 /// the value and the remedy.
 #[derive(Debug, Error)]
 pub enum DeviceError {
-    /// The user's input is invalid: exit code 2.
+    /// The user's input is invalid; a command ends with exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// The system refused the operation: exit code 1.
+    /// The system refused the operation; a command ends with exit code 1.
     #[error("{message}: {source}")]
     System {
-        /// Names the failed operation, the device, and the remedy.
+        /// The failed operation, the device, and the remedy, in one line.
         message: String,
         /// The error that the system returned.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! The traits for sources and sinks of frames, links in memory, and middleware.
+//! The traits for sources and sinks of frames, devices in memory, and middleware.
 //!
 //! ```text
 //!  network ──▶ FrameSource::receive ──▶ frames ──▶ engine, worker ──▶ FrameSink::transmit ──▶ host

@@ -15,23 +15,23 @@ pub enum Verdict {
     Fallback,
 }
 
-/// A function that inspects each frame of a batch, in order of arrival. The bytes are valid only during the
-/// call.
+/// A function that inspects each frame of a batch, in order of arrival, and returns a verdict. The bytes are valid only
+/// during the call.
 pub type Look<'a> = &'a mut dyn FnMut(Frame<&[u8]>) -> Verdict;
 
 /// The result of inspecting a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
-    /// Frames that were appended to the batch.
+    /// The number of frames that were appended to the batch.
     pub given: usize,
-    /// Frames that were consumed.
+    /// The number of frames that were consumed.
     pub consumed: usize,
-    /// Consumed frames that stayed in the device's memory: no buffer was taken for them.
+    /// The number of consumed frames that stayed in the device's memory: no buffer was taken for them.
     pub in_place: usize,
 }
 
 impl Looked {
-    /// The number of all frames taken from the device.
+    /// The number of all frames that were taken from the device.
     #[must_use]
     pub const fn frames(&self) -> usize {
         self.given + self.consumed

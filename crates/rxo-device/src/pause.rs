@@ -6,20 +6,20 @@ use core::time::Duration;
 
 /// The rule for pauses in which frames gather before the next batch.
 ///
-/// A sender at full speed sends a frame every microsecond. A worker that wakes for each frame receives
-/// batches of two or three, so it coalesces little and submits often. After a batch of bulk traffic the
-/// worker therefore sleeps for `time` instead of waiting for the next frame. After a smaller batch (requests
-/// and responses, ACKs) it does not, because a peer waits for the answer.
+/// A sender at full speed sends a frame every microsecond. A worker that wakes for each frame receives batches of two
+/// or three, so it coalesces little and submits often. After a batch of bulk traffic the worker therefore sleeps for
+/// `time` instead of waiting for the next frame. After a smaller batch (requests and responses, ACKs) the worker does
+/// not sleep, because a peer waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// The length of the pause. Zero: no pauses.
+    /// The length of a pause; zero for no pauses.
     pub time: Duration,
-    /// The least number of frames in a batch after which the worker pauses.
+    /// The minimum number of frames in a batch after which the worker pauses.
     pub busy_frames: usize,
 }
 
 impl Pause {
-    /// A rule without pauses.
+    /// The rule without pauses.
     pub const NEVER: Self = Self { time: Duration::ZERO, busy_frames: usize::MAX };
 
     /// Returns the pause after a batch of `frames` frames; `None` for no pause.
@@ -30,8 +30,8 @@ impl Pause {
 }
 
 impl Default for Pause {
-    /// 100 µs after eight frames: this fills batches at 10 Gbit/s, and is less than a round trip
-    /// through a switch.
+    /// Returns the default rule: a pause of 100 µs after at least eight frames. This fills batches at 10 Gbit/s, and is
+    /// less than a round trip through a switch.
     fn default() -> Self {
         Self { time: Duration::from_micros(100), busy_frames: 8 }
     }

@@ -43,7 +43,7 @@ pub trait FrameSink {
         None
     }
 
-    /// Sends the kept packets, in order, until the device is full. Does not wait.
+    /// Sends the packets that the sink keeps, in order, until the device is full. Does not wait.
     ///
     /// # Errors
     /// If the device was removed. The sink counts the kept packets as dropped.
@@ -65,7 +65,7 @@ pub trait FrameSink {
         None
     }
 
-    /// Drops and counts the kept packets. Called instead of a last [`FrameSink::resume`].
+    /// Drops and counts the packets that the sink keeps. Called instead of a last [`FrameSink::resume`].
     fn abandon(&mut self) {}
 }
 
@@ -73,30 +73,30 @@ rxo_frame::counters! {
     /// Totals of a sink since it was opened.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct SinkCounters {
-        /// Packets passed to the system. An aggregate is one packet.
+        /// The number of packets passed to the system. An aggregate is one packet.
         pub packets: u64,
-        /// Original frames in those packets. A GSO frame counts as its segments.
+        /// The number of original frames in those packets. A GSO frame counts as its segments.
         pub frames: u64,
-        /// Bytes passed to the system.
+        /// The number of bytes passed to the system.
         pub bytes: u64,
-        /// Bytes of those packets that this process copied into memory shared with their receiver, counted
-        /// once per copy: equal to `bytes` if each was copied once. 0 if the system copies.
+        /// The number of bytes of those packets that this process copied into memory shared with their receiver,
+        /// counted once per copy: equal to `bytes` if each was copied once. 0 if the system copies.
         pub bytes_copied: u64,
-        /// Bytes of frames copied in addition to `bytes_copied`, because the device was full or to remove a
-        /// tag. Counted when copied, so the frames may not have been sent.
+        /// The number of bytes of frames copied in addition to `bytes_copied`, because the device was full or to remove
+        /// a tag. Counted when copied, so the frames may not have been sent.
         pub bytes_copied_aside: u64,
-        /// Pieces of memory in which those packets were passed; 0 if the system copies.
+        /// The number of pieces of memory in which those packets were passed; 0 if the system copies.
         pub pieces: u64,
-        /// System calls or submissions for those packets.
+        /// The number of system calls or submissions for those packets.
         pub submissions: u64,
-        /// Aggregates that the system refused, which were sent as single frames instead.
+        /// The number of aggregates that the system refused, which were sent as single frames instead.
         pub fallbacks: u64,
-        /// Packets that were not sent.
+        /// The number of packets that were not sent.
         pub dropped: u64,
-        /// Original frames in the dropped packets. `frames`, `dropped_frames` and the kept frames add up to
-        /// the frames that the sink received plus `segments_added`.
+        /// The number of original frames in the dropped packets. `frames`, `dropped_frames` and the kept frames add up
+        /// to the frames that the sink received plus `segments_added`.
         pub dropped_frames: u64,
-        /// Additional segments from GSO frames that the sink segmented because the device cannot: all
+        /// The number of additional segments from GSO frames that the sink segmented because the device cannot: all
         /// segments of each but the first. Each segment counts as a frame.
         pub segments_added: u64,
     }

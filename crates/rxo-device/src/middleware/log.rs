@@ -8,9 +8,9 @@ use rxo_frame::{Gather, Instant};
 /// The direction of a packet, seen from this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Towards the machine: a source received the packet.
+    /// The packet goes towards the machine: a source received it.
     In,
-    /// From the machine: a sink sent the packet.
+    /// The packet comes from the machine: a sink sent it.
     Out,
 }
 
@@ -19,14 +19,14 @@ pub enum Direction {
 /// Logging cannot stop the traffic: an implementation counts packets that it cannot write, and reports that
 /// once with [`PacketLog::take_notice`].
 pub trait PacketLog {
-    /// Writes one packet that passed in `direction` at `at`.
+    /// Writes one packet, which passed in `direction` at time `at`.
     fn log<'a, G: Gather<'a>>(&self, packet: G, direction: Direction, at: Instant);
 
-    /// Returns one line for the user, once; `None` if there is nothing new to report.
+    /// Returns a line for the user, each line once; `None` if there is nothing new to report.
     fn take_notice(&self) -> Option<String>;
 }
 
-/// The log of middleware that never traces. It has no values.
+/// The packet log of middleware that never logs. The type has no values.
 #[derive(Clone, Debug)]
 pub enum NoLog {}
 

@@ -1,10 +1,10 @@
-//! Random decisions for each frame, drawn from a seed.
+//! Fate: the random decisions about each frame, drawn from a seed.
 
 use rxo_frame::Duration;
 
 use super::ImpairmentSettings;
 
-/// The random decisions for one frame.
+/// The random decisions about one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) is_lost: bool,
@@ -22,7 +22,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Draws the decisions for the next frame: always four draws, whatever the settings.
+    /// Draws the decisions about the next frame: always four draws, whatever the settings.
     pub(super) fn fate(&mut self, settings: &ImpairmentSettings) -> Fate {
         Fate {
             is_lost: self.is_one_of(settings.loss_ppm),
@@ -32,7 +32,7 @@ impl Dice {
         }
     }
 
-    /// Returns `true` for `ppm` of a million draws.
+    /// Draws once, and returns `true` in `ppm` of a million cases.
     fn is_one_of(&mut self, ppm: u32) -> bool {
         self.below(1_000_000) < u64::from(ppm)
     }

@@ -1,4 +1,4 @@
-//! The settings and counters of an impairment.
+//! The settings and the counters of an impairment, a simulated network.
 
 use rxo_frame::Duration;
 use thiserror::Error;
@@ -11,36 +11,36 @@ pub struct ImpairmentSettings {
     pub seed: u64,
     /// The number of frames lost per million.
     pub loss_ppm: u32,
-    /// The number of frames duplicated per million; the copy follows immediately.
+    /// The number of frames duplicated per million; the duplicate follows immediately.
     pub duplicate_ppm: u32,
     /// The number of frames reordered per million: later frames overtake them.
     pub reorder_ppm: u32,
     /// The distance by which a reordered frame is set back.
     pub displacement: Displacement,
-    /// The constant delay of every frame.
+    /// The constant delay that every frame gets.
     pub delay: Duration,
-    /// The greatest random addition to `delay`, uniformly distributed. Frames stay in order.
+    /// The maximum random delay that is added to `delay`, uniformly distributed. Frames stay in order.
     pub jitter: Duration,
-    /// The time for which frames are gathered to come out together, counted from the first of them, as behind
-    /// a network card with interrupt moderation (`rx-usecs`). Zero: each frame comes out at its own time.
+    /// The time for which frames are gathered to come out together, counted from the first of them, as behind a network
+    /// card with interrupt moderation (`rx-usecs`). With zero, each frame comes out at its own time.
     pub gather: Duration,
     /// The rate of a link that sends one frame after the other, in bytes of frames per second (without
     /// preamble and gap). `None` for no rate limit.
     pub rate_bytes_per_s: Option<u64>,
-    /// The greatest number of frames in the network at a time, including delayed frames.
+    /// The maximum number of frames in the network at a time, including delayed frames.
     pub limit_frames: usize,
-    /// The greatest number of bytes in the network at a time.
+    /// The maximum number of bytes in the network at a time.
     pub limit_bytes: usize,
 }
 
-/// The distance by which a frame is set back. It comes out when `frames` others have overtaken it or `time`
-/// has passed, whichever is first.
+/// The distance by which a reordered frame is set back. The frame comes out when `frames` others have overtaken it or
+/// `time` has passed, whichever is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Displacement {
-    /// The number of later frames that overtake it, not counting frames that are set back themselves; `None`
-    /// for no limit but `time`.
+    /// The number of later frames that overtake the frame, not counting frames that are set back themselves; `None` for
+    /// no limit but `time`.
     pub frames: Option<u32>,
-    /// The longest additional delay.
+    /// The maximum additional delay of the frame.
     pub time: Duration,
 }
 
@@ -63,13 +63,13 @@ impl Default for ImpairmentSettings {
 }
 
 impl Default for Displacement {
-    /// Three frames, which cause three duplicate ACKs; at most 10 ms.
+    /// Returns the default distance: three frames, which cause three duplicate ACKs; at most 10 ms.
     fn default() -> Self {
         Self { frames: Some(3), time: Duration::from_millis(10) }
     }
 }
 
-/// The share that stands for all frames, in parts per million.
+/// The rate that stands for all frames, in parts per million.
 const ALL_PPM: u32 = 1_000_000;
 
 impl ImpairmentSettings {
@@ -95,7 +95,7 @@ impl ImpairmentSettings {
 /// The reason for which a setting is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ImpairmentError {
-    /// A share is more than one million parts per million.
+    /// A rate exceeds one million parts per million.
     #[error("{name} of {ppm} in a million frames: choose 0 to 1000000")]
     Share {
         /// The name of the setting.
@@ -103,7 +103,7 @@ pub enum ImpairmentError {
         /// The value of the setting, in parts per million.
         ppm: u32,
     },
-    /// A setting is zero, with which no frame would come out.
+    /// A setting is zero, so that no frame would come out.
     #[error("a {name} of 0 lets nothing through: choose at least 1")]
     Zero {
         /// The name of the setting.
@@ -115,21 +115,21 @@ rxo_frame::counters! {
     /// Totals of an impairment since its creation. A GSO frame counts as its segments.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ImpairmentCounters {
-        /// Frames that went in.
+        /// The number of frames that went into the simulated network.
         pub taken: u64,
-        /// Frames that came out.
+        /// The number of frames that came out of it.
         pub given: u64,
-        /// Frames lost by chance.
+        /// The number of frames that were lost by chance.
         pub lost: u64,
-        /// Frames duplicated by chance.
+        /// The number of frames that were duplicated by chance.
         pub doubled: u64,
-        /// Frames set back by chance, counted when the first later frame may overtake them.
+        /// The number of frames that were set back by chance, counted when the first later frame may overtake them.
         pub reordered: u64,
-        /// Frames dropped because of `limit_frames`.
+        /// The number of frames dropped because of `limit_frames`.
         pub over_frames: u64,
-        /// Frames dropped because of `limit_bytes`.
+        /// The number of frames dropped because of `limit_bytes`.
         pub over_bytes: u64,
-        /// GSO frames that were segmented.
+        /// The number of GSO frames that were segmented.
         pub cut: u64,
     }
 }

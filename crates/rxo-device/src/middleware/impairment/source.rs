@@ -18,7 +18,7 @@ pub struct ImpairedSource<S: FrameSource, C> {
     clock: C,
     batch: Vec<Frame<S::Buffer>>,
     given: SourceCounters,
-    /// The error of the source. It is returned after all delayed frames have come out.
+    /// The error of the wrapped source. It is returned after all delayed frames have come out; `None` if there is none.
     failure: Option<DeviceError>,
 }
 
@@ -29,7 +29,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
         Self { source, impairment, clock, batch, given, failure: None }
     }
 
-    /// The wrapped source.
+    /// The wrapped source, to read its counters.
     pub const fn inner(&self) -> &S {
         &self.source
     }
@@ -39,12 +39,12 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
         &mut self.source
     }
 
-    /// The impairment, to read its counters.
+    /// The impairment of the frames, to read its counters.
     pub const fn impairment(&self) -> &Impairment {
         &self.impairment
     }
 
-    /// Moves at most `most` frames from the source into the impairment.
+    /// Receives at most `most` frames from the wrapped source, and passes them to the impairment.
     fn take(&mut self, most: usize) {
         if self.failure.is_none() {
             self.failure = self.source.receive(&mut self.batch, most).err();
@@ -52,7 +52,7 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
         }
     }
 
-    /// Appends at most `most` frames that have come out to `batch`. Returns their number.
+    /// Appends at most `most` frames that have come out of the impairment to `batch`. Returns their number.
     fn give(&mut self, batch: &mut Vec<Frame<S::Buffer>>, most: usize) -> usize {
         let now = (self.clock)();
         for given in 0..most {
