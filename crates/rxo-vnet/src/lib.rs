@@ -72,7 +72,7 @@ const GSO_TCP_V4: u8 = 1;
 const GSO_UDP_FRAGMENT: u8 = 3;
 const GSO_TCP_V6: u8 = 4;
 const GSO_UDP: u8 = 5;
-/// A private kind, used only between rxo's driver and rxo's device.
+/// The GSO type of an ACK template: a private kind, used only between rxo's driver and rxo's device.
 const GSO_ACK_TEMPLATE: u8 = 0x1e;
 const GSO_TUNNEL_V4: u8 = 0x20;
 const GSO_TUNNEL_V6: u8 = 0x40;
@@ -88,8 +88,8 @@ pub struct VnetHeader {
     gso_size: u16,
     checksum_start: u16,
     checksum_offset: u16,
-    /// The offset of a tunnel's UDP header; `inner_network` is that of the inner IP header. Both are 0 in
-    /// shorter headers.
+    /// The offset of a tunnel's UDP header in bytes; `inner_network` is that of the inner IP header. Both are 0 in a
+    /// header that cannot describe tunnels.
     outer_transport: u16,
     inner_network: u16,
 }
@@ -137,7 +137,7 @@ impl VnetHeader {
         Some(Self { outer_transport, inner_network, ..header })
     }
 
-    /// Returns the header as bytes, without a buffer count.
+    /// Returns the header as bytes, in the form without a buffer count.
     #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; VNET_HEADER_BYTES] {
@@ -197,7 +197,7 @@ impl VnetHeader {
         self.inner_network = u16::from(tunnel.inner_network) + inserted_bytes;
     }
 
-    /// Returns the header in the form that can describe a tunnel, with a buffer count of 1.
+    /// Returns the header as bytes, in the form that can describe a tunnel, with a buffer count of 1.
     #[must_use]
     pub fn to_tunnel_bytes(self) -> [u8; TUNNEL_HEADER_BYTES] {
         let mut bytes = [0; TUNNEL_HEADER_BYTES];
@@ -207,8 +207,9 @@ impl VnetHeader {
         bytes
     }
 
-    /// Returns the header with the number of `buffers` that the packet fills; 1 if buffers are not merged
-    /// (section 5.1.6.4.1). Guests read little-endian numbers, so this machine must be little-endian.
+    /// Returns the header as bytes, in the form with a buffer count: the number of `buffers` that the packet fills; 1
+    /// if buffers are not merged (section 5.1.6.4.1). Guests read little-endian numbers, so this machine must be
+    /// little-endian.
     #[inline]
     #[must_use]
     pub fn to_virtio_bytes(self, buffers: u16) -> [u8; VIRTIO_HEADER_BYTES] {
@@ -313,7 +314,7 @@ impl VnetHeader {
 pub struct Coalesced {
     /// The number of segments that were merged.
     pub segments: u16,
-    /// The number of duplicate ACKs among them.
+    /// The number of duplicate ACKs among the merged segments.
     pub duplicate_acks: u16,
 }
 

@@ -22,7 +22,7 @@ pub struct Packets<'f> {
 )]
 enum Rest<'f> {
     Segments(Segments<'f>),
-    /// One packet, with start and offset of a checksum that is to be completed.
+    /// A single packet, with start and offset of a checksum that is to be completed; `None` if there is none.
     One(&'f [u8], Option<(u16, u16)>),
     Nothing,
 }
@@ -66,7 +66,7 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
 }
 
 impl Packets<'_> {
-    /// The number of packets that were not taken yet.
+    /// The number of packets in the read that were not taken yet.
     #[must_use]
     pub fn remaining(&self) -> usize {
         match &self.rest {
@@ -98,7 +98,7 @@ impl Packets<'_> {
     }
 }
 
-/// Completes the partial checksum at `start + offset`. The position was validated before.
+/// Completes the partial checksum of `packet` whose field is at `start + offset`. The position was validated before.
 fn complete(packet: &mut [u8], start: usize, offset: usize, summer: Summer) {
     let Some(sum) = checksum::complete(packet, start, offset, summer) else { return };
     if let Some(field) = packet.get_mut(start + offset..start + offset + 2) {
