@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::memory::{Memory, Words};
 
-/// The layout of the ring.
+/// The layout of a queue's ring: split or packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// Descriptor table, available ring and used ring (section 2.7).
+    /// Split ring: descriptor table, available ring and used ring (section 2.7).
     Split,
-    /// One ring of descriptors that both sides write (section 2.8, `VIRTIO_F_RING_PACKED`).
+    /// Packed ring: one ring of descriptors that both sides write (section 2.8, `VIRTIO_F_RING_PACKED`).
     Packed,
 }
 
@@ -18,7 +18,7 @@ pub enum Layout {
 pub struct QueueConfig {
     /// The layout of the ring.
     pub layout: Layout,
-    /// The number of descriptors: 1 to 32,768; for a split ring a power of two.
+    /// The number of descriptors in the queue: 1 to 32,768; for a split ring a power of two.
     pub size: u16,
     /// The address of the descriptor area: 16 bytes per descriptor, aligned to 16.
     pub descriptors: u64,
@@ -39,7 +39,7 @@ pub struct QueueConfig {
 pub struct IndirectTables {
     /// The guest address of the tables, aligned to 16. They need [`IndirectTables::bytes`] bytes.
     pub address: u64,
-    /// The greatest number of segments in a chain that uses a table.
+    /// The maximum number of segments in a chain that uses a table, which is the number of descriptors in a table.
     pub entries: u16,
 }
 
@@ -51,7 +51,7 @@ impl IndirectTables {
     }
 }
 
-/// The greatest number of descriptors in a queue (sections 2.7 and 2.8).
+/// The maximum number of descriptors in a queue (sections 2.7 and 2.8).
 pub(crate) const MOST_DESCRIPTORS: u16 = 32_768;
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;
 
@@ -81,7 +81,7 @@ impl QueueConfig {
         first.next_multiple_of(4) + device_bytes(layout, size)
     }
 
-    /// Locates the three areas of the queue in `memory`, and validates size and alignment.
+    /// Returns the three areas of the queue as parts of `memory`, after validating size and alignment.
     pub(crate) fn areas(&self, memory: &Memory) -> Result<Areas, ConfigError> {
         let (layout, size) = (self.layout, self.size);
         let is_size = match layout {
@@ -124,7 +124,7 @@ const fn device_bytes(layout: Layout, size: u16) -> usize {
     }
 }
 
-/// The areas of a queue, located in memory.
+/// The three areas of a queue, located in memory.
 #[derive(Debug)]
 pub(crate) struct Areas {
     pub(crate) descriptors: Words,
@@ -132,41 +132,41 @@ pub(crate) struct Areas {
     pub(crate) device: Words,
 }
 
-/// One part of a queue.
+/// One of the areas of memory that a queue uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
     /// The descriptor table or ring.
     Descriptors,
-    /// The available ring or the driver's event suppression.
+    /// The driver area: the available ring, or the driver's event suppression.
     Driver,
-    /// The used ring or the device's event suppression.
+    /// The device area: the used ring, or the device's event suppression.
     Device,
-    /// The driver's indirect tables.
+    /// The driver's tables for indirect descriptors.
     Tables,
 }
 
-/// The reason for which a queue cannot be created, a fault of the side that chose its addresses.
+/// The reason for which a queue cannot be created: a fault of the side that chose its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// The size is zero, too large, or for a split ring not a power of two.
+    /// The size of the queue is zero, too large, or for a split ring not a power of two.
     Size {
         /// The layout of the ring.
         layout: Layout,
-        /// The requested size.
+        /// The requested size, in descriptors.
         size: u16,
     },
-    /// An area is not inside one region, or is not aligned.
+    /// An area of the queue is not inside one region, or is not aligned.
     Area {
-        /// The area.
+        /// The area that is refused.
         area: Area,
         /// The area's guest address.
         address: u64,
         /// The area's length, in bytes.
         bytes: usize,
     },
-    /// The base is not a position in the ring.
+    /// The base is not a position in the ring of the queue.
     Base {
-        /// The given base.
+        /// The base that was given.
         base: u32,
     },
 }

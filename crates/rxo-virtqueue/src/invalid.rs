@@ -1,11 +1,11 @@
-//! The rules that a chain can break, with counters for them.
+//! The rules that a chain of descriptors can break, with counters for them.
 
 /// A rule of VIRTIO 1.2 that an available chain breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InvalidChain {
-    /// The available index is ahead by more than the queue size, or decreased. The queue is broken until it
-    /// is created anew.
+    /// The available index is ahead by more than the queue size, or decreased. The queue is unusable until it is
+    /// created anew.
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,
@@ -15,9 +15,9 @@ pub enum InvalidChain {
     TooLong,
     /// A descriptor has length 0 (section 2.7.5).
     ZeroLength,
-    /// A buffer is not inside the memory regions.
+    /// A buffer of the chain is not inside the memory regions.
     OutsideMemory,
-    /// The buffers together have 2³² bytes or more (section 2.7.5).
+    /// The buffers of the chain together have 2³² bytes or more (section 2.7.5).
     TooManyBytes,
     /// A readable buffer follows a writable one (section 2.7.4.2).
     ReadableAfterWritable,
@@ -32,16 +32,16 @@ pub enum InvalidChain {
     /// A descriptor with a table also has a `next` (section 2.7.5.3.1), or in a packed ring is part of a
     /// list.
     IndirectChained,
-    /// The device wants to read a frame, but the chain has no readable buffer.
+    /// The device needs to read a frame, but the chain has no readable buffer.
     NothingReadable,
-    /// The device wants to fill a buffer, but the chain has no writable one.
+    /// The device needs to fill a buffer, but the chain has no writable one.
     NothingWritable,
     /// The frame is larger than the buffer of the caller.
     FrameTooLarge,
 }
 
 impl InvalidChain {
-    /// All kinds, in the order of the counters.
+    /// All kinds of invalid chains, in the order of the counters.
     pub const ALL: [Self; 15] = [
         Self::AvailableIndex,
         Self::DescriptorIndex,
@@ -60,7 +60,7 @@ impl InvalidChain {
         Self::FrameTooLarge,
     ];
 
-    /// Returns the name of the kind for counters, in lower case.
+    /// Returns the name of this kind's counter, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

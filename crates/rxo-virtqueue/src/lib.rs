@@ -5,10 +5,10 @@
 //!          take_used ◀──────── └                       ┘ ◀── publish ────────
 //! ```
 //!
-//! A virtqueue moves buffers between a driver (a guest, or a program that acts as one) and a device (a
-//! vhost-user backend). This crate implements both sides, the split and the packed ring, indirect
-//! descriptors, the event index and mergeable receive buffers. Mapping the memory, connecting the sides and
-//! sending notifications is left to `rxo-driver`.
+//! A virtqueue passes buffers, in chains of descriptors, between a driver (a guest, or a program that acts as one) and
+//! a device (a vhost-user backend). This crate implements both sides, the split and the packed ring, indirect
+//! descriptors, the event index and mergeable receive buffers. Mapping the memory, connecting the sides and sending
+//! notifications is left to `rxo-driver`.
 //!
 //! * [`memory`]: regions of shared memory, and every access to them. Only this module contains unsafe code.
 //! * [`DeviceQueue`]: copies frames that the driver sends, fills buffers that the driver posts.

@@ -1,4 +1,4 @@
-//! Elements that both sides of a ring share: descriptors, positions in a packed ring, offsets of fields.
+//! Definitions that both sides of a ring share: descriptors, positions in a packed ring, offsets of fields.
 
 use std::sync::atomic::Ordering;
 
@@ -16,9 +16,9 @@ pub(crate) const AVAILABLE: u16 = 1 << 7;
 /// Descriptor flag in a packed ring: equals the device's wrap counter if the descriptor is used.
 pub(crate) const USED: u16 = 1 << 15;
 
-/// Flag in `flags` of a split ring's available or used ring: do not notify.
+/// Flag in the field `flags` of a split ring's available or used ring: do not notify.
 pub(crate) const NO_NOTIFICATION: u16 = 1;
-/// The offset of `idx` in the available and the used ring of a split ring, in bytes.
+/// The offset of the field `idx` in the available and the used ring of a split ring, in bytes.
 pub(crate) const INDEX_AT: usize = 2;
 /// The offset of the entries in the available and the used ring of a split ring, in bytes.
 pub(crate) const ENTRIES_AT: usize = 4;
@@ -29,12 +29,12 @@ pub(crate) struct Descriptor {
     pub(crate) address: u64,
     pub(crate) bytes: u32,
     pub(crate) flags: u16,
-    /// Split ring: the index of the next descriptor. Packed ring: the buffer id.
+    /// In a split ring, the index of the next descriptor; in a packed ring, the buffer id.
     pub(crate) link: u16,
 }
 
 impl Descriptor {
-    /// Reads the descriptor at `index` of a split ring's table. Each half is read once.
+    /// Returns the descriptor at `index` of a split ring's table. Each half is read once.
     #[inline]
     pub(crate) fn of_split(table: &Words, index: u16) -> Self {
         let at = usize::from(index) * DESCRIPTOR_BYTES;
@@ -54,7 +54,7 @@ impl Descriptor {
         self.bytes as u64 | (self.flags as u64) << 32 | (self.link as u64) << 48
     }
 
-    /// Builds a descriptor of a packed ring from its two halves.
+    /// Returns the descriptor of a packed ring that has these two halves.
     #[inline]
     pub(crate) const fn packed(address: u64, rest: u64) -> Self {
         let (link, flags) = ((rest >> 32) as u16, (rest >> 48) as u16);
@@ -67,7 +67,7 @@ impl Descriptor {
         self.bytes as u64 | (self.link as u64) << 32 | (self.flags as u64) << 48
     }
 
-    /// Reads a descriptor of an indirect table.
+    /// Returns the descriptor in the bytes of an indirect table's entry.
     #[inline]
     pub(crate) fn from_bytes(bytes: [u8; DESCRIPTOR_BYTES], is_packed: bool) -> Self {
         let both = u128::from_le_bytes(bytes);
@@ -76,7 +76,8 @@ impl Descriptor {
     }
 }
 
-/// Writes the two halves of a descriptor. The other side must not see it before a later release store.
+/// Writes the two halves of a descriptor. The other side must not see it before a later release store, which makes it
+/// available.
 #[inline]
 pub(crate) fn write_descriptor(table: &Words, index: usize, address: u64, rest: u64) {
     let at = index * DESCRIPTOR_BYTES;
@@ -84,8 +85,8 @@ pub(crate) fn write_descriptor(table: &Words, index: usize, address: u64, rest: 
     table.word64(at + 8).store(rest.to_le(), Ordering::Relaxed);
 }
 
-/// A position in a packed ring: the index, and the wrap counter, which tells odd from even laps (section
-/// 2.8.1).
+/// A position in a packed ring: the index of a descriptor, and the wrap counter, which distinguishes odd from even laps
+/// (section 2.8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) index: u16,
@@ -113,7 +114,7 @@ impl Position {
         self.index as u32 | (self.wrap as u32) << 15
     }
 
-    /// Returns the position `by` descriptors ahead; `by` is at most the size of the ring.
+    /// Returns the position that is `by` descriptors ahead; `by` is at most the size of the ring.
     #[inline]
     pub(crate) const fn ahead(self, by: u16, size: u16) -> Self {
         let index = self.index as u32 + by as u32;
@@ -123,8 +124,8 @@ impl Position {
         Self { index: (index - size as u32) as u16, wrap: !self.wrap }
     }
 
-    /// Returns the position as a number from 0 to twice the size, which increases by one per descriptor over
-    /// two laps.
+    /// Returns the position as a number below twice the ring's size, which increases by one per descriptor over two
+    /// laps.
     #[inline]
     pub(crate) const fn linear(self, size: u16) -> u32 {
         self.index as u32 + if self.wrap { 0 } else { size as u32 }

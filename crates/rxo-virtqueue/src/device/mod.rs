@@ -1,9 +1,8 @@
 //! The device side of a queue: copies frames that a driver sends, and fills buffers that it posts.
 //!
-//! [`DeviceQueue`] processes chains in the order in which they were made available, and returns them in this
-//! order. Returned chains are written at once but become visible to the driver only by
-//! [`DeviceQueue::publish`], all of them at one moment: a driver must not see half a packet that fills
-//! several buffers.
+//! [`DeviceQueue`] processes chains (of descriptors) in the order in which they were made available, and returns them
+//! in this order. Returned chains are written at once, but become visible to the driver only by
+//! [`DeviceQueue::publish`], all of them at one moment: a driver must not see half a packet that fills several buffers.
 
 mod packed;
 mod split;
@@ -31,18 +30,18 @@ pub enum Base {
     Vring(u32),
 }
 
-/// The result of [`DeviceQueue::take`].
+/// The result of [`DeviceQueue::take`], which copies the next frame from the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// No chain is available.
     Empty,
-    /// A frame of this length was copied, including the header before it.
+    /// A frame was copied. The number is its length in bytes, including the header before it.
     Frame(usize),
     /// A chain broke a rule. It was counted and returned to the driver, if it could be.
     Invalid(InvalidChain),
 }
 
-/// The permitted distribution of a packet over the driver's buffers.
+/// The permitted distribution of one packet over the driver's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// The packet must fit in one chain (without `VIRTIO_NET_F_MRG_RXBUF`).
@@ -60,7 +59,7 @@ pub enum Fit {
 pub enum Refused {
     /// The driver has posted no buffers. It may post more.
     NoBuffers,
-    /// The posted buffers together are too small. They stay posted, and the driver may post more.
+    /// The posted buffers together are too small for the packet. They stay posted, and the driver may post more.
     TooFew {
         /// The capacity of the posted buffers, in bytes.
         capacity: u32,
@@ -68,9 +67,9 @@ pub enum Refused {
         /// every descriptor of the queue is posted.
         is_all: bool,
     },
-    /// The next chain is too small for the packet, and only one may be used. It stays posted.
+    /// The next chain is too small for the packet, and the packet may only use one. The chain stays posted.
     DoesNotFit {
-        /// The chain's capacity, in bytes.
+        /// The capacity of the chain, in bytes.
         capacity: u32,
     },
     /// A chain broke a rule. It was counted and returned to the driver empty, together with the chains
@@ -85,22 +84,22 @@ pub struct DeviceQueue {
     size: u16,
     walk: Walk,
     chains: Vec<Chain>,
-    /// The position at which the last [`DeviceQueue::reserve`] found no more chains.
+    /// The position at which the last [`DeviceQueue::reserve`] found no further chains.
     looked_to: Position,
     is_broken: bool,
     invalid: InvalidCounts,
 }
 
-/// A chain that is about to be filled.
+/// A chain of buffers that is about to be filled.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     head: Head,
     writable_bytes: u32,
-    /// The position of the next chain.
+    /// The position of the chain that follows this one.
     after: Position,
 }
 
-/// The values needed to return a chain to the driver.
+/// The values that are needed to return a chain to the driver.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     id: u16,
@@ -108,7 +107,7 @@ struct Head {
     descriptors: u16,
 }
 
-/// The result of reading the ring at a cursor, which then moves behind the entry.
+/// The result of reading the ring at a cursor, which then moves behind the entry read.
 enum Next {
     Empty,
     Chain(Head),
@@ -141,10 +140,9 @@ impl DeviceQueue {
         })
     }
 
-    /// Copies the readable bytes of the next chain to the start of `into` and returns the chain to the driver
-    /// (visible after [`DeviceQueue::publish`]). The driver cannot change the copy. At most as many
-    /// descriptors are followed as the queue has, and at most 4,096. Does not allocate, except for the first
-    /// chain of a new greatest length.
+    /// Copies the readable bytes of the next chain to the start of `into` and returns the chain to the driver (visible
+    /// after [`DeviceQueue::publish`]). The driver cannot change the copy. At most as many descriptors are followed as
+    /// the queue has, and at most 4,096. Allocates only for a chain that is longer than all before.
     #[inline]
     pub fn take(&mut self, memory: &Memory, into: &mut [u8]) -> Taken {
         self.walk.start(Access::Read);
@@ -207,7 +205,7 @@ impl DeviceQueue {
         })
     }
 
-    /// Reserves buffers like [`DeviceQueue::reserve`], in the chains that `next` returns.
+    /// Reserves buffers like [`DeviceQueue::reserve`]; `next` returns the next chain at a position.
     #[inline(always)]
     fn reserve_with<'q>(
         &'q mut self,
@@ -238,8 +236,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Returns the next valid chain at `cursor` if it is writable. Not inlined, because nearly all chains are
-    /// single buffers ([`Ring::next_single`]).
+    /// Returns the next valid chain at `cursor` if the device can write to it; `None` if there is no chain. Not
+    /// inlined, because nearly all chains are single buffers, which [`Ring::next_single`] handles.
     #[inline(never)]
     fn next_writable(
         &mut self,
@@ -255,7 +253,8 @@ impl DeviceQueue {
         Ok(chain)
     }
 
-    /// Returns the refusal for chains up to `cursor` whose `capacity` is too small.
+    /// Returns the refusal for a packet that does not fit into the chains up to `cursor`, whose capacity is `capacity`
+    /// bytes.
     #[cold]
     fn too_few(&mut self, capacity: u32, cursor: Position) -> Refused {
         self.looked_to = cursor;
@@ -267,8 +266,8 @@ impl DeviceQueue {
         Refused::TooFew { capacity, is_all }
     }
 
-    /// Returns the next valid chain at `cursor`; `None` if there is none. An invalid chain is counted and
-    /// returned to the driver, and its kind is the error.
+    /// Returns the next valid chain at `cursor`; `None` if there is none. An invalid chain is counted and returned to
+    /// the driver; the error is the rule that it breaks.
     #[inline(always)]
     fn next_chain(
         &mut self,
@@ -300,7 +299,8 @@ impl DeviceQueue {
         }
     }
 
-    /// Returns the chains gathered so far, and the invalid one after them, to the driver, all empty.
+    /// Returns the chains that were gathered so far, and the invalid one after them, to the driver, all empty. Counts
+    /// the invalid one.
     #[cold]
     fn give_up(&mut self, kind: InvalidChain, head: Option<Head>, after: Position) {
         for chain in self.chains.drain(..) {
@@ -318,7 +318,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Makes all returned chains visible to the driver, at one moment. Call it once per batch.
+    /// Makes all chains that were returned visible to the driver, at one moment. Call it once per batch.
     #[inline]
     pub fn publish(&mut self) {
         self.ring.publish();
@@ -331,12 +331,12 @@ impl DeviceQueue {
         self.ring.needs_notify()
     }
 
-    /// Asks the driver not to send notifications. It may send some all the same.
+    /// Asks the driver not to send notifications. The driver may send some all the same.
     pub fn disable_notifications(&mut self) {
         self.ring.disable_notifications();
     }
 
-    /// Asks the driver to notify when it makes the next chain available. Returns `true` if one is available
+    /// Asks the driver to notify when it makes the next chain available. Returns `true` if a chain is available
     /// already: no notification comes for it, and the caller must process it before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
@@ -344,8 +344,8 @@ impl DeviceQueue {
         self.ring.enable_notifications(next) && !self.is_broken
     }
 
-    /// Asks the driver to notify when it posts a buffer beyond those that the last [`DeviceQueue::reserve`]
-    /// found too few. Returns `true` if one is available already, like [`DeviceQueue::enable_notifications`].
+    /// Asks the driver to notify when it posts a buffer beyond those that the last [`DeviceQueue::reserve`] found too
+    /// few. Returns `true` if such a buffer is available already, like [`DeviceQueue::enable_notifications`].
     #[must_use]
     pub fn enable_notifications_of_more(&mut self) -> bool {
         self.ring.enable_notifications(self.looked_to) && !self.is_broken
@@ -394,7 +394,7 @@ impl DeviceQueue {
     }
 }
 
-/// A split or a packed ring. Calls per frame are dispatched here by a predictable branch.
+/// The device side of a split or a packed ring. Calls per frame are dispatched here by a predictable branch.
 #[derive(Debug)]
 enum Ring {
     Split(SplitDevice),
@@ -444,8 +444,8 @@ impl Ring {
         either!(self, ring => ring.put_used(head, written));
     }
 
-    /// Returns to the driver as many of `chains`, the next ones of the ring, as `bytes` bytes fill. Returns
-    /// their number.
+    /// Returns to the driver as many of `chains`, which are the next ones of the ring, as `bytes` bytes fill. Returns
+    /// the number of these chains.
     #[inline]
     fn put_filled(&mut self, chains: &[Chain], bytes: u32) -> u16 {
         let (mut buffers, mut left) = (0, bytes);

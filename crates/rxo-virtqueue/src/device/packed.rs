@@ -9,22 +9,22 @@ use crate::memory::Memory;
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
 use crate::ring::{AVAILABLE, Descriptor, INDIRECT, NEXT, Position, USED, WRITE};
 
-/// The device's state of a packed ring.
+/// The state of a packed ring on the device side.
 #[derive(Debug)]
 pub(super) struct PackedDevice {
     areas: Areas,
     rules: Rules,
     event_index: bool,
-    /// The position of the next descriptor to consume.
+    /// The position in the ring of the next available descriptor to consume.
     available: Position,
-    /// The position of the next descriptor to write as used.
+    /// The position in the ring at which the next used descriptor is written.
     used: Position,
     /// The position behind the last used descriptor that the driver can see.
     published: Position,
-    /// The first unpublished used descriptor, with its index. Later ones are already in the ring, but the
+    /// The first used descriptor that was not published, with its index. Later ones are already in the ring, but the
     /// driver reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
-    /// The number of descriptors covered by unpublished used entries.
+    /// The number of descriptors that unpublished used entries stand for.
     unpublished: u32,
     /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,
@@ -119,8 +119,8 @@ impl PackedDevice {
         walk.add_table(memory, descriptor, self.rules.size, self.rules)
     }
 
-    /// Reads the descriptor at `at`; `None` if it is not available. The rest of its chain is then available
-    /// too.
+    /// Returns the descriptor at position `at`; `None` if it is not available. If it is, the rest of its chain is
+    /// available too.
     #[inline]
     fn available_at(&self, at: Position) -> Option<Descriptor> {
         let descriptor = self.rest(at, Ordering::Acquire);
@@ -217,8 +217,8 @@ impl PackedDevice {
         self.first.is_some()
     }
 
-    /// Asks the driver to notify when it makes the descriptor at `of` available. Returns `true` if it is
-    /// already.
+    /// Asks the driver to notify when it makes the descriptor at position `of` available. Returns `true` if it is
+    /// available already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let event = if self.event_index {
             FLAG_DESCRIPTOR << 16 | of.off_wrap()

@@ -9,17 +9,17 @@ use crate::memory::Memory;
 use crate::notify::split_passes;
 use crate::ring::{Descriptor, ENTRIES_AT, INDEX_AT, INDIRECT, NEXT, NO_NOTIFICATION, Position};
 
-/// The device's state of a split ring. Indices count modulo 2¹⁶, not modulo the ring size.
+/// The state of a split ring on the device side. Indices count modulo 2¹⁶, not modulo the ring size.
 #[derive(Debug)]
 pub(super) struct SplitDevice {
     areas: Areas,
     rules: Rules,
     event_index: bool,
-    /// The index of the next entry of the available ring to consume.
+    /// The index of the next entry of the available ring that is consumed.
     next_available: u16,
-    /// The available index when it was last read. Entries before it may be read.
+    /// The available index as it was last read. Entries before it may be read.
     known_available: u16,
-    /// The index of the next entry of the used ring to write.
+    /// The index of the next entry of the used ring that is written.
     next_used: u16,
     /// The used index that the driver can see.
     published: u16,
@@ -199,7 +199,8 @@ impl SplitDevice {
         self.next_used != self.published
     }
 
-    /// Asks the driver to notify when it makes the entry at `of` available. Returns `true` if it is already.
+    /// Asks the driver to notify when it makes the entry at position `of` available. Returns `true` if it is available
+    /// already.
     pub(super) fn enable_notifications(&mut self, of: Position) -> bool {
         let used = &self.areas.device;
         if self.event_index {

@@ -1,4 +1,4 @@
-//! Follows one chain: validates its descriptors and collects the locations of its buffers.
+//! Follows one chain of descriptors: validates them and collects the locations of their buffers.
 //!
 //! The descriptors come from either ring or from an indirect table; the same rules apply to all.
 
@@ -14,28 +14,28 @@ pub(super) enum Access {
     Write,
 }
 
-/// The locations of the collected buffers. They are offsets, valid only for the memory in which they were
-/// located.
+/// The locations of the buffers that were collected for a packet. They are offsets, valid only for the memory in which
+/// they were located.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// The buffers for the requested access, of one or several chains.
+    /// The locations of the buffers for the requested access, of one or several chains.
     pub(super) places: Vec<Place>,
     access: Access,
-    /// The greatest number of locations of one chain. It exceeds the number of buffers: a buffer that spans
-    /// two regions has two locations.
+    /// The maximum number of locations of one chain. It exceeds the maximum number of buffers: a buffer that spans two
+    /// regions has two locations.
     most_places: usize,
     first_place: usize,
-    /// The number of buffers that the chains of this packet may still have.
+    /// The number of buffers that the chains of the present packet may still have.
     left: u32,
-    /// The number of bytes in this chain that the device may read.
+    /// The number of bytes in the present chain that the device may read.
     pub(super) readable_bytes: u32,
-    /// The number of bytes in this chain that the device may write.
+    /// The number of bytes in the present chain that the device may write.
     pub(super) writable_bytes: u32,
 }
 
-/// The greatest number of buffers in the chains of one packet. Without this limit, a driver with a queue of
-/// 32,768 descriptors could make the device read 2³⁰ of them for one packet. The largest packet needs 1,025
-/// buffers of 64 bytes.
+/// The maximum number of buffers in the chains of one packet. Without this limit, a driver with a queue of 32,768
+/// descriptors could make the device read 2³⁰ of them for one packet. The largest packet needs 1,025 buffers of 64
+/// bytes.
 pub(super) const MOST_BUFFERS: u32 = 4_096;
 
 /// The parameters of a queue that limit its chains.
@@ -59,7 +59,7 @@ impl Walk {
         }
     }
 
-    /// Removes all locations. The next chains are for `access`.
+    /// Removes all locations, for a new packet. The next chains are collected for `access`.
     #[inline]
     pub(super) fn start(&mut self, access: Access) {
         self.places.clear();
@@ -73,14 +73,14 @@ impl Walk {
         self.access == Access::Write
     }
 
-    /// Begins a chain. The locations of earlier chains stay.
+    /// Begins a chain. The locations of the packet's earlier chains stay.
     #[inline]
     pub(super) fn begin_chain(&mut self) {
         self.first_place = self.places.len();
         (self.readable_bytes, self.writable_bytes) = (0, 0);
     }
 
-    /// Adds one buffer of a chain, after checking the rules for it.
+    /// Adds one buffer of a chain, after checking that it breaks no rule. The error is the rule that it breaks.
     #[inline(always)]
     pub(super) fn add(
         &mut self,
@@ -142,7 +142,7 @@ impl Walk {
         }
     }
 
-    /// Adds the buffers of an indirect table with at most `left` descriptors.
+    /// Adds the buffers of an indirect table, which may have at most `left` descriptors.
     pub(super) fn add_table(
         &mut self,
         memory: &Memory,
@@ -186,7 +186,7 @@ impl Walk {
     }
 }
 
-/// Copies one entry of an indirect table.
+/// Returns a copy of one entry of an indirect table.
 fn entry(
     memory: &Memory,
     table: u64,

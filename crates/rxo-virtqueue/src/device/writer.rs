@@ -6,17 +6,17 @@ use std::ops::Range;
 use super::{DeviceQueue, Fit};
 use crate::memory::{Memory, Room};
 
-/// Writes one packet into reserved buffers. [`Writer::finish`] consumes them; dropping the writer leaves them
-/// posted.
+/// Writes one packet into reserved buffers of the driver. [`Writer::finish`] consumes them; dropping the writer leaves
+/// them posted.
 #[derive(Debug)]
 #[must_use = "buffers are consumed by `finish`"]
 pub struct Writer<'q> {
     queue: &'q mut DeviceQueue,
     memory: &'q Memory,
     fit: Fit,
-    /// The unwritten part of the current buffer.
+    /// The part of the current buffer that was not written yet.
     room: Room<'q>,
-    /// The index of the next location.
+    /// The index of the location that follows the current buffer.
     next_place: usize,
     written_bytes: u32,
     has_overrun: bool,
@@ -43,8 +43,8 @@ impl<'q> Writer<'q> {
         self.written_bytes = self.written_bytes.saturating_add(piece.len() as u32);
     }
 
-    /// Returns the locations to which this range of the packet will be written: for each, its address modulo
-    /// the page size, and its length in bytes.
+    /// Returns the locations to which the bytes in this range of the packet will be written: for each, its address
+    /// modulo the page size, and its length in bytes.
     pub fn places(&self, bytes: Range<u32>) -> impl Iterator<Item = (usize, u32)> {
         let mut start = 0_u32;
         self.queue.walk.places.iter().filter_map(move |place| {
@@ -58,7 +58,7 @@ impl<'q> Writer<'q> {
         })
     }
 
-    /// Moves to the next location. Returns `false` if there is none.
+    /// Makes the next location the current buffer. Returns `false` if there is none.
     #[inline]
     fn take_place(&mut self) -> bool {
         let place = self.queue.walk.places.get(self.next_place);
@@ -68,8 +68,9 @@ impl<'q> Writer<'q> {
         true
     }
 
-    /// Writes the number of buffers for merged buffers, and returns the filled buffers to the driver (visible
-    /// after [`DeviceQueue::publish`]). Unfilled buffers stay posted. Returns the number of buffers used.
+    /// Completes the packet: writes the number of buffers into its header if buffers are merged, and returns the filled
+    /// buffers to the driver (visible after [`DeviceQueue::publish`]). Unfilled buffers stay posted. Returns the number
+    /// of buffers used.
     ///
     /// # Errors
     /// [`Overrun`] if more was written than was reserved. Nothing is consumed then.
@@ -86,8 +87,8 @@ impl<'q> Writer<'q> {
         Ok(buffers)
     }
 
-    /// Overwrites two bytes at offset `at`, which may span two buffers. Does nothing unless both were written
-    /// before.
+    /// Overwrites two bytes at offset `at` of the packet, which may span two buffers. Does nothing unless both were
+    /// written before.
     #[inline]
     fn write_at(&self, at: u32, bytes: &[u8; 2]) {
         let mut start = 0;
@@ -115,7 +116,7 @@ impl<'q> Writer<'q> {
 
 const PAGE_BYTES: usize = 4_096;
 
-/// Error: more was written than was reserved, a mistake of the caller.
+/// Error: more bytes were written than were reserved, which is a mistake of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrun;
 

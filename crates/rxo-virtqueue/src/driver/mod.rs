@@ -18,12 +18,12 @@ use tables::Tables;
 use crate::config::{ConfigError, IndirectTables, Layout, QueueConfig};
 use crate::memory::Memory;
 
-/// A part of a chain: memory that the device reads or writes.
+/// A segment of a chain: memory that the device reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The guest address.
+    /// The guest address of the segment.
     pub address: u64,
-    /// The length in bytes; not zero.
+    /// The length of the segment in bytes; not zero.
     pub bytes: u32,
     /// `true` if the device writes this segment. In a chain, writable segments must follow all readable ones
     /// (section 2.7.4.2).
@@ -42,14 +42,14 @@ pub struct Used {
 /// Error: the device broke a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidUsed {
-    /// The used index is ahead of the posted chains. The queue is broken until it is created anew.
+    /// The used index is ahead of the posted chains. The queue is unusable until it is created anew.
     UsedIndex,
-    /// The device returned a chain that is not in flight. The queue is broken until it is created anew.
+    /// The device returned a chain that is not in flight. The queue is unusable until it is created anew.
     UnknownId {
-        /// The id of the chain.
+        /// The id that the device returned.
         id: u32,
     },
-    /// The device reports more bytes written than the chain's capacity. The chain was taken back; its
+    /// The device reports that it has written more bytes than the chain's capacity. The chain was taken back; its
     /// contents must not be used.
     TooLong {
         /// The token with which the caller posted the chain.
@@ -72,7 +72,7 @@ impl fmt::Display for NoRoom {
 
 impl std::error::Error for NoRoom {}
 
-/// The driver side of one queue.
+/// The driver side of one queue, which posts chains of buffers.
 #[derive(Debug)]
 pub struct DriverQueue {
     ring: Ring,
@@ -102,7 +102,7 @@ impl DriverQueue {
         Ok(Self { ring, tables, is_broken: false, invalid: 0 })
     }
 
-    /// Returns the number of free descriptors. A chain needs one per segment, or only one if it uses a table.
+    /// Returns the number of free descriptors. A chain needs one per segment, or only one if it uses an indirect table.
     #[must_use]
     pub fn free(&self) -> usize {
         match &self.ring {
@@ -115,7 +115,7 @@ impl DriverQueue {
     /// after [`DriverQueue::publish`]. Does not allocate.
     ///
     /// # Errors
-    /// [`NoRoom`] if there are too few free descriptors, or no segments.
+    /// [`NoRoom`] if there are too few free descriptors, or `segments` is empty.
     #[inline]
     pub fn post(&mut self, segments: &[Segment], token: u32) -> Result<(), NoRoom> {
         let tables = self.tables.as_ref();
@@ -131,7 +131,7 @@ impl DriverQueue {
         }
     }
 
-    /// Makes all posted chains visible to the device, at one moment.
+    /// Makes all posted chains visible to the device, at one moment. Call it once per batch.
     #[inline]
     pub fn publish(&mut self) {
         match &mut self.ring {
@@ -171,7 +171,7 @@ impl DriverQueue {
         taken
     }
 
-    /// Asks the device not to send notifications. It may send some all the same.
+    /// Asks the device not to send notifications. The device may send some all the same.
     pub fn disable_notifications(&mut self) {
         match &mut self.ring {
             Ring::Split(ring) => ring.disable_notifications(),
@@ -179,8 +179,8 @@ impl DriverQueue {
         }
     }
 
-    /// Asks the device to notify when it returns the next chain. Returns `true` if one was returned already:
-    /// no notification comes for it, and the caller must take it before it waits.
+    /// Asks the device to notify when it returns the next chain. Returns `true` if a chain was returned already: no
+    /// notification comes for it, and the caller must take it before it waits.
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let has_used = match &mut self.ring {
@@ -209,7 +209,8 @@ enum Ring {
     Packed(PackedDriver),
 }
 
-/// Converts a returned chain for the caller, and validates the device's byte count.
+/// Returns a chain that the device has returned, for the caller, after validating that the number of written bytes does
+/// not exceed its capacity.
 #[inline]
 fn written(slot: Slot, bytes: u32) -> Result<Used, InvalidUsed> {
     // The device writes nothing to this chain, so its length is meaningless (section 2.7.8).

@@ -9,7 +9,7 @@ use crate::config::{Areas, DESCRIPTOR_BYTES, QueueConfig};
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
 use crate::ring::{AVAILABLE, Descriptor, Position, USED};
 
-/// The driver's state of a packed ring.
+/// The state of a packed ring on the driver side.
 #[derive(Debug)]
 pub(super) struct PackedDriver {
     areas: Areas,
@@ -18,16 +18,16 @@ pub(super) struct PackedDriver {
     slots: Slots,
     /// The number of free descriptors in the ring.
     free: u16,
-    /// The position of the next descriptor to make available.
+    /// The position in the ring of the next descriptor to make available.
     available: Position,
-    /// The position at which the device will write the next used descriptor.
+    /// The position in the ring at which the device will write the next used descriptor.
     used: Position,
-    /// The second half of the first unpublished available descriptor, with its index. Later ones are already
+    /// The second half of the first available descriptor that was not published, with its index. Later ones are already
     /// in the ring, but the device reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
     /// The position behind the last descriptor that the device can see.
     published: Position,
-    /// The number of descriptors made available but not published.
+    /// The number of descriptors that were made available but not published.
     unpublished: u32,
     /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,
@@ -79,8 +79,8 @@ impl PackedDriver {
         Ok(())
     }
 
-    /// Writes the next descriptor. For the first of a batch only its first half is written, so that it does
-    /// not become available yet.
+    /// Writes the next descriptor of the ring. For the first one of a batch only its first half is written, so that it
+    /// does not become available yet.
     #[inline]
     fn put(&mut self, address: u64, rest: u64) {
         let at = usize::from(self.available.index) * DESCRIPTOR_BYTES;
@@ -119,7 +119,7 @@ impl PackedDriver {
         packed_passes(event, self.published, passed, self.size, self.event_index)
     }
 
-    /// Reads the next descriptor; `None` if it is not used yet.
+    /// Returns the next used descriptor; `None` if it is not used yet.
     #[inline]
     fn next_used(&self) -> Option<Descriptor> {
         let at = usize::from(self.used.index) * DESCRIPTOR_BYTES + 8;

@@ -4,15 +4,15 @@
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// The free ids. The next one to be used is last.
+    /// The ids that are free. The next one to be used is last.
     free: Vec<u16>,
 }
 
-/// One chain in flight.
+/// A chain that is in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
     pub(super) token: u32,
-    /// The number of bytes that the device may write.
+    /// The number of bytes of the chain that the device may write.
     pub(super) writable_bytes: u32,
     /// The number of descriptors that the chain occupies in the ring; 0 if the id is free.
     pub(super) descriptors: u16,
@@ -38,7 +38,7 @@ impl Slots {
         Some(id)
     }
 
-    /// Takes a free id for a descriptor that is not the first of its chain; `None` if no id is free.
+    /// Takes a free id, for a descriptor that is not the first of its chain; `None` if no id is free.
     #[inline]
     pub(super) fn take_id(&mut self) -> Option<u16> {
         self.free.pop()
@@ -50,7 +50,7 @@ impl Slots {
         self.free.push(id);
     }
 
-    /// Removes the chain `id`; `None` if no chain with this id is in flight.
+    /// Removes the chain with this id and returns it; `None` if no chain with this id is in flight.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) -> Option<Slot> {
         let slot = self.slots.get_mut(id as usize)?;

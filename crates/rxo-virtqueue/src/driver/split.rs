@@ -9,25 +9,25 @@ use crate::config::{Areas, QueueConfig};
 use crate::notify::split_passes;
 use crate::ring::{ENTRIES_AT, INDEX_AT, NO_NOTIFICATION, write_descriptor};
 
-/// The driver's state of a split ring. Indices count modulo 2¹⁶, not modulo the ring size.
+/// The state of a split ring on the driver side. Indices count modulo 2¹⁶, not modulo the ring size.
 #[derive(Debug)]
 pub(super) struct SplitDriver {
     areas: Areas,
     size: u16,
     event_index: bool,
-    /// The chains in flight. The id of a chain is the number of its first descriptor.
+    /// The chains in flight. The id of a chain is the index of its first descriptor.
     slots: Slots,
     /// For each descriptor of a chain, the index of the next descriptor.
     links: Vec<u16>,
     /// The number of chains in flight.
     in_flight: u16,
-    /// The index of the next entry of the available ring to write.
+    /// The index of the next entry of the available ring that is written.
     next_available: u16,
     /// The available index that the device can see.
     published: u16,
-    /// The index of the next entry of the used ring to consume.
+    /// The index of the next entry of the used ring that is consumed.
     next_used: u16,
-    /// The used index when it was last read.
+    /// The used index as it was last read.
     known_used: u16,
     /// The number of entries published since the last call of `needs_notify`.
     unnotified: u32,
@@ -149,7 +149,7 @@ impl SplitDriver {
         written(slot, bytes).map(Some)
     }
 
-    /// Frees the descriptors behind the first one of the chain `id`, which was in flight.
+    /// Frees the descriptors of the chain `id` after its first one. The chain was in flight.
     #[inline]
     fn free_links(&mut self, id: u32, descriptors: u16) {
         let mut index = id as usize;

@@ -5,7 +5,7 @@ use crate::config::{Area, ConfigError, DESCRIPTOR_BYTES, IndirectTables, QueueCo
 use crate::memory::{Memory, Words};
 use crate::ring::{Descriptor, INDIRECT, NEXT, WRITE, write_descriptor};
 
-/// The indirect tables, one per id. The device reads them; if it also writes them, it harms only itself.
+/// The indirect tables of a driver, one per id. The device reads them; if it also writes them, it harms only itself.
 #[derive(Debug)]
 pub(super) struct Tables {
     words: Words,
@@ -22,7 +22,7 @@ pub(super) enum Link {
 }
 
 impl Segment {
-    /// Returns the second half of a descriptor, for either layout.
+    /// Returns the second half of this segment's descriptor: its length, `flags` and `link`.
     #[inline]
     pub(super) const fn rest(&self, flags: u16, link: Link) -> u64 {
         let (address, bytes) = (self.address, self.bytes);
@@ -33,7 +33,7 @@ impl Segment {
     }
 }
 
-/// Calls `visit` with each segment, the flags of its descriptor, and `true` for the last one.
+/// Calls `visit` for each segment, with the flags of its descriptor, and with `true` for the last one.
 #[inline]
 pub(super) fn for_each_descriptor(
     segments: &[Segment],
@@ -77,7 +77,7 @@ impl Tables {
         usize::from(id) * usize::from(self.place.entries)
     }
 
-    /// Writes the table of `id`. Returns the second half of the ring's descriptor.
+    /// Writes `segments` into the table of `id`, for a split ring. Returns the second half of the ring's descriptor.
     #[inline]
     pub(super) fn fill_split(&self, id: u16, segments: &[Segment]) -> u64 {
         let (first, mut next) = (self.first(id), 0);
@@ -90,8 +90,8 @@ impl Tables {
         table(segments, INDIRECT, 0).to_split()
     }
 
-    /// Writes the table of `id`. Returns the second half of the ring's descriptor, with the bits `available`
-    /// among its flags.
+    /// Writes `segments` into the table of `id`, for a packed ring. Returns the second half of the ring's descriptor,
+    /// with the bits `available` among its flags.
     #[inline]
     pub(super) fn fill_packed(&self, id: u16, segments: &[Segment], available: u16) -> u64 {
         let mut at = self.first(id);
@@ -104,7 +104,7 @@ impl Tables {
     }
 }
 
-/// Builds the ring's descriptor for a table of `segments`.
+/// Returns the ring's descriptor for an indirect table of `segments`.
 #[inline]
 fn table(segments: &[Segment], flags: u16, link: u16) -> Descriptor {
     let bytes = (segments.len() * DESCRIPTOR_BYTES) as u32;

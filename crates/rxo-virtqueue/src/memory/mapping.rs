@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 /// The alignment of a mapping from [`Mapping::zeroed`], in bytes.
 const PAGE_BYTES: usize = 4_096;
 
-/// Memory that stays mapped during the lifetime of this value.
+/// A mapping: memory that stays mapped during the lifetime of this value.
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
-    /// The owner of the memory, which unmaps it when dropped.
+    /// The owner of the memory, which unmaps it when this value is dropped.
     _owner: Box<dyn Send + Sync>,
 }
 
@@ -50,7 +50,7 @@ impl Mapping {
         self.bytes
     }
 
-    /// Returns `true` if the length is 0.
+    /// Returns `true` if the length of the mapping is 0.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes == 0
@@ -78,13 +78,13 @@ impl Mapping {
         true
     }
 
-    /// Returns the `bytes` bytes at `offset` for writing; `None` if they exceed the mapping.
+    /// Returns the `bytes` bytes at `offset`, to be written; `None` if they exceed the mapping.
     #[inline]
     pub(super) fn room(&self, offset: usize, bytes: usize) -> Option<Room<'_>> {
         Some(Room { start: self.at(offset, bytes)?, bytes, mapping: PhantomData })
     }
 
-    /// Returns the address of the `bytes` bytes at `offset`; `None` if they exceed the mapping.
+    /// Returns the address in this process of the `bytes` bytes at `offset`; `None` if they exceed the mapping.
     #[inline]
     fn at(&self, offset: usize, bytes: usize) -> Option<NonNull<u8>> {
         if offset > self.bytes || bytes > self.bytes - offset {
@@ -107,12 +107,12 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above; the owner is `Sync` and never used.
 unsafe impl Sync for Mapping {}
 
-/// A part of a mapping that is filled from its start. Its range is checked once, so that filling it piece by
-/// piece only checks the remaining length.
+/// A part of a mapping that is written from its start. The range is checked once, so that writing it piece by piece
+/// only checks the remaining length.
 #[derive(Debug)]
 pub(crate) struct Room<'m> {
     start: NonNull<u8>,
-    /// The remaining length, in bytes.
+    /// The length of the part that was not written yet, in bytes.
     bytes: usize,
     mapping: PhantomData<&'m Mapping>,
 }
@@ -122,13 +122,13 @@ impl Room<'_> {
     pub(crate) const NONE: Self =
         Self { start: NonNull::dangling(), bytes: 0, mapping: PhantomData };
 
-    /// Returns `true` if no bytes remain.
+    /// Returns `true` if the whole part was written.
     #[inline(always)]
     pub(crate) const fn is_full(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Copies as much of `from` as fits behind the bytes copied before. Returns the rest.
+    /// Copies as much of `from` as fits, behind the bytes copied before. Returns the rest of `from`.
     #[inline(always)]
     pub(crate) const fn fill<'f>(&mut self, from: &'f [u8]) -> &'f [u8] {
         let bytes = if from.len() < self.bytes { from.len() } else { self.bytes };
@@ -144,7 +144,7 @@ impl Room<'_> {
     }
 }
 
-/// Memory from the allocator, initially zero; the owner behind [`Mapping::zeroed`].
+/// Memory from the allocator, initially zero: the owner behind [`Mapping::zeroed`].
 struct Heap {
     start: NonNull<u8>,
     layout: Layout,
@@ -174,7 +174,7 @@ unsafe impl Send for Heap {}
 // SAFETY: as above; nothing is accessible through a shared reference.
 unsafe impl Sync for Heap {}
 
-/// A part of a mapping that is accessed as atomic words: a ring. It keeps the mapping alive.
+/// A part of a mapping that is accessed as atomic words, as rings are. It keeps the mapping alive.
 #[derive(Clone, Debug)]
 pub(crate) struct Words {
     start: NonNull<u8>,

@@ -20,10 +20,10 @@ pub use mapping::Mapping;
 pub(crate) use mapping::{Room, Words};
 pub use region::{Region, RegionError};
 
-/// The greatest number of regions: more than any kernel or QEMU uses.
+/// The maximum number of regions: more than any kernel or QEMU uses.
 pub const MOST_REGIONS: usize = 512;
 
-/// Up to this number of regions, a linear search takes fewer instructions than a binary search.
+/// The number of regions up to which a linear search takes fewer instructions than a binary search.
 const FEW_REGIONS: usize = 4;
 
 /// The regions of a guest's memory, ordered by guest address.
@@ -142,7 +142,7 @@ impl Memory {
         true
     }
 
-    /// Locates as many of the `bytes` bytes at `address` as its region contains. `None` if `address` is
+    /// Returns the location of as many of the `bytes` bytes at `address` as its region contains. `None` if `address` is
     /// outside all regions, or if `bytes` is zero.
     #[inline]
     pub(crate) fn locate(&self, address: u64, bytes: u32) -> Option<Place> {
@@ -170,7 +170,7 @@ impl Memory {
         holds(&self.regions[index]).then_some(index)
     }
 
-    /// Copies from the start of `place` to `to`. Returns `false` if `to` is longer than `place`, or if the
+    /// Copies bytes from the start of `place` to all of `to`. Returns `false` if `to` is longer than `place`, or if the
     /// region was removed.
     #[inline]
     #[must_use]
@@ -189,15 +189,15 @@ impl Memory {
         fits && region.mapping().write(place.offset + skip as usize, from)
     }
 
-    /// Returns the range `place` for writing. `None` if the region was removed.
+    /// Returns the range `place`, to be written. `None` if the region was removed.
     #[inline(always)]
     pub(crate) fn room(&self, place: Place) -> Option<Room<'_>> {
         let region = self.regions.get(place.region as usize)?;
         region.mapping().room(place.offset, place.bytes as usize)
     }
 
-    /// Returns the `bytes` bytes at `address` as words; `None` unless one region contains them all and they
-    /// are aligned.
+    /// Returns the `bytes` bytes at `address` as atomic words; `None` unless one region contains them all and they are
+    /// aligned.
     pub(crate) fn words(&self, address: u64, bytes: usize, alignment: usize) -> Option<Words> {
         let region = &self.regions[self.region_of(address)?];
         let inside = address - region.guest_start();

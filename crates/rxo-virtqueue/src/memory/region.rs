@@ -1,11 +1,11 @@
-//! One region: a range of guest addresses and the part of a mapping behind it.
+//! A memory region: a range of guest addresses and the part of a mapping behind it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::Mapping;
 
-/// A range of guest addresses backed by part of a mapping.
+/// A range of guest addresses that is backed by a part of a mapping.
 #[derive(Clone, Debug)]
 pub struct Region {
     guest_start: u64,
@@ -39,14 +39,14 @@ impl Region {
         Ok(Self { guest_start, user_start, bytes, mapping, offset })
     }
 
-    /// Returns the first guest address.
+    /// Returns the first guest address of the region.
     #[inline]
     #[must_use]
     pub const fn guest_start(&self) -> u64 {
         self.guest_start
     }
 
-    /// Returns the first address in the front end's own virtual memory.
+    /// Returns the first address of the region in the front end's own virtual memory.
     #[must_use]
     pub const fn user_start(&self) -> u64 {
         self.user_start
@@ -88,7 +88,7 @@ const fn ranges_overlap(a: u64, a_bytes: u64, b: u64, b_bytes: u64) -> bool {
     a < b + b_bytes && b < a + a_bytes
 }
 
-/// The reason for which a region is refused, a fault of the front end.
+/// The reason for which a memory region is refused: a fault of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionError {
     /// The region has length 0, or its end wraps around.
