@@ -1,12 +1,12 @@
-//! The slots into which a template is expanded, and the resulting batch of ACKs.
+//! The memory slots into which a template is expanded, and the resulting batch of ACKs.
 
 use rxo_frame::{ChecksumStatus, Frame, Instant, VlanTag};
 
-/// The size of a slot in bytes. The longest template frame has 94 bytes: Ethernet with two tags (22), IPv6
+/// The size of a memory slot in bytes. The longest frame of a template has 94 bytes: Ethernet with two tags (22), IPv6
 /// (40), and TCP with a timestamp (32).
 pub(crate) const SLOT_BYTES: usize = 96;
 
-/// Memory for one ACK. The caller provides one slot per ACK of a template; old contents do not matter.
+/// Memory for one ACK frame. The caller provides one slot per ACK of a template; old contents do not matter.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct AckSlot {
@@ -17,9 +17,9 @@ impl AckSlot {
     /// An empty slot, to initialise an array of slots.
     pub const EMPTY: Self = Self { bytes: [0; SLOT_BYTES] };
 
-    /// Returns the ACK that was last expanded into this slot, with the metadata of `like`. `like` must be a
-    /// frame of the same template, such as the host's own ACK if the template came from a
-    /// [`crate::Splitter`]. For callers that refer to slots by number.
+    /// Returns the ACK that was last written into this slot, with the metadata of the frame `like`. That must be a
+    /// frame of the same template, such as the host's own ACK if the template came from a [`crate::Splitter`]. For
+    /// callers that refer to slots by number.
     #[inline]
     #[must_use]
     pub fn frame_like<'m>(&'m self, like: Frame<&[u8]>) -> Frame<&'m [u8]> {
@@ -41,7 +41,7 @@ pub struct Expanded<'m> {
     pub(crate) shape: Shape,
 }
 
-/// The metadata that all frames of a batch share.
+/// The length, checksum status and other metadata that all frames of a batch share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) frame_bytes: usize,
@@ -51,19 +51,19 @@ pub(crate) struct Shape {
 }
 
 impl<'m> Expanded<'m> {
-    /// The number of ACKs, at least one.
+    /// The number of ACKs in the batch, at least one.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Always returns `false`: a template has at least one ACK.
+    /// Always returns `false`, because a template has at least one ACK.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Iterates over the ACKs in order, as frames that [`rxo_frame::Gather`] sinks accept. Checksum status,
+    /// Returns an iterator over the ACKs in order, as frames that [`rxo_frame::Gather`] sinks accept. Checksum status,
     /// VLAN tag and arrival time are those of the template's first frame.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<&'m [u8]>> + use<'m> {

@@ -36,8 +36,8 @@ use crate::{AckNumbers, IdRule};
 #[derive(Clone, Debug)]
 pub struct AckWriter<'a> {
     pattern: Pattern<'a>,
-    /// The difference between the identification of the last ACK and that of the first; `id_step` is the
-    /// increment per ACK.
+    /// The difference between the IPv4 identification of the last ACK written and that of the first ACK; the next field
+    /// is the increment per ACK.
     id_ahead: u16,
     id_step: u16,
 }
@@ -65,8 +65,8 @@ impl<'a> AckWriter<'a> {
     }
 }
 
-/// Copies an ACK. Most have 40 to 64 bytes, for which two copies of fixed length are cheaper than a call of
-/// `memcpy`.
+/// Copies the bytes of an ACK. Most ACKs have 40 to 64 bytes, for which two copies of fixed length are cheaper than a
+/// call of `memcpy`.
 #[inline(always)]
 fn copy(from: &[u8], to: &mut [u8]) {
     assert!(from.len() == to.len(), "an ACK of {} bytes in {}", from.len(), to.len());

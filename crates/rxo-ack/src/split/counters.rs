@@ -3,24 +3,24 @@
 use super::PassReason;
 
 rxo_frame::counters! {
-    /// Totals since the splitter was created. Every frame that the host sends is counted once, as split or as
-    /// passed.
+    /// Totals of ACK splitting since the splitter was created. Every frame that the host sends is counted once: as
+    /// split, or as passed for a reason.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct SplitCounters {
-        /// Segments with payload that were delivered to the host.
+        /// The number of segments with payload that were delivered to the host.
         pub segments: u64,
-        /// Frames that the host sent.
+        /// The number of frames that the host sent.
         pub frames: u64,
-        /// Pure ACKs among `frames`: the ACK flag, no payload, no SYN, FIN or RST.
+        /// The number of pure ACKs among `frames`: frames with the ACK flag, no payload, no SYN, FIN or RST.
         pub acks: u64,
-        /// Stretch ACKs among `acks`: ACKs that advance by more than the configured number of full-sized
+        /// The number of stretch ACKs among `acks`: ACKs that advance by more than the configured number of full-sized
         /// segments.
         pub stretch_acks: u64,
-        /// Stretch ACKs that were split, each by one template.
+        /// The number of stretch ACKs that were split, each by one template.
         pub templates: u64,
-        /// ACKs that were inserted before stretch ACKs. The host's own ACKs are not counted.
+        /// The number of ACKs that were inserted before stretch ACKs. The host's own ACKs are not counted.
         pub inserted: u64,
-        /// Flows that were evicted because the table was full.
+        /// The number of flows that were evicted because the table was full.
         pub evicted: u64,
         passed: [u64; PassReason::COUNT],
     }

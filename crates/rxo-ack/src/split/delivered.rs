@@ -1,4 +1,4 @@
-//! A report of the receive side about one delivery to the host.
+//! The report to the splitter about one delivery to the host.
 
 use rxo_frame::Frame;
 use rxo_wire::tcp::OptionLayout;
@@ -8,7 +8,7 @@ use rxo_wire::{Parsed, SeqNumber, TcpFlags, TcpSegment};
 /// shorter. Also used for a single segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// SEG.SEQ of the first segment.
+    /// The sequence number (SEG.SEQ) of the first segment.
     pub seq: SeqNumber,
     /// The payload length of all segments together, in bytes.
     pub payload_bytes: u32,
@@ -21,7 +21,7 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// Creates the report for `frame`, whose headers are `parsed` and `tcp`.
+    /// Creates the report for a single segment in `frame`, whose headers are `parsed` and `tcp`.
     pub(super) fn of(frame: Frame<&[u8]>, parsed: &Parsed, tcp: &TcpSegment) -> Self {
         let payload_bytes = parsed.payload_bytes();
         // A GSO frame has a segment size; any other frame is one segment.

@@ -4,19 +4,19 @@ use rxo_wire::SeqNumber;
 
 use super::runs::{Run, Runs};
 
-/// The greatest number of ACKs sent for one stretch ACK, including the host's own. If more were due, they are
-/// spread evenly over the stretch: one per 2N, 3N, … segments instead of N, so that each acknowledges about
-/// as much as the others.
+/// The maximum number of ACKs sent for one stretch ACK, including the host's own. If more are due, they are spread
+/// evenly over the acknowledged segments: one per 2N, 3N, … segments instead of N, so that each acknowledges about as
+/// much as the others.
 pub const MAX_ACKS_PER_STRETCH: usize = 32;
-/// The greatest number of ACKs inserted before one stretch ACK.
+/// The maximum number of ACKs inserted before one stretch ACK.
 pub(super) const MAX_INSERTED: usize = MAX_ACKS_PER_STRETCH - 1;
 
-/// An ACK that the host would have sent without coalescing.
+/// An ACK that the host would have sent without coalescing: its number, and the timestamp that it echoes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) ack: SeqNumber,
-    /// The TSecr of this ACK: TSval of the first segment that the previous ACK did not cover (RFC 7323,
-    /// section 4.3). `None` if that segment had no timestamp.
+    /// The TSecr of this ACK: the TSval of the first segment that the previous ACK did not cover (RFC 7323, section
+    /// 4.3). `None` if that segment had no timestamp.
     pub(super) echo: Option<u32>,
 }
 
@@ -39,15 +39,15 @@ pub(super) fn due(runs: &Runs, every: u16, ack: SeqNumber, mut show: impl FnMut(
     }
 }
 
-/// Returns the runs up to `ack`.
+/// Returns the runs of segments up to `ack`, in order.
 fn parts(runs: &Runs, ack: SeqNumber) -> impl Iterator<Item = Run> {
     runs.iter().map(move |run| run.before(ack)).take_while(|run| run.count > 0)
 }
 
-/// A simulated receiver that does not coalesce.
+/// The state of a simulated receiver that does not coalesce.
 struct Walk {
     every: u32,
-    /// The number of full-sized segments since its last ACK.
+    /// The number of full-sized segments since the receiver's last ACK.
     since: u32,
     /// The value that the next ACK echoes; `None` if no segment arrived since the last ACK.
     echo: Option<Option<u32>>,

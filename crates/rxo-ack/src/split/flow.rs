@@ -1,4 +1,4 @@
-//! State of one connection: the data delivered to the host, and the host's ACKs for it.
+//! The state of one connection: the segment boundaries of the data that the host got, and the host's ACKs for it.
 
 use rxo_wire::SeqNumber;
 
@@ -7,31 +7,31 @@ use super::reason::PassReason;
 use super::runs::{Run, Runs};
 use super::window::{Edges, Offer, edge};
 
-/// The state of one connection.
+/// The state of one connection, as the splitter knows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     pub(super) runs: Runs,
-    /// The newest ACK of the host; `None` before the first one.
+    /// The number and window of the host's newest ACK; `None` before the first one.
     last: Option<Said>,
-    /// The window scale options in the SYNs of both sides.
+    /// The window scaling that the host offered; the next field is the peer's offer.
     pub(super) host: Offer,
     pub(super) peer: Offer,
     /// The payload length of a full-sized segment, in bytes; 0 before the first segment.
     full_bytes: u16,
-    /// `true` if a FIN follows the last run.
+    /// `true` if a FIN follows the last recorded run of segments.
     fin: bool,
 }
 
-/// The number and the window of an ACK from the host.
+/// The ACK number and the window of a frame from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) ack: SeqNumber,
     pub(super) window: u16,
-    /// The right edge of the window in this ACK; `None` while the window scale is unknown.
+    /// The right edge of the window that this frame advertises; `None` while the window scale is unknown.
     edge: Option<SeqNumber>,
 }
 
-/// An ACK that advances and may be split, with its position in the runs.
+/// An ACK of the host that advances and may be split: the boundary up to which it acknowledges, and the window edges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Advance {
     /// The segment boundary that the ACK acknowledges: its ACK number, or one less if it covers a FIN.
@@ -39,7 +39,7 @@ pub(super) struct Advance {
     pub(super) edges: Option<Edges>,
 }
 
-/// The greatest number of bytes by which options shorten an otherwise full-sized segment.
+/// The maximum number of bytes by which TCP options shorten an otherwise full-sized segment.
 const MAX_OPTIONS_BYTES: u32 = 40;
 
 impl Flow {
@@ -71,7 +71,7 @@ impl Flow {
         count + u32::from(rest > 0)
     }
 
-    /// Updates the size of a full segment: the largest one seen, or a smaller one that occurs twice in a row,
+    /// Updates the size of a full-sized segment: the largest one seen, or a smaller one that occurs twice in a row,
     /// because the path MTU may decrease.
     const fn learn_full_size(&mut self, segment_bytes: u16, count: u16) {
         if count > 1 || (count == 1 && segment_bytes > self.full_bytes) {
@@ -79,8 +79,8 @@ impl Flow {
         }
     }
 
-    /// Locates the host's ACK with number `ack` and `window` in the runs. Returns the reason as the error if
-    /// the ACK must not be split. Changes nothing.
+    /// Returns up to which boundary the host's ACK with number `ack` and `window` acknowledges. The error is the reason
+    /// if the ACK must not be split. Changes nothing.
     pub(super) fn advance(&self, ack: SeqNumber, window: u16) -> Result<Advance, PassReason> {
         let Some(last) = self.last else { return Err(PassReason::FirstAck) };
         match ack - last.ack {

@@ -7,7 +7,7 @@ use rxo_frame::reasons;
 reasons! {
     /// The reason for which nothing was inserted before a frame of the host.
     PassReason {
-        /// The frame is not a readable TCP segment: another protocol, a fragment, or malformed.
+        /// The frame is not a readable TCP segment: it has another protocol, is a fragment, or is malformed.
         NotTcp => "not_tcp",
         /// The frame carries payload, or is a GSO frame.
         Data => "data",
@@ -17,13 +17,13 @@ reasons! {
         Ecn => "ecn",
         /// The frame has options besides the timestamp, such as SACK.
         Options => "options",
-        /// The frame is IPv4 without DF: every inserted packet would need its own identification.
+        /// The frame is an IPv4 packet without DF: every inserted packet would need an identification of its own.
         MayBeFragmented => "may_be_fragmented",
-        /// The frame's headers are too long for a slot, or its partial checksum is outside the TCP header.
+        /// The frame's headers are too long for an ACK slot, or its partial checksum is outside the TCP header.
         Form => "form",
         /// Nothing was delivered on this flow, or the flow was evicted.
         UnknownFlow => "unknown_flow",
-        /// The ACK is the first one seen on this flow, so the data acknowledged before is unknown.
+        /// The ACK is the first one seen on this flow, so it is unknown what earlier ACKs acknowledged.
         FirstAck => "first_ack",
         /// The ACK has a lower number than an earlier ACK.
         OldAck => "old_ack",

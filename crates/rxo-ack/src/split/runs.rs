@@ -1,20 +1,20 @@
 //! The segment boundaries of one flow, between the last acknowledged byte and the last received one.
 //!
-//! Boundaries are stored as runs of equal segments: an aggregate is one run, and consecutive aggregates often
-//! join into one. They are in a small ring. If it is full, the oldest run is removed, and the boundaries are
-//! incomplete until the host has acknowledged all data before the gap.
+//! Boundaries are stored as runs of equal segments: an aggregate is one run, and consecutive aggregates often join into
+//! one. The runs of a flow are in a small ring. If it is full, its oldest run is removed, and the boundaries are
+//! incomplete until the host has acknowledged all data of that run.
 
 use rxo_wire::SeqNumber;
 
-/// Consecutive segments of equal size.
+/// A run: consecutive segments of equal size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The sequence number at which the first segment begins.
+    /// The sequence number at which the first segment of the run begins.
     pub(super) seq: SeqNumber,
     pub(super) segment_bytes: u16,
-    /// The number of segments; never 0 in a ring.
+    /// The number of segments in the run; never 0 in a ring.
     pub(super) count: u16,
-    /// `true` if the segments are full-sized.
+    /// `true` if the segments of the run are full-sized.
     pub(super) is_full: bool,
     pub(super) tsval: Option<u32>,
 }
@@ -28,7 +28,7 @@ impl Run {
         self.seq + self.bytes()
     }
 
-    /// Returns the number of segments that end at or before `seq`, and `true` if one ends exactly there.
+    /// Returns the number of segments of the run that end at or before `seq`, and `true` if one ends exactly there.
     fn until(&self, seq: SeqNumber) -> (u16, bool) {
         let bytes = seq - self.seq;
         if bytes <= 0 {
@@ -45,10 +45,10 @@ impl Run {
     }
 }
 
-/// The length at which a run is no longer extended, in bytes. No TCP window is larger, and the sequence
-/// numbers of a much longer run could not be compared any more.
+/// The length of a run in bytes at which it is no longer extended: no TCP window is larger, and sequence numbers of a
+/// much longer run could not be compared any more.
 const MAX_RUN_BYTES: u32 = 1 << 30;
-/// The greatest number of runs per flow.
+/// The maximum number of runs per flow.
 pub(super) const MAX_RUNS: usize = 32;
 
 /// The runs of a flow in order, without a gap between them.
@@ -68,19 +68,19 @@ impl Runs {
         (0..self.len).map(|index| &self.ring[(self.first + index) % MAX_RUNS])
     }
 
-    /// Returns the sequence number at which the first segment begins.
+    /// Returns the sequence number at which the first segment begins; `None` if there are no runs.
     pub(super) fn start(&self) -> Option<SeqNumber> {
         self.iter().next().map(|run| run.seq)
     }
 
-    /// Returns the sequence number at which the last segment ends.
+    /// Returns the sequence number at which the last segment ends; `None` if there are no runs.
     pub(super) fn end(&self) -> Option<SeqNumber> {
         let last = self.len.checked_sub(1)?;
         Some(self.ring[(self.first + last) % MAX_RUNS].end())
     }
 
-    /// Adds a run. If it does not begin where the last one ended (a gap, or a retransmission), it replaces
-    /// all runs.
+    /// Adds a run at the end. If it does not begin where the last run ended (because of a gap, or a retransmission), it
+    /// replaces all runs.
     pub(super) fn push(&mut self, run: Run) {
         if run.bytes() == 0 {
             return;
@@ -113,7 +113,7 @@ impl Runs {
         }
     }
 
-    /// Removes the segments that end at or before `seq`.
+    /// Removes all segments that end at or before `seq`, because they were acknowledged.
     pub(super) fn forget_until(&mut self, seq: SeqNumber) {
         while self.len > 0 {
             let run = &mut self.ring[self.first];

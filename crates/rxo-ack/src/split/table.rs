@@ -11,9 +11,9 @@ use rxo_wire::{FlowHasher, FlowKey};
 use super::flow::Flow;
 
 const NOBODY: u16 = u16::MAX;
-/// The greatest number of flows in a table.
+/// The maximum number of flows in a table.
 pub(super) const MAX_FLOWS: u16 = 16_384;
-/// The number of buckets per flow.
+/// The number of hash buckets per flow.
 const SPARSITY: usize = 4;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// Returns the flow of `key` and marks it as most recently used; `None` if there is none.
+    /// Returns the flow of `key` and marks it as most recently used; `None` if the table does not have it.
     #[inline]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<&mut Flow> {
         let place = self.place_of(key, self.bucket_of(key))?;

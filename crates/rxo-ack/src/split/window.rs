@@ -1,4 +1,4 @@
-//! Computes the window of an inserted ACK. Pure functions.
+//! Computes the window of an ACK that is inserted before an ACK of the host. Pure functions.
 //!
 //! The right edge of the window (ACK number plus scaled window) is a promise. Between two ACKs of the host it
 //! must not exceed the second ACK's edge, and should not be below the first one's.
@@ -9,20 +9,20 @@ use rxo_wire::tcp::{OptionKind, Options};
 /// The window scaling that one side offered in its SYN (RFC 7323, section 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// No SYN was seen.
+    /// No SYN of this side was seen, so its offer is unknown.
     #[default]
     Unknown,
-    /// The SYN has no window scale option.
+    /// The SYN has no window scale option, so windows are not shifted.
     No,
-    /// The sender shifts its windows by this number of bits.
+    /// The side shifts its windows by this number of bits, if the other side offers scaling too.
     Shift(u8),
 }
 
-/// The greatest valid shift; larger ones count as this (RFC 7323, section 2.3).
+/// The maximum valid shift in bits; larger ones count as this (RFC 7323, section 2.3).
 const MAX_SHIFT: u8 = 14;
 
 impl Offer {
-    /// Reads the offer from the options of a SYN.
+    /// Returns the offer in the TCP options of a SYN.
     pub(super) fn read(options: &[u8]) -> Self {
         let mut offer = Self::No;
         for option in Options::new(options).flatten() {
@@ -33,7 +33,8 @@ impl Offer {
         offer
     }
 
-    /// Returns the shift that the sender of this offer uses, given the other side's offer; `None` if unknown.
+    /// Returns the number of bits by which the sender of this offer shifts its windows, given the `other` side's offer;
+    /// `None` if that cannot be known, because a SYN was not seen.
     pub(super) const fn shift(self, other: Self) -> Option<u8> {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Some(0),
@@ -43,7 +44,7 @@ impl Offer {
     }
 }
 
-/// The right edges of two consecutive ACKs of the host.
+/// The right window edges of two consecutive ACKs of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edges {
     pub(super) before: SeqNumber,
@@ -51,7 +52,7 @@ pub(super) struct Edges {
     pub(super) shift: u8,
 }
 
-/// Returns the right edge of an ACK's window.
+/// Returns the right edge of an ACK's window: the ACK number plus the scaled window.
 pub(super) fn edge(ack: SeqNumber, window: u16, shift: u8) -> SeqNumber {
     ack + (u32::from(window) << shift)
 }
