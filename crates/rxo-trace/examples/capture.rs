@@ -15,7 +15,7 @@ const SENDERS: u32 = 8;
 const WRITES: u32 = 400;
 const WRITE_BYTES: u32 = 32 * 1_024;
 const SEGMENT_BYTES: u32 = 1_448;
-/// Time of a full segment on a link of 1 Gb/s.
+/// The time that a full segment takes on a link of 1 Gbit/s, in nanoseconds.
 const SEGMENT_NS: u64 = 12_300;
 /// The start of 2026, in nanoseconds since 1970.
 const NEW_YEAR_NS: u64 = 1_767_225_600_000_000_000;

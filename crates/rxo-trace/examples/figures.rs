@@ -34,8 +34,8 @@ fn bars() -> Figure {
     figure
 }
 
-/// Returns a figure of medians with their bounds. The values at the first place are invalid and far above the
-/// others.
+/// Returns a figure of medians with their ranges. The values at the first position of the x axis are invalid, and far
+/// above the others.
 fn ranges() -> Figure {
     let payloads = ["2 KB", "4 KB", "8 KB", "16 KB", "32 KB", "64 KB"];
     let levels = [

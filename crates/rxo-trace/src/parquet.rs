@@ -1,8 +1,7 @@
 //! A report as Parquet files, for Spark, DuckDB, pandas, Polars and others.
 //!
-//! The tables of [`crate::tables`] as files of their names in a folder, each written under a temporary name
-//! and renamed when complete. The metadata of a file contains the origin of its rows, and a note if they are
-//! incomplete.
+//! Each table of [`crate::tables`] becomes a file of its name in a folder, written under a temporary name and renamed
+//! when it is complete. The metadata of a file contains the origin of its rows, and a note if they are incomplete.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,7 +19,7 @@ use rxo_console::files;
 use crate::report::{FlowReport, Report};
 use crate::tables::{self, Table};
 
-/// The number of flow rows in memory at a time, which become a row group: large enough for readers to skip.
+/// The maximum number of flow rows in memory at a time, which become a row group: large enough for readers to skip.
 const PART_ROWS: usize = 65_536;
 
 /// Writes the tables into `folder`, which is created if necessary. Existing files are replaced one by one.
@@ -57,7 +56,8 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a table as a file, completely or not at all. Each part is made after the previous one is written.
+/// Writes a table as a file, completely or not at all. Each part of the table is made after the previous one is
+/// written.
 fn table(
     report: &Report,
     folder: &Path,
@@ -92,7 +92,7 @@ fn fill(
     Ok(())
 }
 
-/// Makes the metadata: the origin of the rows, and the reason if they are incomplete.
+/// Returns the metadata of a file: the origin of its rows, and the reason if they are incomplete.
 fn origin(report: &Report) -> Vec<KeyValue> {
     let sources = report.sources.iter().map(|source| source.name.as_str());
     vec![

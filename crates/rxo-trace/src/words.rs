@@ -2,7 +2,7 @@
 
 use crate::figure::number;
 
-/// Formats a whole number with digit groups.
+/// Formats a whole number with its digits in groups of three.
 pub(crate) fn count(value: u64) -> String {
     number(value as f64)
 }
@@ -17,7 +17,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Formats a duration in a suitable unit.
+/// Formats a duration, given in nanoseconds, in a suitable unit.
 pub(crate) fn duration(ns: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
     let unit = UNITS.iter().find(|(unit, _)| ns >= *unit);
@@ -27,7 +27,7 @@ pub(crate) fn duration(ns: f64) -> String {
     )
 }
 
-/// Formats a size in a suitable decimal unit.
+/// Formats a number of bytes in a suitable decimal unit.
 pub(crate) fn bytes(value: u64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let unit = UNITS.iter().find(|(unit, _)| value as f64 >= *unit);
@@ -42,7 +42,7 @@ pub(crate) fn plural(value: u64, one: &str) -> String {
     format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// Formats nanoseconds since 1970 as date and time in UTC.
+/// Formats a time, given in nanoseconds since 1970 UTC, as date and time in UTC.
 #[must_use]
 pub fn utc(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
@@ -52,8 +52,8 @@ pub fn utc(ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
 }
 
-/// Returns year, month and day of a day counted from 1970-01-01 in the proleptic Gregorian calendar. Works in cycles of
-/// 400 years, with years that begin in March, so that the leap day is the last.
+/// Returns year, month and day of the day with number `day`, counted from 1970-01-01 in the proleptic Gregorian
+/// calendar. Works in cycles of 400 years, with years that begin in March, so that the leap day is the last.
 fn date(day: u64) -> (u64, u64, u64) {
     let shifted = day + 719_468;
     let (cycle, of_cycle) = (shifted / 146_097, shifted % 146_097);

@@ -1,14 +1,14 @@
-//! Chooses the smallest values that keep enough of the best result.
+//! Chooses the smallest values of settings that keep enough of the best result.
 
 use crate::report::{Choice, Outcome, Sweep, Tried};
 use crate::sweep::size_of;
 
-/// The values of one setting, smallest first, each with its outcome.
+/// The values of one setting, smallest first, each with its outcome, and the chosen value.
 #[derive(Clone, Debug)]
 pub(super) struct Candidates<'a> {
     key: &'a str,
     values: Vec<(&'a str, &'a Outcome)>,
-    /// Index of the chosen value.
+    /// The index of the chosen value.
     chosen: usize,
 }
 
@@ -28,14 +28,15 @@ impl<'a> Candidates<'a> {
         self.values.iter().map(|(_, outcome)| gain(outcome)).fold(0.0, f64::max)
     }
 
-    /// Returns the share of the best outcome that a value keeps; 1 if the best is 0.
+    /// Returns the share of the setting's best outcome that the value at `index` keeps; 1 if the best is 0.
     fn share(&self, index: usize) -> f64 {
         let best = self.best();
         let gain = self.values.get(index).map_or(0.0, |(_, outcome)| gain(outcome));
         if best > 0.0 { gain / best } else { 1.0 }
     }
 
-    /// Returns the index of the smallest value, from `from` on, that keeps at least `share`.
+    /// Returns the index of the smallest value, from index `from` on, that keeps at least `share` of the best outcome;
+    /// `None` if none does.
     fn first_with(&self, from: usize, share: f64) -> Option<usize> {
         (from..self.values.len()).find(|index| self.share(*index) >= share)
     }
@@ -68,7 +69,7 @@ const fn gain(outcome: &Outcome) -> f64 {
     outcome.eliminated_per_10_000
 }
 
-/// Returns the indices of `values`: smallest value first if all can be compared, otherwise in their order.
+/// Returns the indices of `values` in ascending order of the values; in their given order if some cannot be compared.
 fn by_size(values: &[&str]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).collect();
     if values.iter().all(|value| size_of(value).is_some()) {
@@ -77,9 +78,8 @@ fn by_size(values: &[&str]) -> Vec<usize> {
     places
 }
 
-/// Chooses on every axis the smallest value that keeps `wanted` of the axis' best. Then, while the
-/// product of all shares is below `wanted`, moves the axis that loses most to its next better
-/// value. Returns the product.
+/// Chooses on every axis the smallest value that keeps `wanted` of the axis' best outcome. Then, while the product of
+/// all shares is below `wanted`, changes the axis that loses most to its next better value. Returns the product.
 pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     for axis in &mut *axes {
         axis.chosen = axis.first_with(0, wanted).unwrap_or_default();
@@ -99,8 +99,9 @@ pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     }
 }
 
-/// Chooses the smallest combination of a grid that keeps `wanted` of its best: of those the one with the
-/// smallest sum of value indices, and among equal ones the one that keeps most. `None` for an empty grid.
+/// Chooses the smallest combination of a grid that keeps `wanted` of its best outcome: of those the one with the
+/// smallest sum of value indices, and among equal ones the one that keeps most. Returns the choice on each axis, and
+/// the share that is kept; `None` for an empty grid.
 pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_>>, f64)> {
     let best = sweep.outcomes.iter().map(gain).fold(0.0, f64::max);
     let share = |place: usize| {
@@ -116,7 +117,8 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// Returns the sum over all axes of the index of an outcome's value, smallest value first.
+/// Returns the sum over all axes of the index of a value in ascending order, for the values of the outcome at index
+/// `place`.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     (0..sweep.axes.len())
         .map(|axis| {
@@ -127,14 +129,15 @@ fn ranks(sweep: &Sweep, place: usize) -> usize {
         .sum()
 }
 
-/// Returns the index of a value on `axis`: the value that the outcome number `place` was made with. The last
-/// axis varies fastest.
+/// Returns the index of the value on `axis` with which the outcome at index `place` was made. The last axis varies
+/// fastest.
 fn index_on(sweep: &Sweep, axis: usize, place: usize) -> usize {
     let after: usize = sweep.axes.iter().skip(axis + 1).map(|axis| axis.values.len()).product();
     place / after.max(1) % sweep.axes[axis].values.len().max(1)
 }
 
-/// Returns the values of one axis, with all other axes at the values of the outcome number `place`.
+/// Returns the values of one axis with their outcomes, all other axes having the values of the outcome at index
+/// `place`.
 fn along(sweep: &Sweep, axis: usize, place: usize) -> Candidates<'_> {
     let is_beside = |other: &usize| {
         (0..sweep.axes.len()).all(|each| {

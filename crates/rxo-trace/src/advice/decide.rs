@@ -9,7 +9,8 @@ use crate::words::percent;
 /// The share of a core that coalescing must save to be worth it.
 pub(super) const WORTH_CORES: f64 = 0.01;
 
-/// Decides for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if any.
+/// Returns the decision for `outcome`. `better_poll` is a poll rule with a longer wait that would save more, if there
+/// is one.
 pub(crate) fn decision(
     traffic: &Traffic,
     outcome: &Outcome,
@@ -85,7 +86,7 @@ fn worth(cores: Cores) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the decision for a million packets of 1,000 bytes in `seconds`, of which `eliminated` are
+    /// Returns the decision for a million packets of 1,000 bytes in `seconds` seconds, of which `eliminated` are
     /// eliminated.
     fn decided(seconds: u64, poll: &str, eliminated: u64) -> Decision {
         let traffic = Traffic {

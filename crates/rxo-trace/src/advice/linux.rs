@@ -1,6 +1,6 @@
 //! Translates a poll rule in time into settings of a Linux host.
 //!
-//! * `rx-usecs` is that time: the card waits this long after the first packet before it interrupts.
+//! * `rx-usecs` is the time of the poll rule: the card waits this long after the first packet before it interrupts.
 //! * `rx-frames` ends the wait early after this many packets. So that the time decides, it is set
 //!   to a number that 99 % of the polls do not exceed at this capture's rates.
 //! * `gro_flush_timeout` with `napi_defer_hard_irqs` does in the kernel what `rx-usecs` does in the
@@ -16,12 +16,12 @@ use crate::report::{LinuxAdvice, Outcome};
 use crate::study::PollRule;
 
 const MOST_EMPTY_POLLS: u64 = 10;
-/// Index of 75 % in a distribution with steps of 5 %.
+/// The index of 75 % in a distribution with steps of 5 %.
 const THREE_QUARTERS: usize = 15;
-/// The largest `rx-frames` that every driver accepts.
+/// The largest value of `rx-frames` that every driver accepts.
 const MOST_RX_FRAMES: u64 = 255;
 
-/// Returns the settings for the poll rule of `outcome`; `None` if the rule is not a time.
+/// Returns the settings of a Linux host for the poll rule of `outcome`; `None` if the rule is not a time.
 pub(super) fn advice(outcome: &Outcome) -> Option<LinuxAdvice> {
     let Ok(PollRule::Time(time)) = outcome.poll.parse() else { return None };
     let time_ns = time.as_nanos() as u64;

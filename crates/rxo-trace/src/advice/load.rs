@@ -1,9 +1,9 @@
-//! The share of a core that receiving the traffic takes, at its mean rate.
+//! The load: the share of a core that receiving the traffic takes, at its mean rate.
 
 use crate::projection::Costs;
 use crate::report::{Outcome, Traffic};
 
-/// The mean rate of the traffic, and the cost of one of its packets.
+/// The mean rate of the traffic, and the cost of receiving one of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     packet_bytes: f64,
@@ -11,7 +11,7 @@ pub(super) struct Load {
     costs: Costs,
 }
 
-/// Cores busy with receiving; 0.5 is half a core.
+/// The number of cores that are busy with receiving; 0.5 is half a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cores {
     pub(super) without: f64,
@@ -25,8 +25,8 @@ impl Cores {
 }
 
 impl Load {
-    /// Computes the load; `None` if no time passes between the first packet and the last, because then there is no
-    /// rate.
+    /// Returns the load of `traffic`; `None` if no time passes between the first packet and the last, because then
+    /// there is no rate.
     pub(super) fn of(traffic: &Traffic, costs: Costs) -> Option<Self> {
         let Traffic { packets, bytes, duration_ns, .. } = *traffic;
         (packets > 0 && duration_ns > 0).then(|| Self {
@@ -36,7 +36,7 @@ impl Load {
         })
     }
 
-    /// Returns the load without coalescing and with `outcome`.
+    /// Returns the number of busy cores without coalescing and with the policy of `outcome`.
     pub(super) fn cores(&self, outcome: &Outcome) -> Cores {
         let k = packets_per_delivery(outcome);
         let (without_ns, with_ns) = self.costs.of_packet(self.packet_bytes, k);
@@ -44,12 +44,12 @@ impl Load {
     }
 }
 
-/// Returns the packets per delivery; 1 if there are no packets.
+/// Returns the number of packets per delivery; 1 if there are no packets.
 pub(super) fn packets_per_delivery(outcome: &Outcome) -> f64 {
     outcome.packets.max(1) as f64 / outcome.deliveries.max(1) as f64
 }
 
-/// Returns the share of packets that never reach the host's stack.
+/// Returns the share of packets that never reach the host's stack, from 0 to 1.
 pub(super) fn fewer_packets(outcome: &Outcome) -> f64 {
     outcome.eliminated as f64 / outcome.packets.max(1) as f64
 }

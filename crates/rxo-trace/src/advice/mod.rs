@@ -21,7 +21,7 @@ use crate::report::{Advice, Outcome, Sweep, Traffic};
 use crate::study::{Point, PollRule};
 use crate::sweep::SweepAxis;
 
-/// The share of the best result that is enough.
+/// The share of the best result that counts as enough.
 pub const WANTED_SHARE: f64 = 0.95;
 
 /// Returns the settings to try one at a time around `chosen`: segments per aggregate, and flows held at once. They
@@ -51,17 +51,17 @@ pub(crate) fn polls(chosen: &Point) -> Vec<PollRule> {
     if chosen.policy.coalesce { polls::rules(chosen.poll) } else { Vec::new() }
 }
 
-/// The attempts for advice, by the indices of their outcomes.
+/// The attempts with other settings for advice, by the indices of their outcomes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts {
-    /// Settings; each value with the index of its outcome.
+    /// The settings that were tried; each value with the index of its outcome.
     pub(crate) axes: Vec<(SweepAxis, Vec<usize>)>,
-    /// Indices of the outcomes of poll rules.
+    /// The indices of the outcomes of the poll rules that were tried.
     pub(crate) polls: Vec<usize>,
 }
 
-/// Derives advice from settings that were tried one at a time around the first of `outcomes`.
-/// `None` if nothing was tried.
+/// Returns advice from settings that were tried one at a time around the first of `outcomes`. `None` if nothing was
+/// tried.
 pub(crate) fn from_tried(
     attempts: &Attempts,
     outcomes: &[Outcome],
@@ -91,7 +91,8 @@ pub(crate) fn from_tried(
     })
 }
 
-/// Derives advice from the user's sweep: the combination with the smallest values.
+/// Returns advice from the user's sweep: the combination with the smallest values that is enough. `None` for an empty
+/// sweep.
 pub(crate) fn from_sweep(sweep: &Sweep, chosen: &Outcome) -> Option<Advice> {
     let (axes, expected_share) = choose::from_grid(sweep, WANTED_SHARE)?;
     let linux = axes.iter().find_map(|axis| linux::advice(axis.chosen()?));

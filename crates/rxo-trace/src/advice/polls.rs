@@ -6,11 +6,11 @@ use super::load::{Load, fewer_packets, packets_per_delivery};
 use crate::report::{Outcome, TriedPoll};
 use crate::study::PollRule;
 
-/// Rules from a host that takes packets as soon as it can, to one that always has 64 at once.
+/// The poll rules to try: from a host that takes packets as soon as it can, to one that always has 64 at once.
 const RULES: [&str; 7] =
     ["host:1us", "time:20us", "time:50us", "time:100us", "time:200us", "time:500us", "packets:64"];
 
-/// Returns the rules to try, including `chosen`, shortest wait first.
+/// Returns the poll rules to try, including `chosen`, shortest wait first.
 pub(super) fn rules(chosen: PollRule) -> Vec<PollRule> {
     let mut rules: Vec<PollRule> = RULES.iter().filter_map(|rule| rule.parse().ok()).collect();
     rules.push(chosen);
@@ -37,14 +37,14 @@ pub(super) fn tried(outcomes: &[&Outcome], chosen: &str, load: Option<&Load>) ->
     tried.collect()
 }
 
-/// Returns true if a rule gives only an upper bound: polls of a number of packets wait for them for any time, which no
-/// host does.
+/// Returns `true` if a poll rule gives only an upper bound: polls of a number of packets wait for them for any time,
+/// which no host does.
 pub(super) fn is_at_most(poll: &str) -> bool {
     matches!(poll.parse(), Ok(PollRule::Packets(_)))
 }
 
-/// Returns the shortest wait for which no longer one saves [`WORTH_CORES`] more. `None` unless `tried` has the chosen
-/// wait, and it is shorter than that.
+/// Returns the poll rule with the shortest wait for which no longer wait saves [`WORTH_CORES`] more. `None` unless
+/// `tried` has the chosen rule, and that one's wait is shorter.
 pub(super) fn better(tried: &[TriedPoll]) -> Option<String> {
     let wait = |poll: &TriedPoll| match poll.poll.parse() {
         Ok(PollRule::Time(_)) => poll.cores_with,

@@ -10,30 +10,29 @@ pub trait Draw {
     /// Returns the figure's title, in a few words.
     fn title(&self) -> &str;
 
-    /// Draws the figure in `size` as SVG, for a file of its own or for a page. The same data gives the same
-    /// bytes.
+    /// Returns the figure in `size` as SVG, for a file of its own or for a page. The same data gives the same bytes.
     fn draw(&self, size: Size, place: Place) -> String;
 
-    /// Draws the figure as a file of its own.
+    /// Returns the figure as an SVG file of its own.
     #[must_use]
     fn to_svg(&self) -> String {
         self.draw(Size::WIDE, Place::Alone)
     }
 
-    /// Draws the figure as part of a page that has [`STYLE`] and shows the title itself.
+    /// Returns the figure as SVG for a page that has [`STYLE`] and shows the title itself.
     #[must_use]
     fn to_inline_svg(&self, size: Size) -> String {
         self.draw(size, Place::InPage)
     }
 }
 
-/// Size of a drawing in pixels, at its natural scale. It is scaled to the available width; its text
-/// is readable only if that is not much smaller.
+/// The size of a drawing in pixels, at its natural scale. The drawing is scaled to the available width; its text is
+/// readable only if that is not much smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The width.
+    /// The width of the drawing, in pixels.
     pub width: u32,
-    /// The height. Rankings and heat maps choose their own.
+    /// The height of the drawing, in pixels. Rankings and heat maps choose their own.
     pub height: u32,
 }
 
@@ -44,16 +43,16 @@ impl Size {
     pub const NARROW: Self = Self { width: 360, height: 320 };
 }
 
-/// The surroundings of a figure.
+/// The surroundings into which a figure is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a file of its own, with style, background and visible title.
+    /// The figure is in a file of its own, with style, background and visible title.
     Alone,
-    /// In a page that has [`STYLE`] and shows the title itself.
+    /// The figure is in a page that has [`STYLE`] and shows the title itself.
     InPage,
 }
 
-/// The title and the description of a figure; the description is for readers who cannot see it.
+/// The title and the description of a figure. The description is for readers who cannot see the figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Naming<'a> {
     pub(super) title: &'a str,
@@ -67,7 +66,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// Begins a drawing. If it stands alone, writes the title in as many lines as this width needs.
+    /// Begins a drawing of this width. If it stands alone, writes the title in as many lines as the width needs.
     pub(super) fn begin(naming: Naming<'_>, place: Place, width: f64) -> Self {
         let (mut svg, mut top) = (Svg::default(), EDGE);
         if place == Place::Alone {
@@ -82,7 +81,7 @@ impl Canvas {
     }
 }
 
-/// Wraps a drawing of this size into a complete document.
+/// Returns a complete SVG document with a drawing of this size.
 pub(super) fn document(svg: Svg, naming: Naming<'_>, size: (f64, f64), place: Place) -> String {
     let (width, height) = (size.0.ceil(), size.1.ceil());
     let mut text = String::new();
@@ -106,7 +105,7 @@ pub(super) fn document(svg: Svg, naming: Naming<'_>, size: (f64, f64), place: Pl
     text + &svg.into_text() + "</svg>"
 }
 
-/// Breaks `text` between words into lines of at most `width`; a longer word gets its own line.
+/// Returns `text`, broken between words into lines of at most `width`; a longer word gets its own line.
 fn lines(text: &str, width: f64) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -122,7 +121,7 @@ fn lines(text: &str, width: f64) -> Vec<String> {
     lines
 }
 
-/// Returns an upper bound for the width of `text`, for all typefaces of the figures.
+/// Returns an upper bound for the width of `text` in pixels, for all typefaces of the figures.
 pub(super) fn text_width(text: &str) -> f64 {
     text.chars().map(character_width).sum()
 }
@@ -138,5 +137,5 @@ fn character_width(c: char) -> f64 {
     }
 }
 
-/// The margin at the edges, in pixels.
+/// The margin at the edges of a drawing, in pixels.
 pub(super) const EDGE: f64 = 8.0;

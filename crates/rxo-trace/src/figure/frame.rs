@@ -15,18 +15,18 @@ pub(super) struct Frame<'a> {
     y: Ruler<'a>,
 }
 
-/// One axis with its final range.
+/// An axis with its final range and ticks.
 struct Ruler<'a> {
     axis: &'a Axis,
     low: f64,
     high: f64,
     ticks: Vec<f64>,
-    /// The names of the ticks.
+    /// The labels of the ticks.
     names: Vec<String>,
 }
 
 impl<'a> Frame<'a> {
-    /// Fits a frame for a figure into a drawing of this size, below `top`.
+    /// Returns the frame of `figure` in a drawing of this size, below the y coordinate `top`.
     pub(super) fn fit(figure: &'a Figure, top: f64, (width, height): (f64, f64)) -> Self {
         // The plot begins below the name of the y axis, and below the names of vertical guides if there are some.
         let names = figure.guides.iter().any(|guide| matches!(guide, Guide::X(..)));
@@ -41,30 +41,30 @@ impl<'a> Frame<'a> {
         Self { area, x, y }
     }
 
-    /// Returns the position of a point in the drawing; `None` if the axes cannot show it, such as 0 on a
+    /// Returns the position of the point (x, y) in the drawing; `None` if the axes cannot show it, such as 0 on a
     /// logarithmic axis.
     pub(super) fn place(&self, x: f64, y: f64) -> Option<Point> {
         let (along, up) = (self.x.share(x)?, self.y.share(y)?);
         Some(at(self.area.x + along * self.area.width, self.area.bottom() - up * self.area.height))
     }
 
-    /// Returns the y coordinate at which bars begin.
+    /// Returns the y coordinate in the drawing at which bars begin.
     pub(super) fn ground(&self) -> f64 {
         let zero = self.y.share(0.0).unwrap_or(0.0);
         self.area.bottom() - zero * self.area.height
     }
 
-    /// Returns the y coordinate of the upper end.
+    /// Returns the y coordinate in the drawing of the upper end of the plot.
     pub(super) fn top(&self) -> f64 {
         self.area.y
     }
 
-    /// Returns the width available for the bars of one x value.
+    /// Returns the width in pixels that is available for the bars of one x value.
     pub(super) fn slot_width(&self) -> f64 {
         self.area.width / self.x.axis.category_count().max(1) as f64
     }
 
-    /// Returns the text that a mark shows when pointed at.
+    /// Returns the text that the mark of a point shows when pointed at.
     pub(super) fn tip(&self, series: &str, x: f64, y: f64) -> String {
         let y = if self.y.axis.is_share { percent(y) } else { full(y) };
         let x = match &self.x.axis.scale {
@@ -74,7 +74,7 @@ impl<'a> Frame<'a> {
         format!("{series}, {} {x}: {y}", self.x.axis.label)
     }
 
-    /// Returns true if the x axis has names, so that there is space beside each value.
+    /// Returns `true` if the x axis has names, so that there is space beside each position.
     pub(super) fn has_slots(&self) -> bool {
         self.x.axis.category_count() > 0
     }
@@ -111,7 +111,7 @@ impl<'a> Frame<'a> {
         svg.line("fig-axis", at(self.area.x, ground), at(self.area.right(), ground));
     }
 
-    /// Marks every value on the axis, and labels it unless the label would touch the one before.
+    /// Marks every labelled value on the axis, and writes its label unless that would touch the one before.
     fn draw_names(&self, svg: &mut Svg) {
         let mut taken = f64::NEG_INFINITY;
         for (&tick, name) in self.x.ticks.iter().zip(&self.x.names) {
@@ -158,12 +158,12 @@ fn is_inside(share: f64) -> bool {
     (-1e-9..=1.0 + 1e-9).contains(&share)
 }
 
-/// Chooses the side of a guide that has space for its name.
+/// Returns the side of a guide that has space for its name, and the offset of the name in pixels.
 fn beside(share: f64) -> (Anchor, f64) {
     if share > 0.6 { (Anchor::End, 3.0) } else { (Anchor::Start, -3.0) }
 }
 
-/// The height of the names of vertical guides.
+/// The height of the names of vertical guides, in pixels.
 const GUIDE_LINE: f64 = 16.0;
 
 impl<'a> Ruler<'a> {
@@ -192,7 +192,7 @@ impl<'a> Ruler<'a> {
         Self { axis, low, high, ticks, names }
     }
 
-    /// Returns the position of a value on the axis, from 0 to 1; `None` if the axis cannot show it.
+    /// Returns the position of a value on the axis, from 0 (lower end) to 1; `None` if the axis cannot show it.
     fn share(&self, value: f64) -> Option<f64> {
         let share = match self.axis.scale {
             Scale::Logarithmic if value <= 0.0 => return None,
@@ -204,7 +204,7 @@ impl<'a> Ruler<'a> {
     }
 }
 
-/// Returns the names of the ticks of an axis.
+/// Returns the labels of the ticks of an axis.
 fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     match &axis.scale {
         Scale::Categories(_) => ticks.iter().map(|&place| category(axis, place)).collect(),
@@ -217,7 +217,7 @@ fn names(axis: &Axis, ticks: &[f64]) -> Vec<String> {
     }
 }
 
-/// Returns the name with the index `place` on an axis of names; empty if there is none.
+/// Returns the name at index `place` of an axis of names; empty if there is none.
 fn category(axis: &Axis, place: f64) -> String {
     match &axis.scale {
         Scale::Categories(names) => names.get(place.max(0.0) as usize).cloned().unwrap_or_default(),
@@ -225,7 +225,7 @@ fn category(axis: &Axis, place: f64) -> String {
     }
 }
 
-/// Returns the upper ends of all stacks.
+/// Returns the upper ends of all stacks of bars, as points (x, y).
 fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
     let parts = || all.iter().filter(|series| series.mark == Mark::Stack);
     let longest = parts().map(|series| series.points.len()).max().unwrap_or_default();
@@ -236,7 +236,7 @@ fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// Returns the smallest and largest finite value; `otherwise` if there are none.
+/// Returns the smallest and the largest finite value; `otherwise` if there are none.
 fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -256,7 +256,7 @@ fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) 
     if high > low { (low, ticks::round_end(low, high, wanted)) } else { (low, low + 1.0) }
 }
 
-/// Returns a range around a single value.
+/// Returns a range around a single value, for an axis whose data has only this value.
 fn widened(axis: &Axis, value: f64) -> (f64, f64) {
     match axis.scale {
         Scale::Logarithmic => (value / 2.0, value * 2.0),

@@ -4,22 +4,22 @@ use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width}
 use super::numbers::{full, short};
 use super::svg::{Anchor, Area, Svg, at};
 
-/// Values on a grid of names. The stronger the colour, the larger the value.
+/// A heat map: values on a grid of names. The stronger the colour of a cell, the larger its value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeatMap {
-    /// The title, in a few words.
+    /// The title of the heat map, in a few words.
     pub title: String,
-    /// A sentence that describes the figure for readers who cannot see it.
+    /// A sentence that describes the heat map for readers who cannot see it.
     pub description: String,
-    /// The quantity of the columns.
+    /// The quantity by which columns differ.
     pub x_label: String,
     /// The names of the columns, from the left.
     pub columns: Vec<String>,
-    /// The quantity of the rows.
+    /// The quantity by which rows differ.
     pub y_label: String,
     /// The names of the rows, from above.
     pub rows: Vec<String>,
-    /// The values, row by row. Missing and infinite values leave their cell empty.
+    /// The values of the cells, row by row. Missing and infinite values leave their cell empty.
     pub values: Vec<f64>,
 }
 
@@ -56,7 +56,7 @@ impl HeatMap {
         }
     }
 
-    /// Draws the column names, except those that would touch the one before.
+    /// Draws the names of the columns, except those that would touch the one before.
     fn draw_columns(&self, svg: &mut Svg, grid: &Grid) {
         let mut taken = f64::NEG_INFINITY;
         for (column, name) in self.columns.iter().enumerate() {

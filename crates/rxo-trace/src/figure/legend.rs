@@ -12,9 +12,9 @@ pub(super) enum Entry<'a> {
         series: &'a Series,
         colour: usize,
     },
-    /// A horizontal line across the figure.
+    /// The sample of a horizontal line across the figure.
     Guide(String),
-    /// The cross of invalid points, whatever their series.
+    /// The cross that marks invalid points, whatever their series.
     Invalid,
 }
 
@@ -28,7 +28,7 @@ impl Entry<'_> {
     }
 }
 
-/// Draws the entries in lines of at most `width`, and moves the top of the canvas below them.
+/// Draws the entries of the legend in lines of at most `width`, and moves the top of the canvas below them.
 pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry<'_>], width: f64) {
     let mut x = EDGE;
     for (index, entry) in entries.iter().enumerate() {
@@ -76,7 +76,7 @@ fn draw_sample(svg: &mut Svg, series: &Series, colour: usize, x: f64, y: f64) {
 
 /// The style class of grey marks.
 const NEUTRAL: &str = "fig-s7";
-/// Distance from an entry's left edge to its name.
+/// The distance from an entry's left edge to its name, in pixels.
 const SAMPLE: f64 = 28.0;
 const GAP: f64 = 18.0;
 const LINE: f64 = 20.0;

@@ -1,5 +1,5 @@
-//! The marks of series: lines with their points, dots, bars and stacks, with their ranges,
-//! crosses for invalid points, brackets.
+//! Draws the marks of series: lines with their points, dots, bars and stacks, with their ranges, crosses for invalid
+//! points, and brackets.
 
 use super::frame::Frame;
 use super::numbers::full;
@@ -40,7 +40,7 @@ pub(super) fn draw(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], brackets: &
     draw_brackets(svg, frame, stacks, brackets);
 }
 
-/// Draws brackets beside stacks, each with name and size on two lines, which stay above the axis.
+/// Draws brackets beside stacks, each with name and size on two lines of text, which stay above the axis.
 fn draw_brackets(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, all: &[Bracket]) {
     for Bracket { x, from, to, name } in all {
         let Some((low, high)) = frame.place(*x, *from).zip(frame.place(*x, *to)) else { continue };
@@ -53,12 +53,12 @@ fn draw_brackets(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, all: &[Bracke
     }
 }
 
-/// Returns the class of a line of this series.
+/// Returns the style class of a line of this series.
 pub(super) fn line_class(series: &Series) -> String {
     if series.is_reference { "fig-line fig-dashed".to_owned() } else { "fig-line".to_owned() }
 }
 
-/// Returns the class of a bar of this series.
+/// Returns the style class of a bar of this series.
 pub(super) const fn bar_class(series: &Series) -> &'static str {
     if series.is_reference { "fig-bar-hollow" } else { "fig-solid" }
 }
@@ -69,7 +69,7 @@ pub(super) fn point(svg: &mut Svg, series: &Series, colour: usize, at: Point, ti
     svg.path(class, &outline(colour, at), tip);
 }
 
-/// Draws an invalid point.
+/// Draws a cross for an invalid point.
 pub(super) fn cross(svg: &mut Svg, Point { x, y }: Point, tip: &str) {
     let p = |dx: f64, dy: f64| format!("{},{}", Short(x + dx), Short(y + dy));
     let outline = format!("M{}L{}M{}L{}", p(-4.0, -4.0), p(4.0, 4.0), p(4.0, -4.0), p(-4.0, 4.0));
@@ -80,7 +80,8 @@ fn is_line(series: &Series) -> bool {
     matches!(series.mark, Mark::Line | Mark::Step)
 }
 
-/// Returns the horizontal offset of a series, so that the ranges of several series do not cover each other.
+/// Returns the horizontal offset in pixels of the series at `index`, so that the ranges of several series do not cover
+/// each other.
 fn beside(frame: &Frame<'_>, all: &[Series], index: usize) -> f64 {
     let moves = |series: &Series| !series.ranges.is_empty() || series.has_invalid();
     if !frame.has_slots() || !moves(&all[index]) {
@@ -94,7 +95,7 @@ fn beside(frame: &Frame<'_>, all: &[Series], index: usize) -> f64 {
     (place as f64 - (count as f64 - 1.0) / 2.0) * step
 }
 
-/// Draws a line. A gap in the data is a gap in the line, and so is an invalid point.
+/// Draws the line of a series. A gap in the data is a gap in the line, and so is an invalid point.
 fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
     let place = |(index, &(x, y)): (usize, &(f64, f64))| {
         let place = frame.place(x, y).filter(|_| !series.is_invalid(index))?;
@@ -110,15 +111,15 @@ fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
     }
 }
 
-/// Turns a line into steps: horizontal from each point to the next x, then vertical.
+/// Returns the points of a line that goes in steps: horizontally from each point to the next x, then vertically.
 fn stepped(points: &[Point]) -> Vec<Point> {
     let corners =
         points.windows(2).flat_map(|pair| [pair[0], Point { x: pair[1].x, y: pair[0].y }]);
     corners.chain(points.last().copied()).collect()
 }
 
-/// Draws the points with their ranges. A long series shows only a few of them, so that the line has the shape that the
-/// legend shows; the other points appear when pointed at, because they would hide the line.
+/// Draws the points of a series with their ranges. A long series shows only a few of them, so that the line has the
+/// shape that the legend shows; the other points appear when pointed at, because they would hide the line.
 fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize, beside: f64) {
     let crowded = is_line(series) && series.points.len() > MOST_POINTS;
     let every = if crowded { series.points.len() / SHOWN_POINTS } else { 1 };
@@ -139,7 +140,7 @@ fn draw_points(svg: &mut Svg, frame: &Frame<'_>, series: &Series, colour: usize,
     }
 }
 
-/// Draws boxplots: the range, the box over it, and the median across the box.
+/// Draws the boxplots of a series: the range, the box over it, and the median across the box.
 fn draw_boxes(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
     for (index, &(x, y)) in series.points.iter().enumerate() {
         let Some(place) = frame.place(x, y) else { continue };
@@ -157,7 +158,8 @@ fn draw_boxes(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
     }
 }
 
-/// Draws a cross. Beyond the upper end of the axis it stands at the end, below an arrow.
+/// Draws the cross of an invalid point. If the point is beyond the upper end of the axis, the cross stands at the end,
+/// below an arrow.
 fn draw_invalid(svg: &mut Svg, frame: &Frame<'_>, place: Point, tip: &str) {
     let tip = format!("{tip} (invalid)");
     let top = frame.top();
@@ -169,7 +171,7 @@ fn draw_invalid(svg: &mut Svg, frame: &Frame<'_>, place: Point, tip: &str) {
     cross(svg, at(place.x, top + 11.0), &tip);
 }
 
-/// Draws the range of a point at this x, if it has one and is not a single value.
+/// Draws the range of the point at this x, if it has one and is not a single value.
 fn draw_range(
     svg: &mut Svg,
     frame: &Frame<'_>,
@@ -184,8 +186,8 @@ fn draw_range(
     svg.path(class, &format!("M{left},{low}h6m-3,0V{high}m-3,0h6"), "");
 }
 
-/// Draws the bars of the series `index`. Those of several series stand side by side; a series
-/// without a value takes no room.
+/// Draws the bars of the series at `index`. Bars of several series stand side by side; a series without a value takes
+/// no space.
 fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
     let series = &all[index];
     let stands = |series: &Series, place: usize| {
@@ -211,7 +213,7 @@ fn draw_bars(svg: &mut Svg, frame: &Frame<'_>, all: &[Series], index: usize) {
     }
 }
 
-/// Draws the parts of stacks that belong to the series `index`.
+/// Draws the parts of stacks that belong to the series at `index`.
 fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, (all, index): (&[Series], usize)) {
     let series = &all[index];
     for (place, &(x, y)) in series.points.iter().enumerate() {
@@ -227,11 +229,11 @@ fn draw_stack(svg: &mut Svg, frame: &Frame<'_>, stacks: Stacks, (all, index): (&
     }
 }
 
-/// The positions of stacks.
+/// The positions of stacks in the drawing.
 #[derive(Clone, Copy)]
 struct Stacks {
     width: f64,
-    /// The distance by which stacks are moved to the left, because brackets need space beside them.
+    /// The distance in pixels by which stacks are moved to the left, because brackets need space beside them.
     shift: f64,
 }
 
@@ -247,8 +249,8 @@ impl Stacks {
     }
 }
 
-/// Returns the outline of a point: circle, square, triangle or diamond by the number of the colour, so that
-/// series also differ without colour.
+/// Returns the outline of a point as an SVG path: circle, square, triangle or diamond by the number of the colour, so
+/// that series also differ without colour.
 fn outline(colour: usize, Point { x, y }: Point) -> String {
     let p = |dx: f64, dy: f64| format!("{},{}", Short(x + dx), Short(y + dy));
     match colour % 4 {
@@ -271,7 +273,7 @@ fn circle(Point { x, y }: Point, radius: f64) -> String {
 }
 
 const MOST_POINTS: usize = 20;
-/// The number of points that a long series shows.
+/// The number of points of a long series that are shown.
 const SHOWN_POINTS: usize = 6;
 const WIDEST_BAR: f64 = 56.0;
 const WIDEST_STACK: f64 = 84.0;

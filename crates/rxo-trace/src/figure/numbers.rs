@@ -9,7 +9,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Formats the round values of an axis with one unit and equally many digits after the point; only 0 has none.
+/// Formats the round values of an axis with one unit and equally many digits after the point; only 0 has neither.
 /// `is_logarithmic` values up to ten million have all their digits.
 pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
@@ -66,10 +66,10 @@ pub(super) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
 
-/// The largest number of digits after the point. Values of an axis are round, so more are never needed.
+/// The maximum number of digits after the point. Values of an axis are round, so more are never needed.
 const MOST_DIGITS: usize = 9;
 
-/// Formats three significant digits, without trailing zeros.
+/// Formats a value with three significant digits, without trailing zeros.
 fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

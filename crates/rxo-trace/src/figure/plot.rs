@@ -11,7 +11,7 @@ use super::series::Series;
 /// A figure with two axes and any number of series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// The title, in a few words.
+    /// The title of the figure, in a few words.
     pub title: String,
     /// A sentence that describes the figure for readers who cannot see it.
     pub description: String,
@@ -19,9 +19,9 @@ pub struct Figure {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The values.
+    /// The series of values that the figure shows.
     pub series: Vec<Series>,
-    /// Lines across the figure.
+    /// Lines across the figure that mark one value each.
     pub guides: Vec<Guide>,
     /// Brackets that name parts of stacks.
     pub brackets: Vec<Bracket>,
@@ -30,13 +30,13 @@ pub struct Figure {
 /// A bracket beside a stack, with the name and the size of the enclosed part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bracket {
-    /// The place of the stack on the x axis.
+    /// The position of the stack on the x axis.
     pub x: f64,
-    /// The value at which the part begins.
+    /// The value at which the enclosed part begins.
     pub from: f64,
-    /// The value at which the part ends.
+    /// The value at which the enclosed part ends.
     pub to: f64,
-    /// The name of the part.
+    /// The name of the enclosed part.
     pub name: String,
 }
 
@@ -50,7 +50,7 @@ pub enum Guide {
 }
 
 impl Figure {
-    /// Makes a figure without series.
+    /// Creates a figure without series.
     ///
     /// # Examples
     /// ```
@@ -65,35 +65,35 @@ impl Figure {
         Self { title: title.into(), x, y, ..Self::default() }
     }
 
-    /// Adds a series.
+    /// Returns the figure with another series.
     #[must_use]
     pub fn with(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    /// Adds a guide.
+    /// Returns the figure with another guide.
     #[must_use]
     pub fn guide(mut self, guide: Guide) -> Self {
         self.guides.push(guide);
         self
     }
 
-    /// Adds a bracket.
+    /// Returns the figure with another bracket.
     #[must_use]
     pub fn bracket(mut self, bracket: Bracket) -> Self {
         self.brackets.push(bracket);
         self
     }
 
-    /// Sets the description for readers who cannot see the figure.
+    /// Returns the figure with this description, for readers who cannot see it.
     #[must_use]
     pub fn describe(self, description: impl Into<String>) -> Self {
         Self { description: description.into(), ..self }
     }
 
     /// Returns the entries of the legend. A single series has no entry, because the title names it. Horizontal guides
-    /// are named here, where their names cannot cover data.
+    /// are named in the legend, where their names cannot cover data.
     fn legend(&self) -> Vec<Entry<'_>> {
         let series = self.series.iter().enumerate();
         let series = series.map(|(index, series)| Entry::Series {

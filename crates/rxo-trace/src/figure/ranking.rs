@@ -4,27 +4,27 @@ use super::draw::{Canvas, Draw, EDGE, Naming, Place, Size, document, text_width}
 use super::style::series_class;
 use super::svg::{Anchor, Area, Svg, at};
 
-/// Values by name, in the order given.
+/// A ranking: values by name, in the order given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
-    /// The title, in a few words.
+    /// The title of the ranking, in a few words.
     pub title: String,
-    /// A sentence that describes the figure for readers who cannot see it.
+    /// A sentence that describes the ranking for readers who cannot see it.
     pub description: String,
-    /// The bars from above.
+    /// The bars of the ranking, from above.
     pub bars: Vec<Bar>,
 }
 
 /// One value of a ranking.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
-    /// The name of the value.
+    /// The name of the value, which is written beside or above the bar.
     pub name: String,
     /// The value, which determines the bar's length. Negative and infinite values have no bar.
     pub value: f64,
-    /// The value as text.
+    /// The value as text, which is written behind the bar.
     pub text: String,
-    /// The colour, 0 to 7.
+    /// The number of the bar's colour, 0 to 7.
     pub colour: usize,
 }
 
@@ -46,14 +46,14 @@ impl Draw for Ranking {
     }
 }
 
-/// The positions of names, bars and values.
+/// The positions of names, bars and values in the drawing.
 struct Columns {
-    /// True if names are above their bars, because there is no room beside them.
+    /// `true` if names are above their bars, because there is no space beside them.
     above: bool,
     line: f64,
     left: f64,
     most: f64,
-    /// The largest value.
+    /// The largest value, whose bar has the full length.
     scale: f64,
 }
 

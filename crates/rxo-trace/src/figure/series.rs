@@ -20,64 +20,63 @@ pub enum Mark {
     Box,
 }
 
-/// Values of one kind.
+/// A series: values of one kind, with the way in which they are drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// The series' name in the legend.
+    /// The name of the series in the legend.
     pub name: String,
     /// The way in which the series is drawn.
     pub mark: Mark,
-    /// The points (x, y). A point without a position on the axes is omitted, and a line has a gap
-    /// there.
+    /// The points (x, y) of the series. A point without a position on the axes is omitted, and a line has a gap there.
     pub points: Vec<(f64, f64)>,
-    /// The colour, 0 to 7; `None` takes the next. Two related series (measured and published) may
-    /// have the same.
+    /// The number of the colour, 0 to 7; `None` takes the next. Two related series (measured and published) may have
+    /// the same.
     pub colour: Option<usize>,
-    /// True for reference values, which are drawn dashed or hollow.
+    /// `true` for reference values, which are drawn dashed or hollow.
     pub is_reference: bool,
     /// The smallest and largest value around each point, drawn as a line with caps. May be shorter than `points`.
     pub ranges: Vec<Option<(f64, f64)>>,
     /// The quartiles around each point, the edges of its box. May be shorter than `points`.
     pub quartiles: Vec<Option<(f64, f64)>>,
-    /// For each point, true if it is invalid: measured under wrong conditions. Invalid points are drawn as
-    /// crosses, no line goes through them, and the axes are not extended for them: beyond the end of an axis
-    /// an arrow stands for them. May be shorter than `points`.
+    /// For each point, `true` if it is invalid: measured under wrong conditions. Invalid points are drawn as crosses,
+    /// no line goes through them, and the axes are not extended for them: beyond the end of an axis an arrow stands for
+    /// them. May be shorter than `points`.
     pub invalid: Vec<bool>,
 }
 
 impl Series {
-    /// Makes a series of points joined by a line.
+    /// Creates a series of points joined by a line.
     #[must_use]
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect(), ..Self::default() }
     }
 
-    /// Makes a series drawn as steps.
+    /// Creates a series of points that is drawn as steps.
     #[must_use]
     pub fn steps(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { mark: Mark::Step, ..Self::line(name, points) }
     }
 
-    /// Makes a series of points without a line.
+    /// Creates a series of points without a line.
     #[must_use]
     pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { mark: Mark::Dot, ..Self::line(name, points) }
     }
 
-    /// Makes a series with one bar for each name of the x axis, in its order; infinite values have no bar.
+    /// Creates a series with one bar for each name of the x axis, in its order; infinite values have no bar.
     #[must_use]
     pub fn bars(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self { mark: Mark::Bar, ..Self::over_categories(name, values) }
     }
 
-    /// Makes a series with one part of a bar for each name of the x axis, in its order.
+    /// Creates a series with one part of a stack for each name of the x axis, in its order.
     #[must_use]
     pub fn stack(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self { mark: Mark::Stack, ..Self::over_categories(name, values) }
     }
 
-    /// Makes a series with a box for each name of the x axis, in its order: medians, and the quartiles around them.
-    /// Give the smallest and largest values by [`Series::ranges`].
+    /// Creates a series with a box for each name of the x axis, in its order: medians, and the quartiles around them.
+    /// [`Series::ranges`] sets the smallest and largest values.
     #[must_use]
     pub fn boxes(
         name: impl Into<String>,
@@ -87,31 +86,31 @@ impl Series {
         Self { mark: Mark::Box, quartiles, ..Self::over_categories(name, medians) }
     }
 
-    /// Makes a line with one value for each name of the x axis, in its order.
+    /// Creates a line with one value for each name of the x axis, in its order.
     #[must_use]
     pub fn over_categories(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self::line(name, values.into_iter().enumerate().map(|(place, value)| (place as f64, value)))
     }
 
-    /// Sets the colour, 0 to 7; higher numbers wrap around.
+    /// Returns the series with the colour of this number, 0 to 7; higher numbers wrap around.
     #[must_use]
     pub fn colour(self, colour: usize) -> Self {
         Self { colour: Some(colour), ..self }
     }
 
-    /// Marks the series as reference values.
+    /// Returns the series, marked as reference values.
     #[must_use]
     pub fn reference(self) -> Self {
         Self { is_reference: true, ..self }
     }
 
-    /// Sets the smallest and largest value around each point.
+    /// Returns the series with the smallest and largest value around each point.
     #[must_use]
     pub fn ranges(self, ranges: impl IntoIterator<Item = Option<(f64, f64)>>) -> Self {
         Self { ranges: ranges.into_iter().collect(), ..self }
     }
 
-    /// Sets a flag for each point, which is true if the point is invalid.
+    /// Returns the series with a flag for each point, which is `true` if the point is invalid.
     #[must_use]
     pub fn invalid(self, invalid: impl IntoIterator<Item = bool>) -> Self {
         Self { invalid: invalid.into_iter().collect(), ..self }

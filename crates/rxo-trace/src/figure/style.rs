@@ -1,10 +1,10 @@
 //! The colours and type of figures, as style classes. Their names begin with `fig-`, so that figures inside a page do
 //! not affect the page.
 
-/// The number of colours; further series use the first ones again.
+/// The number of colours of series; further series use the first ones again.
 pub(super) const COLOURS: usize = 8;
 
-/// Returns the class of a series: `fig-s0` to `fig-s7`.
+/// Returns the style class of a series with this colour: `fig-s0` to `fig-s7`.
 pub(super) fn series_class(colour: usize) -> String {
     format!("fig-s{}", colour % COLOURS)
 }

@@ -32,7 +32,7 @@ impl Area {
     }
 }
 
-/// The part of a text that is at its point.
+/// The part of a text that is at the point where the text is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -40,7 +40,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// An unfinished drawing.
+/// An unfinished SVG drawing.
 #[derive(Debug, Default)]
 pub(super) struct Svg {
     text: String,
@@ -73,7 +73,7 @@ impl Svg {
         ));
     }
 
-    /// Draws a line through all points.
+    /// Draws a line of `class` through all points.
     pub(super) fn polyline(&mut self, class: &str, points: &[Point]) {
         let points: Vec<String> =
             points.iter().map(|point| format!("{},{}", Short(point.x), Short(point.y))).collect();
@@ -93,7 +93,7 @@ impl Svg {
         self.close("rect", tip);
     }
 
-    /// Draws a rectangle whose opacity is `strength` (0 to 1).
+    /// Draws a rectangle of `class` whose opacity is `strength` (0 to 1), and which shows `tip` when pointed at.
     pub(super) fn cell(&mut self, class: &str, area: Area, strength: f64, tip: &str) {
         self.write(format_args!(
             r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.3}""#,
@@ -113,12 +113,12 @@ impl Svg {
         self.close("path", tip);
     }
 
-    /// Begins a group of `class`.
+    /// Begins a group of elements with the style class `class`.
     pub(super) fn begin(&mut self, class: &str) {
         self.write(format_args!(r#"<g class="{class}">"#));
     }
 
-    /// Ends the group begun last.
+    /// Ends the group that was begun last.
     pub(super) fn end(&mut self) {
         self.text.push_str("</g>");
     }
@@ -141,7 +141,7 @@ impl Svg {
     }
 }
 
-/// A coordinate with one decimal; finer differences are invisible.
+/// A coordinate, written with one decimal; finer differences are invisible.
 pub(super) struct Short(pub(super) f64);
 
 impl Display for Short {
@@ -152,7 +152,7 @@ impl Display for Short {
     }
 }
 
-/// Escapes text for elements and attributes. Characters that XML cannot contain become spaces.
+/// Text that is written with escapes for elements and attributes. Characters that XML cannot contain become spaces.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl Display for Escaped<'_> {

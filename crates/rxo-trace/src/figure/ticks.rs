@@ -1,4 +1,4 @@
-//! Round values for axes.
+//! Chooses round values for axes.
 
 /// Returns round values from `low` to `high`, about `wanted` of them. Their distance is `1`, `2` or `5` times a power
 /// of ten.

@@ -1,11 +1,11 @@
-//! Page section: the settings that are enough, and the settings of a Linux host.
+//! The page section on advice: the settings that are enough, and the settings of a Linux host.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Advice, Choice, LinuxAdvice};
 use crate::words::{duration, percent};
 
-/// Makes the section; `None` if no other settings were tried.
+/// Returns the section; `None` if no other settings were tried.
 pub(super) fn section(advice: Option<&Advice>) -> Option<Section> {
     let advice = advice.filter(|advice| !advice.choices.is_empty())?;
     let mut text = vec![sentence(advice)];
@@ -42,7 +42,7 @@ fn sentence(advice: &Advice) -> String {
     )
 }
 
-/// Returns true if a figure makes sense: a single value makes no curve.
+/// Returns `true` if a figure of the choice makes sense: a single value makes no curve.
 fn has_course(choice: &&Choice) -> bool {
     choice.tried.len() > 1
 }

@@ -1,11 +1,11 @@
-//! Page sections: the size of aggregates, and the time for which segments were held.
+//! The page sections on the size of aggregates, and on the time for which segments were held.
 
 use super::table::{Cell, Drawing, Section, Table};
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::report::{Distribution, Outcome};
 use crate::words::{count, duration, percent, plural};
 
-/// Makes the section on segments and bytes of aggregates.
+/// Returns the section on segments and bytes of aggregates.
 pub(super) fn section(outcome: &Outcome) -> Section {
     let (segments, bytes) = (&outcome.segments_per_aggregate, &outcome.bytes_per_aggregate);
     Section {
@@ -35,7 +35,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
     }
 }
 
-/// Makes the section on hold times.
+/// Returns the section on hold times.
 pub(super) fn hold_section(outcome: &Outcome) -> Section {
     let hold = &outcome.hold_ns;
     let (unit, one) = unit_of(hold.max);
@@ -79,16 +79,16 @@ fn sentence(outcome: &Outcome) -> String {
     )
 }
 
-/// A distribution with its texts.
+/// A distribution with the texts of its figure.
 struct Shown<'a> {
     what: &'a Distribution,
     title: &'static str,
-    /// The total that the shares add up to.
+    /// The total of which the figure shows shares.
     whose: &'static str,
     unit: &'static str,
-    /// The number of values that make one unit of the axis.
+    /// The number of values that make one unit of the x axis.
     one: f64,
-    /// True if only whole numbers of the unit occur.
+    /// `true` if only whole numbers of the unit occur.
     is_whole: bool,
 }
 
@@ -97,7 +97,7 @@ fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
     some.map(|shown| Drawing::of(&figure(shown))).collect()
 }
 
-/// Draws the share of values up to each value. The line is horizontal between two values that occur.
+/// Returns the figure of the share of values up to each value. The line is horizontal between two values that occur.
 fn figure(&Shown { what, title, whose, unit, one, is_whole }: &Shown<'_>) -> Figure {
     let points = risers(what).into_iter().map(|(value, share)| (value as f64 / one, share));
     let (median, most) = (what.p50 as f64 / one, what.max as f64 / one);

@@ -1,11 +1,11 @@
-//! Page section: the flows with most packets.
+//! The page section on the flows with the most packets.
 
 use super::table::{Cell, Section, Table};
 use crate::figure::number;
 use crate::report::{FlowReport, Protocol, Report};
 use crate::words::{bytes, count, duration, plural};
 
-/// Makes a sortable table; `None` if there are no flows.
+/// Returns the section with a sortable table; `None` if there are no flows.
 pub(super) fn section(report: &Report) -> Option<Section> {
     if report.flows.is_empty() {
         return None;

@@ -19,7 +19,7 @@ use crate::words::{count, duration, percent};
 #[error("cannot make the HTML report: {0}")]
 pub struct HtmlError(String);
 
-/// Makes a single HTML file of the report.
+/// Returns the report as a single HTML page.
 ///
 /// # Errors
 /// If the template fails, which only a bug can cause.
@@ -40,7 +40,7 @@ pub fn page(report: &Report) -> Result<String, HtmlError> {
 /// Writes [`page`] to `path`, either completely or not at all.
 ///
 /// # Errors
-/// If the page cannot be made or written.
+/// If the page cannot be created or written.
 pub fn write(report: &Report, path: &Path) -> io::Result<()> {
     let page = page(report).map_err(io::Error::other)?;
     files::replace(path, |file| io::Write::write_all(file, page.as_bytes()))
@@ -56,7 +56,7 @@ struct Page<'a> {
     headline: String,
     lead: Vec<Span>,
     sources: Vec<Origin<'a>>,
-    /// Number of captures that are not in `sources`.
+    /// The number of captures that are not in `sources`.
     more_sources: usize,
     command: Option<&'a str>,
     partial: Option<&'a str>,
@@ -67,13 +67,13 @@ struct Page<'a> {
     footer: String,
 }
 
-/// A capture, and the time at which it was taken.
+/// A capture in the headline, and the time at which it was taken.
 struct Origin<'a> {
     name: &'a str,
     when: String,
 }
 
-/// A headline figure.
+/// A headline figure: a number with its name.
 struct Tile {
     label: &'static str,
     value: String,
@@ -184,7 +184,7 @@ fn cores(decision: &Decision) -> Tile {
     Tile { label: "Cores busy with receiving", value, detail }
 }
 
-/// Formats cores: three significant digits, and fewer for very small values.
+/// Formats a number of cores: three significant digits, and fewer for very small values.
 fn few_digits(cores: f64) -> String {
     number((cores * 1e4).round() / 1e4)
 }
@@ -201,5 +201,5 @@ const SCRIPT: &str = include_str!("../../templates/report.js");
 /// The hash of [`SCRIPT`], so that the browser runs only this script. If the hash is wrong, the
 /// browser prints the right one in its console, and the test with a real browser fails.
 const SCRIPT_HASH: &str = "sha256-p6EUCgW8hinuwgCfRIaPLLn2cIgwEP2trsxVX1ty4ro=";
-/// The largest number of file names under the headline; the table has all.
+/// The maximum number of file names under the headline; the table of captures has all.
 const MOST_NAMES: usize = 6;

@@ -1,4 +1,4 @@
-//! Page section: results by the time for which a host gathers packets before it takes them.
+//! The page section on poll rules: results by the time for which a host gathers packets before it takes them.
 
 use super::table::{Cell, Drawing, Section, Table};
 use crate::figure::{Bar, Ranking, number};
@@ -6,7 +6,7 @@ use crate::projection::Costs;
 use crate::report::{Decision, Report, TriedPoll};
 use crate::words::{duration, percent};
 
-/// Makes the section with all poll rules that were tried; `None` if none were.
+/// Returns the section with all poll rules that were tried; `None` if none were.
 pub(super) fn section(report: &Report) -> Option<Section> {
     let advice = report.advice.as_ref();
     let polls = &advice.filter(|advice| !advice.polls.is_empty())?.polls;

@@ -1,11 +1,11 @@
-//! Page section: savings at other rates.
+//! The page section on the savings of coalescing at other rates.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Axis, Figure, Guide, Series, number};
 use crate::projection::Projection;
 use crate::words::percent;
 
-/// Makes the section, two figures with tables; `None` if no costs were given.
+/// Returns the section, two figures with tables; `None` if no costs were given.
 pub(super) fn section(projection: Option<&Projection>) -> Option<Section> {
     let projection = projection?;
     Some(Section {
@@ -68,7 +68,7 @@ fn over_rate(projection: &Projection) -> Figure {
     .describe(gain(projection))
 }
 
-/// Makes the figure of processor time over packets per delivery: Menon's figure 11, for this machine and these packets.
+/// Returns the figure of processor time by packets per delivery: Menon's figure 11, for this machine and these packets.
 fn over_k(projection: &Projection) -> Figure {
     let points = projection.steps.iter().map(|step| (step.packets_per_delivery, step.packet_ns));
     let k = projection.packets_per_delivery;

@@ -1,13 +1,13 @@
 //! Splits sentences into text and code, which stands between backticks.
 
-/// A stretch of a sentence.
+/// A part of a sentence: plain text or code.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) text: String,
     pub(super) is_code: bool,
 }
 
-/// Splits a sentence. A backtick without a partner is an ordinary character.
+/// Splits a sentence into plain text and code. A backtick without a partner is an ordinary character.
 pub(super) fn spans(sentence: &str) -> Vec<Span> {
     let parts: Vec<&str> = sentence.split('`').collect();
     if parts.len().is_multiple_of(2) {

@@ -1,11 +1,11 @@
-//! Page section: the reasons of bypasses and flushes, and their meaning.
+//! The page section on the reasons for bypasses and flushes, and their meaning.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Bar, Ranking};
 use crate::report::{Outcome, ReasonCount};
 use crate::words::{count, percent};
 
-/// Makes the section on the reasons that prevented coalescing, and on those that ended aggregates.
+/// Returns the section on the reasons that prevented coalescing, and on those that ended aggregates.
 pub(super) fn section(outcome: &Outcome) -> Section {
     let mut section = Section {
         id: "reasons",
@@ -35,7 +35,7 @@ pub(super) fn section(outcome: &Outcome) -> Section {
     section
 }
 
-/// Makes the figure of the most frequent reasons; the table has the rest.
+/// Returns the figure of the most frequent reasons; the table has the rest.
 fn ranking(title: &str, reasons: &[ReasonCount], colour: usize) -> Ranking {
     let bars = reasons.iter().take(MOST_BARS).map(|reason| Bar {
         name: reason.reason.replace('_', " "),

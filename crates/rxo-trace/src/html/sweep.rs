@@ -1,11 +1,11 @@
-//! Page section: other settings, as a line for one setting or a heat map for two.
+//! The page section on the sweep: results of other settings, as a line for one setting or a heat map for two.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Axis, Figure, HeatMap, Series, number};
 use crate::report::{Outcome, Sweep};
 use crate::words::{count, duration};
 
-/// Makes the section, a figure with its table; `None` if there was no sweep.
+/// Returns the section, a figure with its table; `None` if there was no sweep.
 pub(super) fn section(sweep: Option<&Sweep>) -> Option<Section> {
     let sweep = sweep.filter(|sweep| !sweep.axes.is_empty())?;
     Some(Section {
@@ -32,7 +32,7 @@ fn sentence(sweep: &Sweep) -> String {
     )
 }
 
-/// Returns the first outcome that eliminates most packets, and its values.
+/// Returns the first of the outcomes that eliminate most packets, preceded by the values of its settings as text.
 fn best(sweep: &Sweep) -> Option<(String, &Outcome)> {
     let most = |outcome: &Outcome| outcome.eliminated;
     let (place, outcome) =
@@ -42,7 +42,7 @@ fn best(sweep: &Sweep) -> Option<(String, &Outcome)> {
     Some((pairs.collect::<Vec<_>>().join(", "), outcome))
 }
 
-/// Returns the values of all axes for the outcome at `place`. The last axis varies fastest.
+/// Returns the value on each axis for the outcome at index `place`. The last axis varies fastest.
 fn values_at(sweep: &Sweep, mut place: usize) -> Vec<&str> {
     let mut values: Vec<&str> = Vec::new();
     for axis in sweep.axes.iter().rev() {

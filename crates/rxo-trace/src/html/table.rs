@@ -1,23 +1,23 @@
-//! Tables, figures and sections, in the form that the template needs.
+//! Tables, figures and sections of the page, in the form that the template needs.
 
 use super::prose::{Span, spans};
 use crate::figure::{Draw, Size};
 
-/// A part of the page.
+/// A section of the page: text, figures and tables.
 pub(super) struct Section {
-    /// The section's name in links. A constant of ours, so it is not escaped.
+    /// The name of the section in links. A constant of this crate, so it is not escaped.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
-    /// The section's text, in paragraphs of a sentence or two. Commands stand between backticks.
+    /// The text of the section, in paragraphs of a sentence or two. Commands stand between backticks.
     pub(super) text: Vec<String>,
-    /// Commands to type, one per line.
+    /// The commands to type, one per line.
     pub(super) code: Vec<String>,
     pub(super) drawings: Vec<Drawing>,
     pub(super) tables: Vec<Part>,
 }
 
 impl Section {
-    /// Splits the text into plain text and code.
+    /// Returns the text, each paragraph split into plain text and code.
     pub(super) fn prose(&self) -> Vec<Vec<Span>> {
         self.text.iter().map(|sentence| spans(sentence)).collect()
     }
@@ -30,26 +30,26 @@ pub(super) struct Drawing {
     pub(super) narrow: String,
 }
 
-/// A table with its caption.
+/// A table of a section, with its caption.
 pub(super) struct Part {
     pub(super) caption: String,
-    /// True if the table is folded away because a figure shows the same.
+    /// `true` if the table is folded away because a figure shows the same.
     pub(super) behind_figure: bool,
     pub(super) table: Table,
 }
 
-/// Rows below a head.
+/// A table: a head, and rows below it.
 pub(super) struct Table {
     pub(super) head: Vec<Head>,
     pub(super) rows: Vec<TableRow>,
     pub(super) sortable: bool,
 }
 
-/// A column's head.
+/// The head of a column.
 pub(super) struct Head {
     pub(super) name: &'static str,
     pub(super) is_number: bool,
-    /// True if the rows are initially in descending order of this column.
+    /// `true` if the rows are initially in descending order of this column.
     pub(super) descending: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct TableRow {
 
 pub(super) struct Cell {
     pub(super) text: String,
-    /// The value to sort by; NaN for texts.
+    /// The value by which the cell is sorted; NaN for a text.
     pub(super) sort: f64,
 }
 
@@ -78,8 +78,8 @@ impl Cell {
 }
 
 impl Table {
-    /// Returns the class for the layout in narrow windows: below the width that its columns need, each row stands by
-    /// itself.
+    /// Returns the style class for the layout in narrow windows: if a window is narrower than the columns need, each
+    /// row stands by itself.
     pub(super) fn class(&self) -> String {
         let cards = match self.head.len() {
             0..=3 => "",
@@ -90,12 +90,12 @@ impl Table {
         format!("{sortable}{cards}")
     }
 
-    /// Returns the name of a column.
+    /// Returns the name of the column at this index.
     pub(super) fn head_of(&self, column: &usize) -> &'static str {
         self.head.get(*column).map_or("", |head| head.name)
     }
 
-    /// Makes a table. Heads that begin with `#` are columns of numbers.
+    /// Creates a table. Columns whose heads begin with `#` have numbers.
     pub(super) fn new(heads: &[&'static str], rows: Vec<Vec<Cell>>) -> Self {
         let head = heads.iter().map(|name| Head {
             name: name.trim_start_matches('#'),
@@ -106,7 +106,7 @@ impl Table {
         Self { head: head.collect(), rows, sortable: false }
     }
 
-    /// Makes the table sortable. It is initially in descending order of `column`.
+    /// Returns the table, made sortable. It is initially in descending order of `column`.
     pub(super) fn sortable(mut self, column: usize) -> Self {
         self.sortable = true;
         if let Some(head) = self.head.get_mut(column) {
@@ -115,12 +115,12 @@ impl Table {
         self
     }
 
-    /// Shows the table.
+    /// Returns the table with a caption, to be shown.
     pub(super) fn shown(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: false, table: self }
     }
 
-    /// Folds the table away behind a figure.
+    /// Returns the table with a caption, to be folded away behind a figure.
     pub(super) fn behind(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: true, table: self }
     }
@@ -131,7 +131,7 @@ impl Drawing {
         Self::sized(figure, WIDE, Size::NARROW)
     }
 
-    /// Draws a low figure, which fits on the first screen beside the headline figures.
+    /// Returns a drawing of a low figure, which fits on the first screen beside the headline figures.
     pub(super) fn low(figure: &impl Draw) -> Self {
         Self::sized(figure, LOW, LOW_NARROW)
     }
@@ -145,7 +145,7 @@ impl Drawing {
     }
 }
 
-/// The width of the page's column.
+/// The size of a figure that is as wide as the page's column.
 const WIDE: Size = Size { width: 900, height: 380 };
 const LOW: Size = Size { width: 900, height: 250 };
 const LOW_NARROW: Size = Size { width: 360, height: 240 };

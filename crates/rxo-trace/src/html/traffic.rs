@@ -1,10 +1,10 @@
-//! Page section: the captures, their traffic, and the settings of the study.
+//! The page section on the captures, their traffic, and the settings of the study.
 
 use super::table::{Cell, Part, Section, Table};
 use crate::report::{Outcome, Report, Source, Traffic};
 use crate::words::{bytes, count, duration, percent, utc};
 
-/// Makes the section.
+/// Returns the section.
 pub(super) fn section(report: &Report) -> Section {
     let mut tables = vec![facts(&report.traffic).shown("")];
     tables.extend(tunnels(&report.outcome).map(|table| table.shown("")));
@@ -56,7 +56,7 @@ fn facts(traffic: &Traffic) -> Table {
     Table::new(&["traffic", ""], rows.collect())
 }
 
-/// Makes the table of TCP inside tunnels, if there is any.
+/// Returns the table of TCP inside tunnels; `None` if there is none.
 fn tunnels(outcome: &Outcome) -> Option<Table> {
     let rows =
         [("TCP segments", outcome.tunnelled), ("deliveries of them", outcome.tunnelled_deliveries)];
@@ -66,7 +66,7 @@ fn tunnels(outcome: &Outcome) -> Option<Table> {
 
 type Count = fn(&Traffic) -> u64;
 
-/// Counts that get a row only if they are not 0.
+/// The counts that get a row only if they are not 0: the text of the row, and the function that reads the count.
 const ODD: [(&str, Count); 7] = [
     ("shorter than their IP header says", |traffic| traffic.short_packets),
     ("larger than any link's packets", |traffic| traffic.super_packets),
@@ -109,7 +109,7 @@ fn offload(report: &Report) -> Part {
         .shown("Senders whose cards were to fill checksums in")
 }
 
-/// The largest number of a setting, which stands for no limit.
+/// The largest number that a setting can have, which stands for no limit.
 const NONE: &str = "4294967295";
 
 fn settings(report: &Report) -> Part {

@@ -1,28 +1,28 @@
-//! The costs of receiving.
+//! The costs of receiving packets, in processor time.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Processor time for receiving, in nanoseconds.
+/// The processor time for receiving packets, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Cost of each packet that the stack handles, whatever its size. An aggregate counts as one.
+    /// The cost of each packet that the stack handles, whatever its size, in nanoseconds. An aggregate counts as one.
     pub packet_ns: f64,
-    /// Cost of each byte on the wire.
+    /// The cost of each byte on the wire, in nanoseconds.
     pub byte_ns: f64,
-    /// Cost of each packet that coalescing examines; 0 if a card does it.
+    /// The cost of each packet that coalescing examines, in nanoseconds; 0 if a card does it.
     pub coalesce_ns: f64,
-    /// Cost of each packet from the device, coalesced or not. Menon's figures call it the driver.
+    /// The cost of each packet from the device, coalesced or not, in nanoseconds. Menon's figures call it the driver.
     #[serde(default)]
     pub device_ns: f64,
 }
 
-/// The origin of [`Costs::ASSUMED`], for readers.
+/// The origin of [`Costs::ASSUMED`], as reports name it.
 pub const ASSUMED_FROM: &str = "assumed; rxo calibrate measures them on your machine";
 
-/// Invalid costs. The text names the value and what would be accepted.
+/// Error: costs are invalid. The text names the value and what would be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct CostsError(String);
@@ -33,8 +33,8 @@ impl Costs {
     pub const ASSUMED: Self =
         Self { packet_ns: 800.0, byte_ns: 0.3, coalesce_ns: 30.0, device_ns: 100.0 };
 
-    /// Returns the processor time of a packet with `packet_bytes` bytes in nanoseconds, without coalescing and with `k`
-    /// packets per delivery.
+    /// Returns the processor time of a packet with `packet_bytes` bytes in nanoseconds: without coalescing, and with
+    /// `k` packets per delivery.
     #[must_use]
     pub fn of_packet(&self, packet_bytes: f64, k: f64) -> (f64, f64) {
         let plain_ns = self.byte_ns * packet_bytes + self.device_ns;
@@ -102,7 +102,7 @@ fn unreadable(part: &str) -> CostsError {
     CostsError(format!("`{part}` is not a cost: write {EXAMPLE}"))
 }
 
-/// Parses a time with its unit, as nanoseconds.
+/// Parses a time with its unit; returns it in nanoseconds, or `None` if it is invalid.
 fn nanoseconds(text: &str) -> Option<f64> {
     const UNITS: [(&str, f64); 5] =
         [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];

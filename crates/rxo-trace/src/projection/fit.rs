@@ -5,32 +5,31 @@ use super::costs::Costs;
 /// The cost of receiving in one measurement, per packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// Deliveries to the stack per packet: 1 without coalescing, 1/k with `k` packets per delivery.
+    /// The number of deliveries to the stack per packet: 1 without coalescing, 1/k with `k` packets per delivery.
     pub deliveries: f64,
-    /// Bytes on the wire, per packet.
+    /// The number of bytes on the wire per packet.
     pub wire_bytes: f64,
-    /// Processor time per packet, in nanoseconds.
+    /// The processor time per packet, in nanoseconds.
     pub ns: f64,
 }
 
 /// The costs that explain the measurements best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// Cost of each delivery to the stack, in nanoseconds.
+    /// The cost of each delivery to the stack, in nanoseconds.
     pub packet_ns: f64,
-    /// Cost of each byte on the wire, in nanoseconds.
+    /// The cost of each byte on the wire, in nanoseconds.
     pub byte_ns: f64,
-    /// Cost of each packet on the wire, in nanoseconds: device, coalescing, gathering.
+    /// The cost of each packet on the wire, in nanoseconds: device, coalescing, gathering.
     pub fixed_ns: f64,
-    /// The largest difference between a measurement and its prediction, as a share of the
-    /// measurement.
+    /// The largest difference between a measurement and its prediction, as a fraction of the measurement.
     pub worst_error: f64,
 }
 
 impl Fit {
-    /// Finds the costs with the smallest sum of squared relative errors. No cost is negative: one that would
-    /// be is set to 0, and the others are computed without it. `None` if the measurements cannot tell the
-    /// costs apart (fewer than three kinds), or are not numbers.
+    /// Returns the costs with the smallest sum of squared relative errors. No cost is negative: one that would be is
+    /// set to 0, and the others are computed without it. `None` if the measurements cannot tell the costs apart (fewer
+    /// than three kinds), or are not numbers.
     ///
     /// # Examples
     /// ```
@@ -72,8 +71,7 @@ impl Fit {
         Some(Self { packet_ns, byte_ns, fixed_ns, worst_error })
     }
 
-    /// Converts to [`Costs`]. `coalesce_ns` of the fixed cost is coalescing's; the rest is the
-    /// device's.
+    /// Returns the result as [`Costs`]. `coalesce_ns` of the fixed cost are coalescing's; the rest is the device's.
     #[must_use]
     pub fn costs(&self, coalesce_ns: f64) -> Costs {
         Costs {
@@ -89,8 +87,8 @@ const fn row(one: &Observation) -> [f64; 3] {
     [one.deliveries, one.wire_bytes, 1.0]
 }
 
-/// Makes three equations with their right sides. Relative errors are minimized; otherwise large packets would
-/// dominate. Unused costs are held at 0.
+/// Returns the three equations of least squares with their right sides. Relative errors are minimized; otherwise large
+/// packets would dominate. Costs that are not used are held at 0.
 fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
     let mut equations = [[0.0; 4]; 3];
     for one in observations {
@@ -108,8 +106,7 @@ fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 
     equations
 }
 
-/// Solves by Gauss-Jordan elimination with the largest pivot first. `None` if the equations are
-/// dependent.
+/// Solves the equations by Gauss-Jordan elimination with the largest pivot first. `None` if they are dependent.
 fn solve(equations: &[[f64; 4]; 3]) -> Option<[f64; 3]> {
     // Bytes are thousands and deliveries are fractions: with equal scales a small pivot shows dependent equations.
     let scale: [f64; 3] = std::array::from_fn(|i| equations[i][i].sqrt());

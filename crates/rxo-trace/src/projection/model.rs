@@ -1,4 +1,4 @@
-//! The model `x + y/k`.
+//! The model `x + y/k` of the processor time of a packet.
 
 use serde::Serialize;
 
@@ -8,62 +8,63 @@ use crate::report::{Outcome, Traffic};
 /// The savings of coalescing, as studied, at other rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Projection {
-    /// Processor time for each packet that the stack handles, in nanoseconds.
+    /// The processor time for each packet that the stack handles, in nanoseconds.
     pub packet_ns: f64,
-    /// Processor time for each byte on the wire, in nanoseconds.
+    /// The processor time for each byte on the wire, in nanoseconds.
     pub byte_ns: f64,
-    /// Processor time of coalescing for each received packet, in nanoseconds.
+    /// The processor time of coalescing for each received packet, in nanoseconds.
     pub coalesce_ns: f64,
-    /// Processor time for each packet from the device, in nanoseconds.
+    /// The processor time for each packet from the device, in nanoseconds.
     pub device_ns: f64,
-    /// The origin of these costs, for readers.
+    /// The origin of these costs, as reports name it.
     pub costs_from: String,
-    /// Mean size of a packet on the wire, in bytes.
+    /// The mean size of a packet on the wire, in bytes.
     pub packet_bytes: f64,
-    /// Packets per delivery under the studied policy: the model's `k`.
+    /// The number of packets per delivery under the studied policy: the model's `k`.
     pub packets_per_delivery: f64,
-    /// Processor time of a packet that coalescing cannot reduce, the cost of coalescing included, in nanoseconds: `x`.
+    /// The processor time of a packet that coalescing cannot reduce, the cost of coalescing included, in nanoseconds:
+    /// the model's `x`.
     pub fixed_ns: f64,
-    /// The part of a packet's processor time that is divided by `k`: `y`.
+    /// The part of a packet's processor time that is divided by `k`, in nanoseconds: the model's `y`.
     pub divided_ns: f64,
-    /// Processor time of a packet without coalescing: bytes, device and `y`.
+    /// The processor time of a packet without coalescing, in nanoseconds: bytes, device and `y`.
     pub without_ns: f64,
-    /// Processor time of a packet with coalescing: `x + y/k`.
+    /// The processor time of a packet with coalescing, in nanoseconds: `x + y/k`.
     pub with_ns: f64,
-    /// The share of processor time that coalescing saves; negative if it costs more.
+    /// The share of processor time that coalescing saves, at most 1; negative if it costs more.
     pub saved: f64,
-    /// The rate at which one core is full without coalescing.
+    /// The rate in Gbit/s at which one core is full without coalescing.
     pub one_core_without_gbit_per_s: f64,
-    /// The rate at which one core is full with coalescing.
+    /// The rate in Gbit/s at which one core is full with coalescing.
     pub one_core_with_gbit_per_s: f64,
-    /// Busy cores by rate, from 1 to 400 Gbit/s.
+    /// The number of busy cores by rate, from 1 to 400 Gbit/s.
     pub points: Vec<Point>,
-    /// Processor time of a packet by `k`.
+    /// The processor time of a packet by `k`.
     pub steps: Vec<Step>,
 }
 
-/// The cost at one rate.
+/// The cost of receiving at one rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Point {
-    /// Rate on the wire, in 10^9 bits per second.
+    /// The rate on the wire, in 10^9 bits per second.
     pub rate_gbit_per_s: f64,
-    /// Cores busy without coalescing; 0.5 is half a core, 2 are two cores.
+    /// The number of cores that are busy without coalescing; 0.5 is half a core, 2 are two cores.
     pub cores_without: f64,
-    /// Cores busy with coalescing.
+    /// The number of cores that are busy with coalescing.
     pub cores_with: f64,
 }
 
-/// The cost with `k` packets per delivery.
+/// The cost of a packet with `k` packets per delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Step {
-    /// Packets per delivery.
+    /// The number of packets per delivery: `k`.
     pub packets_per_delivery: f64,
-    /// Processor time of a packet, in nanoseconds.
+    /// The processor time of a packet, in nanoseconds.
     pub packet_ns: f64,
 }
 
 impl Projection {
-    /// Projects `costs` to this traffic under the policy of `outcome`; `None` if there are no
+    /// Returns the projection of `costs` for this traffic under the policy of `outcome`; `None` if there are no
     /// packets. `from` is the origin of the costs.
     ///
     /// # Examples
@@ -123,10 +124,10 @@ fn ratio(whole: u64, parts: u64) -> Option<f64> {
     (whole > 0 && parts > 0).then(|| whole as f64 / parts as f64)
 }
 
-/// The rates of Ethernet.
+/// The rates of Ethernet in Gbit/s, for which the projection is made.
 const RATES_GBIT_PER_S: [f64; 10] = [1.0, 2.5, 5.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
 
-/// Values of `k` for the curve. Menon's figure 11 goes to 35; a Linux aggregate of full-size segments has up to 45.
+/// The values of `k` for the curve. Menon's figure 11 goes to 35; a Linux aggregate of full-size segments has up to 45.
 const STEPS: [f64; 14] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 45.0];
 

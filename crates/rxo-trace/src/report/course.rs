@@ -1,4 +1,4 @@
-//! The traffic over time.
+//! The course of the traffic over time.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 /// first packet.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Course {
-    /// Length of a step, in nanoseconds.
+    /// The length of a step, in nanoseconds.
     pub step_ns: u64,
-    /// At most 128 steps. The last may be longer than the rest of the capture.
+    /// The steps, at most 128. The last may be longer than the rest of the capture.
     pub steps: Vec<CourseStep>,
 }
 
-/// Packets and deliveries in one step.
+/// The numbers of packets and deliveries in one step of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CourseStep {
-    /// Packets received.
+    /// The number of packets received.
     pub packets: u64,
-    /// Bytes on the wire, link-layer headers included.
+    /// The number of bytes on the wire, link-layer headers included.
     pub bytes: u64,
-    /// Deliveries to the host under the chosen policy.
+    /// The number of deliveries to the host under the chosen policy.
     pub deliveries: u64,
 }
 
 impl CourseStep {
-    /// Adds the counts of another step.
+    /// Adds the counts of another step of time.
     pub(crate) const fn add(&mut self, other: &Self) {
         self.packets = self.packets.saturating_add(other.packets);
         self.bytes = self.bytes.saturating_add(other.bytes);

@@ -4,30 +4,30 @@ use serde::Serialize;
 
 use crate::projection::Costs;
 
-/// The decision for the chosen policy and poll rule.
+/// The decision whether coalescing is worth it, for the chosen policy and poll rule.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Decision {
     /// The decision and its reason, in a sentence or two.
     pub sentence: String,
-    /// True if coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the capture has no rate, or
-    /// the figures are only an upper bound.
+    /// `true` if coalescing saves 1 % of a core or more at the capture's mean rate; `None` if the capture has no rate,
+    /// or the figures are only an upper bound.
     pub is_worth_it: Option<bool>,
     /// The share of packets that never reach the host's stack, from 0 to 1.
     pub fewer_packets: f64,
-    /// True if `fewer_packets` is an upper bound: polls of a number of packets wait longer than any host
-    /// would.
+    /// `true` if `fewer_packets` is an upper bound: polls of a number of packets wait longer than any host would.
     pub is_at_most: bool,
-    /// Cores busy with receiving at the capture's mean rate without coalescing; 0.5 is half a core.
-    /// `None` if no time passes between the first packet and the last.
+    /// The number of cores that are busy with receiving at the capture's mean rate without coalescing; 0.5 is half a
+    /// core. `None` if no time passes between the first packet and the last.
     pub cores_without: Option<f64>,
-    /// Cores busy with receiving at the capture's mean rate with coalescing; `None` if `cores_without` is.
+    /// The number of cores that are busy with receiving at the capture's mean rate with coalescing; `None` if
+    /// `cores_without` is.
     pub cores_with: Option<f64>,
-    /// 99 % of the first segments of aggregates wait at most this long, in nanoseconds.
+    /// The time that 99 % of the first segments of aggregates wait at most, in nanoseconds.
     pub hold_p99_ns: u64,
     /// The poll rule, as the user would type it.
     pub poll: String,
     /// The costs of receiving that were assumed or given.
     pub costs: Costs,
-    /// The origin of these costs, for readers.
+    /// The origin of these costs, as reports name it.
     pub costs_from: String,
 }

@@ -1,4 +1,4 @@
-//! Explains each reason, and names a change that would remove it.
+//! Explains each reason for a bypass or a flush, and names a change that would remove it.
 //!
 //! The names are the engine's; a test compares this list with all of them.
 
@@ -7,7 +7,7 @@ pub const UNKNOWN_LINK: &str = "unknown_link_type";
 /// The name of the reason for packets of interfaces that had no engine for lack of memory.
 pub const UNSERVED: &str = "interface_unserved";
 
-/// Explains a reason in a sentence, and returns the remedy, if there is one.
+/// Returns the meaning of a reason as a sentence, and the remedy, if there is one.
 ///
 /// # Examples
 /// ```
@@ -27,7 +27,7 @@ pub fn reason(name: &str) -> (&'static str, Option<&'static str>) {
         })
 }
 
-/// Name, meaning, remedy. An empty remedy means that there is none.
+/// For each reason its name, its meaning and its remedy. An empty remedy means that there is none.
 const REASONS: &[(&str, &str, &str)] = &[
     ("coalescing_off", "the policy coalesces nothing", "--policy linux-gro"),
     ("not_ip", "neither IPv4 nor IPv6, such as ARP", ""),

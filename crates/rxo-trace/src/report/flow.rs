@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// TCP.
+    /// The flow consists of TCP segments.
     #[default]
     Tcp,
-    /// UDP.
+    /// The flow consists of UDP datagrams.
     Udp,
 }
 
 impl Protocol {
-    /// Returns the name in tables.
+    /// Returns the name of the protocol, as tables show it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,46 +26,46 @@ impl Protocol {
     }
 }
 
-/// One flow: one direction of a TCP connection, or of the datagrams between two ports.
+/// The figures of one flow: one direction of a TCP connection, or of the datagrams between two ports.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FlowReport {
-    /// Source address and port, as text.
+    /// The source address and port, as text.
     pub source: String,
-    /// Destination address and port, as text.
+    /// The destination address and port, as text.
     pub destination: String,
-    /// The transport protocol.
+    /// The transport protocol of the flow.
     pub protocol: Protocol,
-    /// The VLAN identifier of the flow's innermost tag, if any.
+    /// The VLAN identifier of the flow's innermost tag; `None` without a tag.
     pub vlan: Option<u16>,
-    /// Packets of the flow.
+    /// The number of packets of the flow.
     pub packets: u64,
-    /// Bytes on the wire, link-layer headers included.
+    /// The number of bytes of the flow on the wire, link-layer headers included.
     pub bytes: u64,
-    /// TCP or UDP payload bytes.
+    /// The number of TCP or UDP payload bytes of the flow.
     pub payload_bytes: u64,
-    /// Packets with payload: TCP segments or UDP datagrams.
+    /// The number of packets with payload: TCP segments or UDP datagrams.
     pub data_segments: u64,
-    /// Packets without payload that acknowledge, and are neither SYN, FIN nor RST.
+    /// The number of packets without payload that acknowledge, and are neither SYN, FIN nor RST.
     pub pure_acks: u64,
-    /// Deliveries to the host's stack.
+    /// The number of deliveries to the host's stack.
     pub deliveries: u64,
-    /// Aggregates of two or more segments among the deliveries.
+    /// The number of aggregates of two or more segments among the deliveries.
     pub aggregates: u64,
-    /// Segments in these aggregates.
+    /// The number of segments in these aggregates.
     pub aggregated_segments: u64,
-    /// Time of the first packet, in nanoseconds after the capture's first packet.
+    /// The time of the flow's first packet, in nanoseconds after the capture's first packet.
     pub first_ns: u64,
-    /// Time of the last packet, in nanoseconds after the capture's first packet.
+    /// The time of the flow's last packet, in nanoseconds after the capture's first packet.
     pub last_ns: u64,
-    /// The capture with the first packet: the name of a [`super::Source`].
+    /// The capture with the flow's first packet: the name of a [`super::Source`].
     #[serde(serialize_with = "text")]
     pub first_file: Arc<str>,
-    /// The capture with the last packet; another one if the flow goes on in a later capture.
+    /// The capture with the flow's last packet; another one if the flow goes on in a later capture.
     #[serde(serialize_with = "text")]
     pub last_file: Arc<str>,
 }
 
-/// Serializes a shared text. Serde does so itself only with a feature that would concern every crate.
+/// Serializes a text that is shared. Serde does so itself only with a feature that would affect every crate.
 fn text<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(text)
 }

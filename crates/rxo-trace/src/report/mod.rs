@@ -28,24 +28,24 @@ pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 /// Everything that one study of captures found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// The headline figures.
+    /// The headline figures: the decision whether coalescing is worth it.
     pub decision: Decision,
-    /// The command that made it, as the user would type it; `None` if no command did.
+    /// The command that made the report, as the user would type it; `None` if no command did.
     pub command: Option<String>,
-    /// The captures, in order.
+    /// The captures that were studied, in order.
     pub sources: Vec<Source>,
-    /// The packet filter as the user typed it; `None` for all packets.
+    /// The packet filter, as the user typed it; `None` if all packets were studied.
     pub filter: Option<String>,
     /// Properties of the traffic that do not depend on the policy.
     pub traffic: Traffic,
     /// The effect of the chosen policy.
     pub outcome: Outcome,
-    /// The effects of all settings that were tried, the chosen ones first. Each occurs once.
+    /// The effects of all settings that were tried, the chosen ones first. Each combination occurs once.
     #[serde(skip)]
     pub tried: Vec<Outcome>,
     /// The traffic over time, under the chosen policy.
     pub course: Course,
-    /// The flows with most packets under the chosen policy, in descending order.
+    /// The flows with the most packets under the chosen policy, in descending order.
     pub flows: Vec<FlowReport>,
     /// The results of other settings; `None` if there was no sweep.
     pub sweep: Option<Sweep>,
@@ -59,21 +59,21 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// Outcomes by one setting, or by two as a grid, from a single pass over the captures.
+/// The outcomes of other values of one setting, or of two as a grid, from a single pass over the captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sweep {
-    /// One or two settings with their values, as the user would type them.
+    /// The one or two settings with their values, as the user would type them.
     pub axes: Vec<Axis>,
-    /// One outcome for every combination. The last axis varies fastest.
+    /// The outcome of every combination of values. The last axis varies fastest.
     pub outcomes: Vec<Outcome>,
 }
 
-/// One setting of a sweep.
+/// One setting of a sweep, with its values.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Axis {
-    /// The setting's name, such as `flows`.
+    /// The name of the setting, such as `flows`.
     pub key: String,
-    /// The values in the given order.
+    /// The values of the setting, in the given order.
     pub values: Vec<String>,
 }
 

@@ -6,68 +6,68 @@ use serde::Serialize;
 /// The effect of one policy with one poll rule on the traffic.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
-    /// The profile's name.
+    /// The name of the policy's profile.
     pub policy: String,
     /// All settings of the policy, as names and values.
     pub settings: Vec<(String, String)>,
     /// The poll rule, as the user would type it.
     pub poll: String,
-    /// Packets received.
+    /// The number of packets received.
     pub packets: u64,
-    /// Deliveries to the host's stack.
+    /// The number of deliveries to the host's stack.
     pub deliveries: u64,
-    /// Aggregates of two or more segments among the deliveries.
+    /// The number of aggregates of two or more segments among the deliveries.
     pub aggregates: u64,
-    /// Segments in these aggregates.
+    /// The number of segments in these aggregates.
     pub aggregated_segments: u64,
-    /// TCP segments inside tunnels that were coalesced or could have been. They are among `packets`.
+    /// The number of TCP segments inside tunnels that were coalesced or could have been. They are among `packets`.
     pub tunnelled: u64,
-    /// Deliveries of TCP inside tunnels.
+    /// The number of deliveries of TCP inside tunnels.
     pub tunnelled_deliveries: u64,
-    /// Segments per delivery of data that could be coalesced, including deliveries of a single
+    /// The mean number of segments per delivery of data that could be coalesced, including deliveries of a single
     /// segment. `rxo run` prints the same figure.
     pub packets_per_aggregate: f64,
-    /// Packets eliminated: `packets - deliveries`.
+    /// The number of packets eliminated: `packets - deliveries`.
     pub eliminated: u64,
-    /// Packets eliminated per 10,000 packets, as the RSC paper counts (2006, section 4).
+    /// The number of packets eliminated per 10,000 packets, as the RSC paper counts (2006, section 4).
     pub eliminated_per_10_000: f64,
     /// The number of packets by which `eliminated` may be wrong, because the capture was split at a short
     /// pause, or polls count packets. 0 if it is exact.
     pub eliminated_error: u64,
-    /// Segments per aggregate, for aggregates of two or more.
+    /// The number of segments per aggregate, for aggregates of two or more.
     pub segments_per_aggregate: Distribution,
-    /// Payload bytes per aggregate, for aggregates of two or more.
+    /// The number of payload bytes per aggregate, for aggregates of two or more segments.
     pub bytes_per_aggregate: Distribution,
-    /// Time from arrival to delivery, in nanoseconds, of the first segment of each aggregate.
+    /// The time from arrival to delivery of the first segment of each aggregate, in nanoseconds.
     pub hold_ns: Distribution,
-    /// Packets that were not candidates, by reason, most frequent first. Reasons that never
-    /// occurred are omitted.
+    /// The packets that could not be coalesced, by reason, most frequent first. Reasons that never occurred are
+    /// omitted.
     pub bypassed: Vec<ReasonCount>,
-    /// The reasons that ended aggregates and lone candidates, most frequent first. Reasons that never occurred are
+    /// The reasons that ended aggregates and single segments, most frequent first. Reasons that never occurred are
     /// omitted.
     pub flushed: Vec<ReasonCount>,
-    /// Packets per poll.
+    /// The number of packets per poll.
     pub packets_per_poll: Distribution,
-    /// Time from the end of a poll to the next packet, in nanoseconds.
+    /// The time from the end of a poll to the next packet, in nanoseconds.
     pub pause_ns: Distribution,
-    /// Polls that began early because a receive ring of 4,096 packets would have been full.
+    /// The number of polls that began early because a receive ring of 4,096 packets would have been full.
     pub ring_overruns: u64,
 }
 
 /// The distribution of a value.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Distribution {
-    /// Number of values.
+    /// The number of values.
     pub count: u64,
     /// The mean of the values; 0 if there are none.
     pub mean: f64,
-    /// The median, at most 12 % too high.
+    /// The median of the values, at most 12 % too high.
     pub p50: u64,
-    /// The value that 99 % do not exceed, at most 12 % too high.
+    /// The value that 99 % of the values do not exceed, at most 12 % too high.
     pub p99: u64,
     /// The largest value.
     pub max: u64,
-    /// The values that 0 %, 5 %, 10 % and so on to 100 % do not exceed, at most 12 % too high.
+    /// The values that 0 %, 5 %, 10 % and so on to 100 % of the values do not exceed, at most 12 % too high.
     pub every_5_percent: [u64; 21],
     /// The histogram: the largest value of each bucket that is not empty, and the number of values in it.
     /// Buckets are 12 % wide, and exact below 16.
@@ -89,16 +89,16 @@ impl From<&Histogram> for Distribution {
     }
 }
 
-/// A reason and its frequency.
+/// A reason for bypasses or flushes, and its frequency.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReasonCount {
     /// The engine's stable name of the reason.
     pub reason: String,
-    /// Number of occurrences.
+    /// The number of times that the reason occurred.
     pub count: u64,
-    /// Its share of all bypasses or flushes.
+    /// The share of the reason among all bypasses or flushes, from 0 to 1.
     pub share: f64,
-    /// Its meaning, as a sentence.
+    /// The meaning of the reason, as a sentence.
     pub meaning: String,
     /// A change that would remove the reason; `None` if nothing can.
     pub remedy: Option<String>,

@@ -1,26 +1,26 @@
-//! The traffic, independent of the policy.
+//! The traffic of the captures, independent of the policy.
 
 use serde::{Deserialize, Serialize};
 
 /// One capture that was read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Source {
-    /// The file as the user named it; `-` for standard input.
+    /// The name of the file, as the user typed it; `-` for standard input.
     pub name: String,
-    /// `pcap` or `pcapng`, and the compression, as text.
+    /// The format as text: `pcap` or `pcapng`, and the compression.
     pub format: String,
-    /// Packets read from the capture.
+    /// The number of packets read from the capture.
     pub packets: u64,
-    /// Time of the capture's first packet, in nanoseconds since 1970 UTC.
+    /// The time of the capture's first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
-    /// Time from the capture's first packet to its last, in nanoseconds.
+    /// The time from the capture's first packet to its last, in nanoseconds.
     pub duration_ns: u64,
     /// The reason why the capture was not read to its end, with the byte offset; `None` if it was.
     pub damage: Option<String>,
 }
 
 impl Source {
-    /// Adds the totals of another part of the capture.
+    /// Adds the totals of another part of the same capture.
     pub(crate) fn add(&mut self, other: Self) {
         if self.packets == 0 || other.packets == 0 {
             let (started_at_ns, duration_ns) = match self.packets {
@@ -43,47 +43,47 @@ impl Source {
 /// Totals of all captures together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Traffic {
-    /// Packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Bytes on the wire, link-layer headers included.
+    /// The number of bytes on the wire, link-layer headers included.
     pub bytes: u64,
-    /// Time from the first packet to the last, in nanoseconds.
+    /// The time from the first packet to the last, in nanoseconds.
     pub duration_ns: u64,
-    /// Time of the first packet, in nanoseconds since 1970 UTC.
+    /// The time of the first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
-    /// TCP and UDP flows, one for each direction. There are more if `untracked_packets` is not 0.
+    /// The number of TCP and UDP flows, one for each direction. There are more if `untracked_packets` is not 0.
     pub flows: u64,
-    /// UDP flows among them.
+    /// The number of UDP flows among `flows`.
     pub udp_flows: u64,
-    /// TCP packets.
+    /// The number of TCP packets.
     pub tcp_packets: u64,
-    /// TCP packets with payload.
+    /// The number of TCP packets with payload.
     pub data_segments: u64,
-    /// TCP packets without payload that acknowledge, and are neither SYN, FIN nor RST.
+    /// The number of TCP packets without payload that acknowledge, and are neither SYN, FIN nor RST.
     pub pure_acks: u64,
-    /// Pure ACKs that ACK aggregation could eliminate: they follow another ACK of their flow,
-    /// advance its ACK number (or change only the window), and have no option but the timestamp.
+    /// The number of pure ACKs that ACK aggregation could eliminate: they follow another ACK of their flow, advance its
+    /// ACK number (or change only the window), and have no option but the timestamp.
     pub aggregatable_pure_acks: u64,
-    /// UDP packets, without fragments.
+    /// The number of UDP packets, without fragments.
     pub udp_packets: u64,
-    /// Packets that the capture truncated.
+    /// The number of packets that the capture truncated.
     pub cut_packets: u64,
-    /// Truncated packets that the capture calls complete, but that end before their IP header says.
+    /// The number of truncated packets that the capture calls complete, but that end before their IP header says.
     pub short_packets: u64,
-    /// IP packets larger than 9,216 bytes, which is more than any link carries: segments were
-    /// merged before the capture, or not yet segmented.
+    /// The number of IP packets larger than 9,216 bytes, which is more than any link carries: segments were merged
+    /// before the capture, or not yet segmented.
     pub super_packets: u64,
-    /// Packets of an unknown link type, which belong to no flow and reach no engine.
+    /// The number of packets of an unknown link type, which belong to no flow and reach no engine.
     pub unknown_link_packets: u64,
-    /// Packets of interfaces for which there was no memory, which reach no engine.
+    /// The number of packets of interfaces for which there was no memory, which reach no engine.
     pub unserved_packets: u64,
-    /// TCP and UDP packets of flows that are not tracked individually and not counted in `flows`.
+    /// The number of TCP and UDP packets of flows that are not tracked individually and not counted in `flows`.
     pub untracked_packets: u64,
-    /// Packets that the filter excluded. No other number here counts them.
+    /// The number of packets that the filter excluded. No other number of the traffic counts them.
     pub filtered_packets: u64,
-    /// Number of packets whose time is before that of the previous packet in the file.
+    /// The number of packets whose time is before that of the previous packet in the file.
     pub steps_back: u64,
-    /// The status of the TCP and UDP checksums. UDP packets without a checksum are not counted there.
+    /// The status of the TCP and UDP checksums. UDP packets without a checksum are not included.
     pub checksums: Checksums,
 }
 
@@ -92,25 +92,26 @@ pub struct Traffic {
 pub struct Checksums {
     /// The way in which checksums were checked: `verify`, `partial` or `trust`.
     pub mode: String,
-    /// Number of right checksums.
+    /// The number of right checksums.
     pub right: u64,
-    /// Number of wrong checksums, except unfinished ones.
+    /// The number of wrong checksums, except unfinished ones.
     pub wrong: u64,
-    /// Number of checksums with only the pseudo-header's sum: the sender's card was to complete them.
+    /// The number of unfinished checksums, which are only the pseudo-header's sum: the sender's card was to complete
+    /// them.
     pub unfinished: u64,
-    /// Number of checksums in truncated packets, which cannot be verified.
+    /// The number of checksums in truncated packets, which cannot be verified.
     pub cut: u64,
-    /// Senders of unfinished checksums, in descending order of packets.
+    /// The senders of unfinished checksums, in descending order of packets.
     pub sender_offload: Vec<SenderOffload>,
 }
 
 /// A sender that was captured before its card completed checksums.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SenderOffload {
-    /// The sender's address.
+    /// The address of the sender.
     pub address: String,
-    /// The sender's packets with unfinished checksums.
+    /// The number of the sender's packets with unfinished checksums.
     pub unfinished: u64,
-    /// All TCP and UDP packets of the sender.
+    /// The number of all TCP and UDP packets of the sender.
     pub packets: u64,
 }

@@ -1,4 +1,4 @@
-//! The parts of a record that neither its bytes nor the fields of the coalesced file express.
+//! Beside: the parts of a record that neither its bytes nor the fields of the coalesced file express.
 //!
 //! The coalesced file counts nanoseconds, which represent nearly every time of nearly every file.
 //! Other times are kept in their original ticks.
@@ -9,34 +9,34 @@ use rxo_frame::Instant;
 use super::note::{BadNote, Reader, put_number};
 use super::{ENTERPRISE, NAME, VERSIONS};
 
-/// Options as bytes, encoded as in a little-endian file.
+/// Packet options as bytes, encoded as in a little-endian file.
 pub(super) type PacketOptions = Vec<u8>;
 
-/// The parts of a record that would otherwise be lost.
+/// The parts of a record that would otherwise be lost in the coalesced file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Beside {
     pub(super) time: Time,
-    /// The record header of an unusual pcap file.
+    /// The record header, if the record is from an unusual pcap file; otherwise empty.
     pub(super) head: Vec<u8>,
-    /// The packet options of a record that was merged into an aggregate. Empty for a record that is written
-    /// by itself, with its options.
+    /// The packet options of a record that was merged into an aggregate. Empty for a record that is written as a packet
+    /// of its own, which keeps its options.
     pub(super) options: PacketOptions,
 }
 
 /// The time of a record, in the ticks of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Time {
-    /// The ticks that the clock of the record's interface shows at the record's instant.
+    /// The time is the number of ticks that the clock of the record's interface shows at the record's instant.
     #[default]
     AsClock,
-    /// The record has no time: a simple packet block.
+    /// The record has no time, because it is from a simple packet block.
     Absent,
-    /// Other ticks.
+    /// The time is this other number of ticks.
     Ticks(u64),
 }
 
 impl Time {
-    /// Returns true if the record's instant determines its time.
+    /// Returns `true` if the record's instant determines the time in ticks.
     pub(super) fn is_exact(self) -> bool {
         self == Self::AsClock
     }
@@ -50,7 +50,8 @@ impl Time {
         }
     }
 
-    /// Returns the ticks of a record at the instant `at`. An error if the clock has none.
+    /// Returns the ticks of a record at the instant `at`; `None` if it has no time. An error if the clock has no ticks
+    /// for `at`.
     pub(super) fn ticks(self, at: Instant, clock: Clock) -> Result<Option<u64>, BadNote> {
         match self {
             Self::Absent => Ok(None),
@@ -69,17 +70,17 @@ const OPTIONS: u8 = 8;
 const ALL: u8 = NO_TIME | TICKS | HEAD | OPTIONS;
 
 impl Beside {
-    /// Returns the parts of `record` that would be lost, with its `options`.
+    /// Returns the parts of `record` that would be lost, including its `options`.
     pub(super) fn of(record: &Record, clock: Clock, options: PacketOptions) -> Self {
         Self { time: Time::of(record, clock), head: record.head.as_ref().to_vec(), options }
     }
 
-    /// Returns true if nothing would be lost.
+    /// Returns `true` if no part of the record would be lost.
     pub(super) fn is_empty(&self) -> bool {
         self.time == Time::AsClock && self.head.is_empty() && self.options.is_empty()
     }
 
-    /// Appends the parts: flags for those that exist, then the parts themselves.
+    /// Appends the parts to `to`: flags for those that exist, then the parts themselves.
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         let time = match self.time {
             Time::AsClock => 0,
@@ -114,22 +115,22 @@ impl Beside {
     }
 }
 
-/// The error for a kind of note that only a later version may have written.
+/// The error for a note of a kind that only a later version may have written.
 pub(super) const UNKNOWN: BadNote = BadNote("is of a kind that this version does not know");
 
-/// Appends the length of `bytes` and the bytes.
+/// Appends the length of `bytes`, and then the bytes, to `to`.
 pub(super) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     put_number(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
 }
 
-/// Reads a length and that many bytes.
+/// Reads a length, and then that number of bytes.
 pub(super) fn bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, BadNote> {
     let count = reader.size(usize::MAX)?;
     Ok(reader.bytes(count)?.to_vec())
 }
 
-/// Splits a packet's options into the original ones and rxo's own, joined.
+/// Splits a packet's options into the original ones, and the contents of rxo's own, joined.
 pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
     let (mut before, mut ours) = (PacketOptions::new(), Vec::new());
     options.each_little_endian(|code, value| {
@@ -145,16 +146,16 @@ pub(super) fn apart(options: &Options) -> (PacketOptions, Vec<u8>) {
     (before, ours)
 }
 
-/// Returns true if any version of rxo may have written these bytes.
+/// Returns `true` if any version of rxo may have written these bytes into an option.
 fn begins_as_ours(bytes: &[u8]) -> bool {
     let version = bytes.strip_prefix(NAME).and_then(<[u8]>::first);
     version.is_some_and(|version| VERSIONS.contains(version))
 }
 
-/// Returns true if the options contain one of rxo's.
+/// Returns `true` if one of the options was written by rxo.
 pub(super) fn is_ours(options: &Options) -> bool {
     !options.is_empty() && !apart(options).1.is_empty()
 }
 
-/// The code of a custom option with bytes that must not be copied.
+/// The code of a custom option whose value is bytes that must not be copied.
 const CUSTOM_CODE: u16 = 19_373;

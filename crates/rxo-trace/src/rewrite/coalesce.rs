@@ -19,32 +19,32 @@ use crate::study::{ChecksumMode, Clock, Point, checksum_status};
 /// The settings for coalescing a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The policy and the poll rule.
+    /// The policy and the poll rule to apply.
     pub point: Point,
     /// The treatment of TCP checksums. Truncated packets are never coalesced, because their bytes are missing.
     pub checksums: ChecksumMode,
-    /// Seed of the engines' hashes. The result does not depend on it.
+    /// The seed of the engines' hashes. The result does not depend on it.
     pub seed: u64,
 }
 
-/// The result of coalescing a capture.
+/// The totals of coalescing a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Coalesced {
-    /// Packets read.
+    /// The number of packets read.
     pub packets: u64,
-    /// Packets written: single ones and aggregates.
+    /// The number of packets written: single ones and aggregates.
     pub deliveries: u64,
-    /// Aggregates among the deliveries.
+    /// The number of aggregates among the deliveries.
     pub aggregates: u64,
-    /// Packets in the aggregates.
+    /// The number of packets in the aggregates.
     pub aggregated_packets: u64,
-    /// Captured bytes of the packets read.
+    /// The number of captured bytes of the packets read.
     pub captured_bytes: u64,
-    /// Bytes of notes about properties that aggregates cannot express.
+    /// The number of bytes of notes about properties that aggregates cannot express.
     pub remembered_bytes: u64,
-    /// Number of early flushes of everything, because a packet had waited for too many others.
+    /// The number of early flushes of everything, because a packet had waited for too many others.
     pub early_flushes: u64,
-    /// Packets of interfaces beyond the maximum number of engines, which passed unchanged.
+    /// The number of packets of interfaces beyond the maximum number of engines, which passed unchanged.
     pub unserved_packets: u64,
 }
 
@@ -58,11 +58,11 @@ pub struct Coalescer<'w> {
     sink: Sink<'w>,
 }
 
-/// The greatest number of interfaces with an engine. An engine takes about 100 KB, depending on the policy.
+/// The maximum number of interfaces with an engine. An engine takes about 100 KB, depending on the policy.
 const MOST_LANES: usize = 256;
 
 impl<'w> Coalescer<'w> {
-    /// Begins the file. The first batch of `capture` must have been read.
+    /// Begins the coalesced file. The first batch of `capture` must have been read.
     ///
     /// # Errors
     /// If the capture was coalesced already, or the policy is invalid.
@@ -146,14 +146,14 @@ impl<'w> Coalescer<'w> {
         self.sink.check()
     }
 
-    /// Returns the figures so far.
+    /// Returns the totals so far.
     #[must_use]
     pub const fn figures(&self) -> &Coalesced {
         &self.sink.figures
     }
 
-    /// Writes the rest. `is_partial` means that `capture` could not be read
-    /// completely.
+    /// Writes the rest of the coalesced file, and returns the totals. `is_partial` means that `capture` could not be
+    /// read completely.
     ///
     /// # Errors
     /// If the output cannot be written, or the capture describes more than can be kept.
@@ -204,7 +204,7 @@ impl<'w> Coalescer<'w> {
         self.sink.check()
     }
 
-    /// Flushes every engine, so that all held packets are written.
+    /// Flushes every engine, so that all packets that they hold are written.
     fn empty(&mut self) {
         let (now, sink) = (self.clock.now(), &mut self.sink);
         for lane in self.lanes.iter_mut().flatten() {
@@ -213,7 +213,7 @@ impl<'w> Coalescer<'w> {
     }
 }
 
-/// Returns the lane of the record's interface, made if necessary; `None` if there are too many.
+/// Returns the lane of the record's interface, which is created if necessary; `None` if there are too many.
 fn lane<'a>(
     lanes: &'a mut Vec<Option<Lane>>,
     count: &mut usize,

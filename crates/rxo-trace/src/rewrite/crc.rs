@@ -1,19 +1,19 @@
-//! A CRC-32 of many short pieces.
+//! Computes a CRC-32 over many short pieces.
 //!
 //! Pieces are gathered first, because the fast CRC instructions need more than a header at once.
 
-/// The checksum so far.
+/// The state of a CRC-32, and the pieces that are not processed yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crc {
     hasher: crc32fast::Hasher,
     gathered: Vec<u8>,
 }
 
-/// Size of the buffer, which stays in the first-level cache. Longer pieces are processed directly.
+/// The size of the buffer in bytes, which stays in the first-level cache. Longer pieces are processed directly.
 const MOST_BYTES: usize = 8 * 1024;
 
 impl Crc {
-    /// Adds the next bytes.
+    /// Adds `bytes` to the data that the checksum covers.
     #[inline]
     pub(super) fn update(&mut self, bytes: &[u8]) {
         if self.gathered.len() + bytes.len() > MOST_BYTES {
@@ -29,7 +29,7 @@ impl Crc {
         }
     }
 
-    /// Returns the checksum of all bytes.
+    /// Returns the checksum of all bytes that were added.
     pub(super) fn sum(mut self) -> u32 {
         self.hasher.update(&self.gathered);
         self.hasher.finalize()

@@ -1,4 +1,4 @@
-//! A checksum over all restored data, in order. Any change of the data changes the checksum.
+//! Digest: a checksum over all data that is restored, in order. Any change of the data changes the checksum.
 
 use rxo_capture::Described;
 use rxo_frame::Instant;
@@ -7,14 +7,14 @@ use super::beside::put_bytes;
 use super::crc::Crc;
 use super::outline;
 
-/// Count and CRC-32 of the records so far.
+/// The number of records so far, and the CRC-32 over them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Digest {
     check: Crc,
     pub(super) records: u64,
 }
 
-/// The parts of a record that are restored.
+/// The parts of a record that are restored, and so are in the digest.
 pub(super) struct Summed<'a> {
     pub(super) interface: u32,
     pub(super) at: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Summed<'a> {
     pub(super) options: &'a [u8],
 }
 
-/// The parts of a file, besides records, that are restored.
+/// The parts of a file, besides records, that are restored, and so are in the digest.
 pub(super) struct Around<'a> {
     pub(super) pcap_header: Option<&'a [u8; 24]>,
     pub(super) described: &'a [Described],
@@ -34,7 +34,7 @@ pub(super) struct Around<'a> {
 }
 
 impl Digest {
-    /// Adds the next record.
+    /// Adds the next record to the digest.
     pub(super) fn add(&mut self, record: &Summed<'_>) {
         self.records += 1;
         let Summed { interface, at, ticks, original_bytes, bytes, head, options } = *record;

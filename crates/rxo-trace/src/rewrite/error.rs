@@ -9,21 +9,21 @@ use super::note::BadNote;
 /// The error of coalescing or expanding a capture. Packet numbers count from 1 over the whole file.
 #[derive(Debug, Error)]
 pub enum RewriteError {
-    /// A field of the policy is out of range.
+    /// A number in the configuration of the engine is out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The capture has aggregates already.
+    /// The capture to coalesce has aggregates already.
     #[error(
         "it was written by `rxo coalesce` already; `rxo expand` gives back what it was made of"
     )]
     AlreadyCoalesced,
-    /// Another program wrote the capture.
+    /// The capture to expand was written by another program.
     #[error("it was not written by `rxo coalesce`, so there is nothing to give back")]
     NotCoalesced,
-    /// Another version of rxo wrote the capture.
+    /// The capture to expand was written by another version of rxo.
     #[error(
         "it was written by another version of `rxo coalesce`, in another format; expand it with that \
          version"
@@ -41,9 +41,9 @@ pub enum RewriteError {
     /// The note of a packet was changed after `rxo coalesce` wrote it.
     #[error("packet {packet}: {why}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Packet {
-        /// Number of the packet.
+        /// The number of the packet, from 1.
         packet: u64,
-        /// The fault of the note.
+        /// What is wrong with the note.
         why: BadNote,
     },
     /// A compressed capture is damaged. A decompressor notices damage late, so nothing can be trusted.
@@ -55,10 +55,10 @@ pub enum RewriteError {
         /// The position at which the damage was noticed, in bytes from the start of the unpacked capture.
         offset: u64,
     },
-    /// Packets are missing, were added, or were changed.
+    /// Packets are missing, were added, or were changed. The text says what differs.
     #[error("{0}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Changed(&'static str),
-    /// The pcap format cannot represent the packets.
+    /// The pcap format cannot represent the packets. The text gives the reason.
     #[error("a pcap file cannot hold this: {0}; write .pcapng")]
     NotForPcap(&'static str),
 }

@@ -15,31 +15,31 @@ use super::original::{FileFormat, Original, clocks};
 use super::remark::{End, Remark};
 use super::{RewriteError, To};
 
-/// The result of restoring a capture.
+/// The totals of restoring a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Expanded {
-    /// Packets in the coalesced capture.
+    /// The number of packets in the coalesced capture.
     pub packets: u64,
-    /// Aggregates among these packets.
+    /// The number of aggregates among these packets.
     pub aggregates: u64,
-    /// Original packets written.
+    /// The number of original packets written.
     pub originals: u64,
-    /// Original packets that were read and not written, because an earlier packet is missing.
+    /// The number of original packets that were read and not written, because an earlier packet is missing.
     pub left_out: u64,
-    /// True if the original capture had not been read to its end.
+    /// `true` if the original capture had not been read to its end when it was coalesced.
     pub original_was_partial: bool,
 }
 
-/// Restores the capture that a coalesced one was made of.
+/// Restores the original capture from a coalesced one.
 #[derive(Debug)]
 pub struct Expander<'w> {
     file: Original<'w>,
-    /// True if the coalesced capture is compressed.
+    /// `true` if the coalesced capture is compressed.
     is_packed: bool,
     pcap_header: Option<[u8; 24]>,
-    /// The sections and interfaces of the original capture that have been read so far.
+    /// The descriptions of the original capture's sections and interfaces that were read so far.
     described: Vec<Described>,
-    /// The clocks of the interfaces in `described`.
+    /// The clocks of the interfaces in `described`, in order.
     clocks: Vec<Clock>,
     order: Order,
     digest: Digest,
@@ -95,7 +95,7 @@ impl<'w> Expander<'w> {
         Ok(expander)
     }
 
-    /// Processes `records`.
+    /// Restores the original packets of `records`, which were read from the coalesced capture, and writes them.
     ///
     /// # Errors
     /// If the capture was changed since it was coalesced, or the output cannot be written.
@@ -110,13 +110,13 @@ impl<'w> Expander<'w> {
         Ok(())
     }
 
-    /// Returns the figures so far.
+    /// Returns the totals so far.
     #[must_use]
     pub const fn figures(&self) -> &Expanded {
         &self.figures
     }
 
-    /// Checks the restored capture against the totals of the original, and writes the rest.
+    /// Writes the rest of the restored capture, and checks it against the totals of the original. Returns the totals.
     ///
     /// # Errors
     /// If something is missing or was changed, or the output cannot be written.
@@ -140,9 +140,9 @@ impl<'w> Expander<'w> {
         Ok(self.figures)
     }
 
-    /// Ends the file before the first missing packet, for a capture that was not read to its end. `damage` is the error
-    /// that ended reading; `None` if the caller stopped. The checksum of all data is at the unread end, so the written
-    /// packets are not verified.
+    /// Ends the restored file before the first missing packet, for a coalesced capture that was not read to its end.
+    /// `damage` is the error that ended reading; `None` if the caller stopped. The checksum of all data is at the
+    /// unread end, so the written packets are not verified.
     ///
     /// # Errors
     /// If the output cannot be written, or a compressed capture is damaged: what was unpacked before may be wrong.
@@ -159,7 +159,7 @@ impl<'w> Expander<'w> {
         Ok(self.figures)
     }
 
-    /// Records further sections and interfaces of the original capture, and describes them in the output.
+    /// Records further sections and interfaces of the original capture, and describes them in the restored file.
     fn learn(&mut self, described: Vec<Described>) -> Result<(), RewriteError> {
         if self.described.len() + described.len() > limits::DESCRIBED {
             return Err(RewriteError::Changed("it describes more than can be"));
@@ -170,7 +170,7 @@ impl<'w> Expander<'w> {
         Ok(())
     }
 
-    /// Restores the packets that one packet was made of.
+    /// Restores the original packets from which the packet `record` was made.
     fn take_one(&mut self, record: Record) -> Result<(), RewriteError> {
         let packet = self.figures.packets;
         let bad = |why| RewriteError::Packet { packet, why };
@@ -249,7 +249,7 @@ impl<'w> Expander<'w> {
     }
 }
 
-/// Restores a single packet.
+/// Returns the original record of a packet that is not an aggregate.
 fn single(
     record: Record,
     options: PacketOptions,

@@ -1,17 +1,17 @@
-//! The records whose packets the engines hold.
+//! The records whose packets the engines hold, by number.
 
 use rxo_capture::Record;
 
-/// A record while an engine holds its packet.
+/// A record whose packet an engine holds.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) record: Record,
-    /// The number of the record's bytes before the part that the engine gets.
+    /// The number of the record's bytes before the part that is passed to the engine.
     pub(super) link_bytes: usize,
     pub(super) place: u64,
 }
 
-/// The held records, by the numbers that their packets carry.
+/// The records whose packets the engines hold, by the numbers that the packets carry.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     slots: Vec<Option<Carried>>,
@@ -30,7 +30,7 @@ impl Held {
         self.slots.len() as u32 - 1
     }
 
-    /// Returns the record whose packet was delivered; `None` if it was returned before.
+    /// Removes and returns the record with this number, whose packet was delivered; `None` if it was returned before.
     pub(super) fn take(&mut self, number: u32) -> Option<Carried> {
         let carried = self.slots.get_mut(number as usize)?.take()?;
         self.free.push(number);

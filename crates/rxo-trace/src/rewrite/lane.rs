@@ -1,5 +1,5 @@
-//! One interface: its engine and its polls. The rules are those of [`study`](crate::study), but every delivery is
-//! examined packet by packet.
+//! A lane: the engine and the polls of one interface. The rules are those of [`study`](crate::study), but every
+//! delivery is examined packet by packet.
 
 use rxo_coalesce::{ConfigError, Deliveries, Engine};
 use rxo_frame::{Frame, Instant, LinkKind};
@@ -8,11 +8,11 @@ use super::Settings;
 use crate::numbered::Numbered;
 use crate::study::{ASSUMED_LOAD, ChecksumMode, Poll, Polls};
 
-/// A consumer of deliveries. Not a type parameter, so that the engine is compiled here once, and not in each crate that
-/// chooses an output.
+/// A consumer of deliveries. Not a type parameter, so that the engine is compiled in this crate once, and not in each
+/// crate that chooses an output.
 type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
 
-/// An interface and its engine.
+/// An interface with its engine and its polls.
 #[derive(Debug)]
 pub(super) struct Lane {
     engine: Engine<Numbered>,
@@ -22,7 +22,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Makes an engine for packets whose first header is `link`.
+    /// Creates a lane with an engine for packets whose first header is `link`.
     pub(super) fn new(settings: &Settings, link: LinkKind) -> Result<Self, ConfigError> {
         let trust = settings.checksums == ChecksumMode::Trust;
         let config = settings.point.config(link, trust, settings.seed);
@@ -30,7 +30,7 @@ impl Lane {
         Ok(Self { engine: Engine::new(config)?, polls, waiting: Vec::new() })
     }
 
-    /// Adds a received packet.
+    /// Adds a received packet, after running the polls that are due before it.
     pub(super) fn push(&mut self, frame: Frame<Numbered>, sink: Take<'_>) {
         let at = frame.arrived_at;
         self.run_due(at, sink);
@@ -48,7 +48,7 @@ impl Lane {
         }
     }
 
-    /// Flushes all held packets, as at the end of the capture.
+    /// Flushes all packets that the engine holds, as at the end of the capture.
     pub(super) fn empty(&mut self, now: Instant, sink: Take<'_>) {
         let mut end = now;
         while let Some(poll) = self.polls.rest() {
@@ -72,7 +72,7 @@ impl Lane {
         self.engine.poll_under(ASSUMED_LOAD, &mut batch, poll.at, sink);
     }
 
-    /// Handles every engine deadline up to `until`.
+    /// Flushes the flows that are due at every deadline of the engine up to `until`.
     fn catch_up(&mut self, until: Instant, sink: Take<'_>) {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
             self.engine.on_timeout(deadline, &mut *sink);

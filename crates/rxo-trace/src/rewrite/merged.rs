@@ -1,8 +1,7 @@
 //! Writes an aggregate as one contiguous packet with a complete checksum.
 //!
-//! The checksum is computed over the payload instead of combined from those of the segments. Under
-//! `--checksum trust` these may be wrong, and a capture must not show a wrong checksum that was not
-//! there.
+//! The checksum is computed over the payload instead of combined from the checksums of the segments. Under `--checksum
+//! trust` those may be wrong, and a capture must not show a wrong checksum that was not there.
 
 use super::note::Outer;
 use rxo_coalesce::{Aggregate, Kind};
@@ -51,7 +50,7 @@ pub(crate) fn write<B: AsRef<[u8]>>(
     (at, outer)
 }
 
-/// Completes the checksum of the outer UDP header, if there is one.
+/// Completes the checksum of the outer UDP header, if that has one.
 fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel, summer: Summer) {
     let transport = link_bytes + usize::from(tunnel.outer_transport);
     let Some((headers, datagram)) =
@@ -67,8 +66,8 @@ fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel,
     let _is_whole = write_udp_checksum(datagram, pseudo, summer);
 }
 
-/// Returns true if the checksums of a merged packet are right, outside a tunnel and inside. A datagram of a tunnel may
-/// have none.
+/// Returns `true` if the checksums of a merged packet are right, both outside a tunnel and inside. A datagram of a
+/// tunnel may have none.
 #[cfg(test)]
 pub(crate) fn has_right_checksums(packet: &[u8], parsed: &rxo_wire::Parsed) -> bool {
     use rxo_wire::checksum::verify_transport;

@@ -69,7 +69,8 @@ pub use self::expand::{Expanded, Expander};
 pub use self::original::FileFormat;
 pub(crate) use self::remark::restored;
 
-/// The output. One type for all outputs, so that the code that writes is compiled once. Its writes are buffered.
+/// The output of a rewritten capture. One type for all outputs, so that the code that writes is compiled once. Writes
+/// to it are buffered.
 struct To<'w>(&'w mut dyn Write);
 
 impl Write for To<'_> {
@@ -88,20 +89,20 @@ impl fmt::Debug for To<'_> {
     }
 }
 
-/// The enterprise number of our custom options in pcapng. rxo has no number of its own and uses the
-/// one reserved for examples (RFC 5612), so its options begin with [`MAGIC`].
+/// The enterprise number of rxo's custom options in pcapng. rxo has no number of its own and uses the one reserved for
+/// examples (RFC 5612), so its options begin with [`MAGIC`].
 const ENTERPRISE: u32 = 32_473;
 
-/// The beginning of all our options: name and version of the format.
+/// The beginning of all options that rxo writes: name and version of the format.
 const MAGIC: &[u8] = &[b'r', b'x', b'o', VERSION];
 const NAME: &[u8] = b"rxo";
 const VERSION: u8 = 2;
-/// All possible versions. Printable characters are excluded.
+/// All possible versions of the format. Printable characters are excluded.
 const VERSIONS: core::ops::Range<u8> = 1..b' ';
 
-/// The greatest number of records that may arrive after the oldest undelivered one. At this limit everything held is
-/// delivered, because the expanding side must wait for that record.
+/// The maximum number of records that may arrive after the oldest undelivered one. At this limit everything held is
+/// delivered, because expanding must wait for that record.
 pub const MOST_RECORDS: usize = 1 << 17;
 
-/// The greatest number of bytes of the records that arrive after the oldest undelivered one.
+/// The maximum number of bytes in the records that arrive after the oldest undelivered one.
 pub const MOST_BYTES: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! Restores the order of arrival, on the expanding side.
+//! Order: restores the order of arrival of the original packets when a capture is expanded.
 
 use std::collections::VecDeque;
 
@@ -16,31 +16,31 @@ pub(super) struct Given {
     pub(super) at: Instant,
     pub(super) time: Time,
     pub(super) original_bytes: u32,
-    /// The record's bytes. All records of an aggregate share one chunk.
+    /// The bytes of the record. All records of an aggregate share one chunk.
     pub(super) bytes: SharedBytes,
     pub(super) head: SharedBytes,
     pub(super) options: PacketOptions,
 }
 
 impl Given {
-    /// Returns the memory of the record, not counting the chunk of its bytes.
+    /// Returns the memory of the record in bytes, not counting the chunk of its bytes.
     fn cost(&self) -> usize {
         self.head.as_ref().len() + self.options.len()
     }
 }
 
-/// Records that wait for earlier ones.
+/// Restored records that wait for records at earlier positions.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// The position of the first of `waiting`, which is returned next.
     next: u64,
     waiting: VecDeque<Option<Given>>,
-    /// Memory of the waiting records, in bytes. A shared chunk counts fully until its last record is returned.
+    /// The memory of the waiting records, in bytes. A shared chunk counts fully until its last record is returned.
     bytes: usize,
 }
 
 impl Order {
-    /// Returns the position of the next record to return. If no record waits, this is the first one that has
+    /// Returns the position of the next record to return. If no record waits, it is the position of the first that has
     /// not arrived.
     pub(super) const fn next_place(&self) -> u64 {
         self.next
@@ -51,7 +51,7 @@ impl Order {
         self.bytes += bytes;
     }
 
-    /// Adds the record of position `place`. Its chunk must have been announced by [`Order::expect_chunk`].
+    /// Adds the record of position `place`. The chunk of its bytes must have been announced by [`Order::expect_chunk`].
     pub(super) fn put(&mut self, place: u64, record: Given) -> Result<(), BadNote> {
         let index = place.checked_sub(self.next).ok_or(BadNote("stood where another did"))?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
@@ -72,8 +72,7 @@ impl Order {
         }
     }
 
-    /// Skips the position [`next_place`](Self::next_place), because its record is returned
-    /// directly.
+    /// Skips the position [`next_place`](Self::next_place), because the record at it is returned directly.
     pub(super) fn pass(&mut self) -> Result<(), BadNote> {
         match self.waiting.pop_front() {
             Some(Some(_)) => Err(BadNote("stood where another did")),
@@ -84,7 +83,7 @@ impl Order {
         }
     }
 
-    /// Returns the next record, if it has arrived.
+    /// Returns the record at the next position; `None` if it has not arrived.
     pub(super) fn next(&mut self) -> Option<Given> {
         self.waiting.front().and_then(Option::as_ref)?;
         let record = self.waiting.pop_front().flatten()?;
@@ -99,7 +98,7 @@ impl Order {
         self.waiting.iter().flatten().count() as u64
     }
 
-    /// Returns true if no record waits.
+    /// Returns `true` if no record waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The custom option of the section header: the kind of file that was coalesced.
+//! Origin: the custom option of the section header, which describes the file that was coalesced.
 
 use rxo_capture::{Capture, Described};
 
@@ -7,14 +7,14 @@ use super::note::{BadNote, Reader};
 use super::remark::End;
 use super::{MAGIC, RewriteError, outline};
 
-/// The file that was coalesced.
+/// The description of the file that was coalesced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The header of a pcap file; `None` for pcapng.
+    /// The header of the file if it was a pcap file; `None` for pcapng.
     pub(super) pcap_header: Option<[u8; 24]>,
-    /// The totals of a file without records. Otherwise the last packet carries them.
+    /// The totals of a file without records. Otherwise the last packet carries them, and this is `None`.
     pub(super) end: Option<End>,
-    /// Sections and interfaces described before the first packet.
+    /// The sections and interfaces that were described before the first packet.
     pub(super) described: Vec<Described>,
 }
 
@@ -22,7 +22,7 @@ const PCAPNG: u8 = 0;
 const PCAP: u8 = 1;
 
 impl Origin {
-    /// Describes a capture that is about to be coalesced.
+    /// Returns the description of a capture that is about to be coalesced.
     ///
     /// # Errors
     /// If the capture has been coalesced already.
@@ -49,8 +49,8 @@ impl Origin {
             .map_err(|_| RewriteError::Changed("what the file says of itself cannot be read"))
     }
 
-    /// Encodes the description with a checksum of its own. The checksum of everything is at the end of the
-    /// file, which may be missing, and a restored file must not begin with changed bytes.
+    /// Encodes the description with a checksum of its own. The checksum of all data is at the end of the file, which
+    /// may be missing, and a restored file must not begin with changed bytes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = MAGIC.to_vec();
         match &self.pcap_header {

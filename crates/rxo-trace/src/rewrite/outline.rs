@@ -1,4 +1,4 @@
-//! Encodes sections and interfaces, for custom options and for the digest.
+//! Encodes descriptions of sections and interfaces, for custom options and for the digest.
 
 use rxo_capture::{Described, LinkType, Part, limits};
 
@@ -8,7 +8,7 @@ use super::note::{BadNote, Reader, put_number};
 const SECTION: u8 = 0;
 const INTERFACE: u8 = 1;
 
-/// Appends the number of descriptions, then each.
+/// Appends the number of descriptions, and then each description, to `to`.
 pub(super) fn put(to: &mut Vec<u8>, described: &[Described]) {
     put_number(to, described.len() as u64);
     for Described { records_before, part } in described {

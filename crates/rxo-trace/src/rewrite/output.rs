@@ -1,4 +1,4 @@
-//! The coalesced file.
+//! Writes the coalesced file.
 //!
 //! Each packet is written when the next one is known, because the last packet carries the totals.
 //! The file begins with its first packet, because the section says whether there is one.
@@ -30,14 +30,14 @@ pub(super) struct Output<'w> {
     origin: Origin,
     comment: String,
     file: File<'w>,
-    /// The sections and interfaces of the capture.
+    /// The sections and interfaces of the capture that was coalesced.
     described: Vec<Described>,
-    /// Number of these descriptions that the file has already.
+    /// The number of these descriptions that the file contains already.
     told: usize,
-    /// Number of the capture's interfaces that the file has.
+    /// The number of the capture's interfaces that the file contains already.
     interfaces: usize,
     last: Option<Written>,
-    /// Bytes of custom options, in total.
+    /// The total number of bytes of custom options.
     remark_bytes: u64,
 }
 
@@ -45,12 +45,12 @@ pub(super) struct Output<'w> {
 enum File<'w> {
     NotBegun(To<'w>),
     Begun(CaptureWriter<To<'w>>),
-    /// Beginning the file failed.
+    /// Beginning the file failed, so nothing can be written.
     Lost,
 }
 
 impl<'w> Output<'w> {
-    /// Makes an output that has written nothing. `comment` is for readers of the file.
+    /// Creates an output that has written nothing. `comment` is for readers of the file.
     pub(super) fn new(file: To<'w>, origin: Origin, comment: String) -> Self {
         let (file, described) = (File::NotBegun(file), Vec::new());
         Self {
@@ -73,13 +73,14 @@ impl<'w> Output<'w> {
         clocks(new, self.origin.pcap_header.as_ref()).collect()
     }
 
-    /// Returns the contents of the file besides packets: the pcap header, if any, and the descriptions.
+    /// Returns the contents of the capture besides packets: the header of a pcap file, and the descriptions of sections
+    /// and interfaces.
     pub(super) fn around(&self) -> (Option<&[u8; 24]>, &[Described]) {
         (self.origin.pcap_header.as_ref(), &self.described)
     }
 
-    /// Writes the previous packet and keeps this one. `interfaces` are those that the capture has described
-    /// so far.
+    /// Writes the previous packet and keeps this one for the next call. `interfaces` are those that the capture has
+    /// described so far.
     pub(super) fn write(
         &mut self,
         interfaces: &[Interface],
@@ -92,7 +93,7 @@ impl<'w> Output<'w> {
         before.map_or(Ok(()), |packet| self.put(&packet))
     }
 
-    /// Writes the rest. Returns the number of bytes in custom options.
+    /// Writes the kept packet with the totals, and ends the file. Returns the number of bytes in custom options.
     pub(super) fn finish(
         mut self,
         interfaces: &[Interface],
@@ -115,13 +116,13 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Returns the descriptions since the last call.
+    /// Returns the descriptions of sections and interfaces that were recorded since the last call.
     fn take_new_descriptions(&mut self) -> Vec<Described> {
         let told = std::mem::replace(&mut self.told, self.described.len());
         self.described.get(told..).unwrap_or_default().to_vec()
     }
 
-    /// Begins the file, unless it has begun.
+    /// Begins the file, unless it was begun. `of_no_packet` are the totals of a capture without packets.
     fn begin(&mut self, of_no_packet: Option<End>) -> Result<(), RewriteError> {
         if let File::NotBegun(_) = self.file
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)
@@ -137,7 +138,7 @@ impl<'w> Output<'w> {
         Ok(())
     }
 
-    /// Describes new interfaces, without a snap length, because aggregates exceed any.
+    /// Adds descriptions of new interfaces to the file, without a snap length, because aggregates exceed any.
     fn add_interfaces(&mut self, interfaces: &[Interface]) -> Result<(), RewriteError> {
         let File::Begun(writer) = &mut self.file else { return Err(LOST) };
         for interface in interfaces.get(self.interfaces..).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! The custom option of a packet in a coalesced capture.
+//! A remark: the custom option of a packet in a coalesced capture.
 //!
 //! Packets are in the order of their first records, so a single packet needs no remark: it is the
 //! first record that has not been restored. Otherwise a remark is a sequence of tags, in ascending
@@ -11,33 +11,33 @@ use super::beside::{Beside, UNKNOWN, apart, bytes, put_bytes};
 use super::note::{self, BadNote, Merged, Reader, Restored, put_number};
 use super::{ENTERPRISE, MAGIC, outline};
 
-/// The contents of a remark.
+/// The contents of a remark, the custom option of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Remark {
-    /// Sections and interfaces that were described since the previous remark.
+    /// The sections and interfaces that were described since the previous remark.
     pub(super) described: Vec<Described>,
-    /// The note of an aggregate.
+    /// The note of an aggregate; `None` for another packet.
     pub(super) note: Option<Vec<u8>>,
     /// The parts of the aggregate's records that would otherwise be lost, each with the record's number in
     /// the aggregate. Records without such parts are omitted.
     pub(super) beside: Vec<(usize, Beside)>,
-    /// The totals, in the last packet.
+    /// The totals over all records, in the last packet of the file; otherwise `None`.
     pub(super) end: Option<End>,
 }
 
-/// Totals over all records.
+/// The totals over all records of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) records: u64,
     pub(super) digest: u32,
-    /// True if the capture could not be read to its end.
+    /// `true` if the capture could not be read to its end.
     pub(super) is_partial: bool,
     /// The bytes of a truncated last record in a pcap file.
     pub(super) cut_record: Vec<u8>,
 }
 
 impl End {
-    /// Appends these totals to `to`, encoded for [`End::read`].
+    /// Appends the totals to `to`, in the encoding that [`End::read`] reads.
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         put_number(to, self.records);
         to.extend_from_slice(&self.digest.to_le_bytes());
@@ -61,11 +61,11 @@ const NOTE: u8 = 2;
 const BESIDE: u8 = 3;
 const END: u8 = 4;
 
-/// The greatest number of segments of a note: more records than any aggregate has.
+/// The maximum number of segments of a note: more than the number of records in any aggregate.
 const MOST_SEGMENTS: usize = 1 << 16;
 
 impl Remark {
-    /// Encodes the remark; empty if it has no contents.
+    /// Returns the remark as bytes; empty if it has no contents.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut to = Vec::new();
         if *self == Self::default() {
@@ -95,7 +95,7 @@ impl Remark {
         to
     }
 
-    /// Decodes a remark.
+    /// Decodes a remark from the bytes of the custom option.
     pub(super) fn read(ridden: &[u8]) -> Result<Self, BadNote> {
         let mut remark = Self::default();
         if ridden.is_empty() {
@@ -138,7 +138,7 @@ pub(crate) fn restored(record: &Record) -> Option<Result<Vec<Restored>, BadNote>
     Some(note.and_then(|note| note::read(merged, &note)))
 }
 
-/// Splits `bytes` into custom options of the largest size that pcapng allows.
+/// Returns `bytes` as custom options of the largest size that pcapng allows.
 pub(super) fn customs(bytes: &[u8]) -> Vec<Custom<'_>> {
     let custom = |bytes| Custom { enterprise: ENTERPRISE, bytes };
     bytes.chunks(Custom::MOST_BYTES).map(custom).collect()

@@ -1,5 +1,5 @@
-//! Receives deliveries, adds notes, puts them into the order of their first records, and writes
-//! them.
+//! Receives the deliveries of the engines, adds notes, puts the packets into the order of their first records, and
+//! writes them.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::span::Span;
 use super::{Coalesced, RewriteError, To, merged};
 use crate::numbered::Numbered;
 
-/// The link between the engines and the coalesced file.
+/// The sink of the engines, which writes the coalesced file.
 #[derive(Debug)]
 pub(super) struct Sink<'w> {
     output: Output<'w>,
@@ -29,16 +29,16 @@ pub(super) struct Sink<'w> {
     digest: Digest,
     span: Span,
     pub(super) held: Held,
-    /// Deliveries that wait for an older record, by the position of their first record.
+    /// The deliveries that wait for an older record, by the position of their first record.
     ready: BTreeMap<u64, Written>,
-    /// True while deliveries are forced.
+    /// `true` while deliveries are forced, because too many records are held.
     is_early: bool,
     pub(super) figures: Coalesced,
     failed: Option<RewriteError>,
 }
 
 impl<'w> Sink<'w> {
-    /// Makes a sink that has written nothing.
+    /// Creates a sink that has written nothing.
     pub(super) fn new(output: To<'w>, origin: Origin, comment: String) -> Self {
         Self {
             output: Output::new(output, origin, comment),
@@ -67,7 +67,7 @@ impl<'w> Sink<'w> {
         Ok(())
     }
 
-    /// Returns the link type of an interface's packets.
+    /// Returns the link type of an interface's packets; `None` if there is no such interface.
     pub(super) fn link(&self, interface: u32) -> Option<LinkType> {
         self.interfaces.get(interface as usize).map(|interface| interface.link)
     }
@@ -94,28 +94,28 @@ impl<'w> Sink<'w> {
         self.span.enter(bytes.len() + options.len() + record.head.as_ref().len())
     }
 
-    /// Returns true if everything held must be delivered now.
+    /// Returns `true` if everything held must be delivered now, because too many records are held.
     pub(super) fn is_full(&self) -> bool {
         self.span.is_full()
     }
 
-    /// Begins forced deliveries.
+    /// Records that the deliveries from now on are forced.
     pub(super) const fn begin_early(&mut self) {
         self.figures.early_flushes += 1;
         self.is_early = true;
     }
 
-    /// Ends forced deliveries.
+    /// Records that deliveries are no longer forced.
     pub(super) const fn end_early(&mut self) {
         self.is_early = false;
     }
 
-    /// Returns the first error since the last call.
+    /// Returns the first error of writing since the last call.
     pub(super) fn check(&mut self) -> Result<(), RewriteError> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Writes the rest, after everything was delivered.
+    /// Writes the rest of the file, after everything was delivered.
     pub(super) fn finish(
         mut self,
         cut_record: &[u8],
@@ -145,14 +145,14 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Writes a delivered packet that is no part of an aggregate.
+    /// Writes a delivered packet that is not part of an aggregate.
     fn alone(&mut self, number: u32) {
         if let Some(carried) = self.held.take(number) {
             self.single(&carried.record, carried.place);
         }
     }
 
-    /// Writes a single packet.
+    /// Writes a single packet, whose record has the position `place`.
     pub(super) fn single(&mut self, record: &Record, place: u64) {
         let mut remark = Remark::default();
         let beside = self.beside(record, PacketOptions::new());
@@ -202,15 +202,15 @@ impl<'w> Sink<'w> {
         }
     }
 
-    /// Makes the comment of an aggregate, which Wireshark shows.
+    /// Returns the comment of an aggregate, which Wireshark shows.
     fn comment(&self, aggregate: &Aggregate<'_, Numbered>) -> String {
         let (segments, bytes) = (aggregate.segment_count(), aggregate.payload_bytes());
         let reason = if self.is_early { EARLY } else { aggregate.flush_reason().name() };
         format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
     }
 
-    /// Makes the remark of an aggregate of `all`. `network_at` is the offset of their IP headers in the bytes that the
-    /// engine saw.
+    /// Returns the remark of an aggregate of the records `all`. `network_at` is the offset of their IP headers in the
+    /// bytes that were passed to the engine.
     fn remark(
         &self,
         merged: Merged<'_>,
@@ -271,10 +271,10 @@ impl<'w> Sink<'w> {
     }
 }
 
-/// The reason of a flush that no rule of the policy requested.
+/// The name of the reason for a flush that no rule of the policy requested.
 const EARLY: &str = "order_limit";
 
-/// Copies the bytes into memory of their own, unless it is an aggregate, which has its own already.
+/// Returns the bytes of a packet in memory of their own, unless it is an aggregate, whose bytes are already.
 fn detached(written: &Written) -> SharedBytes {
     if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
 }

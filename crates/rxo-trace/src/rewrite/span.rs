@@ -1,7 +1,7 @@
-//! Bounds how far deliveries deviate from the order of arrival, on the coalescing side.
+//! Span: bounds how far deliveries deviate from the order of arrival when a capture is coalesced.
 //!
-//! The expanding side must keep everything that arrived after the oldest undelivered record. The
-//! limit here bounds that memory.
+//! When the capture is expanded, everything that arrived after the oldest undelivered record must be kept. The limit of
+//! the span bounds that memory.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::{MOST_BYTES, MOST_RECORDS};
 pub(super) struct Span {
     /// The position of the first of `records`.
     first: u64,
-    /// Length of each record, and true if it was delivered.
+    /// The length of each record in bytes, and `true` if it was delivered.
     records: VecDeque<(usize, bool)>,
     bytes: usize,
 }
@@ -43,7 +43,7 @@ impl Span {
         self.first
     }
 
-    /// Returns true if everything held must be delivered now.
+    /// Returns `true` if everything held must be delivered now, because the span has reached its limit.
     pub(super) fn is_full(&self) -> bool {
         self.records.len() >= MOST_RECORDS || self.bytes >= MOST_BYTES
     }

@@ -15,20 +15,20 @@ use rxo_wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use super::packet_kind::{PacketKind, Segment};
 use crate::report::Protocol;
 
-/// The treatment of TCP and UDP checksums.
+/// The treatment of TCP and UDP checksums in a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumMode {
-    /// Verify them. Segments with a wrong one are not coalesced.
+    /// Verify checksums. Segments with a wrong one are not coalesced.
     #[default]
     Verify,
-    /// Verify them, but accept those that the sender's card was to complete.
+    /// Verify checksums, but accept those that the sender's card was to complete.
     Partial,
-    /// Accept all, including those of truncated packets.
+    /// Accept all checksums, including those of truncated packets.
     Trust,
 }
 
 impl ChecksumMode {
-    /// Returns the name that the user types.
+    /// Returns the name of the mode, as the user types it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,16 +54,17 @@ impl FromStr for ChecksumMode {
     }
 }
 
-/// The result of checking a checksum.
+/// The result of checking a TCP or UDP checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Right,
     Wrong,
-    /// The checksum is only the sum of the pseudo-header.
+    /// The checksum is unfinished: only the sum of the pseudo-header.
     Unfinished,
 }
 
-/// Checks the checksum of the segment in `bytes`. Reads its payload. `None` for a datagram without a checksum.
+/// Returns the result of checking the checksum of the segment in `bytes`. Reads its payload. `None` for a datagram
+/// without a checksum.
 #[inline]
 pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Option<Finding> {
     if segment.protocol == Protocol::Udp && segment.checksum(bytes) == 0 {
@@ -74,8 +75,8 @@ pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Option<F
     Some(if is_right { Finding::Right } else { unfinished(segment, bytes) })
 }
 
-/// Decides whether the field holds the folded sum of the pseudo-header, as the sender's system leaves it. For a GSO
-/// packet some systems (NDIS) count the length as 0, because each segment has its own.
+/// Returns whether the checksum field holds only the folded sum of the pseudo-header, as the sender's system leaves it,
+/// or is wrong. For a GSO packet some systems (NDIS) count the length as 0, because each segment has its own.
 #[cold]
 fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     let field = segment.checksum(bytes);
@@ -87,7 +88,7 @@ fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     }
 }
 
-/// Returns the sum of the pseudo-header of a segment with this length.
+/// Returns the sum of the pseudo-header of a segment with `length` bytes.
 #[inline]
 fn pseudo(segment: &Segment, length: u32) -> Sum {
     let protocol = match segment.protocol {
@@ -97,7 +98,7 @@ fn pseudo(segment: &Segment, length: u32) -> Sum {
     pseudo_header(&segment.key, protocol, length)
 }
 
-/// Returns the checksum status of `segment`, in the form that the engine takes.
+/// Returns the checksum status of `segment`, as it is passed to the engine.
 #[inline]
 pub(super) const fn status(
     mode: ChecksumMode,
@@ -115,7 +116,7 @@ pub(super) const fn status(
     }
 }
 
-/// Returns the checksum status of a captured packet of any kind, in the form that the engine takes.
+/// Returns the checksum status of a captured packet of any kind, as it is passed to the engine.
 pub(crate) fn checksum_status(
     network: &Network,
     mode: ChecksumMode,

@@ -1,4 +1,4 @@
-//! The counts of the chosen point alone: its flows, and its course over time.
+//! The counts for the chosen settings alone: the flows, and the course of the traffic over time.
 
 use rxo_frame::Instant;
 
@@ -10,24 +10,24 @@ use super::flows::Flows;
 pub(super) struct Chosen {
     pub(super) flows: Flows,
     pub(super) course: Steps,
-    /// The clock of the packets, which gives their position on the course.
+    /// The clock of the packets, which gives their times on the course.
     pub(super) clock: Clock,
 }
 
 impl Chosen {
-    /// Starts with no counts and space for `most_flows` flows.
+    /// Creates empty counts, with space for `most_flows` flows.
     pub(super) fn new(most_flows: usize) -> Self {
         let flows = Flows::new(most_flows);
         Self { flows, course: Steps::default(), clock: Clock::default() }
     }
 
-    /// Counts a packet that arrived at `now` on the clock.
+    /// Counts a packet with `wire_bytes` bytes that arrived at `now` on the clock.
     #[inline]
     pub(super) fn arrive(&mut self, now: Instant, wire_bytes: u64) {
         self.course.packet(self.clock.of_records(now), wire_bytes);
     }
 
-    /// Counts deliveries at `at` on the clock.
+    /// Counts `deliveries` deliveries at `at` on the clock.
     #[inline]
     pub(super) fn deliver(&mut self, at: Instant, deliveries: u64) {
         self.course.deliver(self.clock.of_records(at), deliveries);

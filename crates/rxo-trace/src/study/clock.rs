@@ -1,4 +1,4 @@
-//! The capture's clock: turns the times of records into times that never go back.
+//! The clock of a capture: converts the times of records to times that never go back.
 //!
 //! Separate because the times of a capture are unreliable: packets of several processors are
 //! slightly out of order, clocks are set back during a capture, and the next file may be older than
@@ -7,11 +7,11 @@
 use rxo_frame::Instant;
 use serde::{Deserialize, Serialize};
 
-/// Longest step back that means a packet was written late. A longer one means that the clock was
-/// set, or another capture begins.
+/// The longest step back, in nanoseconds, after which a packet counts as written late. After a longer step the clock
+/// was set, or another capture begins.
 const LATE_NS: u64 = 1_000_000_000;
 
-/// Turns the times of records into times that never go back.
+/// A clock that converts the times of records to times that never go back.
 ///
 /// After a step back of at most a second, time stands still until the records have caught up. After
 /// a larger one, time continues from the current time: later records keep their distances, so polls
@@ -19,14 +19,14 @@ const LATE_NS: u64 = 1_000_000_000;
 /// see [`Clock::rejoin`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Clock {
-    /// The shift of record times since the last restart, in nanoseconds.
+    /// The number of nanoseconds that is added to record times since the last restart.
     shift_ns: i64,
     now_ns: u64,
     steps_back: u64,
 }
 
 impl Clock {
-    /// Returns the time for a record with the time `at`.
+    /// Returns the time on this clock of a record with the time `at`, which becomes the current time.
     #[inline]
     pub(crate) fn advance(&mut self, at: Instant) -> Instant {
         let ns = self.shifted(at);
@@ -58,25 +58,25 @@ impl Clock {
         Instant::from_nanos(at.as_nanos().saturating_add_signed(self.shift_ns.saturating_neg()))
     }
 
-    /// Returns the time from the last record to one with the time `at`, in nanoseconds; `None` if that is earlier.
+    /// Returns the time from the last record to one with the time `at`, in nanoseconds; `None` if `at` is earlier.
     pub(super) const fn gap_ns(&self, at: Instant) -> Option<u64> {
         self.shifted(at).checked_sub(self.now_ns)
     }
 
-    /// Returns true if a capture that begins at `at` does not continue the last record: it begins before it, or more
-    /// than a second later.
+    /// Returns `true` if a capture that begins at `at` does not continue after the last record: it begins before that
+    /// record, or more than a second later.
     pub(super) fn is_far(&self, at: Instant) -> bool {
         self.gap_ns(at).is_none_or(|gap_ns| gap_ns > LATE_NS)
     }
 
-    /// Restarts such that a record with the time `at` is now.
+    /// Restarts the clock so that a record with the time `at` has the current time.
     pub(super) const fn rejoin(&mut self, at: Instant) {
         let (now_ns, at_ns) = (self.now_ns, at.as_nanos());
         self.shift_ns = 0_i64.saturating_add_unsigned(now_ns.saturating_sub(at_ns));
         self.shift_ns = self.shift_ns.saturating_sub_unsigned(at_ns.saturating_sub(now_ns));
     }
 
-    /// Returns the time of the last record.
+    /// Returns the current time of this clock, which is that of the last record.
     #[inline]
     pub(crate) const fn now(&self) -> Instant {
         Instant::from_nanos(self.now_ns)

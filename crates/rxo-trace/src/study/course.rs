@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{Course, CourseStep};
 
-/// The largest number of steps: as many as a figure can show.
+/// The maximum number of steps: as many as a figure can show.
 const MOST_STEPS: usize = 128;
-/// The length of the first steps, as a power of two: 2^10 ns.
+/// The length of the first steps, as a power of two in nanoseconds: 2^10 ns.
 const FIRST_SHIFT: u32 = 10;
 
-/// The steps so far.
+/// The steps of the course so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Steps {
     /// The length of a step, as a power of two in nanoseconds.
     shift: u32,
-    /// The number of the first step, counted from 1970.
+    /// The number of the first step; steps are counted from 1970.
     first: u64,
     steps: Vec<CourseStep>,
 }
@@ -32,7 +32,7 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Counts a packet with `wire_bytes` bytes.
+    /// Counts a packet with `wire_bytes` bytes that arrived at `at`.
     #[inline]
     pub(super) fn packet(&mut self, at: Instant, wire_bytes: u64) {
         let step = self.step(at.as_nanos());
@@ -40,7 +40,7 @@ impl Steps {
         step.bytes += wire_bytes;
     }
 
-    /// Counts deliveries to the host.
+    /// Counts `deliveries` deliveries to the host at `at`.
     #[inline]
     pub(super) fn deliver(&mut self, at: Instant, deliveries: u64) {
         if deliveries > 0 {
@@ -48,7 +48,7 @@ impl Steps {
         }
     }
 
-    /// Adds the steps of other traffic.
+    /// Adds the steps of the course of other traffic.
     pub(super) fn add(&mut self, other: &Self) {
         while self.shift < other.shift {
             self.halve();
@@ -60,7 +60,7 @@ impl Steps {
         }
     }
 
-    /// Returns true if the steps are valid. Invalid ones, read from a file, could cause a panic.
+    /// Returns `true` if the steps are valid. Invalid steps, read from a file, could cause a panic.
     pub(super) fn are_valid(&self) -> bool {
         let last = self.first.checked_add(self.steps.len() as u64);
         (FIRST_SHIFT..64).contains(&self.shift)
@@ -78,7 +78,7 @@ impl Steps {
         &mut self.steps[((ns >> self.shift) - self.first) as usize]
     }
 
-    /// Makes a step for this time.
+    /// Makes sure that there is a step for the time `ns`, in nanoseconds since 1970.
     #[cold]
     fn make_room(&mut self, ns: u64) {
         if self.steps.is_empty() {
@@ -102,7 +102,7 @@ impl Steps {
         self.steps.resize(self.steps.len().max(needed), CourseStep::default());
     }
 
-    /// Joins each pair of steps.
+    /// Joins each pair of neighbouring steps, so that steps become twice as long.
     #[cold]
     fn halve(&mut self) {
         let odd = self.first % 2;

@@ -56,7 +56,7 @@ enum What {
 }
 
 impl Filter {
-    /// Returns true if a packet of this flow matches; `None` stands for a packet that is not IP.
+    /// Returns `true` if a packet of the flow `key` matches; `None` stands for a packet that is not IP.
     #[must_use]
     pub fn matches(&self, key: Option<&FlowKey>) -> bool {
         key.is_some_and(|key| {
@@ -96,7 +96,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Returns a mask of the upper `length` bits of an address.
+/// Returns a mask of the upper `length` bits of an IPv4 or IPv6 address.
 const fn mask(length: u8, is_v6: bool) -> u128 {
     let width = if is_v6 { 128 } else { 32 };
     let below = width - length as u32;
@@ -163,7 +163,7 @@ impl<'a> Words<'a> {
         word
     }
 
-    /// Removes the next word if it is `word`. Returns true if it was.
+    /// Removes the next word from the text if it is `word`. Returns `true` if it was.
     fn take(&mut self, word: &str) -> bool {
         let is_next = self.rest.get(self.at) == Some(&word);
         self.at += usize::from(is_next);

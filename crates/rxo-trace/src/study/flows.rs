@@ -1,8 +1,8 @@
 //! The flows of a capture, with their figures.
 //!
-//! Designed for a million flows in little memory: records of fixed size in slabs that never move, and an
-//! index of eight bytes per slot. Only the index is reallocated. Beyond [`MAX_FLOWS`] no flow is added; its
-//! packets count in the totals and as untracked.
+//! Designed for a million flows in little memory: records of fixed size in slabs that never move, and an index of eight
+//! bytes per slot. Only the index is reallocated. Beyond [`MAX_FLOWS`] no flow is added; the packets of further flows
+//! count in the totals and as untracked.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use super::packet_kind::Segment;
 use super::part::Numbering;
 use crate::report::{FlowReport, Protocol};
 
-/// The greatest number of flows with figures of their own; they take about 220 MB.
+/// The maximum number of flows with figures of their own, which take about 220 MB.
 pub const MAX_FLOWS: usize = 1_500_000;
-/// The number for packets whose flow has no figures.
+/// The flow number for packets whose flow has no figures of its own.
 pub(super) const NO_FLOW: u32 = u32::MAX;
 
 const SLAB: usize = 4_096;
 const FIRST_PLACES: usize = 8_192;
 const NO_VLAN: u16 = u16::MAX;
 
-/// The figures of one flow.
+/// The figures of one flow, as they are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Flow {
     #[serde(with = "wire_key")]
     pub(super) key: FlowKey,
     pub(super) protocol: Protocol,
-    /// Numbers of the captures with the flow's earliest and latest packet. A saved part stores them next to
-    /// the flow.
+    /// The numbers of the captures with the flow's earliest and latest packet. A saved part stores them next to the
+    /// flow.
     #[serde(skip)]
     pub(super) files: [u32; 2],
     pub(super) packets: u64,
@@ -38,33 +38,34 @@ pub(super) struct Flow {
     payload_bytes: u64,
     data_segments: u64,
     pure_acks: u64,
-    /// Number of packets minus number of deliveries.
+    /// The number of packets of the flow minus the number of deliveries.
     eliminated: u64,
     aggregates: u64,
-    /// Times of the flow's earliest and latest packet, as the records have them.
+    /// The time of the flow's earliest packet in nanoseconds, as its record has it; the next field is that of the
+    /// latest packet.
     first_ns: u64,
     last_ns: u64,
     first_ack: u32,
-    /// SEG.ACK of the flow's last pure ACK.
+    /// The acknowledgement number (SEG.ACK) of the flow's last pure ACK.
     ack: u32,
     first_window: u16,
     window: u16,
     vlan: u16,
-    /// Packets whose checksum the sender's card was to complete. Saturates.
+    /// The number of packets whose checksum the sender's card was to complete. Saturates.
     unfinished: u32,
-    /// True if the flow's last packet was a plain ACK: a pure ACK that differs from its neighbours only in number and
+    /// `true` if the flow's last packet was a plain ACK: a pure ACK that differs from its neighbours only in number and
     /// window.
     after_plain_ack: bool,
-    /// True if the flow's first packet was a plain ACK.
+    /// `true` if the flow's first packet was a plain ACK.
     begins_with_plain_ack: bool,
 }
 
-/// The time and the capture of a packet.
+/// The time of a packet, and the capture that contains it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sighting {
-    /// The packet's time, as the record has it.
+    /// The time of the packet in nanoseconds, as its record has it.
     pub(super) at_ns: u64,
-    /// The number of the capture.
+    /// The number of the capture that contains the packet.
     pub(super) file: u32,
 }
 
@@ -76,7 +77,8 @@ pub(super) struct PlainAck {
 }
 
 impl PlainAck {
-    /// Returns true if a pure ACK that differs only in number and window could be aggregated with this one.
+    /// Returns `true` if the pure ACK `next`, which differs only in number and window, could be aggregated with this
+    /// one.
     pub(super) const fn is_followed_by(self, next: Self) -> bool {
         let advances =
             next.ack != self.ack && SeqNumber(next.ack).is_at_or_after(SeqNumber(self.ack));
@@ -111,19 +113,19 @@ impl Flow {
         }
     }
 
-    /// Compares the key and the protocol. A key does not contain its protocol.
+    /// Returns `true` if this is the flow with this key and protocol. A key does not contain the protocol.
     #[inline]
     fn is(&self, key: &FlowKey, protocol: Protocol) -> bool {
         self.key == *key && self.protocol == protocol
     }
 
-    /// Returns the identity of the flow, for an order that does not depend on the capture's.
+    /// Returns the identity of the flow, by which flows can be sorted independently of their order in the capture.
     pub(super) fn identity(&self) -> ([u8; 40], Protocol) {
         (self.key.to_bytes(), self.protocol)
     }
 
-    /// Counts a packet with `wire_bytes` bytes on the wire. Returns true if it is a pure ACK that could be aggregated
-    /// with the previous one.
+    /// Counts a packet with `wire_bytes` bytes on the wire. Returns `true` if it is a pure ACK that could be aggregated
+    /// with the flow's previous packet.
     #[inline]
     pub(super) fn count(
         &mut self,
@@ -146,8 +148,8 @@ impl Flow {
         follows
     }
 
-    /// Records the time of a packet. Captures are read in order, so of packets with equal times the first and
-    /// the last one count.
+    /// Records the time of a packet. Captures are read in order, so of packets with equal times the first and the last
+    /// one count.
     #[inline]
     fn see(&mut self, Sighting { at_ns, file }: Sighting) {
         if at_ns < self.first_ns {
@@ -166,19 +168,20 @@ impl Flow {
         self.after_plain_ack && segment.is_bare && follows
     }
 
-    /// Returns the flow's first packet, if that was a plain ACK.
+    /// Returns the flow's first packet if it was a plain ACK; otherwise `None`.
     pub(super) fn first_ack(&self) -> Option<PlainAck> {
         let ack = PlainAck { ack: self.first_ack, window: self.first_window };
         self.begins_with_plain_ack.then_some(ack)
     }
 
-    /// Returns the flow's last packet, if that was a plain ACK.
+    /// Returns the flow's last packet if it was a plain ACK; otherwise `None`.
     pub(super) fn last_ack(&self) -> Option<PlainAck> {
         let ack = PlainAck { ack: self.ack, window: self.window };
         self.after_plain_ack.then_some(ack)
     }
 
-    /// Adds the figures of other packets of the flow, whose captures are numbered by `numbering`.
+    /// Adds the figures of other packets of the flow, counted in another part. `numbering` translates that part's
+    /// capture numbers.
     fn add(&mut self, other: &Self, numbering: &Numbering<'_>) {
         let Self { packets, bytes, payload_bytes, data_segments, pure_acks, .. } = other;
         for (mine, theirs) in [
@@ -204,13 +207,13 @@ impl Flow {
         self.vlan = self.vlan.min(other.vlan);
     }
 
-    /// Returns the flow with other numbers of its captures.
+    /// Returns the flow with other numbers of its first and last capture.
     pub(super) const fn in_files(mut self, files: [u32; 2]) -> Self {
         self.files = files;
         self
     }
 
-    /// Returns the largest of its counts.
+    /// Returns the largest of the flow's counts.
     pub(super) fn most(&self) -> u64 {
         let traffic = [self.packets, self.bytes, self.payload_bytes, self.data_segments];
         let others = [self.pure_acks, self.eliminated, self.aggregates];
@@ -239,7 +242,7 @@ impl Flow {
         self.unfinished.into()
     }
 
-    /// Returns the figures for a report that begins at `start_ns`. `names` are those of the captures, by number.
+    /// Returns the figures for a report that begins at `start_ns`. `names` are the names of the captures, by number.
     pub(super) fn report(&self, start_ns: u64, names: &[Arc<str>]) -> FlowReport {
         let side = |address: core::net::IpAddr, port| {
             core::net::SocketAddr::new(address, port).to_string()
@@ -267,26 +270,26 @@ impl Flow {
     }
 }
 
-/// All flows, by key.
+/// The figures of all flows, by key.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     hasher: FlowHasher,
     slabs: Vec<Vec<Flow>>,
     len: usize,
     limit: usize,
-    /// Half of a flow's hash in the upper bits, and its number; [`EMPTY`] without a flow. The
-    /// length is a power of two, and at most half is used.
+    /// The index: in each slot half of a flow's hash in the upper bits, and the flow's number; [`EMPTY`] without a
+    /// flow. The length is a power of two, and at most half is used.
     places: Vec<u64>,
-    /// The flow of the last packet, which is often that of the next.
+    /// The number of the flow of the last packet, which is often also that of the next.
     last: u32,
 }
 
 const EMPTY: u64 = u64::MAX;
 
 impl Flows {
-    /// Makes a table for `limit` flows. Its hashes have a random seed of their own: with a known seed, a
-    /// capture could be made whose flows all have the same slot in the index, and each look-up would pass all
-    /// of them. The report does not depend on the seed.
+    /// Creates a table for `limit` flows. Its hashes have a random seed of their own: with a known seed, a capture
+    /// could be made whose flows all have the same slot in the index, and each look-up would pass all of them. The
+    /// report does not depend on the seed.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             hasher: FlowHasher::new(RandomState::new().hash_one(0)),
@@ -298,8 +301,7 @@ impl Flows {
         }
     }
 
-    /// Finds the number of the segment's flow, and adds the flow if it is new; [`NO_FLOW`] if the table is
-    /// full.
+    /// Returns the number of the segment's flow, which is added if it is new; [`NO_FLOW`] if the table is full.
     #[inline]
     pub(super) fn find_or_add(&mut self, segment: &Segment, seen: Sighting) -> u32 {
         let (key, protocol) = (segment.key, segment.protocol);
@@ -311,7 +313,7 @@ impl Flows {
         number
     }
 
-    /// Adds the figures of a flow. Returns `false` if the flow is new and the table is full.
+    /// Adds the figures of a flow from another part. Returns `false` if the flow is new and the table is full.
     pub(super) fn add(&mut self, other: &Flow, numbering: &Numbering<'_>) -> bool {
         let before = self.len;
         let other = other.clone().in_files(other.files.map(|file| numbering.number(file)));
@@ -361,7 +363,7 @@ impl Flows {
         number
     }
 
-    /// Doubles the index. The tags suffice to rebuild it.
+    /// Doubles the length of the index. The parts of hashes in it suffice to rebuild it.
     fn grow(&mut self) {
         let places = self.places.len() * 2;
         let old = core::mem::replace(&mut self.places, vec![EMPTY; places]);
@@ -387,23 +389,23 @@ impl Flows {
         self.slabs.get_mut(number / SLAB)?.get_mut(number % SLAB)
     }
 
-    /// Returns the number of flows.
+    /// Returns the number of flows in the table.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Iterates over all flows, to change them.
+    /// Returns an iterator over all flows, to change them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
         self.slabs.iter_mut().flatten()
     }
 
-    /// Iterates over all flows, in the order in which they were first seen.
+    /// Returns an iterator over all flows, in the order in which they were first seen.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.slabs.iter().flatten()
     }
 
-    /// Returns the `most` flows with most packets in descending order; equal ones in the order in which they began, and
-    /// if they began at once, by key.
+    /// Returns the `most` flows with the most packets in descending order; equal ones in the order in which they began,
+    /// and if they began at once, by key.
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
         let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
         for (number, flow) in self.iter().enumerate() {
@@ -418,7 +420,7 @@ impl Flows {
     }
 }
 
-/// Serializes a flow's key for a saved part.
+/// The serialization of a flow's key in a saved part.
 pub(super) mod wire_key {
     use rxo_wire::FlowKey;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

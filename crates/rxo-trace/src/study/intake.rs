@@ -1,37 +1,36 @@
 //! Prepares a record for counting: the packet for the engines, and its
 //! headers.
 //!
-//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its
-//! flow and sizes are counted as they were. The engines get it truncated, and bypass it; they get
-//! it whole only if checksums are trusted, because then the payload does not matter. A packet whose
-//! IP header says more than the record holds was truncated by whatever wrote the capture, and is
-//! treated in the same way.
+//! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and sizes are
+//! counted as they were. The engines get it truncated, and bypass it; they get it whole only if checksums are trusted,
+//! because then the payload does not matter. A packet that is shorter than its IP header says was truncated by the
+//! program that wrote the capture, and is treated in the same way.
 
 use rxo_capture::{LinkType, Network, Record, SharedBytes};
 
 use super::checksum::ChecksumMode;
 use super::packet_kind::PacketKind;
 
-/// Longest packet that is padded, in bytes: one IP packet and its link header.
+/// The maximum length to which a packet is padded, in bytes: one IP packet and its link header.
 const LONGEST: u32 = 65_535 + 64;
 
-/// A parsed record.
+/// A record that was parsed for a study.
 #[derive(Debug)]
 pub(super) struct Taken {
     /// The packet for the engines; `None` if it is not IP, or its link type is unknown.
     pub(super) network: Option<Network>,
     pub(super) kind: PacketKind,
-    /// The packet's length on the wire, in bytes, with the link-layer header.
+    /// The length of the packet on the wire in bytes, with the link-layer header.
     pub(super) wire_bytes: u64,
-    /// True if the capture truncated the packet.
+    /// `true` if the capture truncated the packet.
     pub(super) is_cut: bool,
-    /// True if the packet ends before its IP header says, although the record claims to be whole.
+    /// `true` if the packet is shorter than its IP header says, although the record claims to be complete.
     pub(super) is_short: bool,
-    /// True if the whole IP packet is there, so that its checksum can be verified.
+    /// `true` if the whole IP packet is in the record, so that its checksum can be verified.
     pub(super) is_whole: bool,
 }
 
-/// Parses a record of an interface with the type `link`.
+/// Parses a record of an interface with the link type `link`.
 #[inline]
 pub(super) fn take(record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     let taken = read(&record.bytes, link);
@@ -68,8 +67,8 @@ fn cut(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Tak
     whole(taken, padded(record, record.original_bytes, link), mode)
 }
 
-/// Takes the length from the IP header of a record that ends too early. Fields that the header does not tell stay
-/// unchanged.
+/// Returns `taken` with the length that the IP header states, for a record that ends too early. Fields that the header
+/// does not determine stay unchanged.
 #[cold]
 fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> Taken {
     let taken = Taken { is_cut: true, is_short: true, ..taken };
@@ -83,7 +82,7 @@ fn short(taken: Taken, record: &Record, link: LinkType, mode: ChecksumMode) -> T
     whole(taken, padded(record, wire_bytes, link), mode)
 }
 
-/// Parses the record, padded with zeros to `bytes`.
+/// Parses the record as if it had `bytes` bytes, with zeros for the missing ones.
 fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
     let mut whole = Vec::with_capacity(bytes as usize);
     whole.extend_from_slice(record.bytes.as_ref());
@@ -91,7 +90,7 @@ fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
     read(&whole.into(), link)
 }
 
-/// Returns `taken` with the sizes of `whole`, and with its bytes if checksums are trusted.
+/// Returns `taken` with the sizes of `whole`, and also with its bytes if checksums are trusted.
 fn whole(taken: Taken, whole: Taken, mode: ChecksumMode) -> Taken {
     let network = if mode == ChecksumMode::Trust { whole.network } else { taken.network };
     Taken { network, kind: whole.kind, is_cut: true, is_whole: false, ..taken }

@@ -1,7 +1,7 @@
-//! One capture interface: its poll rules, and for each the engines that share it.
+//! A lane: one interface of the capture, with its poll rules, and for each rule the engines that share it.
 //!
-//! A frame is added once to the queue of every rule. When a poll ends, each engine of the rule gets
-//! the same batch. Frames share the bytes that were read, so another engine needs no copy of them.
+//! A frame is added once to the queue of every poll rule. When a poll ends, each engine of the rule gets the same
+//! batch. Frames share the bytes that were read, so another engine needs no copy of them.
 
 use rxo_coalesce::{ConfigError, Histogram};
 use rxo_frame::{Duration, Frame, Instant, LinkKind};
@@ -11,12 +11,12 @@ use super::point::{Point, Runner};
 use super::poll::{Poll, Polls};
 use crate::numbered::Numbered;
 
-/// The result of a poll rule on the traffic.
+/// The results of a poll rule on the traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PollFigures {
-    /// Packets per poll.
+    /// The number of packets per poll.
     pub(super) packets: Histogram,
-    /// Time from the end of a poll to the next packet, in nanoseconds.
+    /// The time from the end of a poll to the next packet, in nanoseconds.
     pub(super) pause_ns: Histogram,
     pub(super) overruns: u64,
 }
@@ -29,34 +29,34 @@ impl PollFigures {
     }
 }
 
-/// The engines that share a poll rule.
+/// A poll rule, and the engines that share it.
 #[derive(Debug)]
 pub(super) struct Group {
     polls: Polls,
-    /// Packets that wait for the next poll.
+    /// The packets that wait for the next poll.
     waiting: Vec<Frame<Numbered>>,
     batch: Vec<Frame<Numbered>>,
     first: Option<Instant>,
     last: Instant,
     ended: Option<Instant>,
-    /// True once earlier packets, before the first one of this part, can no longer influence the result.
+    /// `true` once packets before the first one of this part can no longer influence the result.
     is_settled: bool,
     figures: PollFigures,
     pub(super) runners: Vec<Runner>,
-    /// Number of the oldest waiting packets that have memory of their own.
+    /// The number of the oldest waiting packets that have memory of their own.
     owned: usize,
-    /// Number of packets that waited at the last call of [`Group::detach`].
+    /// The number of packets that waited at the last call of [`Group::detach`].
     waited: usize,
 }
 
-/// One interface.
+/// One interface of the capture, with its engines.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) groups: Vec<Group>,
 }
 
 impl Lane {
-    /// Makes engines for all `points`, on an interface whose packets begin with `link`.
+    /// Creates a lane with engines for all `points`, for an interface whose packets begin with the header `link`.
     pub(super) fn new(
         points: &[Point],
         link: LinkKind,
@@ -74,7 +74,7 @@ impl Lane {
         Ok(Self { groups: groups.into_iter().map(|(_, group)| group).collect() })
     }
 
-    /// Adds a received packet.
+    /// Adds a received packet to the queue of every poll rule.
     #[inline]
     pub(super) fn push(&mut self, frame: Frame<Numbered>, chosen: &mut Chosen) {
         let Some((last, others)) = self.groups.split_last_mut() else { return };
@@ -92,14 +92,14 @@ impl Lane {
         }
     }
 
-    /// Finishes, because no more packets come.
+    /// Runs the remaining polls and delivers everything held, because no more packets come.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
             group.finish(now, chosen);
         }
     }
 
-    /// Prepares for packets of another time. No packet may be held.
+    /// Prepares the lane for packets of another time. No packet may be held.
     pub(super) fn rejoin(&mut self) {
         self.groups.iter_mut().for_each(Group::rejoin);
     }
@@ -151,7 +151,7 @@ impl Group {
         }
     }
 
-    /// Gives one poll to all engines.
+    /// Passes the packets of one poll to all engines of the rule.
     fn run(&mut self, poll: Poll, chosen: &mut Chosen) {
         let count = self.waiting.len().min(poll.packets as usize);
         self.figures.packets.record(count as u64);
@@ -171,8 +171,8 @@ impl Group {
         }
     }
 
-    /// Detects the time from which earlier packets, before the first one of this part, can no longer
-    /// influence the result.
+    /// Detects whether packets before the first one of this part can still influence the result, when a packet arrives
+    /// at `at`.
     #[cold]
     fn settle(&mut self, at: Instant, chosen: &mut Chosen) {
         let pause = Duration::from_nanos(at.nanos_since(self.last));
@@ -189,7 +189,7 @@ impl Group {
         self.is_settled = is_settled;
     }
 
-    /// Returns the arrival time of its first packet, and the time of its last poll.
+    /// Returns the arrival time of the group's first packet, and the time of its last poll; `None` if there was none.
     pub(super) const fn ends(&self) -> (Option<Instant>, Option<Instant>) {
         (self.first, self.ended)
     }
@@ -211,14 +211,14 @@ impl Group {
         }
     }
 
-    /// Prepares for packets of another time.
+    /// Prepares the group for packets of another time.
     fn rejoin(&mut self) {
         self.polls.rejoin();
         self.runners.iter_mut().for_each(Runner::restart);
     }
 
     /// Moves frames that have waited since the last call into memory of their own, once, so that a quiet interface does
-    /// not keep the chunks that its packets were read in.
+    /// not keep the chunks that its packets were read into.
     fn detach(&mut self) {
         for frame in self.waiting.iter_mut().take(self.waited).skip(self.owned) {
             frame.bytes.bytes = frame.bytes.bytes.detached();

@@ -1,8 +1,8 @@
-//! All interfaces with their engines, which are made when their first packet arrives.
+//! The lanes of all interfaces: their engines are created when an interface's first packet arrives.
 //!
-//! An interface is identified by number, type and name, so captures written one after the other on
-//! one machine continue where the previous one ended. Their number is limited by a memory budget.
-//! Packets of further interfaces reach no engine, and are counted.
+//! An interface is identified by number, type and name, so captures written one after the other on one machine continue
+//! where the previous one ended. The number of lanes is limited by a memory budget. Packets of further interfaces reach
+//! no engine, and are counted.
 
 use rxo_capture::Interface;
 use rxo_frame::{Frame, Instant, LinkKind};
@@ -14,7 +14,7 @@ use super::point::{Point, Runner};
 use super::{ChecksumMode, Settings, StudyError};
 use crate::numbered::Numbered;
 
-/// Memory limit of all engines together, in bytes.
+/// The maximum memory of all engines together, in bytes.
 const BUDGET_BYTES: usize = 128 << 20;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Lanes {
     trust_checksums: bool,
     seed: u64,
     all: Vec<Named>,
-    /// The lane of each interface in the current capture, by number.
+    /// The lane of each interface in the current capture, by the interface's number.
     current: Vec<Place>,
     most: usize,
 }
@@ -39,12 +39,12 @@ struct Named {
 enum Place {
     Unknown,
     Lane(u32),
-    /// The interface has no lane, for lack of memory.
+    /// The interface has no lane, because there is no memory for its engines.
     Nowhere,
 }
 
 impl Lanes {
-    /// Starts without interfaces; each will get engines for all `points`.
+    /// Creates an empty set of lanes; each will have engines for all `points`.
     pub(super) fn new(points: &[Point], settings: &Settings) -> Result<Self, StudyError> {
         let trust_checksums = settings.checksums == ChecksumMode::Trust;
         let mut needed_bytes = 0;
@@ -67,13 +67,13 @@ impl Lanes {
         })
     }
 
-    /// Forgets the interfaces, because another capture begins.
+    /// Forgets which interface has which lane, because another capture begins.
     pub(super) fn forget_interfaces(&mut self) {
         self.current.clear();
     }
 
-    /// Adds a packet of the interface with this number and description. Returns `false` if there is
-    /// no memory for its engines.
+    /// Adds a packet of the interface with this number and description. Returns `false` if there is no memory for the
+    /// interface's engines.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -123,35 +123,36 @@ impl Lanes {
         Place::Lane(self.all.len() as u32 - 1)
     }
 
-    /// Advances all interfaces to `now`.
+    /// Runs the polls and deadlines of all interfaces that are due at `now`.
     pub(super) fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         self.all.iter_mut().for_each(|named| named.lane.advance(now, chosen));
     }
 
-    /// Finishes all interfaces, because no more packets come.
+    /// Delivers everything that is held on any interface, because no more packets come.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.all.iter_mut().for_each(|named| named.lane.finish(now, chosen));
     }
 
-    /// Finishes all interfaces at `now`, because the next packets are of another time.
+    /// Delivers everything that is held on any interface at `now`, because the next packets are of another time.
     pub(super) fn rejoin(&mut self, now: Instant, chosen: &mut Chosen) {
         self.finish(now, chosen);
         self.all.iter_mut().for_each(|named| named.lane.rejoin());
     }
 
-    /// Returns all lanes.
+    /// Returns an iterator over all lanes.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Lane> {
         self.all.iter().map(|named| &named.lane)
     }
 
-    /// Returns all lanes, each with the number that identifies its interface in all parts of the capture.
+    /// Returns an iterator over all lanes, each with the number that identifies its interface in all parts of the
+    /// capture.
     pub(super) fn named(&self) -> impl Iterator<Item = (u64, &Lane)> {
         self.all.iter().map(|named| (named.mark(), &named.lane))
     }
 }
 
 impl Named {
-    /// Returns a hash of the interface's number and description.
+    /// Returns a hash of the interface's number and description, which identifies the interface.
     fn mark(&self) -> u64 {
         let mut mark = Mark::default();
         mark.add(&self.number.to_le_bytes());
@@ -164,14 +165,14 @@ impl Named {
     }
 }
 
-/// Returns the approximate memory of `point`'s engine and its counters, in bytes.
+/// Returns the approximate memory of the engine of `point` and its counters, in bytes.
 fn memory_bytes(point: &Point) -> usize {
     use rxo_coalesce::Hold;
-    /// Bytes for a frame, its chain, and its slot in the sink's queue.
+    /// The number of bytes for a frame, its chain, and its slot in the sink's queue.
     const SLOT: usize = 96;
-    /// Bytes for an aggregate, its header, and its slots in tables and lists.
+    /// The number of bytes for an aggregate, its header, and its slots in tables and lists.
     const PLACE: usize = 320;
-    /// Bytes for histograms.
+    /// The number of bytes for histograms.
     const FIXED: usize = 32 << 10;
     let batch = point.poll.most_packets().max(256) as usize;
     let held = match point.policy.hold {

@@ -3,13 +3,13 @@
 //! Batches of records go in, from one capture after the other; a [`Report`] comes out. The path of
 //! a record, in the order of the modules:
 //!
-//! * `clock`: its time, corrected so that it never goes back.
+//! * `clock`: the record's time, corrected so that it never goes back.
 //! * `intake`: the packet for the engines. Truncated packets are padded if checksums are trusted.
 //! * `packet_kind`: the facts that are counted, parsed once.
 //! * [`Filter`]: decides whether the record is included.
-//! * `checksum`: checks its TCP or UDP checksum, once for all engines.
+//! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the `course` over time.
-//! * `lane`: the engines of its interface, grouped by poll rule ([`Polls`]).
+//! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
 //! * `point`: one engine, and the counts of its deliveries.
 //! * [`Part`]: the counts, which can be merged with those of other parts of the traffic. [`slices()`]: the bytes that
 //!   each part reads.
@@ -82,22 +82,22 @@ use crate::sweep::Grid;
 pub struct Settings {
     /// The policy and poll rule of the report, with figures for each flow.
     pub chosen: Point,
-    /// Other settings to try in the same pass.
+    /// Other settings to try in the same pass; `None` for no sweep.
     pub sweep: Option<Grid>,
-    /// True to try the important settings, one at a time, for advice. A sweep replaces this.
+    /// `true` to try the important settings, one at a time, for advice. A sweep replaces this.
     pub advise: bool,
     /// The treatment of TCP and UDP checksums.
     pub checksums: ChecksumMode,
-    /// The packets to include; `None` for all.
+    /// The filter for the packets to include; `None` includes all.
     pub filter: Option<Filter>,
     /// The costs of receiving.
     pub costs: Costs,
-    /// The origin of these costs, for readers.
+    /// The origin of these costs, as reports name it.
     pub costs_from: String,
-    /// Number of flows in the report.
+    /// The number of flows that the report lists.
     pub top: usize,
-    /// Seed of the engines' hashes. It should be random, so that no capture can force hash collisions. The
-    /// report does not depend on it. The flow table has a random seed of its own.
+    /// The seed of the engines' hashes. It should be random, so that no capture can force hash collisions. The report
+    /// does not depend on it. The flow table has a random seed of its own.
     pub seed: u64,
 }
 
@@ -123,13 +123,13 @@ impl Settings {
 /// The reason why a study cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StudyError {
-    /// A field of a policy is out of range.
+    /// A number in the configuration of an engine is out of range.
     Config(ConfigError),
-    /// The engines would need too much memory.
+    /// The engines would need more memory than permitted.
     Memory {
-        /// The memory needed, in bytes.
+        /// The memory that the engines need, in bytes.
         needed_bytes: usize,
-        /// The limit, in bytes.
+        /// The permitted memory, in bytes.
         most_bytes: usize,
     },
 }
@@ -163,13 +163,13 @@ pub struct Study {
     lanes: Lanes,
     sources: Vec<Source>,
     recipe: Recipe,
-    /// Time of the first packet, as its record has it.
+    /// The time of the first packet, as its record has it; `None` before it.
     first_at: Option<Instant>,
-    /// Times of the first and last packet that the filter accepted, on the clock.
+    /// The times of the first and the last packet that the filter accepted, on the clock; `None` before the first.
     accepted: Option<(Instant, Instant)>,
-    /// Time of the earliest accepted packet, as its record has it.
+    /// The time of the earliest accepted packet in nanoseconds, as its record has it.
     started_at_ns: u64,
-    /// True if the next record is the first of a second or later capture.
+    /// `true` if the next record is the first of a second or later capture.
     is_between: bool,
 }
 
@@ -212,16 +212,16 @@ impl Study {
         })
     }
 
-    /// Begins a capture; `name` is the user's name for it. If its first packet was seen within a
-    /// second after the last one, it continues the previous capture. Otherwise nothing is held across
-    /// the boundary, and the time between does not count.
+    /// Begins a capture; `name` is the user's name for it. If its first packet was captured within a second after the
+    /// last one, it continues the previous capture. Otherwise nothing is held across the boundary, and the time between
+    /// does not count.
     pub fn begin_source(&mut self, name: &str) {
         self.lanes.forget_interfaces();
         self.is_between = self.packets() > 0;
         self.sources.push(Source { name: name.to_owned(), ..Source::default() });
     }
 
-    /// Ends the current capture. `damage` is the reason why it was not read completely.
+    /// Ends the current capture. `damage` is the reason why it was not read to its end; `None` if it was.
     pub fn end_source(&mut self, format: &str, damage: Option<String>) {
         if let Some(source) = self.sources.last_mut() {
             format.clone_into(&mut source.format);
@@ -229,7 +229,7 @@ impl Study {
         }
     }
 
-    /// Processes `records` of the current capture. `interfaces` are those that the capture has described so far.
+    /// Studies `records` of the current capture. `interfaces` are those that the capture has described so far.
     pub fn take(&mut self, interfaces: &[Interface], records: &mut Vec<Record>) {
         if let Some(source) = self.sources.last_mut() {
             note_times(source, records);
@@ -248,7 +248,7 @@ impl Study {
         self.lanes.advance(self.clock.now(), &mut self.chosen);
     }
 
-    /// Changes to the next capture, whose first packet was seen at `at`.
+    /// Changes to the next capture, whose first packet was captured at `at`.
     fn cross_over(&mut self, at: Instant) {
         self.is_between = false;
         if self.clock.is_far(at) {
@@ -257,7 +257,7 @@ impl Study {
         }
     }
 
-    /// Returns the number of packets so far, including those that the filter excluded.
+    /// Returns the number of packets studied so far, including those that the filter excluded.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.count.packets + self.count.filtered_packets
@@ -299,7 +299,7 @@ impl Study {
         }
     }
 
-    /// Counts a segment. Returns the number of its flow and its checksum status.
+    /// Counts a TCP segment or datagram. Returns the number of its flow and its checksum status.
     #[inline]
     fn segment(&mut self, segment: &Segment, taken: &Taken, at: Instant) -> (u32, ChecksumStatus) {
         let bytes = taken.network.as_ref().map(|network| network.packet.as_ref());
@@ -328,7 +328,8 @@ impl Study {
         (number, status)
     }
 
-    /// Returns the report. `partial` is the reason why reading stopped early, other than damage.
+    /// Ends the study and returns the report. `partial` is the reason why reading stopped early, other than damage;
+    /// `None` if it did not.
     #[must_use]
     pub fn finish(self, partial: Option<String>) -> Report {
         // A part's recipe cannot express a sweep of points without axes, so the study's own settings are used.
@@ -339,7 +340,8 @@ impl Study {
     }
 }
 
-/// Counts the records and their time span. Records slightly out of order change the span little.
+/// Counts the records of a capture, and extends the capture's time span. Records slightly out of order change the span
+/// little.
 fn note_times(source: &mut Source, records: &[Record]) {
     let (Some(first), Some(last)) = (records.first(), records.last()) else { return };
     if source.packets == 0 {
@@ -350,5 +352,5 @@ fn note_times(source: &mut Source, records: &[Record]) {
     source.duration_ns = source.duration_ns.max(since_ns);
 }
 
-/// The link type of a packet whose interface the capture does not describe: an unused number.
+/// The link type of packets whose interface the capture does not describe: an unused number.
 const UNKNOWN_LINK: LinkType = LinkType(u16::MAX);

@@ -1,10 +1,10 @@
-//! Notes of a report: facts and remedies for the user, one sentence each.
+//! The notes of a report: facts and remedies for the user, one sentence each.
 
 use crate::report::{Checksums, Report, Traffic};
 use crate::words::count;
 
-/// Smallest number of unfinished checksums that is noted. Fewer may be chance, because one in 32,768 wrong
-/// checksums looks unfinished.
+/// The minimum number of unfinished checksums that is noted. Fewer may be chance, because one in 32,768 wrong checksums
+/// looks unfinished.
 const MANY: u64 = 3;
 
 /// Returns the notes for a report that is otherwise complete.
@@ -100,7 +100,7 @@ fn super_packets(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns the note on receivers of coalesced datagrams: not every host accepts them.
+/// Returns the note that not every host accepts coalesced datagrams; `None` if there are none.
 fn udp(report: &Report) -> Option<String> {
     let setting = report.outcome.settings.iter().find(|(name, _)| name == "udp");
     let is_on = setting.is_some_and(|(_, value)| value == "equal");
@@ -112,7 +112,7 @@ fn udp(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the note on receivers of TCP coalesced inside tunnels: not every host accepts it.
+/// Returns the note that not every host accepts TCP that is coalesced inside tunnels; `None` if there is none.
 fn tunnels(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.tunnelled > outcome.tunnelled_deliveries).then(|| {
@@ -166,7 +166,8 @@ fn steps_back(traffic: &Traffic) -> Option<String> {
     })
 }
 
-/// Returns the note on polls of a number of packets, which wait for them however long that takes.
+/// Returns the note that polls of a number of packets wait for them however long that takes; `None` for other poll
+/// rules.
 fn waiting(report: &Report) -> Option<String> {
     const LONG_NS: u64 = 1_000_000;
     let outcome = &report.outcome;
@@ -193,7 +194,7 @@ fn overruns(report: &Report) -> Option<String> {
     })
 }
 
-/// Returns the note on parts that were cut at places where earlier packets matter.
+/// Returns the note on parts that were cut at places where earlier packets matter; `None` if there are none.
 fn cuts(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.eliminated_error > 0).then(|| {

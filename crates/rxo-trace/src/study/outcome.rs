@@ -1,4 +1,4 @@
-//! Makes the report: the counts of all engines, summed by point.
+//! Makes the report of a study from the counts of all engines, summed by point.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use crate::report::{
     Traffic, explain,
 };
 
-/// The greatest number of senders that the report names.
+/// The maximum number of senders that the report names.
 const MAX_SENDERS: usize = 1_024;
 
-/// Makes the report from a part that was counted with these settings.
+/// Returns the report on a part that was counted with these settings.
 pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report {
     let sums = &part.sums;
     let points = Points::of(settings);
@@ -100,7 +100,7 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
     }
 }
 
-/// Returns the hosts that left checksums to their card, from the figures of their flows.
+/// Returns the hosts that left checksums to their network card, from the figures of their flows.
 fn senders(flows: &Flows) -> Vec<SenderOffload> {
     let mut counts: HashMap<IpAddr, (u64, u64)> = HashMap::new();
     for flow in flows.iter().filter(|flow| flow.unfinished() > 0) {
@@ -130,7 +130,7 @@ fn senders(flows: &Flows) -> Vec<SenderOffload> {
         .collect()
 }
 
-/// Makes the outcome of a point, including the packets that reached no engine.
+/// Returns the outcome of a point, which includes the packets that reached no engine.
 fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
     let bypassed = BypassReason::ALL.iter().map(|reason| reason.name()).zip(sums.bypassed.clone());
     let flushed = FlushReason::ALL.iter().map(|reason| reason.name()).zip(sums.flushed.clone());
@@ -166,7 +166,8 @@ fn outcome(count: &Count, sums: &PointSums, point: &Point) -> Outcome {
     }
 }
 
-/// Returns the number of packets that no engine saw. They pass unchanged, like those that an engine bypasses.
+/// Returns the number of packets that no engine received, and adds them to `bypassed`. They pass unchanged, like those
+/// that an engine bypasses.
 fn outside(count: &Count, bypassed: &mut Vec<(&'static str, u64)>) -> u64 {
     let reasons = [
         (BypassReason::NotIp.name(), count.not_ip_packets),

@@ -14,19 +14,19 @@ use super::flows::Flows;
 use super::poll::PollRule;
 use crate::numbered::Numbered;
 
-/// One combination of settings to study.
+/// A point of a study: one combination of policy and poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// The policy.
+    /// The policy of the engine.
     pub policy: Policy,
-    /// The poll rule.
+    /// The rule that decides when a host takes packets.
     pub poll: PollRule,
 }
 
-/// The batch size of a live worker. Batches are larger only if the poll rule makes larger polls.
+/// The batch size of a live worker, in frames. Batches are larger only if the poll rule makes larger polls.
 const LIVE_BATCH_FRAMES: usize = 256;
 
-/// The assumed load of the receiver, because a capture does not show it. For adaptive hold the receiver is always busy:
+/// The assumed load of the receiver, which a capture does not show. For adaptive hold the receiver is always busy, so
 /// the result is the most that such a hold can gain.
 pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
 
@@ -45,8 +45,8 @@ impl Point {
         Config { link, trust_checksums, batch_frames, ..Config::new(self.policy_as_seen(), seed) }
     }
 
-    /// Returns the pause after which results do not depend on earlier packets, because no packet waits or is
-    /// held any more. `None` if that may take any time, or if the engine remembers more than it holds.
+    /// Returns the length of a pause after which results do not depend on earlier packets, because no packet waits or
+    /// is held any more. `None` if that may take any time, or if the engine remembers more than it holds.
     #[must_use]
     pub fn reach(&self) -> Option<Duration> {
         let polled = self.poll.reach()?;
@@ -60,9 +60,9 @@ impl Point {
         }
     }
 
-    /// Returns the policy, adjusted for the wait of the card. A card that gathers packets passes them on when it
-    /// interrupts. Live they get that time, from which holds count; in the capture they have the time on the wire,
-    /// which is earlier by the card's wait.
+    /// Returns the policy, adjusted for the time that a network card waits. Live, a card that gathers packets passes
+    /// them on when it interrupts; packets get that time as their arrival, from which holds count. In the capture
+    /// packets have their time on the wire, which is earlier by the card's wait.
     fn policy_as_seen(&self) -> Policy {
         let PollRule::Time(wait) = self.poll else { return self.policy };
         let hold = match self.policy.hold {
@@ -76,7 +76,7 @@ impl Point {
     }
 }
 
-/// Counts of aggregates with two or more segments.
+/// Counts of the aggregates with two or more segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Aggregates {
     pub(super) segments: Histogram,
@@ -112,23 +112,24 @@ impl Aggregates {
     }
 }
 
-/// An engine on one interface.
+/// An engine for one point, on one interface.
 #[derive(Debug)]
 pub(super) struct Runner {
-    /// Index of its point in the study.
+    /// The index of the engine's point in the study.
     pub(super) point: usize,
     config: Config,
-    /// Its packets have the numbers of their flows.
+    /// The engine. Its packets carry the numbers of their flows.
     engine: Engine<Numbered>,
-    /// The counters of earlier engines that this one replaced.
+    /// The counters of earlier engines, which this one has replaced.
     past: Counters,
     pub(super) aggregates: Aggregates,
-    /// The pause after which results do not depend on earlier packets; `None` if there is no such pause.
+    /// The length of a pause after which results do not depend on earlier packets; `None` if there is no such length.
     reach: Option<Duration>,
-    /// The number of packets by which its figures may be wrong because of unknown earlier packets, once that is known.
+    /// The number of packets by which the figures may be wrong because of unknown earlier packets; `None` until it is
+    /// known.
     error_bound: Option<u64>,
     is_by_boundaries: bool,
-    /// The greatest number of packets in one poll.
+    /// The maximum number of packets in one poll.
     most_packets: u64,
 }
 
@@ -152,7 +153,7 @@ impl Runner {
         })
     }
 
-    /// Returns everything counted so far.
+    /// Returns the counters of this engine and of those that it has replaced.
     pub(super) fn counters(&self) -> Counters {
         self.past.zip_with(self.engine.counters(), u64::saturating_add)
     }
@@ -166,7 +167,7 @@ impl Runner {
         }
     }
 
-    /// Handles a packet that arrives `pause` after the last one, when everything due before is done. Returns true if
+    /// Handles a packet that arrives `pause` after the last one, when everything due before is done. Returns `true` if
     /// later results are independent of packets before the first one.
     pub(super) fn settle(&mut self, pause: Duration) -> bool {
         if self.error_bound.is_none() && self.reach.is_some_and(|reach| pause > reach) {
@@ -181,7 +182,7 @@ impl Runner {
         self.error_bound.unwrap_or_else(|| self.bound())
     }
 
-    /// Returns the bound for everything so far.
+    /// Returns the bound of the error for everything counted so far.
     fn bound(&self) -> u64 {
         let counters = self.counters();
         // An engine that remembers ACKs delivers the first ACK of an unknown flow alone, so each may be one more.
@@ -218,7 +219,7 @@ impl Runner {
         (split + evicted).max(joined) + flows.min(self.most_packets / 2)
     }
 
-    /// Gives the frames of a poll at `at` to the engine, after everything that was due before.
+    /// Passes the frames of a poll at `at` to the engine, after everything that was due before.
     #[inline]
     pub(super) fn poll(
         &mut self,
@@ -232,7 +233,7 @@ impl Runner {
         });
     }
 
-    /// Handles every engine deadline up to `until`.
+    /// Handles every deadline of the engine up to `until`.
     #[inline]
     pub(super) fn catch_up(&mut self, until: Instant, chosen: &mut Chosen) {
         while let Some(deadline) = self.engine.poll_at().filter(|deadline| *deadline <= until) {
@@ -254,7 +255,7 @@ impl Runner {
         });
     }
 
-    /// Lets the engine deliver at `at`, and counts its deliveries.
+    /// Lets the engine deliver at `at`, and counts the deliveries.
     #[inline]
     fn deliver(
         &mut self,

@@ -1,5 +1,5 @@
-//! All points of a study: the chosen one, those of the sweep, and those for advice.
-//! A point that occurs twice has one engine.
+//! All points (combinations of policy and poll rule) of a study: the chosen one, those of the sweep, and those for
+//! advice. A point that occurs twice has one engine.
 
 use super::Settings;
 use super::point::{CHOSEN, Point};
@@ -7,11 +7,11 @@ use crate::advice::{self, Attempts};
 
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// Each point once, with the chosen one first.
+    /// All points, each once, with the chosen one first.
     pub(super) all: Vec<Point>,
-    /// The sweep's points as indices into `all`, in the order of its grid.
+    /// The points of the sweep as indices into `all`, in the order of the sweep's grid.
     pub(super) sweep: Vec<usize>,
-    /// The attempts for advice, as indices into `all`.
+    /// The attempts with other settings for advice, as indices into `all`.
     pub(super) attempts: Attempts,
 }
 
@@ -46,8 +46,8 @@ impl Points {
         }
     }
 
-    /// Returns the index of the point in its form for the host's sink, because engines depend on the
-    /// abilities of their sink. Adds it if it is new.
+    /// Returns the index of the point in its form for the host's sink, because engines depend on the capabilities of
+    /// their sink. Adds the point if it is new.
     fn place(&mut self, point: Point) -> usize {
         let point = point.on_host();
         self.all.iter().position(|known| *known == point).unwrap_or_else(|| {

@@ -11,26 +11,25 @@ use rxo_frame::{Duration, Instant};
 
 use super::time::{parse_time, show_time};
 
-/// The greatest number of packets that a host takes in one poll: NAPI's weight.
+/// The maximum number of packets that a host takes in one poll: NAPI's weight.
 pub const HOST_BUDGET: u32 = 64;
-/// The greatest number of packets that wait for a poll: those of a large receive ring.
+/// The maximum number of packets that wait for a poll: those of a large receive ring.
 pub const RING_PACKETS: u32 = 4_096;
 
 const MAX_PACKETS: u32 = 32_768;
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// A poll rule.
+/// A poll rule: the assumption about when a host takes packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollRule {
-    /// `packets:64`: a poll for every N packets, however long that takes. The largest polls that a
-    /// budget allows, as on a host that is always busy.
+    /// `packets:64`: a poll for every N packets, however long that takes. These are the largest polls that a budget of
+    /// N permits, as on a host that is always busy.
     Packets(u32),
     /// `time:50us`: a poll ends this long after its first packet, like a card's `rx-usecs`; earlier
     /// if [`RING_PACKETS`] wait.
     Time(Duration),
-    /// `host:1us`: simulates a host that is busy this long with each packet, and then takes
-    /// everything that has arrived, at most [`HOST_BUDGET`]. An idle host takes each packet at
-    /// once.
+    /// `host:1us`: simulates a host that is busy for this time with each packet, and then takes everything that has
+    /// arrived, at most [`HOST_BUDGET`]. An idle host takes each packet at once.
     Host(Duration),
 }
 
@@ -39,7 +38,7 @@ pub enum PollRule {
 pub struct BadPollRule;
 
 impl BadPollRule {
-    /// The accepted forms, for error messages.
+    /// The accepted forms of poll rules, for error messages.
     pub const ACCEPTED: &'static str =
         "packets:N (1 to 32768), time:T or host:T (1ns to 1s, such as 50us)";
 }
@@ -82,8 +81,8 @@ impl fmt::Display for PollRule {
 }
 
 impl PollRule {
-    /// Returns the longest time after a packet until its poll has ended and the host is idle, whatever came
-    /// before; `None` if there is no limit.
+    /// Returns the longest time after a packet until its poll has ended and the host is idle, whatever came before;
+    /// `None` if there is no limit.
     #[must_use]
     pub const fn reach(self) -> Option<Duration> {
         match self {
@@ -94,7 +93,7 @@ impl PollRule {
         }
     }
 
-    /// Returns the most packets in one poll.
+    /// Returns the maximum number of packets in one poll under this rule.
     #[must_use]
     pub const fn most_packets(self) -> u32 {
         match self {
@@ -105,12 +104,12 @@ impl PollRule {
     }
 }
 
-/// One poll: the host takes this many of the waiting packets, oldest first.
+/// A poll: the host takes a number of the waiting packets, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Poll {
-    /// Number of packets, at least 1.
+    /// The number of packets that the host takes, at least 1.
     pub packets: u32,
-    /// The time at which the host takes them.
+    /// The time at which the host takes the packets.
     pub at: Instant,
 }
 
@@ -122,17 +121,17 @@ pub struct Poll {
 pub struct Polls {
     rule: PollRule,
     waiting: u32,
-    /// Arrival of the first waiting packet.
+    /// The arrival time of the first waiting packet.
     first: Instant,
-    /// Arrival of the last packet.
+    /// The arrival time of the last packet.
     last: Instant,
-    /// The time at which the host has finished the packets that it took.
+    /// The time at which the host has finished the packets that it took last.
     free_at: Instant,
     overruns: u64,
 }
 
 impl Polls {
-    /// Starts with no waiting packets and an idle host.
+    /// Creates the state with no waiting packets and an idle host.
     #[must_use]
     pub const fn new(rule: PollRule) -> Self {
         Self {
@@ -145,7 +144,7 @@ impl Polls {
         }
     }
 
-    /// Returns the number of waiting packets.
+    /// Returns the number of packets that wait for a poll.
     #[must_use]
     pub const fn waiting(&self) -> u32 {
         self.waiting
@@ -158,7 +157,7 @@ impl Polls {
         self.overruns
     }
 
-    /// Returns the next poll that takes place before a packet that arrives at `at`, if any.
+    /// Returns the next poll that takes place before a packet that arrives at `at`; `None` if there is none.
     #[inline]
     pub fn before(&mut self, at: Instant) -> Option<Poll> {
         if self.waiting == 0 {
@@ -175,7 +174,7 @@ impl Polls {
         }
     }
 
-    /// Adds a packet that arrives at `at`. Returns the poll that it completes, if any.
+    /// Adds a packet that arrives at `at`. Returns the poll that the packet completes; `None` if it completes none.
     #[inline]
     pub fn after(&mut self, at: Instant) -> Option<Poll> {
         if self.waiting == 0 {
@@ -207,7 +206,7 @@ impl Polls {
         self.free_at = Instant::ZERO;
     }
 
-    /// Returns the next poll when no more packets arrive.
+    /// Returns the next poll if no more packets arrive; `None` if no packets wait.
     pub fn rest(&mut self) -> Option<Poll> {
         if self.waiting == 0 {
             return None;

@@ -1,11 +1,11 @@
-//! Studies a capture until its end, until it is damaged, or until the caller stops.
+//! Studies a capture to its end, until it is damaged, or until the caller stops.
 
 use rxo_capture::{Capture, Position};
 
 use super::Study;
 use crate::report::Source;
 
-/// Records per batch: enough to share the work of a batch, and few enough to stay in cache.
+/// The number of records per batch: enough to share the work of a batch, and few enough to stay in cache.
 const BATCH_RECORDS: usize = 1_024;
 
 /// The reason why reading a capture ended.
@@ -15,16 +15,16 @@ pub enum Ended {
     Over,
     /// The capture is damaged. The report has the position and the fault.
     Damaged,
-    /// The caller stopped.
+    /// The caller stopped reading.
     Stopped,
 }
 
-/// The damage text for a part of a file whose figures may be wrong.
+/// The reason why the figures of a part of a file may be wrong.
 const DESCRIBED_LATE: &str = "it describes an interface after its first packet, which later parts of \
                               it do not see: analyze it as a whole";
 
 impl Study {
-    /// Studies all of `capture`. Between batches `is_wanted` decides whether to continue.
+    /// Studies all of `capture`. Between batches, `is_wanted` decides whether to continue. Returns why reading ended.
     pub fn read(
         &mut self,
         capture: &mut Capture,
@@ -51,7 +51,7 @@ impl Study {
         ended
     }
 
-    /// Records a capture that cannot be read at all, and the reason.
+    /// Records that a capture cannot be read at all, and the reason.
     pub fn refuse_source(&mut self, name: &str, why: &str) {
         self.sources.push(Source {
             name: name.to_owned(),

@@ -10,19 +10,19 @@ use rxo_capture::{Capture, CaptureError};
 
 use super::part::{Mark, Span};
 
-/// The bytes of a file that a part reads.
+/// A slice: the bytes of a file that a part of a study reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The offset of the first byte.
+    /// The offset in the file of the first byte of the slice.
     pub from: u64,
-    /// The offset after the last byte; `None` for the rest of the file.
+    /// The offset in the file after the last byte of the slice; `None` for the rest of the file.
     pub to: Option<u64>,
 }
 
 impl Slice {
-    /// Opens the capture at this slice.
+    /// Opens this slice of the file as a capture.
     ///
     /// # Errors
     /// If the file cannot be opened, or is not a capture.
@@ -34,8 +34,8 @@ impl Slice {
     }
 }
 
-/// Returns the slices of `files` that part `number` of `parts`, from 1 on, must read, and the span of that
-/// part. Reads a few megabytes at both of its ends.
+/// Returns the slices of `files` that part `number` of `parts` must read, counted from 1, and the span of that part.
+/// Reads a few megabytes at both ends of the part.
 ///
 /// # Errors
 /// If a file cannot be read, or is not a capture.
@@ -80,7 +80,7 @@ pub fn slices(
     Ok((span, slices.collect()))
 }
 
-/// Returns a number that identifies these files, cut into `parts` parts.
+/// Returns a number that identifies the series of these files, cut into `parts` parts.
 fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     let mut mark = Mark::default();
     mark.add(&parts.to_le_bytes());
@@ -91,8 +91,7 @@ fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     mark.0
 }
 
-/// Returns the boundary between part `number` and the next one: the number of a file, and a byte offset in
-/// it.
+/// Returns the boundary between part `number` and the next one: the index of a file, and an offset in it in bytes.
 fn boundary(
     files: &[PathBuf],
     lengths: &[u64],

@@ -4,7 +4,7 @@ use rxo_frame::Duration;
 
 const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// Parses `50us`, `1500ns`, `2ms`, `1s`: a whole number with a unit.
+/// Parses a time such as `50us`, `1500ns`, `2ms` or `1s`: a whole number with a unit. `None` if `text` is invalid.
 pub(crate) fn parse_time(text: &str) -> Option<Duration> {
     let (suffix, unit_ns) = UNITS.iter().find(|(suffix, _)| text.ends_with(suffix))?;
     let digits = text.strip_suffix(suffix)?;
@@ -13,7 +13,7 @@ pub(crate) fn parse_time(text: &str) -> Option<Duration> {
     count.checked_mul(*unit_ns).map(Duration::from_nanos)
 }
 
-/// Prints a time in the largest unit of which it is a whole number.
+/// Returns a time as text, in the largest unit of which it is a whole number.
 pub(super) fn show_time(time: Duration) -> String {
     let ns = time.as_nanos();
     let fits = |(_, unit_ns): &&(&str, u64)| ns.is_multiple_of(u128::from(*unit_ns)) && ns > 0;

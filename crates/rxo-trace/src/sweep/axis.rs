@@ -1,24 +1,24 @@
-//! A setting and the values to try.
+//! An axis of a sweep: a setting and the values to try.
 
 use core::str::FromStr;
 
 use super::{SweepError, values};
 use crate::study::{BadPollRule, Point};
 
-/// The name of the poll rule in sweeps.
+/// The name by which sweeps call the poll rule.
 pub(crate) const POLL: &str = "poll";
 
-/// A setting and the values to try, in the given order.
+/// A setting of a sweep and the values to try, in the given order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepAxis {
-    /// A field of the policy, or `poll`.
+    /// The name of the setting: a field of the policy, or `poll`.
     pub key: String,
-    /// The values, as the user would type them.
+    /// The values of the setting, as the user would type them.
     pub values: Vec<String>,
 }
 
 impl SweepAxis {
-    /// Returns `point` with this setting at `value`.
+    /// Returns `point` with `value` as the value of this setting.
     ///
     /// # Errors
     /// If there is no such setting, or the value is invalid.

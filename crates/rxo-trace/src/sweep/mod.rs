@@ -16,20 +16,20 @@ pub(crate) use values::size_of;
 
 use crate::study::Point;
 
-/// The greatest number of combinations in a sweep.
+/// The maximum number of combinations in a sweep.
 pub const MAX_POINTS: usize = 64;
 
-/// One or two axes with every combination of their values. The last axis varies fastest.
+/// One or two axes, and every combination of their values. The last axis varies fastest.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// The axes.
+    /// The axes: settings with the values to try.
     pub axes: Vec<SweepAxis>,
-    /// The combinations.
+    /// The combinations of values, as points of a study.
     pub points: Vec<Point>,
 }
 
 impl Grid {
-    /// Makes all combinations of `axes`, with everything else as in `chosen`.
+    /// Creates the grid of all combinations of `axes`, with everything else as in `chosen`.
     ///
     /// # Errors
     /// [`SweepError`] if there are too many axes or combinations, or a value is invalid.
@@ -79,31 +79,31 @@ impl Grid {
 pub enum SweepError {
     /// The text is not `key=values`.
     Form {
-        /// The text as typed.
+        /// The text, as it was typed.
         text: String,
     },
     /// A value, or range of values, is invalid.
     Value {
-        /// The setting.
+        /// The name of the setting.
         key: String,
-        /// The value as typed.
+        /// The value or range, as it was typed.
         value: String,
         /// The forms that would be accepted.
         accepted: String,
     },
-    /// More than two axes.
+    /// There are more than two axes.
     Axes {
-        /// Number of axes.
+        /// The number of axes.
         count: usize,
     },
     /// Two axes have the same setting.
     Twice {
-        /// The setting.
+        /// The name of the setting.
         key: String,
     },
-    /// More combinations than [`MAX_POINTS`].
+    /// There are more combinations than [`MAX_POINTS`].
     Points {
-        /// Number of combinations.
+        /// The number of combinations.
         count: usize,
     },
 }

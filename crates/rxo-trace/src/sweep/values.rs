@@ -1,6 +1,6 @@
-//! Expands ranges of values.
+//! Expands ranges of values in a sweep.
 
-/// Number of values at which a range is not expanded further: more than any sweep may have.
+/// The number of values at which the expansion of a range ends: more than any sweep may have.
 const TOO_MANY: usize = 1_000;
 
 /// Returns the values of `item`: the item itself, or all values of a range.
@@ -55,7 +55,7 @@ fn split_step(text: &str) -> Result<(&str, Step), &'static str> {
     Ok((text, Step::Add(1)))
 }
 
-/// A number with the text around it: `packets:` 4, or 50 `us`.
+/// A number with the text before and after it: `packets:` 4, or 50 `us`.
 struct Numbered<'a> {
     before: &'a str,
     number: u64,
@@ -73,7 +73,7 @@ impl<'a> Numbered<'a> {
     }
 }
 
-/// Returns the number in `value` in the smallest unit, for ordering values; `None` for words.
+/// Returns the number in `value`, converted to its smallest unit, for ordering values; `None` for words.
 pub(crate) fn size_of(value: &str) -> Option<u64> {
     let Numbered { number, after, .. } = Numbered::read(value)?;
     let unit = match after {

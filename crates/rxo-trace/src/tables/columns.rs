@@ -1,4 +1,4 @@
-//! A table that is being made, column by column.
+//! Builds a table, column by column.
 
 use std::sync::Arc;
 
@@ -69,6 +69,8 @@ impl Columns {
         self
     }
 
+    /// Returns the table with all columns that were added.
+    ///
     /// # Errors
     /// If the columns differ in length.
     pub(super) fn finish(self) -> Table {

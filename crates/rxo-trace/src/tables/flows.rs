@@ -1,4 +1,4 @@
-//! The table of flows: a row for each.
+//! The table of flows: a row for each flow.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use super::Table;
 use super::columns::Columns;
 use crate::report::{FlowReport, Report};
 
-/// Makes the table of some flows of the report. Without flows, the table still has all columns.
+/// Returns the table of some flows of the report. Without flows, the table still has all columns.
 pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
     let count = |value: fn(&FlowReport) -> u64| flows.iter().map(value);
     let started_at_ns = report.traffic.started_at_ns;
@@ -39,7 +39,7 @@ pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .finish()
 }
 
-/// Parses address and port of one side, which the report has as text.
+/// Parses address and port of one side of a flow, which the report has as text.
 fn side(text: &str) -> SocketAddr {
     text.parse().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))
 }

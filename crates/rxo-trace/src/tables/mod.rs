@@ -22,10 +22,11 @@ use crate::report::Report;
 
 pub(crate) use self::flows::part;
 
-/// A table, or an error that only a bug in this crate can cause: columns of different lengths.
+/// The result of making a table: the table, or an error that only a bug in this crate can cause, such as columns of
+/// different lengths.
 pub type Table = Result<RecordBatch, ArrowError>;
 
-/// Makes a table with a row for each flow, in the report's order.
+/// Returns a table with a row for each flow, in the report's order.
 ///
 /// # Errors
 /// Only if this crate has a bug.
@@ -43,7 +44,7 @@ pub fn flows(report: &Report) -> Table {
     flows::part(report, &report.flows)
 }
 
-/// Makes a table with a row for the chosen settings, and for all others that were tried.
+/// Returns a table with a row for the chosen settings, and one for every other combination that was tried.
 ///
 /// # Errors
 /// The errors of [`flows()`].
@@ -51,7 +52,7 @@ pub fn settings(report: &Report) -> Table {
     outcomes::settings(report)
 }
 
-/// Makes a table with a row for each reason of each row of [`settings`].
+/// Returns a table with a row for each reason of each row of [`settings`].
 ///
 /// # Errors
 /// The errors of [`flows()`].
@@ -59,7 +60,7 @@ pub fn reasons(report: &Report) -> Table {
     outcomes::reasons(report)
 }
 
-/// Makes a table with a row for each bucket, which is not empty, of each histogram of each row of [`settings`].
+/// Returns a table with a row for each bucket, if it is not empty, of each histogram of each row of [`settings`].
 ///
 /// # Errors
 /// The errors of [`flows()`].
@@ -67,7 +68,7 @@ pub fn histograms(report: &Report) -> Table {
     outcomes::histograms(report)
 }
 
-/// Makes a table with a row for each capture.
+/// Returns a table with a row for each capture.
 ///
 /// # Errors
 /// The errors of [`flows()`].

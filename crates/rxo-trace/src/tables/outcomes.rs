@@ -29,7 +29,7 @@ fn all(report: &Report) -> Vec<&Outcome> {
     report.tried.iter().collect()
 }
 
-/// Makes the table of all outcomes with their settings.
+/// Returns the table of all outcomes with their settings.
 pub(super) fn settings(report: &Report) -> Table {
     let outcomes = all(report);
     let count = |value: fn(&Outcome) -> u64| outcomes.iter().map(move |outcome| value(outcome));
@@ -64,7 +64,8 @@ pub(super) fn settings(report: &Report) -> Table {
     columns.finish()
 }
 
-/// Adds columns for the poll rule: its text as the user types it, and its number in a column for each kind.
+/// Adds the columns for the poll rule: its text as the user types it, and its number in one column for each kind of
+/// rule.
 fn with_poll(columns: Columns, outcomes: &[&Outcome]) -> Columns {
     let rules = || outcomes.iter().map(|outcome| outcome.poll.parse::<PollRule>().ok());
     let time = |of: fn(PollRule) -> Option<Duration>| rules().map(move |rule| rule.and_then(of));
@@ -82,7 +83,7 @@ fn with_poll(columns: Columns, outcomes: &[&Outcome]) -> Columns {
         .some_count("poll_packets", packets)
 }
 
-/// The type that all values of a setting have.
+/// The type of the column for a setting, which all its values have.
 enum Kind {
     Number,
     Flag,
@@ -91,7 +92,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns the type of the setting at this place in the list of settings, from the values of all profiles.
+    /// Returns the type of the setting at index `place` in the list of settings, from the values of all profiles.
     fn of(place: usize) -> Self {
         let all = Policy::all();
         let values = || all.iter().filter_map(|policy| policy.settings().nth(place)).map(|it| it.1);
@@ -123,7 +124,7 @@ fn time_ns(text: &str) -> Option<u64> {
     parse_time(text).map(|time| time.as_nanos() as u64)
 }
 
-/// Adds a column for every setting that policies have.
+/// Adds a column for every setting that a policy has.
 fn with_settings(columns: Columns, outcomes: &[&Outcome]) -> Columns {
     let names = Policy::none().settings().map(|(name, _)| name).collect::<Vec<_>>();
     names.into_iter().enumerate().fold(columns, |columns, (place, name)| {
@@ -142,7 +143,7 @@ fn with_settings(columns: Columns, outcomes: &[&Outcome]) -> Columns {
     })
 }
 
-/// Makes the table of bypasses and flushes, with the number of their row in the settings.
+/// Returns the table of the reasons for bypasses and flushes, each with the number of its row in the table of settings.
 pub(super) fn reasons(report: &Report) -> Table {
     let mut rows: Vec<(u64, &str, &ReasonCount)> = Vec::new();
     for (row, outcome) in (0..).zip(all(report)) {
@@ -158,7 +159,7 @@ pub(super) fn reasons(report: &Report) -> Table {
         .finish()
 }
 
-/// Makes the table of the buckets of all histograms.
+/// Returns the table of the buckets of all histograms.
 pub(super) fn histograms(report: &Report) -> Table {
     let mut rows: Vec<(u64, &str, u64, u64)> = Vec::new();
     for (row, outcome) in (0..).zip(all(report)) {

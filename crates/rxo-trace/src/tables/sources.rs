@@ -1,10 +1,10 @@
-//! The table of captures: a row for each.
+//! The table of captures: a row for each capture.
 
 use super::Table;
 use super::columns::Columns;
 use crate::report::Report;
 
-/// Makes the table of the report's captures, in its order.
+/// Returns the table of the report's captures, in the report's order.
 pub(super) fn table(report: &Report) -> Table {
     let sources = &report.sources;
     Columns::default()

@@ -35,7 +35,7 @@ pub(super) fn text(advice: &Advice) -> Option<String> {
     Some(text)
 }
 
-/// Formats the results of other poll rules. Empty if the user's sweep shows them.
+/// Formats the results of other poll rules; empty if the user's sweep shows them.
 fn polls(polls: &[TriedPoll]) -> String {
     if polls.is_empty() {
         return String::new();

@@ -1,4 +1,5 @@
-//! The headline: packets saved, cores before and after, waiting times, and whether coalescing is worth it.
+//! The headline of a report as text: packets saved, cores before and after, waiting times, and whether coalescing is
+//! worth it.
 
 use rxo_console::numbers::grouped;
 

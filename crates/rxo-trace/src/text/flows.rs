@@ -1,4 +1,4 @@
-//! The flows with the most packets.
+//! The flows with the most packets, as text.
 
 use rxo_console::numbers::{grouped, ratio};
 use rxo_console::table::Table;

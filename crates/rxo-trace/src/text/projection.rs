@@ -4,7 +4,7 @@ use rxo_console::table::Table;
 
 use crate::projection::Projection;
 
-/// Formats a sentence, the costs, and cores over the rate.
+/// Formats the projection: a sentence, the costs, and a table of cores by rate.
 pub(super) fn text(projection: &Projection) -> String {
     let mut table = Table::new(&["Gbit/s", "cores without coalescing", "cores with it"]);
     for point in &projection.points {

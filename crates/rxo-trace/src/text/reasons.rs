@@ -1,11 +1,11 @@
-//! The reasons of flushes and of bypasses, as text.
+//! The reasons for flushes and for bypasses, as text.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;
 
 use crate::report::{Outcome, ReasonCount};
 
-/// Smallest share of a reason whose meaning is listed. Rarer reasons have only their names, which keeps the table
+/// The minimum share of a reason whose meaning is listed. Rarer reasons have only their names, which keeps the table
 /// readable.
 const MAIN_SHARE: f64 = 0.01;
 

@@ -1,4 +1,4 @@
-//! A sweep: one setting as a list, two as a grid.
+//! The results of a sweep as text: one setting as a list, two settings as a grid.
 
 use rxo_console::numbers::grouped;
 use rxo_console::table::Table;

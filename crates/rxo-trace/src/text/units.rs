@@ -2,17 +2,17 @@
 
 use rxo_console::numbers::ratio;
 
-/// Formats `part` of `whole` in percent.
+/// Formats `part` as a percentage of `whole`.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * ratio(part as f64, whole as f64))
 }
 
-/// Formats bytes in units of a thousand.
+/// Formats a number of bytes in decimal units, such as MB.
 pub(super) fn bytes(count: u64) -> String {
     scaled(count, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "bytes")])
 }
 
-/// Formats nanoseconds in the unit that fits.
+/// Formats a number of nanoseconds in a suitable unit.
 pub(super) fn time(ns: u64) -> String {
     scaled(ns, &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
 }

@@ -1,24 +1,24 @@
-//! The result of a comparison, as data.
+//! The result of comparing two captures, as data.
 
 use serde::Serialize;
 
 /// The result of comparing two captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ComparisonResult {
-    /// True if the compared parts are equal, and nothing was undecided.
+    /// `true` if the compared parts are equal, and nothing was undecided.
     pub equal: bool,
-    /// Packets of the first capture.
+    /// The number of packets of the first capture.
     pub packets_a: u64,
-    /// Packets of the second capture.
+    /// The number of packets of the second capture.
     pub packets_b: u64,
-    /// Flows seen: each direction of each connection. Everything that is not TCP counts by
-    /// addresses, and by ports if there are any.
+    /// The number of flows seen: each direction of each connection. Everything that is not TCP counts by addresses, and
+    /// by ports if there are any.
     pub flows: u64,
-    /// TCP payload bytes that are equal.
+    /// The number of TCP payload bytes that are equal.
     pub equal_payload_bytes: u64,
-    /// Segments whose ACK number, window, options, PSH and FIN could not be compared, because they end inside an
-    /// aggregate of the other capture that has no note. The header of an aggregate has only the fields of its last
-    /// segment. UDP datagrams inside such an aggregate count as well: only the other capture tells their lengths.
+    /// The number of segments whose ACK number, window, options, PSH and FIN could not be compared, because they end
+    /// inside an aggregate of the other capture that has no note. The header of an aggregate has only the fields of its
+    /// last segment. UDP datagrams inside such an aggregate count as well: only the other capture tells their lengths.
     pub forgotten_segments: u64,
     /// The first difference of each flow, in the order in which they were found.
     pub differences: Vec<Difference>,
@@ -26,7 +26,7 @@ pub struct ComparisonResult {
     /// at different positions, and no note gives the number of datagrams in either packet. The number of
     /// flows is limited like that of differences.
     pub undecided: Vec<Difference>,
-    /// True if the comparison stopped because enough flows differ.
+    /// `true` if the comparison stopped because enough flows differ.
     pub stopped: bool,
     /// The number of flows that were dropped while equal, because there were too many. Later offsets of such
     /// a flow count from that point.
@@ -38,16 +38,17 @@ pub struct ComparisonResult {
 pub struct Difference {
     /// The flow, as text: protocol, addresses and ports.
     pub flow: String,
-    /// The capture interface, from 0.
+    /// The number of the capture interface, from 0.
     pub interface: u32,
-    /// The kind of the difference.
+    /// The kind of the difference, such as a byte or a flag.
     pub kind: Kind,
-    /// Payload bytes of the flow before the difference.
+    /// The number of payload bytes of the flow before the difference.
     pub stream_offset: u64,
-    /// The packet in the first capture, numbered from 1 over the whole file; `None` if it has no
-    /// counterpart.
+    /// The number of the packet in the first capture, from 1 over the whole file; `None` if that capture has no such
+    /// packet.
     pub packet_a: Option<u64>,
-    /// The packet in the second capture, numbered in the same way.
+    /// The number of the packet in the second capture, from 1 over the whole file; `None` if that capture has no such
+    /// packet.
     pub packet_b: Option<u64>,
     /// The first capture's side of the difference, as text.
     pub a: String,
@@ -55,13 +56,13 @@ pub struct Difference {
     pub b: String,
 }
 
-/// The kind of a difference.
+/// The kind of a difference between two captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A byte of the stream differs.
+    /// A byte of the payload differs.
     Payload,
-    /// The sequence number differs: other data follows.
+    /// The sequence number differs: other data follows in the stream.
     Sequence,
     /// One capture has a packet without payload where the other has payload.
     Order,
@@ -81,14 +82,14 @@ pub enum Kind {
     Datagrams,
     /// A packet that is not a TCP segment differs.
     Packet,
-    /// The note of an aggregate does not fit it.
+    /// The note of an aggregate does not match the aggregate.
     Note,
     /// One capture has a packet that the other lacks.
     Missing,
 }
 
 impl Kind {
-    /// Returns the name for readers.
+    /// Returns the name of the kind, for readers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! One flow of both captures.
+//! Compares one flow of both captures.
 //!
 //! Data that only one capture has shown waits in a queue. Only one capture can be ahead: as soon as the other
 //! shows data, that data is compared with the front of the queue, for as many bytes as both have.
@@ -18,18 +18,18 @@ pub(super) struct Unit<B> {
     pub(super) packet: u64,
     pub(super) facts: Facts,
     pub(super) bytes: B,
-    /// Number of bytes compared.
+    /// The number of payload bytes of the packet that were compared.
     done: usize,
-    /// The segments or datagrams that the packet is known to consist of, in reverse order. The last one is compared
+    /// The segments or datagrams of which the packet is known to consist, in reverse order. The last one is compared
     /// next.
     inner: Vec<Inner>,
-    /// Payload of each datagram that the packet was found to consist of, although it has no note; 0 as long as it may
-    /// be a single one.
+    /// The payload length of each datagram in bytes, if the packet was found to consist of several although it has no
+    /// note; 0 as long as it may be a single one.
     datagram_bytes: usize,
 }
 
-/// The memory of a waiting packet without its bytes. It counts against the limit, so that packets
-/// without payload count too.
+/// The memory of a waiting packet without its bytes, in bytes. It counts against the limit, so that packets without
+/// payload count too.
 const UNIT_BYTES: usize = size_of::<Unit<Box<[u8]>>>();
 
 impl<B: AsRef<[u8]>> Unit<B> {
@@ -42,15 +42,15 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.bytes.as_ref().get(self.done..).unwrap_or_default()
     }
 
-    /// Returns the rest of the current segment, as far as is known.
+    /// Returns the bytes of the current segment that are not compared yet, as far as its end is known.
     fn segment(&self) -> &[u8] {
         let end = self.inner.last().map_or(usize::MAX, |inner| inner.end);
         let rest = self.rest();
         rest.get(..end.saturating_sub(self.done)).unwrap_or(rest)
     }
 
-    /// Returns true if one of its datagrams may end after the next `bytes`. Without a note, all datagrams of an
-    /// aggregate are as long as the first, and only the last may be shorter.
+    /// Returns `true` if a datagram of the packet may end after the next `bytes` bytes. Without a note, all datagrams
+    /// of an aggregate are as long as the first, and only the last may be shorter.
     fn may_end_after(&self, bytes: usize) -> bool {
         let most = if self.datagram_bytes == 0 { usize::MAX } else { self.datagram_bytes };
         if bytes == self.segment().len() {
@@ -60,13 +60,15 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.is_unnoted_datagram() && (is_first || bytes == most)
     }
 
-    /// Returns true for UDP datagrams without a note: only the other capture tells whether it is one or several.
+    /// Returns `true` for a UDP packet without a note: only the other capture tells whether it is one datagram or
+    /// several.
     fn is_unnoted_datagram(&self) -> bool {
         let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
         is_datagram && self.inner.is_empty()
     }
 
-    /// Records that a datagram of `bytes` is the next one of the packet. Returns true if only its length shows that.
+    /// Records that the next datagram of the packet has `bytes` bytes. Returns `true` if the packet itself does not
+    /// show where that datagram ends.
     fn split(&mut self, bytes: usize) -> bool {
         let is_inside = matches!(self.facts, Facts::Whole(_)) && bytes < self.segment().len();
         if is_inside {
@@ -75,8 +77,8 @@ impl<B: AsRef<[u8]>> Unit<B> {
         is_inside
     }
 
-    /// Marks `bytes` as compared. Returns the properties of the segment that ends there, if one
-    /// does.
+    /// Records that the next `bytes` bytes were compared. Returns the properties of the segment that ends there; `None`
+    /// if none does.
     fn step(&mut self, bytes: usize) -> Option<(Last, TcpFlags)> {
         self.done += bytes;
         if self.inner.last().is_some_and(|inner| inner.end == self.done) {
@@ -88,13 +90,13 @@ impl<B: AsRef<[u8]>> Unit<B> {
         }
     }
 
-    /// Copies the part that is not compared yet into memory of its own.
+    /// Returns the packet with a copy of the part that is not compared yet, in memory of its own.
     fn kept(self) -> Unit<Box<[u8]>> {
         let Self { packet, facts, bytes, done, inner, datagram_bytes } = self;
         Unit { packet, facts, bytes: bytes.as_ref().into(), done, inner, datagram_bytes }
     }
 
-    /// Returns the memory of the packet.
+    /// Returns the memory of the packet, in bytes.
     fn cost(&self) -> usize {
         UNIT_BYTES + self.bytes.as_ref().len() + self.inner.capacity() * size_of::<Inner>()
     }
@@ -105,7 +107,7 @@ impl<B: AsRef<[u8]>> Unit<B> {
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     waiting: Option<Box<Waiting>>,
-    /// Number of payload bytes compared.
+    /// The number of payload bytes that were compared.
     offset: u64,
     /// PSH and FIN of each capture since packets of both last ended at the same byte.
     packet_ending: [TcpFlags; 2],
@@ -114,7 +116,7 @@ pub(super) struct Flow {
     segment_ending: [TcpFlags; 2],
 }
 
-/// The packets that one capture has shown and the other has not.
+/// The packets that one capture has shown and the other has not, and which capture that is.
 #[derive(Debug)]
 struct Waiting {
     ahead: Side,
@@ -124,15 +126,16 @@ struct Waiting {
 /// Totals over all flows.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Waiting bytes of each capture.
+    /// The number of waiting bytes of each capture.
     pub(super) waiting: [usize; 2],
-    /// Segments that end where the properties of the other capture's segment are unknown.
+    /// The number of segments that end where the properties of the other capture's segment are unknown.
     pub(super) forgotten_segments: u64,
-    /// The last position at which datagrams end differently but may be equal. The caller takes it.
+    /// The last position at which datagrams end differently but may be equal. The caller takes it; `None` if there is
+    /// none.
     pub(super) undecided: Option<Mismatch>,
 }
 
-/// The position where a flow differs.
+/// The position at which a flow differs, and how.
 #[derive(Debug)]
 pub(super) struct Mismatch {
     pub(super) kind: Kind,
@@ -142,12 +145,12 @@ pub(super) struct Mismatch {
 }
 
 impl Flow {
-    /// Returns true if nothing waits, so that forgetting the flow loses only the offset.
+    /// Returns `true` if no packet of the flow waits, so that forgetting the flow loses only the offset.
     pub(super) const fn is_level(&self) -> bool {
         self.waiting.is_none()
     }
 
-    /// Returns the side that is ahead, and the number of its oldest waiting packet.
+    /// Returns the capture that is ahead, and the number of its oldest waiting packet; `None` if none waits.
     pub(super) fn oldest(&self) -> Option<(Side, u64)> {
         let waiting = self.waiting.as_deref()?;
         waiting.units.front().map(|unit| (waiting.ahead, unit.packet))
@@ -158,7 +161,7 @@ impl Flow {
         self.offset
     }
 
-    /// Compares a packet of `side`. The part without a counterpart waits.
+    /// Compares a packet of `side` with the waiting packets of the other capture. The part without a counterpart waits.
     pub(super) fn push<B: AsRef<[u8]>>(
         &mut self,
         side: Side,
@@ -274,14 +277,14 @@ impl Flow {
         Some(found.seen_from(waiting.ahead.other()))
     }
 
-    /// Drops waiting packets if they belong to `side`.
+    /// Drops the waiting packets of the flow if they belong to `side`.
     pub(super) fn clear_of(&mut self, side: Side, tally: &mut Tally) {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.ahead == side) {
             self.clear(tally);
         }
     }
 
-    /// Drops waiting packets.
+    /// Drops all waiting packets of the flow.
     pub(super) fn clear(&mut self, tally: &mut Tally) {
         if let Some(waiting) = self.waiting.take() {
             let bytes: usize = waiting.units.iter().map(Unit::cost).sum();
@@ -291,14 +294,15 @@ impl Flow {
 }
 
 impl Mismatch {
-    /// Makes the mismatch for a note that does not fit its packet of `side`.
+    /// Returns the mismatch for a packet of `side` whose note does not match it.
     pub(super) fn bad_note(side: Side, packet: u64, stream_offset: u64, why: BadNote) -> Self {
         let texts = ["a packet".to_owned(), why.to_string()];
         let packets = [None, Some(packet)];
         Self { kind: Kind::Note, stream_offset, packets, texts }.seen_from(side)
     }
 
-    /// Swaps the pairs, which begin with the capture that is not `side`, so that A comes first.
+    /// Returns the mismatch with its pairs swapped if needed: they begin with the capture that is not `side`, and must
+    /// begin with A.
     fn seen_from(mut self, side: Side) -> Self {
         if side == Side::A {
             self.packets.reverse();
@@ -308,7 +312,7 @@ impl Mismatch {
     }
 }
 
-/// A kind, and the texts for both captures.
+/// A kind of difference, and the texts that describe it for both captures.
 type DifferenceTexts = (Kind, String, String);
 
 fn mismatch<A, B>(
@@ -322,7 +326,8 @@ fn mismatch<A, B>(
     Mismatch { kind, stream_offset, packets, texts: [of_a, of_b] }
 }
 
-/// Compares the bytes that both packets have, and their properties. Returns the number of bytes.
+/// Compares the bytes that both packets have, and their properties. Returns the number of compared bytes, or the
+/// difference.
 fn compare<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
     b: &Unit<B>,
@@ -368,7 +373,7 @@ fn segments<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     }
 }
 
-/// Describes a segment for readers.
+/// Describes a segment in words, for readers.
 fn describe<B: AsRef<[u8]>>(says: &Segment, unit: &Unit<B>) -> String {
     let seq = says.seq.wrapping_add(unit.done as u32);
     match unit.rest().len() {
@@ -394,8 +399,8 @@ fn steady(a: Steady, b: Steady) -> Option<DifferenceTexts> {
     }
 }
 
-/// Compares the flags that each capture has collected. The pair begins with the one that is not
-/// `side`.
+/// Compares the flags that each capture has collected, and returns the difference; `None` if they are equal. The pair
+/// begins with the capture that is not `side`.
 fn ending(endings: [TcpFlags; 2], side: Side) -> Option<DifferenceTexts> {
     let (there, here) = (endings[side.other().index()], endings[side.index()]);
     (there != here).then(|| (Kind::Flags, format!("{there:?}"), format!("{here:?}")))
@@ -414,7 +419,8 @@ fn last(a: Last, b: Last) -> Option<DifferenceTexts> {
     }
 }
 
-/// Compares two packets, or a datagram with the next one inside an aggregate.
+/// Compares two whole packets, or a datagram with the next one inside an aggregate. Returns the number of equal bytes,
+/// or the difference.
 fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     a: &Unit<A>,
     a_says: Whole,
@@ -443,7 +449,7 @@ fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     Err((Kind::Packet, text(a_rest, a_says), text(b_rest, b_says)))
 }
 
-/// Returns true if datagrams of both may end after the next `bytes`.
+/// Returns `true` if datagrams of both packets may end after the next `bytes` bytes.
 fn end_together<A: AsRef<[u8]>, B: AsRef<[u8]>>(a: &Unit<A>, b: &Unit<B>, bytes: usize) -> bool {
     a.may_end_after(bytes) && b.may_end_after(bytes)
 }

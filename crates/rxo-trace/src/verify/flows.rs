@@ -1,4 +1,4 @@
-//! All flows of both captures, within limits.
+//! Compares all flows of both captures, within limits.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -26,7 +26,7 @@ pub(super) struct Flows {
 struct Entry {
     name: Name,
     flow: Option<Flow>,
-    /// True if the flow is listed as undecided.
+    /// `true` if the flow is listed as undecided already.
     is_undecided: bool,
 }
 
@@ -46,12 +46,12 @@ impl Flows {
         self.tally.waiting[side.index()]
     }
 
-    /// Returns true if the maximum number of differences was found.
+    /// Returns `true` if the maximum number of differences was found.
     pub(super) fn has_enough(&self) -> bool {
         self.verdict.differences.len() >= self.limits.differences
     }
 
-    /// Processes a packet of `side`, which may wait for its counterpart if `may_wait`.
+    /// Compares a packet of `side`, which may wait for its counterpart if `may_wait`.
     pub(super) fn push(
         &mut self,
         (side, may_wait): (Side, bool),
@@ -83,7 +83,7 @@ impl Flows {
         }
     }
 
-    /// Returns the index of the flow with this name. Adds the flow if it is new.
+    /// Returns the index of the flow called `name`, which is added if it is new.
     fn place(&mut self, name: Name) -> usize {
         let Self { places, hasher, flows, .. } = self;
         let hash = hasher.hash_one(name);
@@ -123,7 +123,8 @@ impl Flows {
         }
     }
 
-    /// Returns all flows with waiting packets: the index, the side that is ahead, and the oldest waiting packet.
+    /// Returns all flows with waiting packets: the flow's index, the capture that is ahead, and the number of the
+    /// oldest waiting packet.
     fn waiting(&self) -> impl Iterator<Item = (usize, Side, u64)> {
         self.flows.iter().enumerate().filter_map(|(place, entry)| {
             let (side, packet) = entry.flow.as_ref()?.oldest()?;
@@ -153,7 +154,7 @@ impl Flows {
         }
     }
 
-    /// Reports a difference of the flow, once, and drops its waiting packets.
+    /// Reports the difference `found` in a flow, once, and drops the flow's waiting packets.
     fn report_difference(&mut self, place: usize, found: Mismatch) {
         let Some(entry) = self.flows.get_mut(place) else { return };
         if let Some(mut flow) = entry.flow.take() {
@@ -163,7 +164,7 @@ impl Flows {
         self.verdict.differences.push(difference(&entry.name, found));
     }
 
-    /// Lists the flow as undecided, once.
+    /// Lists the flow as undecided, at most once.
     #[cold]
     fn report_undecided(&mut self, place: usize, found: Mismatch) {
         let listed = &mut self.verdict.undecided;
@@ -176,14 +177,14 @@ impl Flows {
         }
     }
 
-    /// Drops the waiting packets of one capture, because the other may or may not have them.
+    /// Drops the waiting packets of the capture `side`, because the unread part of the other capture may contain them.
     pub(super) fn forget_waiting(&mut self, side: Side) {
         for flow in self.flows.iter_mut().filter_map(|entry| entry.flow.as_mut()) {
             flow.clear_of(side, &mut self.tally);
         }
     }
 
-    /// Returns the result. Packets that still wait are missing in the other capture.
+    /// Returns the result of the comparison. Packets that still wait are missing in the other capture.
     pub(super) fn finish(mut self, packets_a: u64, packets_b: u64) -> ComparisonResult {
         self.report_rest_missing();
         let offsets = self.flows.iter().filter_map(|entry| entry.flow.as_ref()).map(Flow::offset);
@@ -198,7 +199,7 @@ impl Flows {
         }
     }
 
-    /// Reports everything that still waits as missing, in the order of the packets.
+    /// Reports all packets that still wait as missing, in the order of the packets.
     fn report_rest_missing(&mut self) {
         let mut waiting: Vec<(u64, usize)> =
             self.waiting().map(|(place, _, packet)| (packet, place)).collect();
@@ -219,7 +220,7 @@ fn difference(name: &Name, found: Mismatch) -> Difference {
     Difference { flow, interface, kind, stream_offset, packet_a, packet_b, a, b }
 }
 
-/// Formats the flow as text.
+/// Formats the name of the flow as text.
 fn text(name: &Name) -> String {
     let key = name.key;
     match name.class {

@@ -66,13 +66,13 @@ impl Side {
 /// The limits of a comparison's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The greatest number of bytes that wait for their counterpart, in all flows together. At this limit, the oldest
+    /// The maximum number of bytes that wait for their counterpart, in all flows together. At this limit, the oldest
     /// waiting packet counts as missing in the other capture.
     pub waiting_bytes: usize,
-    /// The greatest number of flows. At this limit, flows without waiting packets are forgotten: no difference is
+    /// The maximum number of flows. At this limit, flows without waiting packets are forgotten: no difference is
     /// missed, but later offsets of such a flow count from that point.
     pub flows: usize,
-    /// Number of differing flows after which the comparison stops.
+    /// The number of differing flows after which the comparison stops.
     pub differences: usize,
 }
 
@@ -82,7 +82,7 @@ impl Default for Limits {
     }
 }
 
-/// A comparison in progress.
+/// The state of a comparison of two captures.
 #[derive(Debug)]
 pub struct Comparison {
     flows: Flows,
@@ -90,17 +90,17 @@ pub struct Comparison {
     ended: [Option<End>; 2],
 }
 
-/// The end of a capture.
+/// How the reading of a capture ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It was read completely.
+    /// The capture was read completely.
     Whole,
-    /// The rest could not be read.
+    /// The rest of the capture could not be read.
     Cut,
 }
 
 impl Comparison {
-    /// Starts a comparison.
+    /// Starts a comparison of two captures, within these limits.
     ///
     /// # Examples
     /// ```
@@ -138,7 +138,7 @@ impl Comparison {
         }
     }
 
-    /// Processes the next record of one capture. `link` is the link type of its interface.
+    /// Compares the next record of the capture `side`. `link` is the link type of its interface.
     pub fn push(&mut self, side: Side, record: &Record, link: LinkType) {
         let number = &mut self.packets[side.index()];
         *number += 1;
@@ -147,19 +147,20 @@ impl Comparison {
         self.flows.push((side, may_wait), *number, ComparedPacket::read(record, link));
     }
 
-    /// Ends one capture, which was read completely.
+    /// Ends the capture `side`, which was read completely.
     pub fn end(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Whole);
     }
 
-    /// Ends one capture, whose rest could not be read. Packets that its unread part may contain do not count as
+    /// Ends the capture `side`, whose rest could not be read. Packets that the unread part may contain do not count as
     /// missing in it; packets that were read of it still count as missing in the other capture.
     pub fn cut(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Cut);
         self.flows.forget_waiting(side.other());
     }
 
-    /// Returns the result. Packets that still wait are missing in the other capture, if that was read completely.
+    /// Returns the result of the comparison. Packets that still wait are missing in the other capture, if that was read
+    /// completely.
     #[must_use]
     pub fn finish(mut self) -> ComparisonResult {
         for side in [Side::A, Side::B] {

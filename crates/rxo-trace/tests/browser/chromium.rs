@@ -32,7 +32,7 @@ pub(crate) struct Browser {
     pub(crate) events: Vec<Value>,
 }
 
-/// Returns true if the program is in `PATH`.
+/// Returns `true` if the program is in `PATH`.
 pub(crate) fn is_installed() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file())

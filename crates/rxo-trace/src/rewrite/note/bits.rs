@@ -2,12 +2,12 @@
 
 use core::ops::BitOr;
 
-/// Properties of all segments.
+/// Properties that all segments of an aggregate have in common, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape(pub(crate) u8);
 
 impl Shape {
-    /// All payloads but the last have the same size, which is written once; otherwise each is
+    /// The payloads of all segments but the last have the same size, which is written once; otherwise each size is
     /// written.
     pub(crate) const REGULAR: Self = Self(1);
     /// The IPv4 ID counts up from one segment to the next; otherwise it stays equal.
@@ -17,7 +17,7 @@ impl Shape {
 
     /// The link header ends with the headers of a tunnel. Their offsets follow the lengths of the headers.
     pub(crate) const TUNNEL: Self = Self(8);
-    /// The outer IPv4 ID counts up; otherwise it stays equal.
+    /// The outer IPv4 ID counts up from one segment to the next; otherwise it stays equal.
     pub(crate) const COUNTING_OUTER_ID: Self = Self(16);
 
     const ALL: u8 = 31;
@@ -30,7 +30,7 @@ impl Shape {
         self.0 & other.0 != 0
     }
 
-    /// Adds `other` if `set`.
+    /// Returns these properties, with `other` if `set` is `true`.
     pub(crate) const fn with(self, other: Self, set: bool) -> Self {
         if set { Self(self.0 | other.0) } else { self }
     }
@@ -46,13 +46,13 @@ impl Shape {
 pub(crate) struct Differs(pub(crate) u8);
 
 impl Differs {
-    /// Arrival: the time to the next segment. Predicted as 0.
+    /// The arrival time: the time to the next segment. Predicted as 0.
     pub(crate) const TIME: Self = Self(1);
-    /// Position: the number of records before the next segment. Predicted as 0.
+    /// The position: the number of records before the next segment. Predicted as 0.
     pub(crate) const PLACE: Self = Self(2);
-    /// The link header, a tunnel's included: length and bytes.
+    /// The link header, including a tunnel's headers: length and bytes.
     pub(crate) const LINK: Self = Self(4);
-    /// IP and TCP header, as a patch.
+    /// The IP and TCP header, as a patch of the prediction.
     pub(crate) const HEADER: Self = Self(8);
     /// The IPv4 header checksum, as two bytes.
     pub(crate) const IP_CHECKSUM: Self = Self(16);

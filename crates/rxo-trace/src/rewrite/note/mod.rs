@@ -49,24 +49,25 @@ pub use self::write::write;
 /// A record that was merged into an aggregate, or that is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Original<'a> {
-    /// The record's captured bytes, with link header and padding.
+    /// The captured bytes of the record, with link header and padding.
     pub bytes: &'a [u8],
-    /// Offset of the record's IP header, in bytes.
+    /// The offset of the record's IP header, in bytes.
     pub network: usize,
-    /// The record's length on the wire, in bytes.
+    /// The length of the record on the wire, in bytes.
     pub original_bytes: u32,
-    /// The record's time, in nanoseconds since 1970 UTC.
+    /// The time of the record, in nanoseconds since 1970 UTC.
     pub at_ns: u64,
-    /// The record's position in the file, from 0.
+    /// The position of the record in the file, from 0.
     pub place: u64,
 }
 
 /// A merged packet, and the facts that are known without its note.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged<'a> {
-    /// All bytes of the packet, with link header, without padding.
+    /// All bytes of the merged packet, with link header, without padding.
     pub bytes: &'a [u8],
-    /// The packet's time in the file, which is the time of one of its segments.
+    /// The time of the merged packet in the file in nanoseconds since 1970 UTC, which is the time of one of its
+    /// segments.
     pub at_ns: u64,
     /// A position near those of the records, which is known when the note is read.
     pub expected_place: u64,
@@ -77,23 +78,23 @@ pub struct Merged<'a> {
 #[error("what rxo remembered of it {0}")]
 pub struct BadNote(pub(crate) &'static str);
 
-/// Longest link header, and longest sequence of the other headers, in bytes. The engine coalesces
-/// no longer ones; the limit bounds the memory for a damaged note.
+/// The maximum length of a link header, and of the other headers together, in bytes. The engine coalesces no longer
+/// ones; the limit bounds the memory for a damaged note.
 const MAX_HEADER_BYTES: usize = 256;
 
-/// The largest payload of an aggregate, in bytes: the largest value of the length field of an IP packet. An aggregate
+/// The maximum payload of an aggregate, in bytes: the largest value of the length field of an IP packet. An aggregate
 /// has no more segments than bytes.
 const MAX_PAYLOAD_BYTES: usize = u16::MAX as usize;
 
-/// Length of the CRC-32 that ends a note.
+/// The length of the CRC-32 that ends a note, in bytes.
 const CHECK_BYTES: usize = 4;
 
-/// The checksum of a note. It covers everything about the records, in order.
+/// The checksum at the end of a note. It covers everything about the records, in order.
 #[derive(Default)]
 struct Check(Crc);
 
 impl Check {
-    /// Adds the next record. `expected_place` is the position of the merged packet.
+    /// Adds the next record to the checksum. `expected_place` is the position of the merged packet.
     fn add(&mut self, record: &Original<'_>, expected_place: u64) {
         let mut head = [0; 24];
         let place = record.place.wrapping_sub(expected_place);

@@ -2,7 +2,7 @@
 
 use super::BadNote;
 
-/// Appends `number`, seven bits a byte, least significant first.
+/// Appends `number` to `to`, seven bits a byte, least significant first.
 pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {
         to.push(number as u8 | 0x80);
@@ -11,25 +11,25 @@ pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// Appends `number` such that numbers near 0 of either sign are short.
+/// Appends `number` to `to` in such a way that numbers near 0 of either sign are short.
 pub(crate) fn put_signed(to: &mut Vec<u8>, number: i64) {
     put_number(to, (number << 1 ^ number >> 63) as u64);
 }
 
-/// A reader that fails at the end of the bytes instead of trusting them.
+/// A reader of encoded numbers and bytes that fails at the end of its input instead of trusting lengths.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Makes a reader of `bytes`, at their start.
+    /// Creates a reader at the start of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Returns true if all bytes were read.
+    /// Returns `true` if all bytes of the input were read.
     #[must_use]
     pub const fn is_at_end(&self) -> bool {
         self.rest.is_empty()

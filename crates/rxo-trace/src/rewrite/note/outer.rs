@@ -1,7 +1,7 @@
 //! Predicts the headers of a tunnel, which stand before the IP header of a segment inside it.
 //!
-//! Separate from the headers of the segment because few have them. To the rest of the note they are part of the link
-//! header: if it differs from the prediction, all of it is written.
+//! Separate from the headers of the segment because few segments are in tunnels. For the rest of the note, the tunnel's
+//! headers are part of the link header: if that differs from the prediction, all of it is written.
 
 use rxo_wire::checksum::Sum;
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
@@ -11,9 +11,9 @@ use super::header::{Headers, Position, half};
 /// The offsets of the outer IP header and the outer UDP header in a merged packet, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// The offset of the outer IP header.
+    /// The offset of the outer IP header, in bytes.
     pub network: u32,
-    /// The offset of the outer UDP header.
+    /// The offset of the outer UDP header, in bytes.
     pub transport: u32,
 }
 

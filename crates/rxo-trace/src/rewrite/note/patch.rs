@@ -1,13 +1,15 @@
-//! The differences between two headers of equal length.
+//! A patch: the differences between two headers of equal length.
 //!
-//! A patch is the number of hunks, then for each the bytes to skip, their number, and the bytes.
+//! A patch is the number of hunks; then for each hunk the number of bytes to skip, the number of bytes that differ, and
+//! these bytes.
 
 use super::{BadNote, Reader, put_number};
 
-/// Equal bytes up to this number are part of a hunk, because a new hunk costs two numbers.
+/// The number of equal bytes up to which they are part of a hunk, because a new hunk costs two numbers.
 const GAP_BYTES: usize = 2;
 
-/// Appends the patch from `from` to `to`, which have equal length, unless they are equal. Returns true if they differ.
+/// Appends the patch from the header `from` to the header `to`, which have equal length, unless they are equal. Returns
+/// `true` if they differ.
 pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
     if from == to {
         return false;
@@ -24,7 +26,7 @@ pub(super) fn write(from: &[u8], to: &[u8], note: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Returns the ranges in which the two differ.
+/// Returns the ranges in which the two headers differ.
 fn hunks(from: &[u8], to: &[u8]) -> Vec<(usize, usize)> {
     let mut hunks: Vec<(usize, usize)> = Vec::new();
     for (at, _) in from.iter().zip(to).enumerate().filter(|(_, (a, b))| a != b) {
@@ -36,7 +38,7 @@ fn hunks(from: &[u8], to: &[u8]) -> Vec<(usize, usize)> {
     hunks
 }
 
-/// Applies a patch to `header`.
+/// Applies the patch that `note` contains next to `header`.
 pub(super) fn apply(header: &mut [u8], note: &mut Reader<'_>) -> Result<(), BadNote> {
     let mut at = 0;
     for _ in 0..note.size(header.len())? {

@@ -15,13 +15,13 @@ use super::{
 /// A restored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The record's captured bytes. All records of a note share one chunk.
+    /// The captured bytes of the record. All records of a note share one chunk.
     pub bytes: SharedBytes,
-    /// The record's length on the wire, in bytes.
+    /// The length of the record on the wire, in bytes.
     pub original_bytes: u32,
-    /// The record's time, in nanoseconds since 1970 UTC.
+    /// The time of the record, in nanoseconds since 1970 UTC.
     pub at_ns: u64,
-    /// The record's position in the file, from 0.
+    /// The position of the record in the file, from 0.
     pub place: u64,
 }
 
@@ -106,7 +106,7 @@ impl Outline {
     }
 }
 
-/// Reads the payload sizes of all segments. Their sum is the payload of the packet.
+/// Returns the payload sizes of all segments in bytes. Their sum is the payload of the packet.
 fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Vec<usize>, BadNote> {
     let all_but_last = outline.segments - 1;
     let mut sizes = Vec::with_capacity(outline.segments);
@@ -125,7 +125,7 @@ fn sizes(outline: &Outline, mut rest: usize, note: &mut Reader<'_>) -> Result<Ve
     Ok(sizes)
 }
 
-/// Restores the records, from the last to the first, and their bytes.
+/// Restores the records, from the last to the first. Returns them, and the chunk with their bytes.
 fn segments(
     plan: &Plan<'_>,
     at_ns: u64,
@@ -181,7 +181,7 @@ struct SegmentReader<'a> {
 }
 
 impl SegmentReader<'_> {
-    /// Reads the time from this segment to the next, in nanoseconds.
+    /// Returns the time from this segment to the next, in nanoseconds.
     fn time(&self, differs: Differs, note: &mut Reader<'_>) -> Result<i64, BadNote> {
         if !differs.has(Differs::TIME) {
             return Ok(0);
@@ -189,7 +189,7 @@ impl SegmentReader<'_> {
         Ok(note.signed()?.wrapping_mul(self.shape.unit_ns()))
     }
 
-    /// Appends the captured bytes after the link header.
+    /// Appends the captured bytes of a record that follow the link header.
     fn put_bytes(
         &mut self,
         differs: Differs,
@@ -208,7 +208,7 @@ impl SegmentReader<'_> {
         Ok(())
     }
 
-    /// Appends the header with its checksums.
+    /// Appends the IP and TCP header of a record, with its checksums.
     fn put_header(
         &mut self,
         differs: Differs,

@@ -82,12 +82,12 @@ fn ipv4_id<'a>(record: &Original<'a>, network: usize) -> Option<&'a [u8]> {
     record.bytes.get(network + 4..network + 6)
 }
 
-/// Returns the time from `from` to `to`. Negative if the capture's clock went back.
+/// Returns the time from `from` to `to` in nanoseconds. Negative if the capture's clock went back.
 const fn nanos(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from) as i64
 }
 
-/// Writes all sizes but the last, which follows from the others.
+/// Writes the sizes of all payloads but the last, which follows from the others.
 fn put_sizes(shape: Shape, sizes: &[usize], note: &mut Vec<u8>) {
     let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
     let written = if shape.has(Shape::REGULAR) { 1 } else { all_but_last.len() };
@@ -119,7 +119,7 @@ fn put_segments(
 struct SegmentWriter<'a, 'n> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// The time of the merged packet.
+    /// The time of the merged packet, in nanoseconds since 1970 UTC.
     at_ns: u64,
     /// The header of the segment written before, which is the next one in the file; at first that of the merged packet.
     predicted: Headers,
@@ -152,8 +152,8 @@ impl<'a> SegmentWriter<'a, '_> {
         Ok(())
     }
 
-    /// Writes time and position relative to the next segment, or to the merged packet for the last
-    /// segment.
+    /// Writes time and position of the record relative to the next segment, or to the merged packet for the last
+    /// segment. Returns which of them differ from the prediction.
     fn put_arrival(&mut self, record: &Original<'_>) -> Differs {
         let after_ns = self.after.map_or(self.at_ns, |after| after.at_ns);
         let time = nanos(record.at_ns, after_ns) / self.shape.unit_ns();
@@ -179,8 +179,8 @@ impl<'a> SegmentWriter<'a, '_> {
         self.put_bytes(link, differs, Differs::LINK)
     }
 
-    /// Writes the header and its checksums. It then becomes the prediction for the previous
-    /// segment.
+    /// Writes the header of a record and its checksums. The header then becomes the prediction for the previous
+    /// segment. Returns what differs from the prediction.
     fn put_header(&mut self, header: &[u8], payload: &[u8], position: Position) -> Differs {
         let plan = self.plan;
         plan.predict(&mut self.predicted, position);

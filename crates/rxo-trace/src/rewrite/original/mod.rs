@@ -15,25 +15,25 @@ use super::{RewriteError, To};
 /// A format of capture files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
-    /// Pcap: one link type, no options.
+    /// The format pcap: one link type, no packet options.
     Pcap,
-    /// Pcapng.
+    /// The format pcapng.
     PcapNg,
 }
 
 /// The restored file that is being written.
 #[derive(Debug)]
 pub(super) enum Original<'w> {
-    /// Pcap, with its original header or a new one.
+    /// A pcap file, with its original header or a new one.
     Pcap(Box<PcapFile<'w>>),
-    /// Pcapng from pcapng.
+    /// A pcapng file that is restored from pcapng.
     Same(Box<SameFile<'w>>),
-    /// Pcapng from pcap.
+    /// A pcapng file that is made from pcap.
     Fresh(Box<FreshFile<'w>>),
 }
 
 impl<'w> Original<'w> {
-    /// Begins the restored file, in `format` or the format of the original capture.
+    /// Begins the restored file, in `format`, or in the format of the original capture if that is `None`.
     pub(super) fn begin(
         output: To<'w>,
         origin: &Origin,
@@ -60,7 +60,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Writes the next record. `ticks` is its time in the unit of the original capture.
+    /// Writes the next record. `ticks` is its time in the unit of the original capture; `None` if it has no time.
     pub(super) fn write(&mut self, record: &Given, ticks: Option<u64>) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.write(record, ticks),
@@ -85,7 +85,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Writes what is still buffered, and ends the file.
+    /// Writes the data that is still buffered, and ends the file.
     pub(super) fn finish(self) -> Result<(), RewriteError> {
         match self {
             Self::Pcap(file) => file.finish(),
@@ -95,7 +95,8 @@ impl<'w> Original<'w> {
     }
 }
 
-/// Returns the clocks of the interfaces in `described`. `header` is that of a pcap file.
+/// Returns the clocks of the interfaces in `described`, in order. `header` is that of a pcap file, if the original was
+/// one.
 pub(super) fn clocks<'a>(
     described: &'a [Described],
     pcap_header: Option<&[u8; 24]>,

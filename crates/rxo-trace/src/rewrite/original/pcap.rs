@@ -11,27 +11,27 @@ use super::super::{RewriteError, To};
 #[derive(Debug)]
 pub(in super::super) struct PcapFile<'w> {
     output: BufWriter<To<'w>>,
-    /// The header of the original capture; `None` if that is pcapng.
+    /// The header of the original capture; `None` if the original is pcapng.
     header: Option<[u8; 24]>,
     shape: Shape,
     clock: Clock,
-    /// True if the header has been written.
+    /// `true` if the header has been written.
     has_begun: bool,
 }
 
-/// The format of records that a header announces.
+/// The format of the records that a pcap header announces.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     is_big_endian: bool,
     unit_ns: u64,
-    /// True if the two lengths are swapped, as in files of very old libpcap.
+    /// `true` if the two lengths of a record are swapped, as in files of very old libpcap.
     is_swapped: bool,
 }
 
 impl Shape {
     const NANOS: Self = Self { is_big_endian: false, unit_ns: 1, is_swapped: false };
 
-    /// Reads a header that the capture reader has accepted.
+    /// Returns the format that a header announces, which the capture reader has accepted.
     fn of(header: &[u8; 24]) -> Self {
         let [a, b, c, d, _, _, e, f, ..] = *header;
         let is_big_endian = a == 0xa1;
@@ -47,7 +47,7 @@ impl Shape {
     }
 }
 
-/// Returns the clock of a file with this header.
+/// Returns the clock of a pcap file with this header.
 pub(super) fn clock(header: &[u8; 24]) -> Clock {
     Clock::pcap(Shape::of(header).unit_ns)
 }
@@ -71,7 +71,7 @@ impl<'w> PcapFile<'w> {
         self.begin(snap_bytes, link.0.into())
     }
 
-    /// Writes the original header, or one of version 2.4 with nanoseconds.
+    /// Writes the original header, or a new one of version 2.4 with nanoseconds.
     fn begin(&mut self, snap_bytes: u32, link: u32) -> Result<(), RewriteError> {
         self.has_begun = true;
         let numbers = [u32::from_be_bytes(NANOS_MAGIC), 4 << 16 | 2, 0, 0, snap_bytes, link];
@@ -103,7 +103,7 @@ impl<'w> PcapFile<'w> {
         self.put(record.bytes.as_ref())
     }
 
-    /// Returns the ticks of a record from a pcapng file, which has another clock.
+    /// Returns the ticks of a record in the pcap file, given its `ticks` in a pcapng file, which has another clock.
     fn converted(&self, record: &Given, ticks: Option<u64>) -> Result<Option<u64>, RewriteError> {
         if !record.options.is_empty() {
             return Err(RewriteError::NotForPcap("comments or other options of packets"));
@@ -136,8 +136,8 @@ impl<'w> PcapFile<'w> {
     }
 }
 
-/// The snap length that libpcap takes for no limit.
+/// The maximum number of captured bytes of a packet that libpcap takes for no limit.
 const NO_LIMIT: u32 = 262_144;
 
-/// Size of the buffer before a write. Longer packets are written directly.
+/// The size of the output buffer, in bytes. Longer packets are written directly.
 const BUFFER_BYTES: usize = 32 * 1024;

@@ -12,12 +12,12 @@ use super::super::{RewriteError, To};
 #[derive(Debug)]
 pub(in super::super) struct SameFile<'w> {
     writer: CaptureWriter<To<'w>>,
-    /// Sections and interfaces that are not written yet.
+    /// The sections and interfaces that are not written yet.
     waiting: VecDeque<Described>,
     records: u64,
-    /// Number of interfaces written, in all sections.
+    /// The number of interfaces written, in all sections.
     interfaces: u32,
-    /// Number of the current section's first interface.
+    /// The number of the current section's first interface.
     first_interface: u32,
 }
 
@@ -80,7 +80,7 @@ impl<'w> SameFile<'w> {
 const NOT_DESCRIBED: RewriteError =
     RewriteError::Changed("a packet is of an interface that its section does not have");
 
-/// A pcapng file from a pcap file, in nanoseconds.
+/// A pcapng file that is made from a pcap file, with times in nanoseconds.
 #[derive(Debug)]
 pub(in super::super) struct FreshFile<'w>(CaptureWriter<To<'w>>);
 

@@ -1,4 +1,4 @@
-//! The captures of a part, and the numbers that its flows have for them.
+//! The captures that a part has read, and the numbers by which its flows refer to them.
 //!
 //! A flow refers to captures by number, in the order in which they were added to this part. A number takes
 //! four bytes, and no flow changes when an earlier capture is added. A saved part has the ranks of the
@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use crate::report::Source;
 
-/// The identity of a capture: its series, and its number in the series.
+/// The identity of a capture: its series, and its number in that series.
 pub(super) type Place = (u64, u32);
 
-/// The captures of a part.
+/// The captures that a part has read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captures {
-    /// The captures by identity, each with its number.
+    /// The captures by identity, each with its number in this part.
     by_place: BTreeMap<Place, (u32, Source)>,
-    /// The identities of the captures, by number.
+    /// The identities of the captures, by number in this part.
     places: Vec<Place>,
 }
 
@@ -32,7 +32,7 @@ impl FromIterator<(Place, Source)> for Captures {
 }
 
 impl Captures {
-    /// Adds a capture, or the part of it that another part read. Returns its number.
+    /// Adds a capture, or the part of it that another part has read. Returns its number.
     fn put(&mut self, place: Place, source: Source) -> u32 {
         if let Some((number, mine)) = self.by_place.get_mut(&place) {
             mine.add(source);
@@ -44,30 +44,30 @@ impl Captures {
         number
     }
 
-    /// Adds the captures of another part. Returns the new numbers, indexed by the numbers in the other part.
+    /// Adds the captures of another part. Returns their numbers in this part, indexed by the numbers in the other part.
     pub(super) fn add(&mut self, mut other: Self) -> Vec<u32> {
         let captures = other.places.iter().filter_map(|place| other.by_place.remove_entry(place));
         captures.map(|(place, (_, source))| self.put(place, source)).collect()
     }
 
-    /// Iterates over all captures, in the order of their identities.
+    /// Returns an iterator over all captures with their identities, in the order of these.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Source)> {
         self.by_place.iter().map(|(place, (_, source))| (place, source))
     }
 
-    /// Iterates over all captures in order.
+    /// Returns an iterator over all captures, in the order of their identities.
     pub(in super::super) fn sources(&self) -> impl Iterator<Item = &Source> {
         self.by_place.values().map(|(_, source)| source)
     }
 
-    /// Returns the names of all captures, by number.
+    /// Returns the names of all captures, by number in this part.
     pub(in super::super) fn names(&self) -> Vec<Arc<str>> {
         let source = |place| self.by_place.get(place);
         let name = |place| source(place).map_or("", |(_, source)| &source.name).into();
         self.places.iter().map(name).collect()
     }
 
-    /// Returns the rank of each capture, by number.
+    /// Returns the rank of each capture in the order of identities, by number in this part.
     pub(super) fn ranks(&self) -> Vec<u32> {
         let mut ranks = vec![0; self.places.len()];
         for (rank, (number, _)) in (0..).zip(self.by_place.values()) {
@@ -77,7 +77,7 @@ impl Captures {
     }
 }
 
-/// The numbers of another part's captures in this part.
+/// The translation of another part's capture numbers to those of this part.
 pub(in super::super) struct Numbering<'a> {
     /// The numbers in this part, indexed by the numbers in the other part.
     pub(super) numbers: &'a [u32],
@@ -85,8 +85,8 @@ pub(in super::super) struct Numbering<'a> {
 }
 
 impl Numbering<'_> {
-    /// Returns the number in this part of the capture with the number `there` in the other part. A number
-    /// without a capture is returned unchanged.
+    /// Returns the number in this part of the capture that has the number `there` in the other part. A number without a
+    /// capture is returned unchanged.
     pub(in super::super) fn number(&self, there: u32) -> u32 {
         self.numbers.get(there as usize).copied().unwrap_or(there)
     }

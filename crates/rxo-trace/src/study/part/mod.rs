@@ -47,20 +47,20 @@ pub struct Span {
     pub series: u64,
     /// The beginning of the part: the number of a file, and a byte in it. A series begins with (0, 0).
     pub from: (u32, u64),
-    /// The beginning of the next part: at byte 0 of the next file if this part reads its file to the end.
+    /// The beginning of the next part: byte 0 of the next file if this part reads its file to the end.
     pub to: (u32, u64),
-    /// True if the part ends the series.
+    /// `true` if this part ends the series.
     pub is_last: bool,
 }
 
-/// The choices of the user for a report, made when everything is counted.
+/// The user's choices for a report, which are applied after everything was counted.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The costs of receiving.
     pub costs: Costs,
-    /// The origin of these costs, for readers.
+    /// The origin of these costs, as reports name it.
     pub costs_from: String,
-    /// Number of flows in the report.
+    /// The number of flows that the report lists.
     pub top: usize,
 }
 
@@ -75,7 +75,7 @@ impl Default for Terms {
 pub struct Part {
     pub(super) recipe: Recipe,
     pub(super) sums: Sums,
-    /// Stretches without a gap, in order. No two are neighbours.
+    /// The runs of the part: stretches without a gap, in order. No two are neighbours.
     runs: Vec<Run>,
 }
 
@@ -108,11 +108,11 @@ impl Part {
         part
     }
 
-    /// Adds `other`. Allocates for flows that are new. The cost grows with the smaller of both, and with the number of
-    /// stretches that are not adjacent.
+    /// Returns the sum of this part and `other`. Allocates for flows that are new. The cost grows with the smaller of
+    /// both, and with the number of stretches that are not adjacent.
     ///
     /// # Errors
-    /// [`MergeError`] if they do not belong together. Both parts are then dropped.
+    /// [`MergeError`] if the parts do not belong together. Both are then dropped.
     ///
     /// # Examples
     /// ```
@@ -149,7 +149,7 @@ impl Part {
         Ok(self)
     }
 
-    /// Puts a run between its neighbours, and joins it with adjacent ones.
+    /// Inserts a run between its neighbours, and joins it with those that are adjacent.
     fn insert(&mut self, run: Run, points: &[Point]) -> Result<(), MergeError> {
         let at = self.runs.partition_point(|known| known.span < run.span);
         let overlaps = |a: &Run, b: &Run| a.span.series == b.span.series && a.span.to > b.span.from;
@@ -170,24 +170,24 @@ impl Part {
         Ok(())
     }
 
-    /// Drops the ends of runs that have no neighbours to come.
+    /// Drops the ends of runs that will get no neighbours.
     fn close(&mut self) {
         self.runs.iter_mut().for_each(Run::close);
     }
 
-    /// Returns true if no part of its series is missing.
+    /// Returns `true` if no part of the series is missing.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.runs.iter().all(Run::is_complete)
     }
 
-    /// Returns the number of packets, including those that the filter excluded.
+    /// Returns the number of packets counted, including those that the filter excluded.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.sums.count.packets.saturating_add(self.sums.count.filtered_packets)
     }
 
-    /// Returns the report. If parts are missing, it says so.
+    /// Returns the report on the counts. If parts of the series are missing, the report says so.
     #[must_use]
     pub fn report(&self, terms: &Terms) -> Report {
         // The settings were checked when the part was made or read.
@@ -195,15 +195,15 @@ impl Part {
         settings.map_or_else(Report::default, |settings| outcome::report(self, &settings, terms))
     }
 
-    /// Returns the reason why its own figures are incomplete: damage, or reading that stopped early; `None` if they are
-    /// complete.
+    /// Returns the reason why the part's own figures are incomplete: damage, or reading that stopped early; `None` if
+    /// they are complete.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let damaged = || self.sums.captures.sources().find_map(|source| source.damage.clone());
         self.sums.partial.first().cloned().or_else(damaged)
     }
 
-    /// Returns the reason why the figures are incomplete; `None` if they are complete.
+    /// Returns the reason why the figures are incomplete, which may be missing parts; `None` if they are complete.
     pub(super) fn partial(&self) -> Option<String> {
         let missing = || Some("parts of the captures are missing".to_owned());
         self.damage().or_else(|| if self.is_complete() { None } else { missing() })
@@ -211,8 +211,8 @@ impl Part {
 }
 
 impl Study {
-    /// Ends the study of a part of a series. `span` is its place; `None` if the part is the whole series. `partial` is
-    /// the reason why reading stopped early, other than damage.
+    /// Ends the study of a part of a series, and returns the part. `span` is its place; `None` if the part is the whole
+    /// series. `partial` is the reason why reading stopped early, other than damage.
     #[must_use]
     pub fn into_part(mut self, span: Option<Span>, partial: Option<String>) -> Part {
         self.lanes.finish(self.clock.now(), &mut self.chosen);
@@ -239,7 +239,7 @@ impl Default for Mark {
 }
 
 impl Mark {
-    /// Adds a field of these bytes.
+    /// Adds the bytes of one field to the hash.
     pub fn add(&mut self, bytes: &[u8]) {
         for byte in (bytes.len() as u32).to_le_bytes().iter().chain(bytes) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -247,7 +247,7 @@ impl Mark {
     }
 }
 
-/// Returns all points of the settings.
+/// Returns all points that a study with these settings has.
 pub(super) fn points_of(settings: &Settings) -> Points {
     Points::of(settings)
 }

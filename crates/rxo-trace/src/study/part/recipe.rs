@@ -1,4 +1,4 @@
-//! The settings that all parts of a study must share, as text.
+//! Recipe: the settings that all parts of a study must share, as text.
 
 use rxo_coalesce::Policy;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::super::{ChecksumMode, Settings};
 use super::points_of;
 use crate::sweep::{Grid, SweepAxis};
 
-/// The settings as the user would type them.
+/// The shared settings of a study, as the user would type them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Recipe {
     policy: String,
@@ -21,7 +21,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// Makes the recipe of these settings.
+    /// Creates the recipe of a study with these settings.
     pub(in super::super) fn of(settings: &Settings) -> Self {
         let Point { policy, poll } = settings.chosen;
         Self {
@@ -37,7 +37,7 @@ impl Recipe {
         }
     }
 
-    /// Returns the settings; `None` if this version does not know them.
+    /// Returns the settings that the recipe describes; `None` if this version does not know them.
     pub(in super::super) fn read(&self) -> Option<Settings> {
         let mut policy = Policy::by_name(&self.policy).ok()?;
         for (name, value) in &self.settings {
@@ -61,7 +61,8 @@ impl Recipe {
         (Self::of(&settings) == *self).then_some(settings)
     }
 
-    /// Returns all points; none if this version does not know the settings, which reading a part rules out.
+    /// Returns all points of the settings; none if this version does not know the settings, which reading a part rules
+    /// out.
     pub(super) fn points(&self) -> Vec<Point> {
         self.read().map(|settings| points_of(&settings).all).unwrap_or_default()
     }

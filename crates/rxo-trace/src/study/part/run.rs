@@ -1,4 +1,4 @@
-//! A stretch of a series without a gap, and its two ends.
+//! A run: a stretch of a series without a gap, and the state at its two ends.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,11 +14,11 @@ use super::super::point::Point;
 use super::{Span, Sums};
 use crate::report::Protocol;
 
-/// A stretch of a series, and its ends.
+/// A stretch of a series without a gap, and the state at its ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(super) span: Span,
-    /// The ends of the run; `None` if there are no packets, or no neighbours to come.
+    /// The state at the ends of the run; `None` if there are no packets, or if no neighbours will come.
     pub(super) ends: Option<Ends>,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Ends {
 /// The ends of a run without its flows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Core {
-    /// Time of the first packet, as its record has it.
+    /// The time of the run's first packet in nanoseconds, as its record has it.
     pub(super) first_at_ns: u64,
-    /// The clock at the last packet.
+    /// The state of the clock at the run's last packet.
     pub(super) clock: Clock,
-    /// Time from the first packet to the last.
+    /// The time from the first packet to the last, in nanoseconds.
     pub(super) span_ns: u64,
-    /// Time from the beginning of the run to the first packet that the filter accepted, and from the last such packet to
-    /// the end of the run.
+    /// The time from the beginning of the run to the first packet that the filter accepted, and from the last such
+    /// packet to the end of the run, in nanoseconds; `None` if the filter accepted none.
     pub(super) accepted_ns: Option<(u64, u64)>,
     /// The ends of the lanes, by interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
@@ -49,15 +49,15 @@ pub(crate) struct Core {
     pub(super) error_bounds: Vec<u64>,
 }
 
-/// The ends of one interface under one poll rule.
+/// The state at the ends of a run of one interface under one poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct LaneEnds {
     pub(super) interface: u64,
-    /// The first point with this poll rule.
+    /// The index of the first point with this poll rule.
     pub(super) point: u32,
-    /// Time from the beginning of the run to the first packet of the lane.
+    /// The time from the beginning of the run to the first packet of the interface, in nanoseconds.
     pub(super) first_ns: u64,
-    /// Time from the end of the run to the end of its last poll; negative if the poll ended before.
+    /// The time from the end of the run to the end of the last poll, in nanoseconds; negative if the poll ended before.
     pub(super) ended_ns: i64,
 }
 
@@ -66,20 +66,20 @@ impl Run {
         self.span.from == (0, 0) && self.span.is_last
     }
 
-    /// Drops the ends if there are no neighbours to come.
+    /// Drops the state at the ends if the run will get no neighbours.
     pub(super) fn close(&mut self) {
         if self.is_complete() {
             self.ends = None;
         }
     }
 
-    /// Returns true if `next` begins where this run ends.
+    /// Returns `true` if the run `next` begins where this run ends.
     pub(super) fn is_before(&self, next: &Self) -> bool {
         let (mine, its) = (&self.span, &next.span);
         mine.series == its.series && mine.to == its.from && !mine.is_last
     }
 
-    /// Appends `next`, and adds to `sums` everything that lies across the cut.
+    /// Appends the run `next`, and adds to `sums` everything that lies across the cut.
     pub(super) fn join(&mut self, next: Self, points: &[Point], sums: &mut Sums) {
         self.span.to = next.span.to;
         self.span.is_last = next.span.is_last;
@@ -92,7 +92,8 @@ impl Run {
 }
 
 impl Ends {
-    /// Appends `next`, which begins with a file if `is_file`.
+    /// Returns this end state joined with that of the next run, which begins with a file if `is_file`. Adds to `sums`
+    /// everything that lies across the cut.
     fn join(self, next: Self, is_file: bool, points: &[Point], sums: &mut Sums) -> Self {
         let first_at = Instant::from_nanos(next.inner.first_at_ns);
         let clock = self.inner.clock;
@@ -165,7 +166,7 @@ impl LaneEnds {
 
 type FlowEnds = HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>;
 
-/// Joins the ends of the flows, and counts the ACKs that could be aggregated across the cut.
+/// Returns the joined ends of the flows, and counts the ACKs that could be aggregated across the cut.
 fn join_flows(mut earlier: FlowEnds, mut later: FlowEnds, sums: &mut Sums) -> FlowEnds {
     let mut meet = |last: Option<PlainAck>, first: Option<PlainAck>| {
         let follows = last.zip(first).is_some_and(|(last, first)| last.is_followed_by(first));
@@ -196,7 +197,7 @@ fn join_flows(mut earlier: FlowEnds, mut later: FlowEnds, sums: &mut Sums) -> Fl
 }
 
 impl Study {
-    /// Returns the ends of the run; `None` without packets. Everything must be delivered.
+    /// Returns the state at the ends of the run; `None` without packets. Everything must be delivered.
     pub(super) fn ends(&self) -> Option<Ends> {
         let first_at = self.first_at?;
         let end = self.clock.now();

@@ -1,4 +1,4 @@
-//! Parts as bytes, to be stored or sent to another machine.
+//! Saves parts as bytes, to be stored or sent to another machine.
 //!
 //! ```text
 //!  "rxo-part"   version (u16)   names (u64)   fields (postcard 1)   CRC-32 of all before (u32)
@@ -26,15 +26,15 @@ use crate::report::Source;
 const VERSION: u16 = 4;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
-/// The largest count that is accepted, so that many counts can be added without overflow.
+/// The largest count that is accepted in a saved part, so that many counts can be added without overflow.
 const MOST: u64 = 1 << 56;
 
-/// The reason why bytes are not a part.
+/// The reason why bytes cannot be read as a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartError {
-    /// The bytes do not begin like a part.
+    /// The bytes do not begin like a saved part.
     Foreign,
-    /// The bytes were made by a version of rxo with other counts.
+    /// The bytes were written by a version of rxo that has other counts.
     Version,
     /// The bytes are truncated or changed.
     Damaged,
@@ -56,13 +56,13 @@ impl Part {
     /// The first bytes of every saved part.
     pub const MAGIC: &[u8; 8] = b"rxo-part";
 
-    /// Returns true if `bytes` begin like a part.
+    /// Returns `true` if `bytes` begin like a saved part.
     #[must_use]
     pub fn is_at(bytes: &[u8]) -> bool {
         bytes.starts_with(Part::MAGIC)
     }
 
-    /// Writes the part as bytes. Equal parts give equal bytes.
+    /// Returns the part as bytes. Equal parts give equal bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Part::MAGIC.to_vec();
@@ -126,7 +126,7 @@ impl Part {
     }
 }
 
-/// Returns a hash of the names of everything counted.
+/// Returns a hash of the names of all counts and reasons.
 fn names() -> u64 {
     let mut mark = Mark::default();
     let counts = Count::NAMES.iter().copied();
@@ -143,7 +143,7 @@ struct Written<'a> {
     recipe: &'a Recipe,
     count: &'a Count,
     points: Vec<SavedPoint>,
-    /// The flows, each with the ranks of its captures.
+    /// The flows, each with the ranks of its first and last capture.
     flows: Vec<(&'a Flow, [u32; 2])>,
     course: &'a Steps,
     started_at_ns: u64,
@@ -199,7 +199,7 @@ impl Read {
     }
 }
 
-/// A histogram: its buckets, sum and maximum.
+/// A histogram in a saved part: its buckets, sum and maximum.
 type SavedHistogram = (Vec<(u64, u64)>, u64, u64);
 
 fn saved(histogram: &Histogram) -> SavedHistogram {
@@ -212,12 +212,12 @@ fn read((buckets, sum, max): SavedHistogram) -> Histogram {
 
 #[derive(Serialize, Deserialize)]
 struct SavedPoint {
-    /// The counts: frames, deliveries, aggregates, aggregated segments, singles, overruns, error bound, segments inside
-    /// tunnels and their deliveries.
+    /// The counts of a point: frames, deliveries, aggregates, aggregated segments, singles, overruns, error bound,
+    /// segments inside tunnels and their deliveries.
     counts: [u64; 9],
     bypassed: Vec<u64>,
     flushed: Vec<u64>,
-    /// The histograms: holds, segments and bytes of aggregates, packets of polls, pauses.
+    /// The histograms of a point: holds, segments and bytes of aggregates, packets of polls, pauses.
     histograms: [SavedHistogram; 5],
 }
 
