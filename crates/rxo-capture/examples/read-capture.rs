@@ -1,4 +1,4 @@
-//! Reads captures and prints the number of records and bytes of each, and the time it took.
+//! Reads captures and prints for each the number of records and bytes, and the time that reading took.
 //!
 //! ```sh
 //! cargo run --release -p rxo-capture --example read-capture -- FILE...    # `-` is standard input
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use rxo_capture::{Capture, CaptureError};
 
-/// The number of records that an engine gets at once.
+/// The number of records that are read at once.
 const BATCH: usize = 64;
 
 fn main() -> ExitCode {
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Reads one capture and prints the result, even if it cannot be read to its end.
+/// Reads one capture and prints the result, even if the capture cannot be read to its end.
 fn report(name: &str) -> Result<(), CaptureError> {
     let started = Instant::now();
     let mut capture = match name {

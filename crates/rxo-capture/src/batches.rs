@@ -1,13 +1,13 @@
-//! A capture read in batches of bounded size, until it ends, is damaged, or a flag is set.
+//! Batches: reads a capture in batches of bounded size, until it ends, is damaged, or a flag is set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{Capture, CaptureError, Record};
 
-/// The largest number of records in a batch.
+/// The maximum number of records in a batch.
 const BATCH_RECORDS: usize = 1_024;
-/// The largest number of bytes in a batch, including options, because a record may be a long aggregate.
+/// The maximum number of bytes in a batch, including options, because a record may be a long aggregate.
 const BATCH_BYTES: usize = 1 << 20;
 /// The number of records that are read between two checks of the batch's size.
 const STEP_RECORDS: usize = 16;
@@ -30,24 +30,24 @@ const STEP_RECORDS: usize = 16;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Batches {
-    /// The capture.
+    /// The capture that is being read.
     pub capture: Capture,
     /// The records of the last batch that the caller has not taken yet.
     pub records: Vec<Record>,
     stop: Arc<AtomicBool>,
     packets: u64,
-    /// The result that ends the capture, reported after the last batch.
+    /// The result that ends the reading, which is reported after the last batch; `None` before.
     ended: Option<Step>,
 }
 
-/// The result of reading the next batch.
+/// The result of reading one batch.
 #[derive(Debug)]
 pub enum Step {
     /// There may be more records.
     More,
     /// The capture was read to its end.
     Over,
-    /// The capture is damaged here.
+    /// The capture is damaged after the records of this batch.
     Damaged(CaptureError),
     /// The flag was set after this number of packets had been read.
     Stopped(u64),
@@ -61,7 +61,7 @@ impl Batches {
         Self { capture, records, stop, packets: 0, ended: None }
     }
 
-    /// Reads the next batch: fills the records up to 1,024, or 1 MiB.
+    /// Reads the next batch: adds records until there are 1,024, or 1 MiB. Returns the result.
     pub fn step(&mut self) -> Step {
         if self.ended.is_none() {
             self.fill();
@@ -72,7 +72,7 @@ impl Batches {
         self.ended.take_if(|_| self.records.is_empty()).unwrap_or(Step::More)
     }
 
-    /// Reads until the batch is full or the capture ends.
+    /// Reads records until the batch is full or the capture ends.
     fn fill(&mut self) {
         let mut bytes = 0;
         while self.records.len() < BATCH_RECORDS && bytes < BATCH_BYTES && self.ended.is_none() {

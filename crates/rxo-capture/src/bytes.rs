@@ -1,4 +1,4 @@
-//! Bytes with several owners.
+//! Shared bytes: parts of a chunk of memory that has several owners.
 
 use core::fmt;
 use std::rc::Rc;
@@ -9,14 +9,14 @@ use rxo_frame::FrameBuffer;
 /// freed (or reused) when its last part is dropped.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    /// The chunk; `None` if there are no bytes, so that empty values allocate nothing.
+    /// The chunk of memory; `None` if there are no bytes, so that empty values allocate nothing.
     chunk: Option<Rc<Vec<u8>>>,
     start: u32,
     len: u32,
 }
 
 impl SharedBytes {
-    /// Makes the part of `chunk` in `range`, which is cut at the end of the chunk.
+    /// Creates the part of `chunk` in `range`, which is cut at the end of the chunk.
     #[must_use]
     #[inline]
     pub fn new(chunk: &Rc<Vec<u8>>, range: core::ops::Range<usize>) -> Self {
@@ -25,21 +25,20 @@ impl SharedBytes {
         Self { chunk: Some(Rc::clone(chunk)), start: start as u32, len: (end - start) as u32 }
     }
 
-    /// Returns the length of the chunk in bytes, and true if this is its only part. Callers that keep many parts can
-    /// thus count the memory.
+    /// Returns the length of the chunk in bytes, and `true` if this is its only part, so that callers that keep many
+    /// parts can count the memory.
     #[must_use]
     pub fn chunk(&self) -> (usize, bool) {
         self.chunk.as_ref().map_or((0, true), |chunk| (chunk.len(), Rc::strong_count(chunk) == 1))
     }
 
-    /// Copies the bytes into a chunk of their own, so that they no longer keep the shared chunk.
-    /// Allocates.
+    /// Returns a copy of the bytes in a chunk of their own, so that the shared chunk can be freed. Allocates.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::from(self.as_ref().to_vec())
     }
 
-    /// Returns the bytes from `at` on; empty if there are fewer. Shares the chunk.
+    /// Returns the part of these bytes from offset `at` on; empty if there are fewer. Shares the chunk.
     #[must_use]
     pub fn from_offset(&self, at: usize) -> Self {
         let skipped = u32::try_from(at).unwrap_or(u32::MAX).min(self.len);

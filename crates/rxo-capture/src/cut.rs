@@ -16,10 +16,10 @@ use super::pcap::{FILE_HEADER_BYTES, Shape};
 use super::pcapng::{self, block};
 use super::{Capture, CaptureError, Compression, Fault};
 
-/// Bytes that must form a chain of records before a position counts as a record.
+/// The number of bytes that must form a chain of records before a position counts as the start of a record.
 const CHAIN_BYTES: usize = 1 << 20;
-/// Bytes that are searched for a chain. No packet is longer, so the contents of one packet cannot hide all
-/// records.
+/// The number of bytes that are searched for a chain. No packet is longer, so the contents of one packet cannot hide
+/// all records.
 const SEARCHED_BYTES: usize = PACKET_BYTES as usize + 64;
 /// The number of bytes that are searched for the longest pause.
 const PAUSE_BYTES: u64 = 8 << 20;
@@ -106,27 +106,27 @@ impl Capture {
         Ok(best)
     }
 
-    /// Returns true if this part of a file describes an interface or a section after its first packet.
-    /// Readers of later parts do not get these descriptions.
+    /// Returns `true` if this part of a file describes an interface or a section after its first packet. Readers of
+    /// later parts do not get these descriptions.
     #[must_use]
     pub fn describes_later(&self) -> bool {
         self.ends_early && self.described().iter().any(|described| described.records_before > 0)
     }
 }
 
-/// The bytes before the first record.
+/// The head of a capture file: the bytes before the first record.
 struct Head {
     bytes: Vec<u8>,
     form: Form,
 }
 
-/// The format of records, by the head of the file.
+/// The format of records, as the head of the file determines it.
 enum Form {
     Pcap(Shape),
     PcapNg { is_big_endian: bool },
 }
 
-/// Reads the head of a file; `None` if it is compressed.
+/// Reads the head of a capture file; `None` if the file is compressed.
 fn head(file: &mut File) -> io::Result<Option<Head>> {
     let mut bytes = vec![0; FILE_HEADER_BYTES];
     let magic = match file.read_exact(&mut bytes) {
@@ -165,7 +165,7 @@ fn head(file: &mut File) -> io::Result<Option<Head>> {
 }
 
 impl Form {
-    /// Returns the alignment of records in bytes.
+    /// Returns the alignment of records in the file, in bytes.
     const fn step(&self) -> usize {
         match self {
             Self::Pcap(_) => 1,
@@ -173,7 +173,7 @@ impl Form {
         }
     }
 
-    /// Returns the first position from `from` on at which a long chain of records begins.
+    /// Returns the first position from `from` on at which a long chain of records begins; `None` if there is none.
     fn find(&self, file: &mut File, from: u64) -> io::Result<Option<u64>> {
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
@@ -185,7 +185,7 @@ impl Form {
         Ok(found.map(|start| from + start as u64))
     }
 
-    /// Returns true if all of `bytes`, or the first mebibyte, form a chain of records.
+    /// Returns `true` if all of `bytes`, or the first mebibyte of it, forms a chain of records.
     fn is_chain(&self, bytes: &[u8], is_at_end: bool) -> bool {
         let mut at = 0;
         while at < CHAIN_BYTES {
@@ -201,7 +201,7 @@ impl Form {
         true
     }
 
-    /// Returns the length of the record at the start of `bytes`; `None` if they cannot be one.
+    /// Returns the length in bytes of the record at the start of `bytes`; `None` if they cannot be a record.
     fn length(&self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Pcap(shape) => shape.record_bytes(bytes),

@@ -3,8 +3,8 @@
 /// The direction of a packet, seen from the capturing machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Received.
+    /// The capturing machine received the packet.
     In,
-    /// Sent.
+    /// The capturing machine sent the packet.
     Out,
 }

@@ -4,10 +4,10 @@ use std::{fmt, io};
 
 use super::Compression;
 
-/// The error of opening a capture or reading further. One line that names the file, the position, the problem and the
-/// remedy.
+/// The error of opening a capture or reading it further. Its message is one line with the file, the position, the
+/// problem and the remedy.
 ///
-/// Everything before the position has been delivered.
+/// All records before the position have been delivered.
 #[derive(Debug)]
 pub struct CaptureError(Box<Inner>);
 
@@ -19,18 +19,18 @@ struct Inner {
     fault: Fault,
 }
 
-/// The kind of an error.
+/// The kind of a capture error.
 #[derive(Debug)]
 pub enum Fault {
     /// The file cannot be opened.
     Open(io::Error),
-    /// The system cannot read the file.
+    /// The system cannot read the file further.
     Read(io::Error),
     /// The file is not a capture. The text names the format that it looks like, and the remedy.
     Foreign(String),
-    /// The file ends too early.
+    /// The file ends too early. The text says which part is incomplete.
     Truncated(String),
-    /// The file has invalid contents.
+    /// The file has invalid contents. The text describes them.
     Damaged(String),
     /// The file is valid but needs an unsupported feature. The text names the remedy.
     Unsupported(String),
@@ -46,14 +46,14 @@ impl CaptureError {
         Self(Box::new(Inner { file: file.to_owned(), offset, compression, fault }))
     }
 
-    /// Returns the file's name, as given.
+    /// Returns the name of the file, as it was given.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.0.file
     }
 
-    /// Returns the position in bytes from the start of the capture; in a compressed file, from the start of the
-    /// unpacked data.
+    /// Returns the position of the error in bytes from the start of the capture; in a compressed file, from the start
+    /// of the unpacked data.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.0.offset
@@ -65,7 +65,8 @@ impl CaptureError {
         &self.0.fault
     }
 
-    /// Returns true if the file was a valid capture up to this position, so that the part before is worth reporting.
+    /// Returns `true` if the file was a valid capture up to the position of the error, so that the part before is worth
+    /// reporting.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !matches!(self.0.fault, Fault::Open(_) | Fault::Foreign(_)) && self.0.offset > 0

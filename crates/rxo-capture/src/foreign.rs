@@ -19,7 +19,7 @@ const GIVE_A_CAPTURE: &str = "give a pcap or pcapng file, plain or in gzip or zs
 const UNPACK: &str = "unpack it first (gzip and zstd are unpacked while reading)";
 const CONVERT: &str = "convert it: editcap -F pcapng IN OUT";
 
-/// The first bytes of foreign files, their formats, and the remedies.
+/// The formats of other files: their first bytes, their names, and the remedies.
 const KNOWN: &[(&[u8], &str, &str)] = &[
     (b"\xfd7zXZ\0", "an xz archive", UNPACK),
     (b"BZh", "a bzip2 archive", UNPACK),

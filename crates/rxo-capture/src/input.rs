@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::compression::{self, Compression};
 use super::{CaptureError, Fault};
 
-/// The source of a capture's bytes.
+/// The source of a capture's bytes, unpacked if the file is compressed.
 pub(super) struct Input {
     pub(super) bytes: Box<dyn Read>,
     pub(super) compression: Option<Compression>,
-    /// Bytes read from the file, before unpacking.
+    /// The number of bytes read from the file, before unpacking.
     pub(super) file_bytes_read: Arc<AtomicU64>,
-    /// Size of the file; `None` for a pipe.
+    /// The size of the file in bytes; `None` for a pipe.
     pub(super) file_bytes: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Reads from `reader`. `name` appears in messages.
+    /// Creates the source from `reader`. `name` appears in messages.
     pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         let file_bytes_read = Arc::new(AtomicU64::new(0));
         let mut counted = Counted { reader, count: Arc::clone(&file_bytes_read) };
@@ -48,14 +48,14 @@ impl Input {
     }
 }
 
-/// Returns the first four bytes, or all if there are fewer.
+/// Returns the first four bytes of `reader`, or all if there are fewer.
 fn first_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     reader.take(4).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// Counts the bytes read, for showing progress.
+/// A reader that counts the bytes read, for showing progress.
 struct Counted {
     reader: Box<dyn Read + Send>,
     count: Arc<AtomicU64>,

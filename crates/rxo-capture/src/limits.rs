@@ -3,29 +3,28 @@
 //! A length in a file is only a claim. Lengths above these limits are refused as damage, so no file
 //! makes the reader hold much more memory than the file has bytes.
 
-/// Size of a chunk, in bytes. The records in it share it.
+/// The size of a chunk, in bytes. The records that are read into it share it.
 pub const CHUNK_BYTES: usize = 128 * 1024;
 
-/// The longest record or block that is kept, in bytes. Skipped blocks may be longer.
+/// The maximum length of a record or block that is kept, in bytes. Skipped blocks may be longer.
 pub const RECORD_BYTES: usize = 16 * 1024 * 1024;
 
-/// The longest packet that any pcap file may contain, in bytes, whatever its snap length: libpcap's
-/// limit. A file with a longer snap length may contain packets of that length, up to
-/// [`RECORD_BYTES`].
+/// The maximum length of a packet that any pcap file may contain, in bytes, whatever its snap length: libpcap's limit.
+/// A file with a longer snap length may contain packets of that length, up to [`RECORD_BYTES`].
 pub const PACKET_BYTES: u32 = 256 * 1024;
 
-/// The greatest number of interfaces in all sections of a file.
+/// The maximum number of interfaces in all sections of a file.
 pub const INTERFACES: usize = 65_536;
 
-/// The longest interface name that is kept, in bytes; longer ones are truncated.
+/// The maximum length of an interface name that is kept, in bytes; longer ones are truncated.
 pub const NAME_BYTES: usize = 256;
 
-/// The largest zstd window in bytes, and so the most memory for unpacking. `zstd` needs no more
-/// unless asked to (`--ultra`, `--long`).
+/// The maximum size of a zstd window in bytes, and so the most memory for unpacking. `zstd` needs no larger one unless
+/// asked to (`--ultra`, `--long`).
 pub const WINDOW_BYTES: u64 = 128 * 1024 * 1024;
 
-/// The greatest number of sections and interfaces whose description is kept.
+/// The maximum number of sections and interfaces whose description is kept.
 pub const DESCRIBED: usize = 2 * INTERFACES;
 
-/// The greatest number of bytes in the options of all kept sections and interfaces together.
+/// The maximum number of bytes in the options of all kept sections and interfaces together.
 pub const DESCRIBED_BYTES: usize = 4 * 1024 * 1024;

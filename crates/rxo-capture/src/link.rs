@@ -11,28 +11,28 @@ use super::{Direction, SharedBytes};
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// BSD loopback: four bytes of address family in the byte order of the writing machine.
+    /// BSD loopback: four bytes of address family, in the byte order of the machine that wrote the capture.
     pub const NULL: Self = Self(0);
-    /// Ethernet.
+    /// Ethernet frames, without the frame check sequence.
     pub const ETHERNET: Self = Self(1);
     /// An IPv4 or IPv6 header without a link layer.
     pub const RAW: Self = Self(101);
     /// OpenBSD loopback: four bytes of address family, most significant first.
     pub const LOOP: Self = Self(108);
-    /// Linux cooked v1: 16 bytes.
+    /// Linux cooked capture, version 1: a header of 16 bytes.
     pub const LINUX_SLL: Self = Self(113);
-    /// IPv4 packets only.
+    /// IPv4 packets without a link layer.
     pub const IPV4: Self = Self(228);
-    /// IPv6 packets only.
+    /// IPv6 packets without a link layer.
     pub const IPV6: Self = Self(229);
-    /// Linux cooked v2: 20 bytes.
+    /// Linux cooked capture, version 2: a header of 20 bytes.
     pub const LINUX_SLL2: Self = Self(276);
 
     /// [`Self::RAW`] under the numbers of BSD and OpenBSD in memory, which some programs write.
     const RAW_IN_MEMORY: [Self; 2] = [Self(12), Self(14)];
 
-    /// Locates the frame or IP packet for the engine. `None` if there is no IP packet, or the type is unknown. Copies
-    /// nothing.
+    /// Returns the frame or IP packet inside a captured `packet` of this type, for the engine. `None` if there is no IP
+    /// packet, or the type is unknown. Copies nothing.
     ///
     /// * An Ethernet frame is returned unchanged.
     /// * In a cooked frame, the protocol field decides. A VLAN tag before the packet is moved to
@@ -65,7 +65,7 @@ impl LinkType {
         Some(Network { link, packet, vlan: before.vlan, header_bytes })
     }
 
-    /// Returns true if [`Self::network`] supports this type.
+    /// Returns `true` if [`Self::network`] supports this link type.
     #[must_use]
     pub fn is_known(self) -> bool {
         matches!(
@@ -95,9 +95,9 @@ impl LinkType {
         }
     }
 
-    /// Returns the direction of the packet, if its link header has it.
+    /// Returns the direction of the packet `bytes`; `None` if its link header does not contain it.
     pub(super) fn direction(self, bytes: &[u8]) -> Option<Direction> {
-        /// The packet type of sent packets in cooked headers.
+        /// The packet type in cooked headers that means that the machine sent the packet.
         const OUTGOING: u8 = 4;
         let packet_type = match self {
             Self::LINUX_SLL => *bytes.get(1)?,
@@ -115,14 +115,14 @@ pub struct Network {
     pub link: LinkKind,
     /// The frame or IP packet. Shares the record's chunk.
     pub packet: SharedBytes,
-    /// The VLAN tag before the packet in a cooked frame.
+    /// The VLAN tag before the packet in a cooked frame; `None` if there is none.
     pub vlan: Option<VlanTag>,
     /// The number of bytes in the record before `packet`. An aggregate that is written with the same link
     /// type begins with these bytes of the record.
     pub header_bytes: usize,
 }
 
-/// The link header before an IP packet: its length, and the VLAN tag in it.
+/// The link header before an IP packet: its length in bytes, and the VLAN tag in it.
 struct Before {
     bytes: usize,
     vlan: Option<VlanTag>,
@@ -138,7 +138,8 @@ fn is_ip_family(link: LinkType, bytes: [u8; 4]) -> bool {
         || link == LinkType::NULL && IP_FAMILIES.contains(&u32::from_le_bytes(bytes))
 }
 
-/// Reads a cooked header with the protocol at `protocol_at` and the payload at `payload_at`.
+/// Reads a cooked header, whose protocol field is at `protocol_at` and whose payload begins at `payload_at`. `None` if
+/// no IP packet follows.
 fn behind_cooked(bytes: &[u8], protocol_at: usize, payload_at: usize) -> Option<Before> {
     let protocol = be_u16(bytes, protocol_at)?;
     if is_ip(protocol) {

@@ -1,19 +1,21 @@
-//! The options that pcapng keeps with a packet: comments, flags, and custom ones.
+//! The options that pcapng stores with a packet: comments, flags, and custom ones.
 
 use super::{Direction, SharedBytes};
 
 const END: u16 = 0;
 const COMMENT: u16 = 1;
 const FLAGS: u16 = 2;
-/// Packet options that are numbers: flags, drops before the packet, the packet's identifier, its queue.
+/// The codes of packet options whose values are numbers: flags, drops before the packet, the packet's identifier, its
+/// queue.
 const NUMBERS: [u16; 4] = [FLAGS, 4, 5, 6];
-/// Interface options that are numbers: speed, zone, clock offset, speed in each direction.
+/// The codes of interface options whose values are numbers: speed, zone, clock offset, speed in each direction.
 pub(super) const INTERFACE_NUMBERS: [u16; 5] = [8, 10, 14, 16, 17];
 /// The codes of custom options, with text and with bytes: for each, one code for options that may be copied
 /// into a new file and one for options that may not.
 const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
-/// The options of one packet, as in the file; none in a pcap file. Copies and allocates nothing.
+/// The options of one packet, as they are in the file; none for a pcap file. Creating a value copies and allocates
+/// nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     bytes: SharedBytes,
@@ -25,18 +27,18 @@ impl Options {
         Self { bytes, is_big_endian }
     }
 
-    /// Returns the options' length in the file, in bytes.
+    /// Returns the length of the options in the file, in bytes.
     pub(super) fn byte_len(&self) -> usize {
         self.bytes.as_ref().len()
     }
 
-    /// Returns true if there are no options.
+    /// Returns `true` if the packet has no options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Iterates over all options, in the order of the file.
+    /// Returns an iterator over all options, in the order of the file.
     #[must_use]
     pub fn iter(&self) -> OptionIter<'_> {
         OptionIter { rest: self.bytes.as_ref(), is_big_endian: self.is_big_endian }
@@ -48,13 +50,14 @@ impl Options {
         self.iter().each_little_endian(&NUMBERS, show);
     }
 
-    /// Iterates over all comments, in the order of the file; UTF-8 if the writer followed the format.
+    /// Returns an iterator over all comments, in the order of the file. They are UTF-8 if the writer followed the
+    /// format.
     pub fn comments(&self) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| *code == COMMENT).map(|(_, value)| value)
     }
 
-    /// Iterates over the values of the enterprise's custom options, in the order of the file. `enterprise` is one of
-    /// IANA's private enterprise numbers.
+    /// Returns an iterator over the values of an enterprise's custom options, in the order of the file. `enterprise` is
+    /// one of IANA's private enterprise numbers.
     pub fn custom(&self, enterprise: u32) -> impl Iterator<Item = &[u8]> {
         self.iter().filter(|(code, _)| CUSTOM.contains(code)).filter_map(move |(_, value)| {
             let (number, value) = value.split_first_chunk()?;
@@ -62,7 +65,7 @@ impl Options {
         })
     }
 
-    /// Returns the direction of the packet, if the file has it.
+    /// Returns the direction of the packet; `None` if no option contains it.
     #[must_use]
     pub fn direction(&self) -> Option<Direction> {
         let (_, flags) = self.iter().find(|(code, _)| *code == FLAGS)?;
@@ -78,7 +81,7 @@ impl Options {
     }
 }
 
-/// The options of a block, as codes and values.
+/// Iterator over the options of a block, as codes and values.
 #[derive(Clone, Debug)]
 pub struct OptionIter<'a> {
     rest: &'a [u8],
@@ -94,7 +97,7 @@ impl<'a> OptionIter<'a> {
         self.is_big_endian
     }
 
-    /// Calls `show` for every option, with the value converted for a little-endian file. Options in
+    /// Calls `show` for every option, with the value converted for a little-endian file. Options whose codes are in
     /// `numbers` are numbers.
     fn each_little_endian(self, numbers: &[u16], mut show: impl FnMut(u16, Vec<u8>)) {
         let is_big_endian = self.is_big_endian;
@@ -112,21 +115,21 @@ impl<'a> OptionIter<'a> {
         }
     }
 
-    /// Writes all options as bytes of a little-endian file, without the option that ends the list.
+    /// Returns all options as bytes of a little-endian file, without the option that ends the list.
     pub(super) fn little_endian(self, numbers: &[u16]) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.each_little_endian(numbers, |code, value| put_option(&mut bytes, code, &value));
         bytes
     }
 
-    /// Returns the length of the list without its end mark, in bytes; `None` if an option exceeds the list.
+    /// Returns the length of the option list without its end mark, in bytes; `None` if an option exceeds the list.
     pub(super) fn sound_bytes(&self) -> Option<usize> {
         let mut left = self.clone();
         while left.next().is_some() {}
         left.is_at_end().then(|| self.rest.len() - left.rest.len())
     }
 
-    /// Returns true if the list ends here, with or without an end mark.
+    /// Returns `true` if the option list ends here, with or without an end mark.
     fn is_at_end(&self) -> bool {
         self.rest.is_empty() || self.rest.starts_with(&END.to_be_bytes())
     }

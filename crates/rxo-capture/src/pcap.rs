@@ -14,17 +14,17 @@ pub(super) const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
 const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 
-/// The header of a pcap file.
+/// The state of reading a pcap file: the contents of its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pcap {
     shape: Shape,
-    /// The minor version, which tells whether the lengths of records are swapped.
+    /// The minor version of the format, which tells whether the lengths of records are swapped.
     minor: u16,
     longest: u32,
     clock: Clock,
     pub(super) interface: Interface,
     pub(super) outline: Outline,
-    /// The bytes of the header.
+    /// The bytes of the file's header.
     pub(super) header: [u8; FILE_HEADER_BYTES],
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the format for `magic`; `None` if it is no magic number of pcap.
+    /// Returns the format for the magic number `magic`; `None` if it is not one of pcap.
     pub(super) fn of(magic: [u8; 4]) -> Option<Self> {
         let little = u32::from_le_bytes(magic);
         let big = u32::from_be_bytes(magic);
@@ -54,8 +54,8 @@ impl Shape {
         Some(Self { is_big_endian, nanos_each, header_bytes })
     }
 
-    /// Returns the length of the record at the start of `bytes`; `None` if the bytes cannot be a record. A
-    /// run of zeros would look like records without bytes, so such records are refused.
+    /// Returns the length in bytes of the record at the start of `bytes`; `None` if they cannot be a record. A run of
+    /// zeros would look like records without bytes, so such records are refused.
     pub(super) fn record_bytes(self, bytes: &[u8]) -> Option<usize> {
         let header = bytes.get(..self.header_bytes)?;
         let (fraction, kept) = (self.number(header, 4), self.number(header, 8));
@@ -72,7 +72,7 @@ impl Shape {
         if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    /// Reads two 16-bit numbers in the file's byte order.
+    /// Returns the two 16-bit numbers at offset `at`, in the file's byte order.
     fn shorts(self, bytes: &[u8], at: usize) -> (u16, u16) {
         let both = self.number(bytes, at);
         let (high, low) = ((both >> 16) as u16, both as u16);
@@ -112,7 +112,7 @@ impl Pcap {
         })
     }
 
-    /// Reads the next record; `None` at the end.
+    /// Reads the next record; `None` at the end of the file.
     #[inline]
     pub(super) fn next(&self, stream: &mut Stream) -> Result<Option<Record>, Fault> {
         let header_bytes = self.shape.header_bytes;
@@ -152,8 +152,8 @@ impl Pcap {
         RecordHeader { ticks, kept_bytes, original_bytes }
     }
 
-    /// Returns true if a record's header has more than time and lengths: swapped lengths, or the fields of the patched
-    /// libpcap.
+    /// Returns `true` if a record's header has more than time and lengths: swapped lengths, or the fields of the
+    /// patched libpcap.
     #[inline]
     fn is_odd(&self) -> bool {
         self.minor == 3 || self.shape.header_bytes == MODIFIED_RECORD_HEADER_BYTES

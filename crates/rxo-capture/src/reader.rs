@@ -38,12 +38,11 @@ pub struct Capture {
     compression: Option<Compression>,
     file_bytes_read: Arc<AtomicU64>,
     file_bytes: Option<u64>,
-    /// The number of bytes between the head of the file and the first record of this part, which are not
-    /// read.
+    /// The number of bytes between the head of the file and the first record of this part, which are not read.
     skipped: u64,
-    /// True if this is a part of a file that continues after it.
+    /// `true` if this capture is a part of a file that continues after it.
     pub(super) ends_early: bool,
-    /// The error after the records of the last batch.
+    /// The error that follows the records of the last batch; `None` if there was none.
     failed: Option<CaptureError>,
     is_over: bool,
     cut_record: Vec<u8>,
@@ -55,10 +54,10 @@ enum File {
 }
 
 impl Capture {
-    /// Opens the file at `path`. Its name does not matter.
+    /// Opens the capture in the file at `path`. The name of the file does not matter.
     ///
     /// # Errors
-    /// If it cannot be opened, or does not begin like a capture.
+    /// If the file cannot be opened, or does not begin like a capture.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         Self::start(path.display().to_string(), Input::open(path)?, 0)
     }
@@ -66,7 +65,7 @@ impl Capture {
     /// Reads a capture from any reader, for example standard input. `name` appears in messages.
     ///
     /// # Errors
-    /// If nothing can be read, or it is not a capture.
+    /// If nothing can be read, or the bytes are not a capture.
     ///
     /// # Examples
     /// ```no_run
@@ -110,9 +109,9 @@ impl Capture {
         })
     }
 
-    /// Appends up to `most` of the next records to `into` and returns their number, which is 0 only
-    /// at the end (or if `most` is 0). Allocates only if `into` must grow, or if records of all
-    /// existing chunks are still held.
+    /// Appends up to `most` of the next records to `into` and returns their number, which is 0 only at the end of the
+    /// capture (or if `most` is 0). Allocates only if `into` must grow, or if records of all existing chunks are still
+    /// held.
     ///
     /// # Errors
     /// If the file is damaged or truncated. Earlier calls have returned all records before that
@@ -153,19 +152,19 @@ impl Capture {
         self.failed = Some(CaptureError::new(&self.name, offset, self.compression, fault));
     }
 
-    /// Returns the position of the next record in the file, in bytes, if the file is not compressed.
+    /// Returns the position of the next record in the file, in bytes. Meaningful only if the file is not compressed.
     pub(super) fn offset(&self) -> u64 {
         self.stream.offset() + self.skipped
     }
 
-    /// Returns the file's name, as given.
+    /// Returns the name of the file, as it was given.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the interfaces described so far. Records refer to them by index. The list grows while a pcapng file is
-    /// read, at most to [`limits::INTERFACES`](super::limits::INTERFACES).
+    /// Returns the interfaces that were described so far. Records refer to them by index. The list grows while a pcapng
+    /// file is read, at most to [`limits::INTERFACES`](super::limits::INTERFACES).
     #[must_use]
     pub fn interfaces(&self) -> &[Interface] {
         match &self.file {
@@ -174,14 +173,14 @@ impl Capture {
         }
     }
 
-    /// Returns the descriptions of sections and interfaces so far, at most
+    /// Returns the descriptions of sections and interfaces that were read so far, at most
     /// [`limits::DESCRIBED`](super::limits::DESCRIBED).
     #[must_use]
     pub fn described(&self) -> &[Described] {
         &self.outline().parts
     }
 
-    /// Returns true if the file has more descriptions than are kept.
+    /// Returns `true` if the file has more descriptions of sections and interfaces than are kept.
     #[must_use]
     pub fn describes_too_much(&self) -> bool {
         self.outline().is_cut
@@ -211,13 +210,13 @@ impl Capture {
     }
 
     /// Returns the bytes of a truncated last record in a pcap file, so that the file can be written again unchanged.
-    /// Known at the end; otherwise empty.
+    /// Known at the end of the capture; otherwise empty.
     #[must_use]
     pub fn cut_record(&self) -> &[u8] {
         &self.cut_record
     }
 
-    /// Returns the options of the first section header, known once the first batch was read; `None` for pcap.
+    /// Returns the options of the first section header, which are known once the first batch was read; `None` for pcap.
     #[must_use]
     pub fn section(&self) -> Option<&Options> {
         match &self.file {
@@ -226,7 +225,7 @@ impl Capture {
         }
     }
 
-    /// Returns the progress of reading.
+    /// Returns how far the capture was read, for a progress bar.
     #[must_use]
     pub fn position(&self) -> Position {
         Position {
@@ -246,7 +245,7 @@ impl File {
     }
 }
 
-/// Recognizes the format and reads the header of a pcap file.
+/// Recognizes the format of the file, and reads the header of a pcap file.
 fn begin(stream: &mut Stream) -> Result<File, Fault> {
     // More than pcap's four bytes of magic number: some foreign files are recognized only by later bytes.
     stream.has(16).map_err(Fault::Read)?;
@@ -261,7 +260,7 @@ fn begin(stream: &mut Stream) -> Result<File, Fault> {
     }
 }
 
-/// Turns a decoder's read error into a fault: the file is truncated or damaged.
+/// Converts a read error of the decoder into one of the file, which is truncated or damaged.
 fn unpacked(fault: Fault, compression: Option<Compression>) -> Fault {
     match (fault, compression) {
         (Fault::Read(error), Some(compression)) => match error.kind() {
@@ -286,12 +285,12 @@ impl fmt::Debug for Capture {
     }
 }
 
-/// Format and compression, printed as `pcap`, `pcapng`, or for example `pcapng in zstd`.
+/// The format and compression of a capture, printed as `pcap`, `pcapng`, or for example `pcapng in zstd`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// True for pcapng, false for pcap.
+    /// `true` for pcapng, `false` for pcap.
     pub is_pcapng: bool,
-    /// The compression, if any.
+    /// The compression of the file; `None` if it is not compressed.
     pub compression: Option<Compression>,
 }
 
@@ -305,8 +304,9 @@ impl fmt::Display for Format {
 /// The progress of reading a capture, for a progress bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Bytes read from the file, before unpacking. Buffered bytes are included, so this is ahead of the records.
+    /// The number of bytes read from the file, before unpacking. Buffered bytes are included, so this is ahead of the
+    /// records.
     pub file_bytes_read: u64,
-    /// Size of the file in bytes; `None` if unknown, as for a pipe.
+    /// The size of the file in bytes; `None` if it is unknown, as for a pipe.
     pub file_bytes: Option<u64>,
 }

@@ -6,32 +6,31 @@ use super::{Direction, LinkType, Options, SharedBytes};
 
 /// One packet of a capture.
 ///
-/// It shares the chunk that it was read in, and keeps the whole chunk alive; where packets are a small part of a
-/// file, it has a copy. To keep few records for long, use [`SharedBytes::detached`].
+/// The record shares the chunk of memory that it was read into, and keeps the whole chunk alive; if packets are a small
+/// part of the file, it has a copy. To keep few records for long, use [`SharedBytes::detached`].
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The captured bytes, from the first link-layer byte.
+    /// The captured bytes of the packet, from its first link-layer byte.
     pub bytes: SharedBytes,
-    /// Length on the wire, in bytes; more than `bytes` if the capture truncated it.
+    /// The length of the packet on the wire, in bytes; more than `bytes` if the capture truncated it.
     pub original_bytes: u32,
-    /// Index of the packet's interface in the reader's list.
+    /// The index of the packet's interface in the reader's list.
     pub interface: u32,
-    /// Time in nanoseconds since 1970 UTC: the instant nearest to the time in the file. A simple
+    /// The time of the packet in nanoseconds since 1970 UTC: the instant nearest to the time in the file. A simple
     /// packet block of pcapng has no time, and gets that of the record before it.
     pub at: Instant,
-    /// Time as the file counts it: ticks of its interface's [`Clock`](super::Clock); in pcap the
-    /// seconds in the upper 32 bits and the fraction in the lower. `None` for a simple packet
-    /// block, which has no time.
+    /// The time of the packet as the file counts it: ticks of its interface's [`Clock`](super::Clock); in pcap the
+    /// seconds in the upper 32 bits and the fraction in the lower. `None` for a simple packet block, which has no time.
     pub ticks: Option<u64>,
     /// The record's header as in the file, if it has more than the other fields here: in pcap files
     /// of version 2.3 and of the patched libpcap. Otherwise empty.
     pub head: SharedBytes,
-    /// The packet's options in the file.
+    /// The options of the packet in the file.
     pub options: Options,
 }
 
 impl Record {
-    /// Returns true if the capture truncated the packet.
+    /// Returns `true` if the capture truncated the packet.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         (self.bytes.as_ref().len() as u64) < u64::from(self.original_bytes)
@@ -42,8 +41,8 @@ impl Record {
         self.bytes.as_ref().len() + self.head.as_ref().len() + self.options.byte_len()
     }
 
-    /// Returns the direction, received or sent by the capturing machine, if the file has it: in an option of pcapng, or
-    /// in a cooked header. `link` is the link type of the packet's interface.
+    /// Returns the direction of the packet, received or sent by the capturing machine: from an option of pcapng, or
+    /// from a cooked header. `None` if the file does not contain it. `link` is the link type of the packet's interface.
     #[must_use]
     pub fn direction(&self, link: LinkType) -> Option<Direction> {
         self.options.direction().or_else(|| link.direction(self.bytes.as_ref()))
@@ -53,10 +52,10 @@ impl Record {
 /// An interface of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The link type of its packets.
+    /// The link type of the interface's packets.
     pub link: LinkType,
-    /// The largest number of captured bytes of a packet; `None` for no limit.
+    /// The maximum number of captured bytes of a packet; `None` for no limit.
     pub snap_bytes: Option<u32>,
-    /// The interface's name on the capturing machine, if the file has it.
+    /// The interface's name on the capturing machine; `None` if the file does not contain it.
     pub name: Option<String>,
 }

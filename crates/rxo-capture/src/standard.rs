@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-/// The largest number of chunks that wait between the reading thread and its consumer.
+/// The maximum number of chunks that wait between the reading thread and its consumer.
 const CHUNKS: usize = 4;
 const CHUNK_BYTES: usize = 256 << 10;
-/// The time between two checks of `stop`.
+/// The time between two checks of the flag `stop`.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Standard input, read by a thread: a read from a silent pipe cannot be interrupted, and the command must
-/// not wait for it.
+/// Standard input, read by a separate thread: a read from a silent pipe cannot be interrupted, and the command must not
+/// wait for it.
 pub(crate) struct Stoppable {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: io::Cursor<Vec<u8>>,
@@ -29,7 +29,7 @@ impl Stoppable {
     }
 }
 
-/// Sends all of standard input in chunks; ends with the input, or when the consumer is gone.
+/// Sends all of standard input in chunks to the consumer. Ends with the input, or when the consumer is gone.
 fn send_all(sender: &SyncSender<io::Result<Vec<u8>>>) {
     let mut input = io::stdin().lock();
     loop {

@@ -11,26 +11,27 @@ use std::rc::Rc;
 use super::SharedBytes;
 use super::limits::CHUNK_BYTES;
 
-/// The greatest number of chunks that are kept for reuse. More may be in use; those are freed.
+/// The maximum number of chunks that are kept for reuse. More may be in use; those are freed.
 const MOST_KEPT: usize = 16;
 
-/// A chunk counts as little shared if less than one byte in this number is shared.
+/// The number of bytes of a chunk of which at least one must be shared, so that the chunk does not count as little
+/// shared.
 const LITTLE: u64 = 4;
 
 /// The bytes of a capture that are not yet consumed.
 pub(super) struct Stream {
     source: Box<dyn Read>,
     chunk: Rc<Vec<u8>>,
-    /// The part of `chunk` that was read from the source and not yet consumed.
+    /// The range of `chunk` that was read from the source and not yet consumed.
     unread: Range<usize>,
-    /// Position of `unread`, in bytes from the start of the stream.
+    /// The position of `unread`, in bytes from the start of the stream.
     offset: u64,
-    /// Position at which `is_sparse` was decided last.
+    /// The position in the stream at which `is_sparse` was decided last, in bytes.
     decided_at: u64,
     shared_bytes: usize,
-    /// True if most of the last bytes were skipped, so that the next chunk is probably shared little as well.
+    /// `true` if most of the last bytes were skipped, so that little of the next chunk will probably be shared, too.
     is_sparse: bool,
-    /// Chunks that records may still share.
+    /// The chunks that records may still share.
     lent: Vec<Rc<Vec<u8>>>,
 }
 
@@ -42,13 +43,13 @@ impl Stream {
         Self { source, chunk, unread, offset, decided_at, shared_bytes, is_sparse, lent }
     }
 
-    /// Returns the position of the next byte, from the start of the stream.
+    /// Returns the position of the next byte, in bytes from the start of the stream.
     #[inline]
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the available bytes.
+    /// Returns the bytes that were read and not consumed.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         self.chunk.get(self.unread.clone()).unwrap_or_default()
@@ -60,8 +61,8 @@ impl Stream {
         if self.unread.len() >= wanted { Ok(true) } else { self.read_until(wanted) }
     }
 
-    /// Shares the available bytes in `range`, which counts from the next byte and is cut at the end of the
-    /// available bytes. Copies them if little of the chunk would be shared.
+    /// Returns the available bytes in `range`, which counts from the next byte and is cut at the end of the available
+    /// bytes. They share the chunk, or are copied if little of the chunk would be shared.
     #[inline]
     pub(super) fn share(&mut self, range: Range<usize>) -> SharedBytes {
         let start = self.unread.start;
@@ -110,9 +111,8 @@ impl Stream {
         Ok(true)
     }
 
-    /// Makes `chunk` one that is not shared and has room for `wanted` bytes, beginning with the
-    /// unread ones. The chunk of a long record is not kept, because a short record in it would keep
-    /// all of it alive.
+    /// Makes `chunk` a chunk that is not shared and has space for `wanted` bytes, which begins with the unread bytes.
+    /// The chunk of a long record is not kept, because a short record in it would keep all of it alive.
     fn make_room(&mut self, wanted: usize) {
         let unread = self.unread.clone();
         self.decide();
@@ -133,7 +133,7 @@ impl Stream {
         self.unread = 0..unread.len();
     }
 
-    /// Decides, about once per chunk, if bytes are copied instead of shared.
+    /// Decides, about once per chunk, whether bytes are copied instead of shared.
     fn decide(&mut self) {
         let passed = self.offset - self.decided_at;
         if passed >= CHUNK_BYTES as u64 / 2 {
@@ -142,7 +142,7 @@ impl Stream {
         }
     }
 
-    /// Takes an unshared chunk of this size: a reused or a new one.
+    /// Returns an unshared chunk of `chunk_bytes` bytes: a reused or a new one.
     fn take_chunk(&mut self, chunk_bytes: usize) -> Rc<Vec<u8>> {
         let free = self.lent.iter().position(|chunk| Rc::strong_count(chunk) == 1);
         match free {

@@ -1,12 +1,12 @@
-//! Converts between the times of a file and nanoseconds.
+//! Clocks: convert between the ticks of a file and instants in nanoseconds.
 
 use rxo_frame::Instant;
 
 use super::options::OptionIter;
 
-/// The interface option for the length of a tick (`if_tsresol`).
+/// The code of the interface option for the length of a tick (`if_tsresol`).
 const RESOLUTION: u16 = 9;
-/// The interface option for the clock's zero (`if_tsoffset`).
+/// The code of the interface option for the clock's zero (`if_tsoffset`).
 const OFFSET: u16 = 14;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -28,34 +28,34 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     length: Length,
-    /// Seconds from 1970 UTC to the clock's zero.
+    /// The number of seconds from 1970 UTC to the clock's zero.
     offset_s: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
-    /// Nanoseconds per tick.
+    /// A tick has this number of nanoseconds.
     Nanos(u64),
-    /// Ticks per nanosecond.
+    /// A nanosecond has this number of ticks.
     PerNano(u64),
-    /// A tick is a second halved this many times.
+    /// A tick is a second that was halved this number of times.
     Halvings(u8),
-    /// For pcap: seconds in the upper 32 bits, and in the lower a fraction in units of this many
-    /// nanoseconds.
+    /// The time is in two parts, as in pcap: seconds in the upper 32 bits, and in the lower a fraction in units of this
+    /// number of nanoseconds.
     SecondsAnd(u64),
 }
 
 impl Clock {
-    /// Microseconds since 1970: the default of pcapng.
+    /// The clock that counts microseconds since 1970: the default of pcapng.
     pub(super) const MICROS: Self = Self { length: Length::Nanos(1_000), offset_s: 0 };
 
-    /// Returns the clock of a pcap file: seconds, and a fraction in units of `nanos_each` nanoseconds.
+    /// Returns the clock of a pcap file, which counts seconds, and a fraction in units of `nanos_each` nanoseconds.
     #[must_use]
     pub const fn pcap(nanos_each: u64) -> Self {
         Self { length: Length::SecondsAnd(nanos_each), offset_s: 0 }
     }
 
-    /// Returns the clock of a pcapng interface with these options, in the form of [`Described`](super::Described).
+    /// Returns the clock of a pcapng interface with these options, encoded as in [`Described`](super::Described).
     #[must_use]
     pub fn of_interface(options: &[u8]) -> Self {
         Self::described(&OptionIter::new(options, false))
@@ -71,8 +71,8 @@ impl Clock {
         Self::new(resolution, offset_s)
     }
 
-    /// Makes the clock of pcapng's options `if_tsresol` and `if_tsoffset`. With the high bit set, the resolution is a
-    /// power of two, otherwise of ten (draft-ietf-opsawg-pcapng 4.2).
+    /// Returns the clock that the pcapng options `if_tsresol` and `if_tsoffset` define. With the high bit set, the
+    /// resolution is a power of two, otherwise of ten (draft-ietf-opsawg-pcapng 4.2).
     pub(super) fn new(resolution: u8, offset_s: i64) -> Self {
         let length = match resolution {
             0..=9 => Length::Nanos(10u64.pow(9 - u32::from(resolution))),
@@ -104,9 +104,9 @@ impl Clock {
         Instant::from_nanos(self.shifted(nanos))
     }
 
-    /// Returns the ticks that a writer with this clock gives for `at`; `None` if no tick has this instant. For nearly
-    /// every time these are the ticks that were read, except for an invalid fraction, a time finer than a nanosecond,
-    /// or one that an instant cannot represent.
+    /// Returns the number of ticks that a writer with this clock gives for `at`; `None` if no tick has this instant.
+    /// For nearly every time these are the ticks that were read, except for an invalid fraction, a time finer than a
+    /// nanosecond, or one that an instant cannot represent.
     #[inline]
     #[must_use]
     pub fn ticks(self, at: Instant) -> Option<u64> {
@@ -125,8 +125,8 @@ impl Clock {
         (self.instant(ticks) == at).then_some(ticks)
     }
 
-    /// Returns true if converting `ticks` to an instant and back gives `ticks`. Mostly without a division, other than
-    /// [`ticks`](Self::ticks).
+    /// Returns `true` if converting `ticks` to an instant and back gives `ticks`. Unlike [`ticks`](Self::ticks), mostly
+    /// without a division.
     #[inline]
     #[must_use]
     pub fn comes_back(self, ticks: u64) -> bool {
@@ -143,7 +143,8 @@ impl Clock {
         if self.offset_s < 0 { nanos.saturating_sub(shift) } else { nanos.saturating_add(shift) }
     }
 
-    /// Returns the time since the clock's zero, in nanoseconds.
+    /// Returns the time from the clock's zero to `nanos`, in nanoseconds; `None` if `nanos` is earlier or the
+    /// difference is too large.
     #[inline]
     fn unshifted(self, nanos: u64) -> Option<u64> {
         let shift = self.offset_s.unsigned_abs().saturating_mul(NANOS_PER_SECOND);

@@ -1,4 +1,4 @@
-//! gzip: consecutive members.
+//! Unpacks gzip: a file of consecutive members.
 //!
 //! `flate2`'s decoder reads the members' headers, and the inflater below it reads their bodies. The
 //! decoder would discard the bytes of the step that found damage, but that part is worth
@@ -12,11 +12,11 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 use super::damaged;
 use super::thread::Filler;
 
-/// The first bytes of a member.
+/// The first bytes of a gzip member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Unpacks every member of `packed`. Zeros after the last member are padding, as on tapes; anything
-/// else is damage.
+/// Unpacks every gzip member of `packed`. Zeros after the last member are padding, as on tapes; anything else is
+/// damage.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = BufReader::with_capacity(128 * 1024, packed);
     let mut inflater = Decompress::new(false);
@@ -33,7 +33,7 @@ pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     }
 }
 
-/// Skips the header of a member.
+/// Skips the header of a gzip member.
 fn skip_header(packed: &mut impl BufRead) -> io::Result<()> {
     let mut decoder = GzDecoder::new(packed);
     if decoder.header().is_some() {
@@ -46,7 +46,7 @@ fn skip_header(packed: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Compares the checksum and length after a member with the actual ones.
+/// Checks that the checksum and the length after a gzip member are those of the unpacked data.
 fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Result<()> {
     let mut trailer = [0; 8];
     packed.read_exact(&mut trailer)?;
@@ -57,7 +57,7 @@ fn check_trailer(packed: &mut impl Read, checksum: u32, bytes: u32) -> io::Resul
     Err(damaged("gzip: the checksum or the length of a member is wrong"))
 }
 
-/// Returns true if another member follows. Skips padding.
+/// Returns `true` if another gzip member follows. Skips padding.
 fn is_next_member(packed: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let ready = packed.fill_buf()?;
@@ -73,7 +73,7 @@ fn is_next_member(packed: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// The body of a member, unpacked while it is read.
+/// The body of a gzip member, which is unpacked while it is read.
 struct Member<'a, R> {
     packed: &'a mut R,
     inflater: &'a mut Decompress,
@@ -93,7 +93,7 @@ impl<'a, R: BufRead> Member<'a, R> {
         Self { packed, inflater, crc: Crc::new(), state: State::Going }
     }
 
-    /// Unpacks some of the available data. Returns the number of bytes.
+    /// Unpacks some of the available data into `into`. Returns the number of unpacked bytes.
     fn step(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let ready = self.packed.fill_buf()?;
         let is_cut = ready.is_empty();

@@ -1,4 +1,4 @@
-//! Unpacks captures in gzip and zstd, on a thread of their own.
+//! Unpacks captures that are compressed by gzip or zstd, on a separate thread.
 //!
 //! Both decoders are written in Rust, so that building needs no C compiler: `flate2` on `zlib-rs`,
 //! and `ruzstd`, which unpacks captures at 1-2 GB/s, faster than the analysis.
@@ -20,8 +20,9 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Recognizes the compression by `head`, the first four bytes of a file or all it has. If the
-    /// file is truncated within its magic number, returns the only possible one.
+    /// Returns the compression of a file that begins with `head`: its first four bytes, or all if it has fewer. If the
+    /// file is truncated within its magic number, returns the only compression that is possible; `None` if it is not
+    /// compressed.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         match *head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -41,9 +42,9 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Unpacks `packed`. After everything that could be unpacked, reading fails with `UnexpectedEof` if
-/// `packed` is truncated, with `InvalidData` if it is damaged, and with `Unsupported` if it is
-/// valid but exceeds the limits.
+/// Returns a reader of the unpacked data of `packed`. After everything that could be unpacked, reading fails: with
+/// `UnexpectedEof` if `packed` is truncated, with `InvalidData` if it is damaged, and with `Unsupported` if it is valid
+/// but exceeds the limits.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -57,12 +58,12 @@ pub(super) fn unpack(
     })
 }
 
-/// Returns the error for bytes that no packer writes.
+/// Returns the error for compressed data that no program writes.
 fn damaged(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
-/// Returns the error for valid data that is not supported.
+/// Returns the error for compressed data that is valid but not supported.
 fn unsupported(what: impl fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, what.to_string())
 }

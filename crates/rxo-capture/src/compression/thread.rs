@@ -1,4 +1,4 @@
-//! Unpacks on a thread: a bounded queue, and a way back for empty buffers.
+//! Unpacks on a separate thread: a bounded queue of buffers to the reader, and a way back for empty ones.
 //!
 //! Contract: the reader gets every byte, and then the error if there was one. At most [`QUEUED`] +
 //! 2 buffers exist. When the reader is dropped, the thread ends at its next buffer, but the reader
@@ -10,7 +10,7 @@ use std::thread;
 
 use super::Compression;
 
-/// Buffers in the queue to the reader.
+/// Maximum number of buffers in the queue to the reader.
 const QUEUED: usize = 4;
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -21,7 +21,7 @@ enum Message {
     End(io::Result<()>),
 }
 
-/// Runs `decode` on a thread. The returned reader yields the bytes that `decode` writes to its [`Filler`].
+/// Runs `decode` on a separate thread. The returned reader yields the bytes that `decode` writes to its [`Filler`].
 ///
 /// # Errors
 /// If no thread can be started.
@@ -40,14 +40,14 @@ pub(super) fn run(
     Ok(Unpacked { received, empties, current: Vec::new(), at: 0, is_over: false })
 }
 
-/// The thread's end of the queue.
+/// The end of the queue at the unpacking thread.
 pub(super) struct Filler {
     messages: SyncSender<Message>,
     returned: Receiver<Vec<u8>>,
 }
 
 impl Filler {
-    /// Passes on everything that `decoded` yields.
+    /// Passes everything that `decoded` yields to the reader.
     ///
     /// # Errors
     /// The error of `decoded`, after the bytes before it; `BrokenPipe` if the reader is gone.
@@ -72,7 +72,8 @@ fn nobody_reads() -> io::Error {
     io::ErrorKind::BrokenPipe.into()
 }
 
-/// Fills `buffer` until it is full or the input ends. Returns the number of bytes and the result.
+/// Fills `buffer` from `decoded`, until it is full or the input ends. Returns the number of bytes, and the error if
+/// reading failed.
 fn fill(decoded: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     let mut filled = 0;
     while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
@@ -86,7 +87,7 @@ fn fill(decoded: &mut impl Read, buffer: &mut [u8]) -> (usize, io::Result<()>) {
     (filled, Ok(()))
 }
 
-/// The reader's end of the queue.
+/// The reader's end of the queue, which yields the unpacked data.
 pub(super) struct Unpacked {
     received: Receiver<Message>,
     empties: SyncSender<Vec<u8>>,
@@ -96,7 +97,7 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// Waits for the next buffer, which is empty at the end.
+    /// Waits for the next buffer from the thread; the buffer is empty at the end of the data.
     fn next_buffer(&mut self) -> io::Result<()> {
         let used = std::mem::take(&mut self.current);
         self.at = 0;
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(result.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
-    /// Yields a byte, then an error, then the end.
+    /// A reader that yields a byte, then an error, then the end.
     struct Failing(u8);
 
     impl Read for Failing {

@@ -1,4 +1,4 @@
-//! Zstandard: consecutive frames; some may be skippable.
+//! Unpacks Zstandard: a file of consecutive frames, some of which may be skippable.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -9,10 +9,10 @@ use super::thread::Filler;
 use super::{damaged, unsupported};
 use crate::limits::WINDOW_BYTES;
 
-/// Bytes to decode before passing them on.
+/// Number of bytes that are decoded before they are passed on.
 const STEP_BYTES: usize = 256 * 1024;
 
-/// Unpacks every frame of `packed`.
+/// Unpacks every Zstandard frame of `packed`.
 pub(super) fn unpack(packed: impl Read, output: &mut Filler) -> io::Result<()> {
     let mut packed = Watched { reader: BufReader::with_capacity(128 * 1024, packed), failed: None };
     let mut decoder = FrameDecoder::new();
@@ -51,15 +51,15 @@ fn unpack_frame<R: Read>(
     }
 }
 
-/// Makes the decoder return the window that it keeps for decoding, because no more input follows
-/// and the window is worth reporting. Feeds an empty last block, and a checksum if one is due.
+/// Makes the decoder return the window that it keeps for decoding, because no more input follows and the window is
+/// worth reporting. For that, gives it an empty last block, and a checksum if one is due.
 fn give_up_window(decoder: &mut FrameDecoder) {
     const EMPTY_LAST_BLOCK_AND_CHECKSUM: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
     // If even this fails, everything possible has been returned.
     let _ = decoder.decode_blocks(&EMPTY_LAST_BLOCK_AND_CHECKSUM[..], BlockDecodingStrategy::All);
 }
 
-/// A reader that stores its error, because the decoder wraps it in an error of its own.
+/// A reader that stores its own error, because the decoder wraps that in another one.
 struct Watched<R> {
     reader: BufReader<R>,
     failed: Option<io::Error>,
@@ -71,8 +71,8 @@ impl<R: Read> Watched<R> {
         if skipped < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    /// Returns the cause of `error`: the input's own error or end if there was one, otherwise the decoder's
-    /// message.
+    /// Returns the cause of the decoder's `error`: the input's own error or end if there was one, otherwise the
+    /// decoder's message.
     fn explain(&mut self, error: FrameDecoderError) -> io::Error {
         match (self.failed.take(), error) {
             (Some(failed), _) => failed,

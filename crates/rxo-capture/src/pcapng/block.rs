@@ -6,22 +6,21 @@ use crate::Fault;
 use crate::limits::RECORD_BYTES;
 use crate::stream::Stream;
 
-/// Length of the shortest block: type and two lengths.
+/// The length of the shortest block in bytes: type and two lengths.
 pub(crate) const LEAST_BYTES: u32 = 12;
 
-/// Offset of the body in a block.
+/// The offset of the body in a block, in bytes.
 pub(crate) const BODY_AT: usize = 8;
 
-/// A block that is completely available, and whose lengths agree.
+/// A block that is completely available, and whose two lengths agree.
 pub(crate) struct Block<'a> {
-    /// The bytes between the two lengths.
+    /// The body: the bytes of the block between its two lengths.
     pub(crate) body: &'a [u8],
     is_big_endian: bool,
 }
 
 impl<'a> Block<'a> {
-    /// Reads the next block of `stream` without consuming it, so that an error in it has the
-    /// position of its start.
+    /// Returns the next block of `stream` without consuming it, so that an error in it has the position of its start.
     #[inline]
     pub(crate) fn read(
         stream: &'a mut Stream,
@@ -43,19 +42,19 @@ impl<'a> Block<'a> {
         if again as usize == length { Ok(block) } else { Err(disagree(length as u32, again)) }
     }
 
-    /// Fails if the body has less than `bytes` bytes.
+    /// Returns an error if the body has fewer than `bytes` bytes; `what` names the block in the message.
     #[inline]
     pub(crate) fn require(&self, bytes: usize, what: &str) -> Result<(), Fault> {
         if self.body.len() >= bytes { Ok(()) } else { Err(too_short(what, self.body.len(), bytes)) }
     }
 
-    /// Reads the 32-bit number at `at` in the body.
+    /// Returns the 32-bit number at offset `at` of the body.
     #[inline]
     pub(crate) fn number(&self, at: usize) -> u32 {
         number(self.body, at, self.is_big_endian)
     }
 
-    /// Reads the 16-bit number at `at` in the body.
+    /// Returns the 16-bit number at offset `at` of the body.
     #[inline]
     pub(crate) fn short(&self, at: usize) -> u16 {
         let bytes = self.body.get(at..).and_then(|rest| rest.first_chunk());
@@ -63,8 +62,8 @@ impl<'a> Block<'a> {
         if self.is_big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// Returns the ranges in the block of the packet, which begins at `packet_at` in the body and has `kept_bytes`, and
-    /// of its options.
+    /// Returns the ranges in the block of its packet, which begins at `packet_at` in the body and has `kept_bytes`
+    /// bytes, and of its options.
     #[inline]
     pub(crate) fn packet(
         &self,
@@ -83,13 +82,13 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Reads type and length of the block at the start of `bytes`.
+/// Returns type and length of the block at the start of `bytes`.
 #[inline]
 pub(crate) fn head(bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
     (number(bytes, 0, is_big_endian), number(bytes, 4, is_big_endian))
 }
 
-/// Returns true if the section at the start of `bytes` is big-endian.
+/// Returns `true` if the section at the start of `bytes` is big-endian.
 pub(crate) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
     match number(bytes, 8, false) {
         0x1a2b_3c4d => Ok(false),
@@ -100,7 +99,7 @@ pub(crate) fn section_order(bytes: &[u8]) -> Result<bool, Fault> {
     }
 }
 
-/// Skips a block of any length without keeping it.
+/// Skips a block of `length` bytes, which may be any number, without keeping it.
 pub(crate) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Result<(), Fault> {
     check_length(length)?;
     let is_there = stream.skip(u64::from(length) - 4).map_err(Fault::Read)?;
@@ -115,7 +114,7 @@ pub(crate) fn skip(stream: &mut Stream, length: u32, is_big_endian: bool) -> Res
     Ok(())
 }
 
-/// Returns the result if there are too few bytes for a block: the end, or a truncated block.
+/// Returns the result for a stream with too few bytes for a block: the end of the file, or a truncated block.
 #[cold]
 pub(crate) fn end<T>(stream: &Stream) -> Result<Option<T>, Fault> {
     match stream.bytes().len() {

@@ -1,4 +1,4 @@
-//! Interface description blocks.
+//! Reads the interface description blocks of pcapng.
 
 use super::PcapNg;
 use super::block::Block;
@@ -9,11 +9,11 @@ use crate::{Clock, Fault, Interface, LinkType, Part};
 
 const NAME: u16 = 2;
 
-/// Offset of the options in the body.
+/// The offset of the options in the body of an interface description, in bytes.
 const OPTIONS_AT: usize = 8;
 
 impl PcapNg {
-    /// Reads an interface and adds it.
+    /// Reads an interface description block and adds the interface.
     pub(super) fn interface(&mut self, stream: &mut Stream, length: u32) -> Result<(), Fault> {
         if self.interfaces.len() == INTERFACES {
             return Err(Fault::Unsupported(format!(
@@ -53,7 +53,7 @@ fn describe(block: &Block<'_>, is_big_endian: bool) -> Result<(Interface, Clock,
     Ok((interface, clock, Part::Interface { link, snap_bytes, options }))
 }
 
-/// Makes a name printable: invalid text is replaced, and long names are truncated.
+/// Returns an interface name as printable text: invalid text is replaced, and a long name is truncated.
 fn readable(name: &[u8]) -> String {
     String::from_utf8_lossy(name.get(..NAME_BYTES).unwrap_or(name)).into_owned()
 }

@@ -1,4 +1,4 @@
-//! The pcapng format: blocks that state their length twice (draft-ietf-opsawg-pcapng).
+//! Reads the pcapng format: blocks that state their length twice (draft-ietf-opsawg-pcapng).
 //!
 //! Packets come in enhanced, simple and obsolete packet blocks. Other blocks that are not needed are skipped
 //! without being kept. A section's length is not used, because every block has its own length, and many
@@ -20,19 +20,19 @@ use super::{Clock, Fault, Interface, Options, Part, Record};
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const SECTION: u32 = 0x0a0d_0d0a;
-/// Offset of the options in a section header, in bytes.
+/// The offset of the options in a section header, in bytes.
 const SECTION_OPTIONS_AT: usize = 24;
 const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Returns true if blocks of this type hold packets.
+/// Returns `true` if blocks of this type contain a packet.
 pub(super) const fn is_packet(kind: u32) -> bool {
     matches!(kind, OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET)
 }
 
-/// Returns true if capture programs write blocks of this type: packets, descriptions, names, statistics, the journal,
+/// Returns `true` if capture programs write blocks of this type: packets, descriptions, names, statistics, the journal,
 /// secrets, custom blocks.
 pub(super) const fn is_known(kind: u32) -> bool {
     matches!(kind, SECTION | 1..=10 | 0x0bad | 0x4000_0bad)
@@ -41,23 +41,23 @@ pub(super) const fn is_known(kind: u32) -> bool {
 /// The state of reading a pcapng file.
 #[derive(Debug)]
 pub(super) struct PcapNg {
-    /// True if the current section is big-endian.
+    /// `true` if the current section is big-endian.
     is_big_endian: bool,
-    /// Index in `interfaces` of the first interface of the current section.
+    /// The index in `interfaces` of the first interface of the current section.
     first_interface: usize,
-    /// Snap length of that interface. Simple packet blocks do not state it.
+    /// The maximum number of captured bytes of a packet of that interface, which simple packet blocks do not state.
     first_snap_bytes: u32,
     /// The interfaces of all sections.
     pub(super) interfaces: Vec<Interface>,
-    /// The clock of each interface.
+    /// The clock of each interface, in the order of `interfaces`.
     clocks: Vec<Clock>,
-    /// The descriptions of sections and interfaces.
+    /// The descriptions of sections and interfaces, as they are in the file.
     pub(super) outline: Outline,
-    /// Number of packets read.
+    /// The number of packets read so far.
     records: u64,
-    /// Time of the last packet.
+    /// The time of the last packet.
     last_at: Instant,
-    /// The options of the first section.
+    /// The options of the file's first section.
     pub(super) section: Options,
 }
 
@@ -76,7 +76,7 @@ impl PcapNg {
         }
     }
 
-    /// Reads the next packet; `None` at the end.
+    /// Reads the next packet; `None` at the end of the file.
     #[inline]
     pub(super) fn next(&mut self, stream: &mut Stream) -> Result<Option<Record>, Fault> {
         while let Some((kind, length)) = self.peek(stream)? {
@@ -92,7 +92,7 @@ impl PcapNg {
         Ok(None)
     }
 
-    /// Reads type and length of the next block without consuming it; `None` at the end.
+    /// Returns type and length of the next block without consuming it; `None` at the end of the file.
     #[inline]
     fn peek(&self, stream: &mut Stream) -> Result<Option<(u32, u32)>, Fault> {
         if !stream.has(block::LEAST_BYTES as usize).map_err(Fault::Read)? {
@@ -101,7 +101,7 @@ impl PcapNg {
         Ok(Some(block::head(stream.bytes(), self.is_big_endian)))
     }
 
-    /// Begins a section: resets byte order and interfaces.
+    /// Reads a section header: from here on, another byte order and other interfaces may apply.
     fn section(&mut self, stream: &mut Stream) -> Result<(), Fault> {
         self.is_big_endian = block::section_order(stream.bytes())?;
         let (_, length) = block::head(stream.bytes(), self.is_big_endian);

@@ -1,4 +1,4 @@
-//! The three blocks that contain a packet.
+//! Reads the three pcapng blocks that contain a packet.
 
 use core::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::options::OptionIter;
 use crate::stream::Stream;
 use crate::{Clock, Fault, Options, Record, SharedBytes};
 
-/// Offset of the packet in the body of an enhanced or obsolete packet block.
+/// The offset of the packet in the body of an enhanced or obsolete packet block, in bytes.
 const PACKET_AT: usize = 20;
 
-/// Offset of the packet in the body of a simple packet block.
+/// The offset of the packet in the body of a simple packet block, in bytes.
 const SIMPLE_PACKET_AT: usize = 4;
 
-/// The fields of a packet block. Positions are in bytes from the block's start.
+/// The fields of a packet block. Positions are in bytes from the start of the block.
 struct PacketFields {
     packet: Range<usize>,
     options: Range<usize>,
@@ -34,16 +34,16 @@ impl PcapNg {
         self.take(stream, length, found)
     }
 
-    /// Reads an obsolete block, which is like an enhanced one, with a 16-bit interface followed by
-    /// a count of drops.
+    /// Reads an obsolete packet block, which is like an enhanced one, with a 16-bit interface number followed by a
+    /// number of drops.
     pub(super) fn obsolete(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
         let block = Block::read(stream, length, self.is_big_endian)?;
         let found = self.with_time(&block, |block| u32::from(block.short(0)))?;
         self.take(stream, length, found)
     }
 
-    /// Reads a simple block: only a packet of the section's first interface, truncated at its snap
-    /// length.
+    /// Reads a simple packet block, which contains only a packet of the section's first interface, truncated to that
+    /// interface's maximum length.
     pub(super) fn simple(&mut self, stream: &mut Stream, length: u32) -> Result<Record, Fault> {
         let block = Block::read(stream, length, self.is_big_endian)?;
         block.require(SIMPLE_PACKET_AT, "a simple packet")?;
@@ -76,7 +76,8 @@ impl PcapNg {
         Ok(PacketFields { packet, options, original_bytes, interface, at, ticks })
     }
 
-    /// Returns the range of the options in `place` up to their end mark. Any bytes may follow the end mark.
+    /// Returns the range of the options in `place` of the block, up to their end mark. Any bytes may follow the end
+    /// mark.
     fn sound_options(&self, block: &Block<'_>, place: Range<usize>) -> Result<Range<usize>, Fault> {
         let bytes = block.body.get(place.start - BODY_AT..).unwrap_or_default();
         match OptionIter::new(bytes, self.is_big_endian).sound_bytes() {
@@ -85,7 +86,7 @@ impl PcapNg {
         }
     }
 
-    /// Returns the index among all interfaces of the section's interface `number`.
+    /// Returns the index among all interfaces of the present section's interface `number`.
     #[inline]
     fn place(&self, number: u32) -> Result<u32, Fault> {
         let place = self.first_interface + number as usize;

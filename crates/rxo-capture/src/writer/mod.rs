@@ -20,9 +20,9 @@ pub use self::verbatim::Verbatim;
 #[derive(Debug)]
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
-    /// Number of interfaces in the section.
+    /// The number of interfaces in the section so far.
     interfaces: u32,
-    /// The current block without the packet. Its memory is reused.
+    /// The bytes of the current block except for the packet. The memory is reused.
     head: Vec<u8>,
     tail: Vec<u8>,
 }
@@ -30,52 +30,50 @@ pub struct CaptureWriter<W: Write> {
 /// A packet to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// The number that [`CaptureWriter::add_interface`] returned.
+    /// The number of the packet's interface, as [`CaptureWriter::add_interface`] returned it.
     pub interface: u32,
-    /// Time in nanoseconds since 1970 UTC.
+    /// The time of the packet in nanoseconds since 1970 UTC.
     pub at: Instant,
-    /// Length on the wire, in bytes.
+    /// The length of the packet on the wire, in bytes.
     pub original_bytes: u32,
     /// The packet's bytes from the first link-layer byte, in pieces.
     pub pieces: &'a [&'a [u8]],
-    /// The packet's direction, if known.
+    /// The direction of the packet; `None` if it is unknown.
     pub direction: Option<Direction>,
-    /// Comments, which Wireshark shows.
+    /// Comments on the packet, which Wireshark shows.
     pub comments: &'a [&'a str],
-    /// Custom options.
+    /// Custom options of the packet.
     pub custom: &'a [Custom<'a>],
 }
 
-/// A custom option: bytes under an enterprise number. It is marked such that tools which change the
-/// packet do not copy it.
+/// A custom option: bytes under an enterprise number. It is marked so that tools that change the packet do not copy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Custom<'a> {
     /// IANA's private enterprise number.
     pub enterprise: u32,
-    /// The bytes, at most [`Custom::MOST_BYTES`]. Longer values must be split into several options;
-    /// their order is preserved.
+    /// The bytes of the option, at most [`Custom::MOST_BYTES`]. Longer values must be split into several options; their
+    /// order is preserved.
     pub bytes: &'a [u8],
 }
 
 impl Custom<'_> {
-    /// The greatest number of bytes of one custom option: its length has 16 bits and includes the enterprise
-    /// number.
+    /// The maximum number of bytes of one custom option: its length has 16 bits and includes the enterprise number.
     pub const MOST_BYTES: usize = MOST_OPTION_BYTES - 4;
 }
 
 /// The error of writing a capture.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// The system refused.
+    /// The system refused to write.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The option does not fit its 16-bit length. The caller must split it.
+    /// An option of this number of bytes does not fit its 16-bit length. The caller must split it.
     #[error("an option of {0} bytes does not fit into pcapng, which allows 65535; split it")]
     OptionTooLong(usize),
-    /// The packet is too long: a reader would refuse the block.
+    /// A packet of this number of bytes is too long: a reader would refuse its block.
     #[error("a block of {0} bytes is longer than the {RECORD_BYTES} that are read back")]
     PacketTooLong(usize),
-    /// The packet's interface was not added.
+    /// An interface with this number was not added before.
     #[error("interface {0} was not added to the capture")]
     UnknownInterface(u32),
     /// There are too many interfaces: a reader would refuse one more.
@@ -83,10 +81,10 @@ pub enum WriteError {
     TooManyInterfaces,
 }
 
-/// Size of the buffer before a write. Longer packets are written directly.
+/// The size of the output buffer, in bytes. Longer packets are written directly.
 const BUFFER_BYTES: usize = 32 * 1024;
 
-/// Longest option value, in bytes.
+/// The maximum length of an option's value, in bytes.
 const MOST_OPTION_BYTES: usize = u16::MAX as usize;
 
 mod code {
@@ -100,7 +98,7 @@ mod code {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Begins a file. Its section names `application` as the writer.
+    /// Begins a file on `output`. Its section names `application` as the writer.
     ///
     /// # Errors
     /// If `output` cannot be written, or `application` is too long for an option.
@@ -130,7 +128,7 @@ impl<W: Write> CaptureWriter<W> {
         Self::with_section(output, application, &[], &[])
     }
 
-    /// Begins a file whose section also has comments and custom options.
+    /// Begins a file as [`new`](Self::new) does, whose section also has comments and custom options.
     ///
     /// # Errors
     /// If `output` cannot be written, or an option is too long.
@@ -236,7 +234,7 @@ impl<W: Write> CaptureWriter<W> {
         Ok(())
     }
 
-    /// Writes the section header with the prepared options.
+    /// Writes the section header, with the options that were prepared in `tail`.
     fn write_section(&mut self) -> Result<(), WriteError> {
         self.head.extend(0x1a2b_3c4d_u32.to_le_bytes());
         self.head.extend([1, 0, 0, 0]);
@@ -246,7 +244,8 @@ impl<W: Write> CaptureWriter<W> {
         self.write_block(0x0a0d_0d0a, &[])
     }
 
-    /// Writes an interface with the prepared options. Returns its number in the section.
+    /// Writes an interface description, with the options that were prepared in `tail`. Returns the interface's number
+    /// in the section.
     fn write_interface(&mut self, link: LinkType, snap_bytes: u32) -> Result<u32, WriteError> {
         self.head.extend(link.0.to_le_bytes());
         self.head.extend([0, 0]);
@@ -256,7 +255,7 @@ impl<W: Write> CaptureWriter<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Writes a packet with the prepared options.
+    /// Writes an enhanced packet block, with the options that were prepared in `tail`.
     fn write_enhanced(
         &mut self,
         interface: u32,
@@ -282,7 +281,7 @@ impl<W: Write> CaptureWriter<W> {
         }
     }
 
-    /// Writes a block: `head`, the packet, and `tail`. Fails if a reader would refuse the block.
+    /// Writes a block of type `kind`: `head`, the packet, and `tail`. Fails if a reader would refuse the block.
     fn write_block(&mut self, kind: u32, packet: &[&[u8]]) -> Result<(), WriteError> {
         self.end_options();
         let packet_bytes = packet.iter().map(|piece| piece.len()).sum::<usize>();

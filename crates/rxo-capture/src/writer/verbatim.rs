@@ -1,8 +1,7 @@
-//! Writes a pcapng file as it was read: sections, interfaces, times in ticks, packets without a
-//! time.
+//! Writes a pcapng file in the form in which it was read: sections, interfaces, times in ticks, packets without a time.
 //!
-//! Separate from the other methods of the writer, which choose all of this themselves. Here the
-//! caller decides, and numbers interfaces within their section.
+//! Separate from the other methods of the writer, which choose all of this themselves. With the methods of this module
+//! the caller decides, and numbers interfaces within their section.
 
 use std::io::{BufWriter, Write};
 
@@ -10,24 +9,24 @@ use super::{BUFFER_BYTES, CaptureWriter, WriteError};
 use crate::LinkType;
 use crate::limits::INTERFACES;
 
-/// A packet with the fields that it has in another file.
+/// A packet with the fields that it has in the file that was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Verbatim<'a> {
-    /// Number of the packet's interface within the section.
+    /// The number of the packet's interface within the section.
     pub interface: u32,
-    /// Time in ticks of the packet's interface. `None` makes a simple packet block, which has neither time nor options,
-    /// and belongs to the section's first interface.
+    /// The time of the packet in ticks of its interface. `None` makes a simple packet block, which has neither time nor
+    /// options, and belongs to the section's first interface.
     pub ticks: Option<u64>,
-    /// Length on the wire, in bytes.
+    /// The length of the packet on the wire, in bytes.
     pub original_bytes: u32,
-    /// The captured bytes.
+    /// The captured bytes of the packet.
     pub bytes: &'a [u8],
-    /// The packet's options, encoded as by [`put_option`](crate::put_option).
+    /// The options of the packet, encoded as by [`put_option`](crate::put_option).
     pub options: &'a [u8],
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Makes a writer that has written nothing. [`section`](Self::section) must be called first.
+    /// Creates a writer that has written nothing. [`section`](Self::section) must be called first.
     pub fn verbatim(output: W) -> Self {
         Self {
             output: BufWriter::with_capacity(BUFFER_BYTES, output),
@@ -47,7 +46,8 @@ impl<W: Write> CaptureWriter<W> {
         self.write_section()
     }
 
-    /// Adds the section's next interface as in another file. Returns its number in the section.
+    /// Adds the next interface of the section, with the fields that it has in the file that was read. Returns its
+    /// number in the section.
     ///
     /// # Errors
     /// If the output cannot be written, or there are too many interfaces.
@@ -65,7 +65,7 @@ impl<W: Write> CaptureWriter<W> {
         self.write_interface(link, snap_bytes)
     }
 
-    /// Writes one packet as in another file.
+    /// Writes one packet with the fields that it has in the file that was read.
     ///
     /// # Errors
     /// If the output cannot be written, the section has no such interface, or the block would be
