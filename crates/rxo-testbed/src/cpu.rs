@@ -1,10 +1,10 @@
-//! Processor time, by thread and by core.
+//! Measures processor time, by thread and by core.
 //!
-//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own sum for
-//! each thread, and `ksoftirqd` for deferred work. Work that the kernel does in the context of a running
-//! thread (the other end of a veth, TCP's receive path) counts as that thread's time. With the sender on core
-//! 0 and all receivers on core 1, the total is the cost of a path. The split shows which core spent the time,
-//! not for which process.
+//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own sum for each thread,
+//! and that of the `ksoftirqd` threads, which do deferred work. Work that the kernel does in the context of a running
+//! thread (the other end of a veth, TCP's receive path) counts as that thread's time. With the sender on core 0 and all
+//! receivers on core 1, the total is the cost of a path. The split shows which core spent the time, not for which
+//! process.
 
 use std::fs;
 use std::io;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// A selection of processor time to count: threads of this process by name, other processes, and always `ksoftirqd` and
-/// the rest of this process.
+/// A meter of processor time. It counts the selected threads of this process by name, the selected other processes, and
+/// always `ksoftirqd` and the rest of this process.
 #[derive(Clone, Debug)]
 pub struct CpuMeter {
     parts: Vec<(String, Part)>,
@@ -24,13 +24,13 @@ pub struct CpuMeter {
 
 #[derive(Clone, Debug)]
 enum Part {
-    /// Threads of this process.
+    /// Threads of this process, by their ids.
     Threads(Vec<u32>),
-    /// Another process with all its threads.
+    /// Another process with all its threads, by its id.
     Process(u32),
 }
 
-/// All counters at one instant.
+/// The counters of processor time at one instant.
 #[derive(Clone, Debug)]
 pub struct CpuReading {
     parts: Vec<(String, Duration)>,
@@ -39,7 +39,7 @@ pub struct CpuReading {
     cores: Vec<CoreReading>,
 }
 
-/// One core at one instant.
+/// The counters of one core at one instant.
 #[derive(Clone, Copy, Debug)]
 struct CoreReading {
     core: usize,
@@ -51,26 +51,27 @@ struct CoreReading {
 /// The use of one core between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreUse {
-    /// Number of the core.
+    /// The number of the core, from 0.
     pub core: usize,
-    /// Time of the core's `ksoftirqd` thread, which does deferred work.
+    /// The time of the core's `ksoftirqd` thread, which does deferred work.
     pub ksoftirqd: Duration,
-    /// Time in which the core was not idle, in steps of 10 ms, whatever it ran. It includes interrupts while nothing
-    /// else ran, which belong to no thread. On a quiet machine it is the total cost of everything bound to this core.
+    /// The time in which the core was not idle, in steps of 10 ms, whatever it ran. It includes interrupts while
+    /// nothing else ran, which belong to no thread. On a quiet machine it is the total cost of everything bound to this
+    /// core.
     pub busy: Duration,
 }
 
 /// Processor time used between two readings.
 #[derive(Clone, Debug, Default)]
 pub struct CpuUse {
-    /// The named parts, in the order in which the meter got them.
+    /// The time of each part that the meter counts by name, in the order in which they were selected.
     pub parts: Vec<(String, Duration)>,
-    /// Time of the `ksoftirqd` threads of all cores. It covers the whole machine, so any other
-    /// network use is included. 0 if they are not visible (in a PID namespace).
+    /// The time of the `ksoftirqd` threads of all cores. It covers the whole machine, so any other network use is
+    /// included. 0 if they are not visible (in a PID namespace).
     pub ksoftirqd: Duration,
-    /// Time of the other threads of this process.
+    /// The time of all other threads of this process.
     pub rest: Duration,
-    /// The cores that the meter was asked for, in that order.
+    /// The use of each core that was selected, in that order.
     pub cores: Vec<CoreUse>,
 }
 
@@ -81,27 +82,27 @@ impl Default for CpuMeter {
 }
 
 impl CpuMeter {
-    /// Makes a meter that counts `ksoftirqd` and this process.
+    /// Creates a meter that counts `ksoftirqd` and this process.
     #[must_use]
     pub fn new() -> Self {
         Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd(), cores: Vec::new() }
     }
 
-    /// Counts these threads of this process separately, as `name`.
+    /// Returns a meter that also counts these threads of this process separately, as `name`.
     #[must_use]
     pub fn threads(mut self, name: &str, threads: Vec<u32>) -> Self {
         self.parts.push((name.to_owned(), Part::Threads(threads)));
         self
     }
 
-    /// Counts another process with all its threads, as `name`.
+    /// Returns a meter that also counts another process with all its threads, as `name`.
     #[must_use]
     pub fn process(mut self, name: &str, process: u32) -> Self {
         self.parts.push((name.to_owned(), Part::Process(process)));
         self
     }
 
-    /// Reads this core too.
+    /// Returns a meter that also reads the core with this number.
     #[must_use]
     pub fn core(mut self, core: usize) -> Self {
         self.cores.push(core);
@@ -111,7 +112,7 @@ impl CpuMeter {
     /// Reads all counters. Takes some microseconds for each thread.
     ///
     /// # Errors
-    /// If a named thread or process has ended.
+    /// If a selected thread or process has ended.
     pub fn read(&self) -> Result<CpuReading> {
         let whole = sys::process_cpu_time().context(|| "cannot read the processor time".into())?;
         let mut own = Duration::ZERO;
@@ -169,7 +170,7 @@ impl Part {
 }
 
 impl CpuReading {
-    /// Returns the time used since `earlier`, a reading of the same meter.
+    /// Returns the processor time used since `earlier`, a reading of the same meter.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> CpuUse {
         let parts = self.parts.iter().zip(&earlier.parts);
@@ -201,13 +202,13 @@ impl CoreReading {
 }
 
 impl CpuUse {
-    /// Returns the sum of all parts, `ksoftirqd` and the rest of this process.
+    /// Returns the sum of all named parts, `ksoftirqd` and the rest of this process.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.parts.iter().map(|(_, time)| *time).sum::<Duration>() + self.ksoftirqd + self.rest
     }
 
-    /// Returns the time of one part; `None` if the meter has no part of this name.
+    /// Returns the time of the part `name`; `None` if the meter has no part of this name.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<Duration> {
         self.parts.iter().find(|(part, _)| part == name).map(|(_, time)| *time)
@@ -232,8 +233,8 @@ fn comm(process: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/comm")).ok()
 }
 
-/// Returns the idle time of a core, including waiting for devices. Not sampled: the kernel records when idling begins
-/// and ends, without interrupts, and shows it in hundredths of a second.
+/// Returns the idle time of a core, which includes waiting for devices; `None` if `stat` does not contain it. It is not
+/// sampled: the kernel records when idling begins and ends, without interrupts, and shows it in hundredths of a second.
 fn idle(stat: &str, core: usize) -> Option<Duration> {
     let name = format!("cpu{core}");
     let mut columns = stat

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 
 use crate::sys;
 
-/// Makes a socket lose every segment that arrives for it, until this value is dropped. The socket can still send.
+/// Makes a socket lose every segment that arrives for it, until this value is dropped. Meanwhile the socket can still
+/// send.
 #[derive(Debug)]
 pub struct Deaf<'a>(&'a TcpStream);
 

@@ -1,4 +1,4 @@
-//! Errors of a lab, sorted by whose fault they are. Every message is one line.
+//! Errors of a lab (a test network), sorted by whose fault they are. Every message is one line.
 
 use std::io;
 
@@ -15,31 +15,31 @@ pub enum LabError {
     System {
         /// The operation, its object, and a remedy if there is one.
         message: String,
-        /// The system's error.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// This kernel does not support the operation.
     #[error("{0}")]
     Unsupported(String),
-    /// A connection or a guest broke or stalled.
+    /// A connection failed or made no progress, or a guest did not answer as it should.
     #[error("{0}")]
     Transfer(String),
 }
 
-/// The result of every function here that can fail.
+/// The result of every function of this crate that can fail.
 pub type Result<T> = std::result::Result<T, LabError>;
 
-/// Makes the error for an invalid argument.
+/// Creates the error for an invalid argument.
 pub(crate) fn usage(message: impl Into<String>) -> LabError {
     LabError::Usage(message.into())
 }
 
-/// Makes the error for a guest or a connection that did not answer as it should.
+/// Creates the error for a guest or a connection that did not answer as it should.
 pub fn failed(message: String) -> LabError {
     LabError::Transfer(message)
 }
 
-/// Adds to a system error the operation that failed.
+/// A trait that adds the failed operation to a system error.
 pub trait Context<T> {
     /// Adds `message`, which names the object, the value and the remedy.
     ///

@@ -20,30 +20,30 @@ use std::{fs, iter};
 use crate::error::{Context, LabError, Result};
 use crate::sys;
 
-/// The machine's accounts at one instant.
+/// The processor times of the machine and its processes at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct MachineReading {
     at: Instant,
     totals: Totals,
-    /// Time of this process and of its descendants.
+    /// The time of this process and of its descendants.
     own: Duration,
-    /// Time of the kernel's threads, which work for all processes.
+    /// The time of the kernel's threads, which work for all processes.
     kernel: Duration,
-    /// Time of all other visible processes.
+    /// The time of all other visible processes.
     others: Duration,
 }
 
-/// The machine's use between two readings.
+/// The use of the machine's processor time between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineUse {
-    /// Number of cores whose time this process can have: all of the machine, or as many as a cpuset or a
-    /// quota permits.
+    /// The number of cores whose time this process can have: all of the machine, or as many as a cpuset or a quota
+    /// permits.
     pub cores: u32,
-    /// Time between the readings.
+    /// The time between the two readings.
     pub elapsed: Duration,
-    /// Processor time of other processes, on all these cores together.
+    /// The processor time of other processes, on all these cores together.
     pub others: Duration,
-    /// Time in which a core had work but the hypervisor ran something else, on all these cores together.
+    /// The time in which a core had work but the hypervisor ran something else, on all these cores together.
     pub stolen: Duration,
 }
 
@@ -51,19 +51,19 @@ pub struct MachineUse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     cores: u32,
-    /// True if the machine has more cores than this process may use.
+    /// `true` if the machine has more cores than this process may use.
     is_part: bool,
-    /// Number of cores that the quota has time for; at most `cores`.
+    /// The number of cores that the quota has time for; at most `cores`.
     quota: u32,
-    /// Idle time, including waiting for devices.
+    /// The idle time of the cores, which includes waiting for devices.
     idle: Duration,
     interrupts: Duration,
     stolen: Duration,
 }
 
 impl MachineReading {
-    /// Reads the accounts of the machine and of all processes that can be seen. Takes some
-    /// microseconds for each process, and allocates.
+    /// Reads the processor times of the machine and of all processes that can be seen. Takes some microseconds per
+    /// process, and allocates.
     ///
     /// # Errors
     /// If `/proc` cannot be read or is not that of Linux.
@@ -109,7 +109,8 @@ impl MachineReading {
         Self { at, totals, own, kernel, others }
     }
 
-    /// Returns the use since `earlier`. Interrupts count as this process's, because their cause is unknown.
+    /// Returns the use of processor time since the reading `earlier`. Interrupts count as this process's, because their
+    /// cause is unknown.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> MachineUse {
         let (now, then) = (&self.totals, &earlier.totals);
@@ -134,8 +135,8 @@ impl MachineReading {
 }
 
 impl Totals {
-    /// Sums the lines of `stat` for the cores in `allowed`, or for all cores if that is `None`. `quota` is the number
-    /// of cores that the process has time for.
+    /// Returns the sums of the lines of `stat` for the cores in `allowed`, or for all cores if that is `None`. `quota`
+    /// is the number of cores that the process has time for. `None` if `stat` is invalid.
     fn of(stat: &str, allowed: Option<&str>, quota: usize) -> Option<Self> {
         let mut totals = Self::default();
         for line in stat.lines() {
@@ -155,7 +156,7 @@ impl Totals {
         (totals.quota > 0).then_some(totals)
     }
 
-    /// Adds the times of one core.
+    /// Adds the times of one core, given by the columns of its line; `None` if the line is invalid.
     fn add(&mut self, columns: &str) -> Option<()> {
         let columns = columns.split_whitespace().map(|column| column.parse::<u64>().ok());
         let columns: Vec<u64> = columns.collect::<Option<_>>()?;
@@ -175,7 +176,7 @@ fn allowed(status: &str) -> Option<&str> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim)
 }
 
-/// Returns true if `list` contains `core`.
+/// Returns `true` if the core list `list` contains `core`.
 fn is_in(list: &str, core: u32) -> bool {
     list.split(',').any(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -183,18 +184,18 @@ fn is_in(list: &str, core: u32) -> bool {
     })
 }
 
-/// One line of `/proc/<process>/stat`.
+/// The contents of one line of `/proc/<process>/stat`.
 struct Process {
     id: u32,
     parent: u32,
     is_kernel: bool,
-    /// The process's own time.
+    /// The processor time of the process itself.
     time: Duration,
-    /// The time of its children that have ended, so that no time is lost when a process ends.
+    /// The time of the process's children that have ended, so that no time is lost when a process ends.
     ended: Duration,
 }
 
-/// Returns true if `process` is a descendant of `this`.
+/// Returns `true` if `process` is a descendant of the process `this`.
 fn is_below(this: u32, process: &Process, processes: &HashMap<u32, Process>) -> bool {
     let parent = |below: &&Process| processes.get(&below.parent);
     // Processes are read one after another, so reused numbers may form a loop: the length is limited.
@@ -224,14 +225,14 @@ impl Process {
     }
 }
 
-/// Converts hundredths of a second, in which the kernel shows times whatever its own clock.
+/// Returns the duration of `count` hundredths of a second, in which the kernel shows times whatever its own clock is.
 fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(10))
 }
 
 const STAT: &str = "/proc/stat";
 const STATUS: &str = "/proc/self/status";
-/// `PF_KTHREAD`.
+/// The flag `PF_KTHREAD` of a process: it is a kernel thread.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Counters of IP and TCP in a namespace.
+//! Reads the counters of IP and TCP in a network namespace.
 
 use std::fs;
 use std::io;
@@ -8,28 +8,28 @@ use crate::error::{Context, Result};
 use crate::namespace::Namespace;
 use crate::sys;
 
-/// Totals of a namespace since it was made, for IPv4 and IPv6 together.
+/// Totals of the network stack of a namespace since it was created, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
-    /// Packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it: these are the
-    /// deliveries that cost the host time.
+    /// The number of packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it: these are
+    /// the deliveries that cost the host time.
     pub deliveries: u64,
-    /// Packets that IP sent. A GSO packet counts as one.
+    /// The number of packets that IP sent. A GSO packet counts as one.
     pub sends: u64,
-    /// Segments that TCP retransmitted.
+    /// The number of segments that TCP retransmitted.
     pub retransmitted_segments: u64,
-    /// Segments that TCP dropped because of a wrong checksum.
+    /// The number of segments that TCP dropped because of a wrong checksum.
     pub bad_checksums: u64,
-    /// Acknowledgements that reported a duplicate segment to TCP (RFC 2883).
+    /// The number of acknowledgements that reported a duplicate segment to TCP (RFC 2883).
     pub duplicates_told: u64,
-    /// Packets marked CE that reached IP. In packets that the kernel coalesced itself, each segment
+    /// The number of packets marked CE that reached IP. In packets that the kernel coalesced itself, each segment
     /// counts.
     pub ce_marks: u64,
-    /// Datagrams that found the receive buffer of their IPv4 socket full: the application was too slow.
+    /// The number of datagrams that found the receive buffer of their IPv4 socket full: the application was too slow.
     pub datagrams_not_taken: u64,
 }
 
-/// Reads the memory that the kernel has allocated for the queues of a TCP socket or set aside for them, in bytes,
+/// Returns the number of bytes that the kernel has allocated for the queues of a TCP socket or set aside for them,
 /// without the socket itself.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ pub fn socket_memory_bytes(socket: &TcpStream) -> io::Result<u64> {
 }
 
 impl Namespace {
-    /// Reads the counters of IP and TCP.
+    /// Reads the counters of IP and TCP in this namespace.
     ///
     /// # Errors
     /// If the counters cannot be read.
@@ -62,7 +62,7 @@ impl Namespace {
     }
 }
 
-/// Returns the empty text if the file does not exist: a kernel without IPv6 does not have it.
+/// Returns the contents of a file; an empty text if the file does not exist, as in a kernel without IPv6.
 fn or_empty(text: io::Result<String>) -> io::Result<String> {
     match text {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -70,7 +70,7 @@ fn or_empty(text: io::Result<String>) -> io::Result<String> {
     }
 }
 
-/// Reads a value of `/proc/net/snmp`, where a line of names is followed by a line of values.
+/// Returns a value of `/proc/net/snmp`, in which a line of names is followed by a line of values. 0 if it is missing.
 fn in_table(text: &str, protocol: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.starts_with(protocol));
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
@@ -81,7 +81,7 @@ fn in_table(text: &str, protocol: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Reads a value of `/proc/net/snmp6`, where each line has a name and a value.
+/// Returns a value of `/proc/net/snmp6`, in which each line has a name and a value. 0 if it is missing.
 fn in_list(text: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
     lines

@@ -28,21 +28,19 @@ pub struct Lab {
 /// The parameters of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabOptions {
-    /// MTU of the wire and of the host's interface, in bytes.
+    /// The MTU of the wire and of the host's interface, in bytes.
     pub mtu: u32,
-    /// True if the peer leaves TCP checksums partial, as a veth does by default; false if every frame has a complete
-    /// one.
+    /// `true` if the peer leaves TCP checksums partial, as a veth does by default; `false` if every frame has a
+    /// complete one.
     pub partial_checksums: bool,
-    /// A limit for the peer's sending rate; `None` for no limit.
+    /// The limit of the peer's sending rate, in bytes per second; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
-    /// The core on which the peer's kernel processes received frames (0 to 31), as if its card's
-    /// interrupt were bound there. The core of its sender is best. With `None`, acknowledgements
-    /// are processed on the core that sent them, data leaves from two cores at once, and the veth
-    /// reorders it. No effect on kernels before 6.3.
+    /// The core on which the peer's kernel processes received frames (0 to 31), as if its card's interrupt were bound
+    /// there. The core of the peer's sender is best. With `None`, acknowledgements are processed on the core that sent
+    /// them, data leaves from two cores at once, and the veth reorders it. No effect on kernels before 6.3.
     pub peer_core: Option<usize>,
-    /// The core on which the host's kernel processes frames from the wire. Frames from a TAP are processed where they are
-    /// written. Only useful for measuring the host's cost of
-    /// sending.
+    /// The core on which the host's kernel processes frames from the wire; `None` leaves the choice to the kernel.
+    /// Frames from a TAP are processed where they are written. Only useful for measuring the host's cost of sending.
     pub host_core: Option<usize>,
     /// The rate at which the peer acknowledges data from the host.
     pub acks: AckRate,
@@ -51,15 +49,15 @@ pub struct LabOptions {
 /// The rate at which the peer's kernel acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRate {
-    /// Linux's own choice: on such a wire one ACK for 10 to 100 segments, because windows seldom
-    /// open and large sends arrive together.
+    /// Linux's default: on such a wire one ACK for 10 to 100 segments, because windows seldom open and large sends
+    /// arrive together.
     Default,
     /// An ACK for every segment that TCP receives, like hosts without GRO. While the receiving
     /// thread holds a connection, segments that arrive meanwhile share an ACK: 0.3 to
     /// 0.6 ACKs per segment were observed.
     EachSegment,
-    /// One ACK for up to this many full segments: the peer's kernel coalesces this many, and
-    /// acknowledges each aggregate. 1 is the same as [`AckRate::EachSegment`].
+    /// One ACK for up to this number of full segments: the peer's kernel coalesces as many, and acknowledges each
+    /// aggregate. 1 is the same as [`AckRate::EachSegment`].
     Groups(u16),
 }
 
@@ -76,7 +74,7 @@ impl Default for LabOptions {
     }
 }
 
-/// The state of the host kernel's GRO.
+/// The state of GRO (receive coalescing) in the host's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelGro {
     /// The kernel coalesces received frames.
@@ -86,23 +84,23 @@ pub enum KernelGro {
 }
 
 impl Lab {
-    /// The peer's only interface, in [`Lab::peer`].
+    /// The name of the peer's only interface, in [`Lab::peer`].
     pub const PEER_INTERFACE: &'static str = "eth0";
-    /// The host's interface in a direct lab, in [`Lab::host`].
+    /// The name of the host's interface in a direct lab, in [`Lab::host`].
     pub const HOST_INTERFACE: &'static str = "eth0";
-    /// The interface that rxo receives from, in [`Lab::host`] of a lab made by [`Lab::through`].
+    /// The name of the interface from which rxo receives, in [`Lab::host`] of a lab made by [`Lab::through`].
     pub const WIRE_INTERFACE: &'static str = "wire0";
-    /// The host's nic in labs that are set up like a user's machine: [`Lab::with_addressed_nic`],
+    /// The name of the host's nic in labs that are set up like a user's machine: [`Lab::with_addressed_nic`],
     /// [`Lab::with_bare_nic`].
     pub const NIC: &'static str = "eth1";
-    /// The peer's addresses.
+    /// The addresses of the peer, for IPv4 and IPv6.
     pub const PEER_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
         (Ipv4Addr::new(10, 77, 0, 1), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1));
-    /// The host's addresses.
+    /// The addresses of the host, for IPv4 and IPv6.
     pub const HOST_ADDRESSES: (Ipv4Addr, Ipv6Addr) =
         (Ipv4Addr::new(10, 77, 0, 2), Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
 
-    /// Connects peer and host by one wire.
+    /// Creates a lab in which peer and host are connected by one wire. `gro` is the state of GRO at the host.
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -110,7 +108,7 @@ impl Lab {
         Self::direct_with(gro, LabOptions::default())
     }
 
-    /// Connects peer and host by one wire with these `options`.
+    /// Creates a lab as [`Lab::direct`] does, with these `options`.
     ///
     /// # Errors
     /// The errors of [`Lab::direct`].
@@ -123,8 +121,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Connects peer and host, with a gap for rxo between them: open `packet:wire0` and a TAP in
-    /// [`Lab::host`], then call [`Lab::attach_host`] with the TAP's name.
+    /// Creates a lab with a gap for rxo between peer and host: open `packet:wire0` and a TAP in [`Lab::host`], then
+    /// call [`Lab::attach_host`] with the TAP's name.
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -132,7 +130,7 @@ impl Lab {
         Self::through_with(LabOptions::default())
     }
 
-    /// Does the same as [`Lab::through`], with these `options`.
+    /// Creates a lab as [`Lab::through`] does, with these `options`.
     ///
     /// # Errors
     /// The errors of [`Lab::through`].
@@ -150,10 +148,9 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Sets peer and host up as users have them before they start rxo: the host's `eth1` has its
-    /// addresses, and default routes via the peer. Everything else is the kernel's default: it
-    /// answers ARP, IPv6 has its link-local address, and packets for the host are accepted on any
-    /// interface.
+    /// Creates a lab in which the host is set up like a user's machine before rxo starts: its `eth1` has the host's
+    /// addresses, and default routes via the peer. Everything else is the kernel's default: the kernel answers ARP,
+    /// IPv6 has its link-local address, and packets for the host are accepted on any interface.
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -168,7 +165,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Does what [`Lab::with_addressed_nic`] does, but gives `eth1` no address.
+    /// Creates a lab as [`Lab::with_addressed_nic`] does, but gives `eth1` no address.
     ///
     /// # Errors
     /// If the system refuses; see [`Namespace::new`].
@@ -182,8 +179,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Connects peer and host again after one end of their wire was deleted. The peer's end gets
-    /// its addresses; the host's end, `interface`, is new and down.
+    /// Connects peer and host again after one end of their wire was deleted. The peer's end gets the peer's addresses;
+    /// the host's end, `interface`, is new and down.
     ///
     /// # Errors
     /// If the system refuses.
@@ -228,7 +225,7 @@ impl Lab {
         Self::PEER_ADDRESSES.0.into()
     }
 
-    /// Makes both namespaces and the wire, and configures the peer's end.
+    /// Creates both namespaces and the wire, and configures the peer's end. `host_end` is the name of the host's end.
     fn new(options: LabOptions, host_end: &str) -> Result<Self> {
         let lab = Self { peer: Namespace::new("peer")?, host: Namespace::new("host")?, options };
         for namespace in [&lab.peer, &lab.host] {
@@ -259,12 +256,12 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Waits until the peer's end can send: it was up before the host's.
+    /// Waits until the peer's end of the wire can send: it was switched on before the host's end.
     fn await_wire(&self) -> Result<()> {
         self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }
 
-    /// Sets the rate at which the peer acknowledges to the one given in the options.
+    /// Sets the rate at which the peer acknowledges, as the options say.
     fn set_ack_rate(&self) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         let segments = match self.options.acks {
@@ -294,5 +291,5 @@ fn address(interface: &Interface<'_>, addresses: (Ipv4Addr, Ipv6Addr), mtu: u32)
     interface.up()
 }
 
-/// The smallest MTU of an IPv6 link (RFC 8200, section 5).
+/// The minimum MTU of an IPv6 link in bytes (RFC 8200, section 5).
 const LEAST_MTU_V6: u32 = 1280;

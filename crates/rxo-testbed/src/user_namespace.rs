@@ -13,9 +13,9 @@ use crate::sys;
 /// How the process got the privilege to create network namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// The process already had the privilege.
+    /// The process had the privilege already.
     Given,
-    /// The process is now root in a user namespace of its own.
+    /// The process entered a user namespace of its own, in which it is root.
     UserNamespace,
 }
 
@@ -39,7 +39,7 @@ pub fn become_root_in_user_namespace() -> Result<Privilege> {
     Ok(Privilege::UserNamespace)
 }
 
-/// Returns true if this process may administer networks and enter namespaces.
+/// Returns `true` if this process may administer networks and enter namespaces.
 fn has_privilege() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status
@@ -66,10 +66,10 @@ fn refused(source: io::Error) -> LabError {
     LabError::System { message, source }
 }
 
-/// The needed capabilities: CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
+/// The numbers of the needed capabilities: CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
 const NEEDED_CAPABILITIES: [u32; 3] = [12, 13, 21];
 
-/// Kernel settings that forbid user namespaces: file, value that forbids, remedy.
+/// The kernel settings that can forbid user namespaces: for each its file, the value that forbids, and the remedy.
 const SWITCHES: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/user/max_user_namespaces",

@@ -11,20 +11,20 @@ use crate::namespace::until;
 /// The totals of an interface since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// Frames received. An aggregate that was written to a TAP counts as one.
+    /// The number of frames received. An aggregate that was written to a TAP counts as one.
     pub received_frames: u64,
-    /// Bytes received.
+    /// The number of bytes received.
     pub received_bytes: u64,
-    /// Frames received and dropped.
+    /// The number of frames that were received and then dropped.
     pub receive_drops: u64,
-    /// Frames sent.
+    /// The number of frames sent.
     pub sent_frames: u64,
-    /// Bytes sent.
+    /// The number of bytes sent.
     pub sent_bytes: u64,
 }
 
 impl Interface<'_> {
-    /// Returns the interface index in its namespace.
+    /// Returns the index of the interface in its network namespace.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -32,7 +32,7 @@ impl Interface<'_> {
         self.query(|header, _| u32_at(header, 4))
     }
 
-    /// Returns the MAC address; all zeros for an interface without one.
+    /// Returns the MAC address of the interface; all zeros if it has none.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -59,7 +59,7 @@ impl Interface<'_> {
         })
     }
 
-    /// Returns true if the interface exists now.
+    /// Returns `true` if the interface exists now.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.index().is_ok()
@@ -75,8 +75,8 @@ impl Interface<'_> {
             .context(|| self.cannot("send by"))
     }
 
-    /// Asks for the interface and reads a value from its header and attributes. A `None` of `read` becomes the error
-    /// `NotFound`.
+    /// Asks the kernel about the interface, and returns the value that `read` finds in the header and the attributes of
+    /// the answer. If `read` returns `None`, the error is `NotFound`.
     fn query<T>(&self, read: impl Fn(&[u8], &[u8]) -> Option<T>) -> Result<T> {
         let links = self.namespace.netlink().ask(&named(libc::RTM_GETLINK, &self.name));
         let first = |links: Vec<Vec<u8>>| {
@@ -89,5 +89,5 @@ impl Interface<'_> {
     }
 }
 
-/// The operational state of an interface that can send.
+/// The operational state of an interface that is able to send.
 const UP: u8 = libc::IF_OPER_UP as u8;

@@ -1,4 +1,4 @@
-//! Switches the offloads of an interface.
+//! Reads and sets the offloads of an interface.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,30 +9,29 @@ use super::Interface;
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// An offload of an interface.
+/// An offload of an interface, which can be on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// The interface segments large TCP sends. A veth does not segment, so the other end gets
-    /// packets larger than its MTU.
+    /// The interface segments large TCP sends (TSO). A veth does not segment, so the other end gets packets larger than
+    /// its MTU.
     TransmitSegmentation,
-    /// The stack segments large sends just before the interface. On a veth, it does not.
+    /// The stack segments large sends just before the interface (GSO). On a veth, it does not.
     GenericSegmentation,
-    /// The interface completes checksums. A veth does not, so frames cross with
-    /// *partial* ones.
+    /// The interface completes TCP and UDP checksums. A veth does not, so frames cross it with *partial* ones.
     TransmitChecksum,
-    /// The kernel coalesces received frames. On a veth this also switches on polling (NAPI),
-    /// without which there is nothing to coalesce.
+    /// The kernel coalesces received frames (GRO). On a veth this also switches on polling (NAPI), without which there
+    /// is nothing to coalesce.
     GenericReceive,
     /// With [`Offload::GenericReceive`], the kernel also coalesces UDP datagrams that no socket asked it to
     /// (`rx-udp-gro-forwarding`, since Linux 5.12).
     UdpForwarding,
 }
 
-/// The way in which ethtool addresses an offload.
+/// The way in which the ethtool interface of the kernel addresses an offload.
 enum Known {
-    /// By a pair of commands: one reads it, one sets it.
+    /// By two commands: one that reads the offload, one that sets it.
     Commands(u32, u32),
-    /// By the name of a feature.
+    /// By the name of a feature of the interface.
     Name(&'static str),
 }
 
@@ -48,7 +47,7 @@ impl Offload {
     }
 }
 
-/// Switches an offload and verifies that it took effect.
+/// Switches an offload on or off, and verifies that this took effect.
 pub(crate) fn set(interface: &Interface<'_>, which: Offload, on: bool) -> Result<()> {
     let (control, name) = (interface.namespace().control(), interface.name());
     let state = if on { "on" } else { "off" };
@@ -59,7 +58,7 @@ pub(crate) fn set(interface: &Interface<'_>, which: Offload, on: bool) -> Result
     .context(|| interface.cannot(&format!("switch {which:?} {state} on")))
 }
 
-/// Returns true if an offload is on.
+/// Returns `true` if an offload is on.
 pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
     let (control, name) = (interface.namespace().control(), interface.name());
     match which.known() {
@@ -69,7 +68,7 @@ pub(crate) fn get(interface: &Interface<'_>, which: Offload) -> Result<bool> {
     .context(|| interface.cannot(&format!("read {which:?} of")))
 }
 
-/// The time that the kernel holds coalesced packets beyond a poll, kept open as a setting that is changed often.
+/// The setting for how long the kernel holds coalesced packets beyond a poll, kept open because it is changed often.
 #[derive(Debug)]
 pub struct CoalescingHold(File);
 
@@ -82,8 +81,8 @@ impl CoalescingHold {
         opened.map(Self).context(|| interface.cannot("hold what is coalesced on"))
     }
 
-    /// Lets the kernel hold for this time at most, and until its clock ticks (1 to 10 ms). With zero it delivers
-    /// everything at the end of the next poll.
+    /// Lets the kernel hold coalesced packets for this time at most, and until its clock ticks (1 to 10 ms). With zero
+    /// the kernel delivers everything at the end of the next poll.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -92,7 +91,7 @@ impl CoalescingHold {
     }
 }
 
-/// Lets a kernel thread process the interface's received frames.
+/// Lets a separate kernel thread process the interface's received frames.
 pub(crate) fn receive_in_thread(interface: &Interface<'_>) -> Result<()> {
     // A veth has no NAPI unless GRO is on.
     set(interface, Offload::GenericReceive, true)?;

@@ -7,28 +7,28 @@ use rxo_netlink::Request;
 use super::Interface;
 use crate::error::{Context, LabError, Result, usage};
 
-/// The parameters of a token bucket.
+/// The parameters of a token bucket, which limits the rate of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Bytes per second, including link-layer headers.
+    /// The rate in bytes per second, including link-layer headers.
     pub bytes_per_s: u64,
-    /// Bytes that may leave at once after a pause. Must exceed the largest packet, and the bytes
-    /// that the rate allows while a kernel timer is late (50 to 100 µs).
+    /// The number of bytes that may leave at once after a pause. Must exceed the largest packet, and the bytes that the
+    /// rate allows while a kernel timer is late (50 to 100 µs).
     pub burst_bytes: u32,
-    /// Bytes that may wait before frames are dropped.
+    /// The number of bytes that may wait before frames are dropped.
     pub queue_bytes: u32,
 }
 
 impl RateLimit {
-    /// Makes a limit with 256 KiB at once, which exceeds the largest GSO packet, so that none gets
-    /// stuck, and a queue of 2 MiB.
+    /// Creates a limit with 256 KiB at once, which exceeds the largest GSO packet, so that none gets stuck, and a queue
+    /// of 2 MiB.
     #[must_use]
     pub const fn new(bytes_per_s: u64) -> Self {
         Self { bytes_per_s, burst_bytes: 256 * 1024, queue_bytes: 2 * 1024 * 1024 }
     }
 
-    /// Makes a limit that is as even as a wire: at most two full frames at once, or what the rate
-    /// allows in 100 µs if that is more. For interfaces on which no GSO packets cross.
+    /// Creates a limit that is as even as a wire: at most two full frames at once, or what the rate allows in 100 µs if
+    /// that is more. For interfaces on which no GSO packets cross.
     #[must_use]
     pub fn even(bytes_per_s: u64, queue_bytes: u32) -> Self {
         let late = u32::try_from(bytes_per_s / 10_000).unwrap_or(u32::MAX);
@@ -36,7 +36,7 @@ impl RateLimit {
     }
 }
 
-/// Two Ethernet frames with 1,500 bytes of IP, and a margin.
+/// The length of two Ethernet frames with 1,500 bytes of IP, and a margin, in bytes.
 const TWO_FRAMES_BYTES: u32 = 3_100;
 
 /// Limits the sending rate of the interface.
@@ -52,9 +52,9 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     }
 }
 
-/// Makes the request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index, handle, parent,
-/// and one without a meaning here. The kernel computes the zero fields of the parameter block from the 64-bit rate and
-/// the burst.
+/// Returns the request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index, handle, parent,
+/// and one without a meaning for this request. The kernel computes the zero fields of the parameter block from the
+/// 64-bit rate and the burst.
 fn request(index: u32, limit: RateLimit) -> Request {
     let header = [0, index, 0, TC_H_ROOT, 0].map(u32::to_ne_bytes);
     let options: [(u16, &[u8]); 3] = [
@@ -68,8 +68,7 @@ fn request(index: u32, limit: RateLimit) -> Request {
         .nest(libc::TCA_OPTIONS, &options)
 }
 
-/// Encodes `struct tc_tbf_qopt`: two rate specifications of twelve bytes, then limit, buffer and
-/// mtu.
+/// Returns the bytes of `struct tc_tbf_qopt`: two rate specifications of twelve bytes, then limit, buffer and mtu.
 fn parameters(limit: RateLimit) -> [u8; 36] {
     let rate = u32::try_from(limit.bytes_per_s).unwrap_or(u32::MAX);
     let mut block = [0; 12 + 12 + 12];

@@ -1,4 +1,4 @@
-//! Builds the netlink requests for addresses, routes and neighbours. The interface sends them.
+//! Builds the netlink requests for addresses, routes and neighbours, which [`Interface`](super::Interface) sends.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use rxo_netlink::Request;
 
 use super::Mac;
 
-/// Makes the request for an address that is usable at once.
+/// Returns the request that gives an interface an address, which is usable at once.
 pub(crate) fn address(index: u32, address: IpAddr, prefix_bits: u8) -> Request {
     let (family, address) = octets(address);
     let header = [[family, prefix_bits, libc::IFA_F_NODAD as u8, 0], index.to_ne_bytes()];
@@ -16,7 +16,7 @@ pub(crate) fn address(index: u32, address: IpAddr, prefix_bits: u8) -> Request {
         .attribute(libc::IFA_ADDRESS, &address)
 }
 
-/// Makes the request for a route out of the interface with this index.
+/// Returns the request that adds a route through the interface with this index.
 pub(crate) fn route(
     index: u32,
     (destination, prefix_bits): (IpAddr, u8),
@@ -38,12 +38,12 @@ pub(crate) fn route(
         .attributes(gateway.as_slice())
 }
 
-/// Adds to the route that TCP acknowledges at once, without delay.
+/// Adds to the request of a route that TCP acknowledges data on it at once, without delay.
 pub(crate) fn with_quick_acks(route: Request) -> Request {
     route.nest(libc::RTA_METRICS, &[(QUICK_ACK, &1_u32.to_ne_bytes())])
 }
 
-/// Makes the request for a neighbour with a fixed MAC address.
+/// Returns the request that adds a neighbour with a fixed MAC address.
 pub(crate) fn neighbour(index: u32, address: IpAddr, mac: Mac) -> Request {
     let (family, address) = octets(address);
     let state = u32::from(libc::NUD_PERMANENT).to_ne_bytes();
@@ -54,7 +54,7 @@ pub(crate) fn neighbour(index: u32, address: IpAddr, mac: Mac) -> Request {
         .attribute(libc::NDA_LLADDR, &mac)
 }
 
-/// Returns the family and the bytes of an address.
+/// Returns the address family and the bytes of an address.
 fn octets(address: IpAddr) -> (u8, Vec<u8>) {
     match address {
         IpAddr::V4(v4) => (libc::AF_INET as u8, v4.octets().to_vec()),
@@ -62,5 +62,5 @@ fn octets(address: IpAddr) -> (u8, Vec<u8>) {
     }
 }
 
-/// `RTAX_QUICKACK` of linux/rtnetlink.h.
+/// The route metric `RTAX_QUICKACK` of linux/rtnetlink.h.
 const QUICK_ACK: u16 = 15;

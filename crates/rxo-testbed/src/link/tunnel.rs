@@ -1,4 +1,4 @@
-//! Interfaces of tunnels.
+//! Creates the interfaces of tunnels.
 
 use std::net::IpAddr;
 
@@ -8,21 +8,21 @@ use crate::error::Result;
 /// The configuration of a VXLAN tunnel between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vxlan {
-    /// This host's outer address.
+    /// The outer address of this host.
     pub local: IpAddr,
-    /// The other host's outer address.
+    /// The outer address of the other host.
     pub remote: IpAddr,
     /// The UDP destination port of the tunnel.
     pub port: u16,
-    /// True if the outer UDP headers have a checksum.
+    /// `true` if the outer UDP headers have a checksum.
     pub has_checksum: bool,
 }
 
 impl Interface<'_> {
-    /// Creates this interface as one end of a VXLAN (network 7). It is down.
+    /// Creates this interface as one end of a VXLAN tunnel with the network identifier 7. The interface is down.
     ///
     /// # Errors
-    /// If the name is taken, or the kernel has no VXLAN.
+    /// If the interface's name is taken, or the kernel has no VXLAN.
     pub fn create_vxlan(&self, tunnel: Vxlan) -> Result<()> {
         let Vxlan { local, remote, port, has_checksum } = tunnel;
         let octets = |address| match address {

@@ -1,5 +1,5 @@
-//! Waits on many sockets, level-triggered. A thread that takes a little of each socket in turn is
-//! notified again of the rest, which edge-triggered libraries do not do.
+//! Waits on many sockets by a level-triggered epoll. A thread that reads a little from each socket in turn is notified
+//! again of the rest, which edge-triggered libraries do not do.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -10,18 +10,18 @@ use super::check;
 /// The condition to wait for on a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interest {
-    /// Bytes to read, or the end of the stream.
+    /// The socket has bytes to read, or its stream has ended.
     Read,
-    /// Space to write.
+    /// The socket has space to write.
     Write,
 }
 
-/// A set of sockets to wait on. The caller identifies each by a number.
+/// A set of sockets to wait on. The caller identifies each socket by a number, its token.
 #[derive(Debug)]
 pub(crate) struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// Makes an empty set.
+    /// Creates an empty set.
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: epoll_create1 takes no pointers.
         let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
@@ -30,7 +30,7 @@ impl Epoll {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Adds a socket. It must be removed before it is closed, or be closed together with the set.
+    /// Adds a socket to the set. It must be removed before it is closed, or be closed together with the set.
     pub(crate) fn add(&self, fd: &impl AsRawFd, token: u64, interest: Interest) -> io::Result<()> {
         let events = match interest {
             Interest::Read => libc::EPOLLIN,
@@ -42,14 +42,14 @@ impl Epoll {
         check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, fd, &raw mut event) })
     }
 
-    /// Removes a socket.
+    /// Removes a socket from the set.
     pub(crate) fn remove(&self, fd: &impl AsRawFd) -> io::Result<()> {
         let (set, fd) = (self.0.as_raw_fd(), fd.as_raw_fd());
         // SAFETY: for removal the kernel does not read the event.
         check(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) })
     }
 
-    /// Waits until a socket is ready or `timeout` has passed, and appends the tokens to `ready`.
+    /// Waits until a socket is ready or `timeout` has passed, and appends the tokens of the ready sockets to `ready`.
     pub(crate) fn wait(&self, ready: &mut Vec<u64>, timeout: Duration) -> io::Result<()> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
         let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);

@@ -1,4 +1,4 @@
-//! Reads and sets an interface's offloads with the ethtool ioctl.
+//! Reads and sets an interface's offloads by the ethtool ioctl.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,14 +11,14 @@ pub(crate) fn set_offload(socket: &impl AsRawFd, name: &str, set: u32, on: bool)
     call(socket, name, &mut [set, u32::from(on)])
 }
 
-/// Runs the command `get` (ETHTOOL_G...) and returns true if the setting is on.
+/// Runs the command `get` (ETHTOOL_G...) on the interface `name`, and returns `true` if the setting is on.
 pub(crate) fn get_offload(socket: &impl AsRawFd, name: &str, get: u32) -> io::Result<bool> {
     let mut value = [get, 0];
     call(socket, name, &mut value)?;
     Ok(value[1] != 0)
 }
 
-/// Sets a feature that has a name instead of a command.
+/// Switches a feature that is addressed by a name instead of a command.
 pub(crate) fn set_feature(
     socket: &impl AsRawFd,
     name: &str,
@@ -35,7 +35,7 @@ pub(crate) fn set_feature(
     call(socket, name, &mut request)
 }
 
-/// Returns true if a named feature is on.
+/// Returns `true` if the named feature is on.
 pub(crate) fn get_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<bool> {
     let (number, blocks) = find_feature(socket, name, feature)?;
     // Each block has four words: available, requested, active, never changed.
@@ -45,7 +45,7 @@ pub(crate) fn get_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> i
     Ok(answer[2 + 4 * (number / 32) + 2] & 1 << (number % 32) != 0)
 }
 
-/// Returns the number of a feature, and the number of blocks of 32 features.
+/// Returns the number of a named feature, and the number of blocks of 32 features that the interface has.
 fn find_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<(usize, usize)> {
     let [low, high]: [u32; 2] = halves(1 << FEATURE_NAMES);
     let mut sizes = [GET_SET_SIZES, 0, low, high, 0];
@@ -60,7 +60,7 @@ fn find_feature(socket: &impl AsRawFd, name: &str, feature: &str) -> io::Result<
     Ok((number.ok_or(io::ErrorKind::Unsupported)?, count.div_ceil(32)))
 }
 
-/// Splits a 64-bit word as it lies in memory.
+/// Returns the two halves of a 64-bit word, in the order in which they lie in memory.
 fn halves(word: u64) -> [u32; 2] {
     let bytes = word.to_ne_bytes();
     [0, 4].map(|at| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]))

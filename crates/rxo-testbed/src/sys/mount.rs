@@ -1,4 +1,4 @@
-//! A private `/sys` that shows the interfaces of the calling thread's network.
+//! Mounts a private `/sys` that shows the interfaces of the calling thread's network namespace.
 
 use std::ffi::CStr;
 use std::io;
@@ -6,8 +6,8 @@ use std::ptr::null;
 
 use super::check;
 
-/// Moves the calling thread into a mount namespace of its own, whose `/sys` shows the thread's network. The view of
-/// other threads and processes does not change.
+/// Moves the calling thread into a mount namespace of its own, whose `/sys` shows the thread's network namespace. The
+/// view of other threads and processes does not change.
 pub(crate) fn show_own_network() -> io::Result<()> {
     // SAFETY: unshare takes no pointers; only the calling thread's view of the system changes.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;

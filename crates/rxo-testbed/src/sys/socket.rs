@@ -1,12 +1,12 @@
-//! Socket options that the standard library does not offer.
+//! Sets and reads socket options that the standard library does not offer.
 
 use std::io;
 use std::os::fd::AsRawFd;
 
 use super::{Interest, check};
 
-/// Fixes the size of a socket's buffer: `Interest::Write` the send buffer, `Interest::Read` the
-/// receive buffer. The kernel doubles the figure and caps it at its limits.
+/// Fixes the size of a socket's buffer: with `Interest::Write` the send buffer, with `Interest::Read` the receive
+/// buffer. The kernel doubles the number of bytes and caps it at its limits.
 pub(crate) fn set_buffer_bytes(
     socket: &impl AsRawFd,
     which: Interest,
@@ -20,24 +20,25 @@ pub(crate) fn set_buffer_bytes(
     set(socket, libc::SOL_SOCKET, option, &value.to_ne_bytes())
 }
 
-/// Fixes the size of a socket's receive buffer, whatever the kernel's limits. Needs privilege.
+/// Fixes the size of a socket's receive buffer in bytes, whatever the kernel's limits. Needs privilege.
 pub(crate) fn force_receive_buffer_bytes(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &value.to_ne_bytes())
 }
 
-/// Tells the kernel not to wake the reader of a TCP socket for less than `bytes`.
+/// Sets the number of bytes below which the kernel does not wake the reader of a TCP socket.
 pub(crate) fn set_receive_low_water(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, &value.to_ne_bytes())
 }
 
-/// Limits what a socket sends to `bytes_per_s`.
+/// Limits the rate at which a socket sends to `bytes_per_s`.
 pub(crate) fn set_max_pacing_rate(socket: &impl AsRawFd, bytes_per_s: u64) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s.to_ne_bytes())
 }
 
-/// Returns the number of bytes in a TCP socket's stream that the peer has not acknowledged, sent or not.
+/// Returns the number of bytes in a TCP socket's stream that the peer has not acknowledged, whether they were sent or
+/// not.
 pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the kernel writes one integer, which lives through the call.
@@ -45,7 +46,7 @@ pub(crate) fn unacknowledged_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// Reads the memory that the kernel has allocated for a socket's queues or set aside for them, in bytes.
+/// Returns the number of bytes that the kernel has allocated for a socket's queues or set aside for them.
 pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
     let mut values = [0_u32; MEMORY_VALUES];
     let mut length = socklen(size_of_val(&values));
@@ -60,7 +61,8 @@ pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
 
 /// The number of values of `SO_MEMINFO` (`SK_MEMINFO_VARS` of linux/sock_diag.h).
 const MEMORY_VALUES: usize = 9;
-/// The values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be sent, options, and the backlog.
+/// The indices of the values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be sent, options,
+/// and the backlog.
 const MEMORY_HELD: [usize; 5] = [0, 4, 5, 6, 7];
 
 /// Sets the congestion control algorithm of a TCP socket.
@@ -73,16 +75,16 @@ pub(crate) fn retransmitted_segments(socket: &impl AsRawFd) -> io::Result<u64> {
     Ok(u64::from(tcp_info(socket)?.tcpi_total_retrans))
 }
 
-/// The state of a TCP socket's sending side.
+/// The state of the sending side of a TCP socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderInfo {
     pub(crate) cwnd_segments: u32,
     pub(crate) mss_bytes: u32,
-    /// Payload that the peer has acknowledged, in bytes.
+    /// The payload that the peer has acknowledged, in bytes.
     pub(crate) acknowledged_bytes: u64,
 }
 
-/// Reads the congestion window and the acknowledged bytes.
+/// Returns the congestion window and the acknowledged bytes of a TCP socket.
 pub(crate) fn sender_info(socket: &impl AsRawFd) -> io::Result<SenderInfo> {
     let info = tcp_info(socket)?;
     Ok(SenderInfo {
@@ -119,7 +121,7 @@ pub(crate) fn drop_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
     })
 }
 
-/// Lets the socket receive again after [`drop_arrivals`].
+/// Lets a socket receive packets again, after [`drop_arrivals`].
 pub(crate) fn take_arrivals(socket: &impl AsRawFd) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0_i32.to_ne_bytes())
 }

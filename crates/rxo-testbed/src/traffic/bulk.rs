@@ -22,34 +22,36 @@ use crate::worker::Worker;
 /// The parameters of a bulk transfer. [`BulkConfig::default`] is one connection until stopped.
 #[derive(Clone, Debug)]
 pub struct BulkConfig {
-    /// Number of connections, 1 to 400, distributed over the threads.
+    /// The number of connections, 1 to 400, distributed over the threads.
     pub connections: usize,
-    /// Number of sending threads, and of receiving threads.
+    /// The number of sending threads, which is also that of receiving threads.
     pub threads_per_side: usize,
-    /// Bytes after which each connection ends; `None` sends until stopped.
+    /// The number of bytes after which each connection ends; `None` sends until stopped.
     pub bytes_per_connection: Option<u64>,
-    /// Bytes that the application writes at once, 1 byte to 128 KiB.
+    /// The number of bytes that the application writes at once, 1 byte to 128 KiB.
     pub write_bytes: usize,
-    /// True if each write waits until the one before has been acknowledged. Each write is then one large send, whose
+    /// `true` if each write waits until the one before has been acknowledged. Each write is then one large send, whose
     /// last segment carries PSH. Otherwise the kernel joins waiting data, and PSH marks where it runs out.
     pub one_write_at_a_time: bool,
-    /// A fixed send buffer; `None` lets the kernel choose.
+    /// The fixed size of the send buffer in bytes; `None` lets the kernel choose.
     pub send_buffer_bytes: Option<usize>,
-    /// A fixed receive buffer; `None` lets the kernel choose.
+    /// The fixed size of the receive buffer in bytes; `None` lets the kernel choose.
     pub receive_buffer_bytes: Option<usize>,
-    /// Bytes that must have arrived before a receiver is woken; `None` for any. With a value, Linux
-    /// acknowledges every second full segment meanwhile (RFC 9293). Without one, it leaves most
-    /// ACKs to the reader, which then sends one for everything that it has read.
+    /// The number of bytes that must have arrived before a receiver is woken; `None` for any number. With a value,
+    /// Linux acknowledges every second full segment meanwhile (RFC 9293). Without one, it leaves most ACKs to the
+    /// reader, which then sends one for everything that it has read.
     pub receive_low_water_bytes: Option<usize>,
-    /// A limit for all connections together, shared equally and enforced by the senders' kernel.
+    /// The rate limit of all connections together in bytes per second, shared equally and enforced by the senders'
+    /// kernel; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
-    /// The senders' congestion control; `None` for the machine's default.
+    /// The name of the senders' congestion control; `None` for the machine's default.
     pub congestion_control: Option<String>,
     /// The core of the sending threads; `None` lets the scheduler choose.
     pub sender_core: Option<usize>,
     /// The core of the receiving threads; `None` lets the scheduler choose.
     pub receiver_core: Option<usize>,
-    /// Sends this byte of the first connection wrong, to show that the check finds it.
+    /// The position in the stream of the first connection at which a wrong byte is sent, to show that the check finds
+    /// it; `None` sends none.
     pub wrong_byte_at: Option<u64>,
 }
 
@@ -75,7 +77,7 @@ impl Default for BulkConfig {
     }
 }
 
-/// A running transfer. Dropping it stops it, and its threads end by themselves.
+/// A running bulk transfer. Dropping the value stops it, and its threads end by themselves.
 #[derive(Debug)]
 pub struct BulkTransfer {
     senders: Vec<Worker<Vec<SendingEnd>>>,
@@ -103,8 +105,8 @@ impl BulkTransfer {
         Self::start_from_all(&[from], to, address, config)
     }
 
-    /// Does what [`BulkTransfer::start`] does, from several namespaces with equally many
-    /// connections each. If the number does not divide evenly, the first namespaces get one more.
+    /// Starts a transfer as [`BulkTransfer::start`] does, from several namespaces with equally many connections each.
+    /// If the number does not divide evenly, the first namespaces get one more.
     ///
     /// # Errors
     /// The errors of [`BulkTransfer::start`].
@@ -152,7 +154,7 @@ impl BulkTransfer {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// Reads the sum of all congestion windows, and the bytes delivered so far.
+    /// Returns the sum of all congestion windows, and the bytes delivered so far.
     ///
     /// # Errors
     /// If the kernel refuses the query.
@@ -168,19 +170,19 @@ impl BulkTransfer {
         Ok(point)
     }
 
-    /// Returns the sending threads, for [`CpuMeter::threads`].
+    /// Returns the ids of the sending threads, for [`CpuMeter::threads`].
     #[must_use]
     pub fn sender_threads(&self) -> Vec<u32> {
         self.senders.iter().map(Worker::thread_id).collect()
     }
 
-    /// Returns the receiving threads, for [`CpuMeter::threads`].
+    /// Returns the ids of the receiving threads, for [`CpuMeter::threads`].
     #[must_use]
     pub fn receiver_threads(&self) -> Vec<u32> {
         self.receivers.iter().map(Worker::thread_id).collect()
     }
 
-    /// Waits for `duration`. Returns the bytes received meanwhile and their cost.
+    /// Waits for `duration`. Returns the bytes received meanwhile, and their cost in processor time.
     ///
     /// # Errors
     /// If a thread of the meter has ended.
@@ -188,12 +190,12 @@ impl BulkTransfer {
         self.measure_at_least(duration, 0, meter)
     }
 
-    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received meanwhile and
-    /// their cost. On a busy machine hardly anything may arrive within `duration`, and the cost for a byte would mean
-    /// nothing.
+    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received meanwhile, and
+    /// their cost in processor time. On a busy machine hardly anything may arrive within `duration`, and the cost of a
+    /// byte would mean nothing.
     ///
     /// # Errors
-    /// If a thread of the meter has ended, or fewer bytes arrive within 10 s more.
+    /// If a thread of the meter has ended, or if fewer bytes arrive within 10 more seconds.
     pub fn measure_at_least(
         &self,
         duration: Duration,
@@ -291,7 +293,8 @@ impl BulkConfig {
     }
 }
 
-/// Gives each end its pattern. The client's port identifies the connection at both ends.
+/// Assigns each connection its pattern, and returns the sending and the receiving ends. The client's port identifies
+/// the connection at both ends.
 fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<ReceivingEnd>)> {
     let mut sides = (Vec::new(), Vec::new());
     for (index, ends) in ends.into_iter().enumerate() {
@@ -314,7 +317,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
     Ok(sides)
 }
 
-/// Distributes `all` in turn over `shares`. No share is empty.
+/// Distributes `all` in turn over at most `shares` parts, of which none is empty.
 pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
     let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
     let count = dealt.len();
@@ -324,7 +327,7 @@ pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>
     dealt.into_iter()
 }
 
-/// The greatest number of connections: with more, a two-core machine measures its scheduler.
+/// The maximum number of connections: with more, a two-core machine measures its scheduler.
 const MOST_CONNECTIONS: usize = 400;
-/// Pause between two checks of the received bytes.
+/// The pause between two checks of the received bytes.
 const PAUSE: Duration = Duration::from_millis(1);

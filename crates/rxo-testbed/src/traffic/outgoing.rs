@@ -1,5 +1,5 @@
-//! Linux peers for a host that is not Linux: connections that only send, and single bytes there and
-//! back. The caller provides the receiver, on any stack.
+//! Linux peers for a host with another TCP stack: connections that only send, and exchanges of single bytes. The caller
+//! provides the receiving host.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub struct Outgoing {
     stop: Arc<AtomicBool>,
 }
 
-/// The result of finished connections.
+/// The result of connections that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutgoingReport {
-    /// Port and bytes sent of each connection, in no particular order.
+    /// The client's port and the number of bytes sent of each connection, in no particular order.
     pub connections: Vec<(u16, u64)>,
-    /// Segments that the senders' kernel retransmitted.
+    /// The number of segments that the senders' kernel retransmitted.
     pub retransmitted_segments: u64,
 }
 
@@ -52,13 +52,13 @@ impl Outgoing {
         Ok(Self { senders, stop })
     }
 
-    /// Returns the sending threads, for [`CpuMeter::threads`](crate::CpuMeter::threads).
+    /// Returns the ids of the sending threads, for [`CpuMeter::threads`](crate::CpuMeter::threads).
     #[must_use]
     pub fn threads(&self) -> Vec<u32> {
         self.senders.iter().map(Worker::thread_id).collect()
     }
 
-    /// Ends every stream, and returns the bytes that each has sent. Data on the way still arrives.
+    /// Ends every stream, and returns the number of bytes that each has sent. Data on the way still arrives.
     ///
     /// # Errors
     /// If a connection broke or stalled.

@@ -1,26 +1,25 @@
-//! The contents of a connection: a stream that is free to generate and cheap to check.
+//! The contents of a test connection: a stream of bytes that is free to generate and cheap to check.
 //!
-//! All streams are windows on one block of pseudo-random bytes that repeats every [`PERIOD`] bytes.
-//! Each connection starts at its own offset in the block. The period is a prime, so bytes that are
-//! lost, repeated or swapped by whole segments appear where the block has other bytes. Comparing
-//! with the block finds every wrong byte and its position, costs less than a good hash, and costs
-//! the same on every path that is compared.
+//! All streams are windows on one block of pseudo-random bytes that repeats every [`PERIOD`] bytes. Each connection
+//! starts at its own offset in the block. The period is a prime, so bytes that are lost, repeated or swapped by whole
+//! segments appear where the block has other bytes. Comparing a received stream with the block finds every wrong byte
+//! and its position, costs less than a good hash, and costs the same on every path that is compared.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The stream of one connection, identified by its client's port. Free to copy.
+/// The byte stream of one connection, identified by its client's port. Free to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     start: u64,
 }
 
-/// The first wrong byte of a stream.
+/// The first wrong byte of a received stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The client's port, which identifies the connection.
+    /// The client's port, which identifies the connection of the stream.
     pub port: u16,
-    /// Offset in the stream, from 0.
+    /// The offset of the wrong byte in the stream, from 0.
     pub offset: u64,
     /// The byte that was sent.
     pub expected: u8,
@@ -39,7 +38,7 @@ impl fmt::Display for Mismatch {
 }
 
 impl Pattern {
-    /// Longest slice that [`Pattern::bytes`] returns, in bytes.
+    /// The maximum length of a slice that [`Pattern::bytes`] returns, in bytes.
     pub const LONGEST: usize = 128 * 1024;
 
     /// Returns the stream of the connection whose client has `port`.
@@ -55,7 +54,7 @@ impl Pattern {
         &block()[from..from + length.min(Self::LONGEST)]
     }
 
-    /// Returns the first `length` bytes of the stream, however many: a file to transfer.
+    /// Returns the first `length` bytes of the stream, whatever the number: a file to transfer.
     #[must_use]
     pub fn file(self, length: usize) -> Vec<u8> {
         let parts = (0..length).step_by(Self::LONGEST);
@@ -65,7 +64,7 @@ impl Pattern {
     /// Compares `received`, which arrived at `offset` of the stream, with the bytes that were sent.
     ///
     /// # Errors
-    /// The index in `received` of the first wrong byte, and the expected byte.
+    /// The index in `received` of the first wrong byte, and the byte that was sent.
     pub fn check(self, offset: u64, received: &[u8]) -> Result<(), (usize, u8)> {
         for (index, part) in received.chunks(Self::LONGEST).enumerate() {
             let skipped = index * Self::LONGEST;
@@ -79,7 +78,7 @@ impl Pattern {
     }
 }
 
-/// Returns one period, followed by as much of its repetition as the longest slice needs.
+/// Returns one period of the block, followed by as much of its repetition as the longest slice needs.
 fn block() -> &'static [u8] {
     static BLOCK: OnceLock<Box<[u8]>> = OnceLock::new();
     BLOCK.get_or_init(|| {
@@ -88,7 +87,7 @@ fn block() -> &'static [u8] {
     })
 }
 
-/// Spreads a number over 64 bits (the finalizer of SplitMix64, Steele et al. 2014).
+/// Returns a number that is spread over 64 bits (the finalizer of SplitMix64, Steele et al. 2014).
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -96,7 +95,8 @@ fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// Length after which the stream repeats: a prime just below 64 KiB, so that the block stays in a core's own cache.
+/// The number of bytes after which the stream repeats: a prime just below 64 KiB, so that the block stays in a core's
+/// own cache.
 const PERIOD: usize = 65_521;
 
 #[cfg(test)]

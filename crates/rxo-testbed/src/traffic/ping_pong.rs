@@ -12,7 +12,7 @@ use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
 use crate::worker::Worker;
 
-/// The parameters of an exchange.
+/// The parameters of a request/response exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct PingPongConfig {
     /// The time for which bytes are exchanged.
@@ -23,12 +23,12 @@ pub struct PingPongConfig {
     pub server_core: Option<usize>,
 }
 
-/// The result of an exchange.
+/// The result of a request/response exchange.
 #[derive(Clone, Debug)]
 pub struct PingPongReport {
-    /// Number of round trips.
+    /// The number of round trips.
     pub exchanges: u64,
-    /// The time that all round trips took.
+    /// The time that all round trips together took.
     pub duration: Duration,
     round_trips_ns: Histogram<u64>,
 }
@@ -103,7 +103,7 @@ fn answer(mut socket: TcpStream) -> Result<()> {
     Ok(())
 }
 
-/// Makes a histogram from one nanosecond to [`PATIENCE`], with three digits.
+/// Creates a histogram of round-trip times from one nanosecond to [`PATIENCE`], with three digits.
 fn new_histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, PATIENCE.as_nanos() as u64, 3)
         .map_err(|error| usage(error.to_string()))

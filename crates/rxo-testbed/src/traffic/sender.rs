@@ -16,11 +16,11 @@ pub(crate) struct SendingEnd {
     pub(crate) socket: TcpStream,
     pub(crate) pattern: Pattern,
     pub(crate) sent_bytes: u64,
-    /// Bytes to send; `None` until stopped.
+    /// The number of bytes to send; `None` sends until stopped.
     pub(crate) limit_bytes: Option<u64>,
-    /// Bytes of each write.
+    /// The number of bytes of each write.
     pub(crate) write_bytes: usize,
-    /// The position of a byte that is sent wrong, to test that the receiver finds it.
+    /// The position of a byte that is sent wrong, to test that the receiver finds it; `None` for none.
     pub(crate) wrong_byte_at: Option<u64>,
 }
 
@@ -58,7 +58,8 @@ pub(crate) fn send_all(mut ends: Vec<SendingEnd>, stop: &AtomicBool) -> Result<V
 }
 
 impl SendingEnd {
-    /// Continues the current write with one call. Returns the number of bytes that it took.
+    /// Continues the current write of a connection with one system call. Returns the number of bytes that the kernel
+    /// took.
     pub(crate) fn send_some(&mut self) -> Result<usize> {
         let bytes = self.pattern.bytes(self.sent_bytes, self.next_length());
         let written = match self.wrong_byte_at {
@@ -83,7 +84,7 @@ impl SendingEnd {
         usize::try_from(left).unwrap_or(usize::MAX).min(self.write_bytes - self.begun_bytes())
     }
 
-    /// Returns the number of bytes that were taken of an incomplete write.
+    /// Returns the number of bytes that the kernel has taken of an incomplete write.
     pub(crate) fn begun_bytes(&self) -> usize {
         (self.sent_bytes % self.write_bytes as u64) as usize
     }

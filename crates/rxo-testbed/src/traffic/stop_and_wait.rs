@@ -14,7 +14,7 @@ use super::sender::{SendingEnd, stalled};
 use crate::error::{Context, Result};
 use crate::sys;
 
-/// Sends on all connections until each reaches its limit or `stop` is set, then ends the streams.
+/// Sends on all connections, one write at a time, until each reaches its limit or `stop` is set; then ends the streams.
 pub(crate) fn send_one_at_a_time(
     mut ends: Vec<SendingEnd>,
     stop: &AtomicBool,
@@ -36,7 +36,7 @@ pub(crate) fn send_one_at_a_time(
 }
 
 impl SendingEnd {
-    /// Returns true if a write is incomplete, or if everything is acknowledged.
+    /// Returns `true` if the connection may write: a write is incomplete, or everything is acknowledged.
     fn may_write(&self) -> Result<bool> {
         let waiting = sys::unacknowledged_bytes(&self.socket)
             .context(|| "cannot ask a connection what is not acknowledged yet".into())?;
@@ -44,5 +44,5 @@ impl SendingEnd {
     }
 }
 
-/// Pause between two rounds: short compared with the time that a payload takes on the link.
+/// The pause between two rounds over the sockets: short compared with the time that a payload takes on the link.
 const PAUSE: Duration = Duration::from_micros(50);

@@ -1,14 +1,15 @@
-//! A sender's window at one instant.
+//! The congestion window of a sender at one instant.
 
 use std::time::Duration;
 
-/// The congestion window and the progress of a sender.
+/// The congestion window and the progress of a sender at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPoint {
-    /// Time since the start of the connection.
+    /// The time since the start of the connection.
     pub at: Duration,
     /// The congestion window, in bytes of payload.
     pub cwnd_bytes: u64,
-    /// Payload delivered by then as far as the sender knows, in bytes. The application may have read less.
+    /// The payload delivered by then as far as the sender knows, in bytes. The receiving application may have read
+    /// less.
     pub delivered_bytes: u64,
 }

@@ -67,7 +67,7 @@ fn talk(from: &Namespace, to: &Namespace, target: IpAddr) -> std::io::Result<()>
     talk_within(Duration::from_secs(60), from, to, target)
 }
 
-/// Returns true if there is no answer within three seconds, in which a connected host would answer.
+/// Returns `true` if there is no answer within three seconds, in which a connected host would answer.
 fn is_silent(from: &Namespace, to: &Namespace, target: IpAddr) -> bool {
     talk_within(Duration::from_secs(3), from, to, target).is_err()
 }
