@@ -10,17 +10,17 @@ use crate::VERSION;
 pub struct Answer {
     /// The name of the request; empty if the line was not a request.
     pub request: String,
-    /// The result, or an error message in one line with the remedy.
+    /// The result of the request, or an error message in one line with the remedy.
     pub result: Result<Value, String>,
 }
 
-/// A line that is not an answer.
+/// Error: a line is not an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("what listens there does not answer as rxo does; give the socket of --control")]
 pub struct BadAnswer;
 
 impl Answer {
-    /// Formats the line, without its line end: `{"version":1,"request":"hold","ok":...}`, or `"error"`
+    /// Formats the answer as a line, without its line end: `{"version":1,"request":"hold","ok":...}`, or `"error"`
     /// instead of `"ok"`.
     #[must_use]
     pub fn line(&self) -> String {
@@ -35,7 +35,7 @@ impl Answer {
         Value::Object(fields).to_string()
     }
 
-    /// Parses a line.
+    /// Parses a line, with or without its line end.
     ///
     /// # Errors
     /// If the line is not an answer of this version.

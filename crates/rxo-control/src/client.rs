@@ -15,7 +15,7 @@ pub struct Session {
     path: PathBuf,
 }
 
-/// The error of a client that gets no valid answer. Each is one line with the remedy.
+/// The error of a client that gets no valid answer. Each message is one line with the remedy.
 #[derive(Debug, Error)]
 pub enum AskError {
     /// The socket file does not exist.
@@ -27,16 +27,16 @@ pub enum AskError {
     /// The mode of the socket file forbids this user to connect.
     #[error("this user may not use {0}; ask as its owner, or as root")]
     Denied(String),
-    /// The process did not answer in time.
+    /// The process did not answer within [`PATIENCE`].
     #[error("the process at {path} does not answer within {} s; is it stopped?", PATIENCE.as_secs())]
     Silent {
-        /// The socket's path.
+        /// The path of the socket.
         path: String,
     },
     /// The process closed the connection without an answer.
     #[error("the process at {0} closed the connection without an answer; it may have ended")]
     Closed(String),
-    /// The answer is invalid: another program listens there.
+    /// The answer is invalid, so another program listens at the socket.
     #[error("{0}: {1}")]
     Bad(String, BadAnswer),
     /// The system refuses to connect, read or write.
@@ -65,7 +65,7 @@ impl Session {
         self.ask_once(request)
     }
 
-    /// Returns `true` if the process has closed the connection and nothing is left to read.
+    /// Returns `true` if the process has closed the connection, and nothing is left to read from it.
     fn is_dropped(&mut self) -> bool {
         let set = |is_nonblocking| self.stream.get_ref().set_nonblocking(is_nonblocking);
         if set(true).is_err() {

@@ -45,15 +45,15 @@ pub(crate) struct Conversation {
     framing: Framing,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Number of bytes of the output that were written.
+    /// The number of bytes of the output that were written.
     written: usize,
     /// The time at which the client is dropped, unless it completes a request or accepts an answer before.
     due: Instant,
-    /// `true` if the client sends no more.
+    /// `true` if the client sends no more bytes.
     has_ended: bool,
 }
 
-/// A request as the client sent it.
+/// What a client has sent as a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A complete request, without its line end.
@@ -68,20 +68,20 @@ impl Conversation {
         Self { framing, input: Vec::new(), output: Vec::new(), written: 0, due, has_ended: false }
     }
 
-    /// Number of bytes that may be read now; 0 while an answer is being written.
+    /// The number of bytes that may be read from the client now; 0 while an answer is being written.
     pub(crate) fn room(&self) -> usize {
         let is_open = self.output.is_empty() && !self.has_ended;
         if is_open { MOST_REQUEST_BYTES - self.input.len() } else { 0 }
     }
 
-    /// Returns `true` if the client must send next; otherwise a request must be answered or an answer
-    /// written.
+    /// Returns `true` if the client must send the next bytes; `false` if a request must be answered or an answer
+    /// written first.
     pub(crate) fn is_to_send(&self) -> bool {
         self.output.is_empty() && !self.has_ended && self.framing.find(&self.input).is_none()
     }
 
-    /// Appends bytes that were read, at most [`Conversation::room`]. An empty slice means that the client
-    /// sends no more.
+    /// Appends bytes that were read from the client, at most [`Conversation::room`]. An empty slice means that the
+    /// client sends no more.
     pub(crate) fn on_read(&mut self, bytes: &[u8]) {
         self.has_ended |= bytes.is_empty();
         self.input.extend_from_slice(bytes);
@@ -112,7 +112,7 @@ impl Conversation {
         (self.framing == Framing::Lines).then_some(Asked::Whole(last))
     }
 
-    /// Stores the answer, and restarts the deadline: the client must accept the answer in time.
+    /// Stores the answer to the last request, and restarts the deadline: the client must accept the answer in time.
     pub(crate) fn answer(&mut self, bytes: Vec<u8>, now: Instant) {
         (self.output, self.written, self.due) = (bytes, 0, deadline(now));
     }
@@ -122,8 +122,8 @@ impl Conversation {
         &self.output[self.written..]
     }
 
-    /// Records that `bytes` were written. Once the answer is complete, restarts the deadline for the next
-    /// request.
+    /// Records that `bytes` bytes of the answer were written. Once the answer is complete, restarts the deadline for
+    /// the next request.
     pub(crate) fn on_written(&mut self, bytes: usize, now: Instant) {
         self.written += bytes;
         if self.written == self.output.len() {
@@ -131,7 +131,7 @@ impl Conversation {
         }
     }
 
-    /// Returns `true` if the conversation has ended, or if the client was too slow.
+    /// Returns `true` if the conversation has ended at time `now`, or if the client was too slow.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let is_done = self.has_ended && self.output.is_empty() && self.input.is_empty();
         is_done || now >= self.due

@@ -1,8 +1,8 @@
 //! Serves one page over HTTP/1.1, for programs that poll it, such as Prometheus.
 //!
-//! Separate from the file server of `rxo serve`: a connection has one request, there is nothing to negotiate,
-//! and the text is created on request. Pure, except for the page's function. Contract: no input causes a
-//! panic, and only a `GET` of the page creates its text.
+//! Separate from the file server of `rxo serve`: a connection has one request, there is nothing to negotiate, and the
+//! text is created on request. Apart from the function that creates the page's text, the code has no side effects.
+//! Contract: no input causes a panic, and only a `GET` of the page creates its text.
 
 use crate::conversation::Framing;
 use crate::service::Service;
@@ -12,7 +12,7 @@ use crate::service::Service;
 pub struct Page<T> {
     /// The path of the page, such as `/metrics`.
     pub path: &'static str,
-    /// The value of the header `Content-Type`.
+    /// The value of the header field `Content-Type`.
     pub content_type: &'static str,
     /// Creates the text of the page.
     pub text: T,
@@ -53,7 +53,7 @@ impl<T: FnMut() -> Result<String, String>> Service for Page<T> {
     }
 }
 
-/// Parses the method and the path of a request; `None` if it is invalid.
+/// Returns the method and the path of a request; `None` if the request is invalid.
 fn asked(request: &[u8]) -> Option<(&str, &str)> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);

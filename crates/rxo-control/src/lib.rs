@@ -9,8 +9,8 @@
 //!
 //! * [`Request`] and [`Answer`] are the two directions. Each is a line and a value. `docs/control.md`
 //!   describes the lines.
-//! * [`Menu`] lists the requests that a process supports and answers them. A request is one [`Entry`]: its
-//!   name, its help, and the function that answers it. All of this is pure.
+//! * [`Menu`] lists the requests that a process supports and answers them. A request is one [`Entry`]: its name, its
+//!   help, and the function that answers it. All of this is without side effects.
 //! * [`Page`] is one page over HTTP, for programs that poll it.
 //! * `conversation` is one client, sans-IO: bytes and times go in; requests and a deadline come out.
 //! * [`Server`] is the loop over the clients of a socket, on its own thread: for lines, or for a page.
@@ -61,14 +61,14 @@ pub use menu::{Entry, Menu, Refusal};
 pub use request::{BadRequest, Request};
 pub use server::{Door, Server};
 
-/// The version of the protocol. It changes if the meaning of a valid line changes.
+/// The version of the protocol. It changes whenever the meaning of a valid line changes.
 pub const VERSION: u64 = 1;
 
 /// Maximum length of a request, in bytes, including its line end.
 pub const MOST_REQUEST_BYTES: usize = 4_096;
 
-/// Maximum number of clients at a time. A further one gets an error and is dropped.
+/// Maximum number of clients at a time. A further client gets an error and is dropped.
 pub const MOST_CLIENTS: usize = 16;
 
-/// The time in which a client must send a request, or accept an answer.
+/// The time in which a client must send a request, or accept an answer; otherwise it is dropped.
 pub const PATIENCE: Duration = Duration::from_secs(10);

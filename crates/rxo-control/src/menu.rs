@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{Answer, Request};
 
-/// A refused request: the reason and the remedy in one line.
+/// The refusal of a request: the reason and the remedy in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(pub String);
 
@@ -20,11 +20,11 @@ pub struct Entry<P: ?Sized> {
     pub name: &'static str,
     /// The syntax of the request after `rxo ctl SOCKET`, such as `hold[=TIME]`.
     pub usage: &'static str,
-    /// A description in one line: the value that the request shows or changes.
+    /// A description of the value that the request shows or changes, in one line.
     pub help: &'static str,
     /// Returns `true` if this process supports the request.
     pub applies: fn(&P) -> bool,
-    /// Answers the request.
+    /// Answers the request. The result is the answer's value, or the refusal.
     pub answer: fn(&P, &Request) -> Result<Value, Refusal>,
 }
 

@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// Formats the request as a line, without its line end.
+    /// Formats the request as a line of JSON, without its line end.
     #[must_use]
     pub fn line(&self) -> String {
         let mut fields = Map::new();

@@ -13,17 +13,17 @@ use crate::conversation::{Asked, Conversation};
 use crate::service::{Lines, Service};
 use crate::{Answer, MOST_REQUEST_BYTES, Page};
 
-/// A server that answers the clients of a socket. Dropping it waits until the current request is answered,
-/// and ends its thread.
+/// A server that answers the clients of a socket, on its own thread. Dropping the value waits until the current request
+/// is answered, and ends the thread.
 #[derive(Debug)]
 pub struct Server {
-    /// The thread ends when this end of a socket pair is closed.
+    /// One end of a socket pair; the thread ends when it is closed. `None` once it was closed.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts a thread that answers lines. `listener` must be nonblocking. `answer` is called with each line,
+    /// Starts a server for requests that are lines. `listener` must be nonblocking. `answer` is called with each line,
     /// without its end; while it runs, only the other clients wait.
     ///
     /// # Errors
@@ -35,8 +35,8 @@ impl Server {
         Self::of("rxo-ctl", Door::Unix(listener), Lines(answer))
     }
 
-    /// Starts a thread that serves a page over HTTP. `door` must be nonblocking. While the page is created,
-    /// only the other clients wait.
+    /// Starts a server for one page over HTTP. `door` must be nonblocking. While the page is created, only the other
+    /// clients wait.
     ///
     /// # Errors
     /// The errors of [`Server::start`].
@@ -66,7 +66,7 @@ pub enum Door {
 }
 
 impl Door {
-    /// Accepts the next client and makes its connection nonblocking.
+    /// Accepts the next client, and makes its connection nonblocking.
     fn accept(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
             Self::Unix(listener) => {
@@ -92,7 +92,7 @@ impl AsFd for Door {
     }
 }
 
-/// A connection, unix or TCP.
+/// A connection to a client, over a unix socket or TCP.
 trait Stream: Read + Write + AsFd + Send {}
 
 impl Stream for UnixStream {}
@@ -113,7 +113,8 @@ struct Clients<S> {
     ended: UnixStream,
     clients: Vec<Client>,
     service: S,
-    /// The time until which no client is accepted, because descriptors are exhausted.
+    /// The time until which no client is accepted, because descriptors were exhausted; `None` if there is no such
+    /// limit.
     rests_until: Option<Instant>,
 }
 
@@ -122,7 +123,7 @@ struct Client {
     talk: Conversation,
 }
 
-/// Whether a client stays connected.
+/// Whether a client stays connected after its turn.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -143,8 +144,8 @@ impl<S: Service> Clients<S> {
         }
     }
 
-    /// Waits until a descriptor is ready or a deadline has passed. Returns the readiness of each: the end,
-    /// the listener, then the clients.
+    /// Waits until a descriptor is ready or a deadline has passed. Returns for each descriptor whether it is ready:
+    /// that of the end, that of the listener, then those of the clients.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = Instant::now();
         let accepts = self.rests_until.is_none_or(|until| now >= until);
@@ -210,7 +211,8 @@ impl Client {
         if self.talk.is_to_send() { PollFlags::IN } else { PollFlags::OUT }
     }
 
-    /// Reads from the client, answers at most one request, and writes.
+    /// Reads from the client, answers at most one request, and writes the answer. Returns whether the client stays
+    /// connected.
     ///
     /// # Errors
     /// If the connection is broken.
@@ -247,7 +249,7 @@ impl Client {
     }
 }
 
-/// Returns `true` for errors of `accept` that require no pause: the client has gone, or a signal arrived.
+/// Returns `true` for an error of `accept` that requires no pause: the client has gone, or a signal arrived.
 fn has_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted)
 }
@@ -263,5 +265,5 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: time.subsec_nanos().into() }
 }
 
-/// The time between two attempts to accept while descriptors are exhausted.
+/// The time between two attempts to accept clients while descriptors are exhausted.
 const REST: Duration = Duration::from_millis(100);

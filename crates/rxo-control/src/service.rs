@@ -1,4 +1,4 @@
-//! A service: the framing of requests, and their answers.
+//! A service, which answers the requests of a server's clients: the framing of the requests, and the answers.
 
 use crate::conversation::Framing;
 use crate::{Answer, MOST_CLIENTS, MOST_REQUEST_BYTES};
@@ -10,17 +10,17 @@ pub(crate) trait Service {
     /// Maximum number of clients at a time.
     const MOST_CLIENTS: usize;
 
-    /// Answers a complete request.
+    /// Returns the answer to a complete request, as bytes to be sent.
     fn answer(&mut self, request: &[u8]) -> Vec<u8>;
 
-    /// Answers a request that is longer than [`MOST_REQUEST_BYTES`].
+    /// Returns the answer to a request that is longer than [`MOST_REQUEST_BYTES`].
     fn too_long(&self) -> Vec<u8>;
 
-    /// Creates the error for a client over the limit.
+    /// Returns the error that a client over the limit gets.
     fn too_many(&self) -> Vec<u8>;
 }
 
-/// A service for lines of JSON, each answered by a function.
+/// A service for requests that are lines of JSON, each answered by a function.
 pub(crate) struct Lines<A>(pub(crate) A);
 
 impl<A: FnMut(&[u8]) -> Answer> Service for Lines<A> {
