@@ -3,7 +3,7 @@
 use anyhow::Error;
 use thiserror::Error;
 
-/// The user typed something invalid. The message names it and says what would be accepted.
+/// The error of a user who typed something invalid. The message names it and says what would be accepted.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
@@ -13,12 +13,12 @@ pub fn usage(message: impl Into<String>) -> Error {
     UsageError(message.into()).into()
 }
 
-/// The result was printed, but a part of it is missing. The message gives the reason.
+/// The error of a result that was printed but lacks a part. The message gives the reason.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct PartialError(pub String);
 
-/// Creates the error for an incomplete result, for example of a damaged file or after a signal.
+/// Creates the error for an incomplete result, such as that of a damaged file or after a signal.
 pub fn partial(why: impl Into<String>) -> Error {
     PartialError(why.into()).into()
 }

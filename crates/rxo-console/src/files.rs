@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A file that is written under a temporary name. Dropping it removes the file, unless it was completed.
 #[derive(Debug)]
 pub struct Unfinished {
-    /// The temporary name and the final one; `None` if the file is written directly, or is complete.
+    /// The temporary name and the final name; `None` if the file is written directly, or is complete.
     names: Option<(PathBuf, PathBuf)>,
 }
 
@@ -37,8 +37,8 @@ impl Unfinished {
         Ok((Self { names: Some((temporary, target)) }, file))
     }
 
-    /// Completes `file`: writes it to the disk and renames it. Without the former, a power cut could leave an
-    /// empty file under the final name.
+    /// Completes `file`: forces its content to the disk, and renames it to its final name. Without the former, a power
+    /// cut could leave an empty file under the final name.
     ///
     /// # Errors
     /// If the system refuses to write or rename the file.
@@ -66,7 +66,7 @@ pub(crate) fn takes_a_stream(found: &Metadata) -> bool {
     found.file_type().is_fifo() || found.file_type().is_char_device()
 }
 
-/// Writes the file `path` with `fill`, so that it is complete or unchanged.
+/// Writes the file `path` by the function `fill`, so that the file is either complete or unchanged.
 ///
 /// # Errors
 /// If the file cannot be created, written or renamed, or `fill` fails.
@@ -76,8 +76,8 @@ pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> i
     unfinished.complete(&file)
 }
 
-/// A temporary name: hidden, in the target's folder, and unique to this process. `None` if the target has no
-/// file name.
+/// Returns a temporary name for `target`: hidden, in the same folder, and unique to this process. `None` if the target
+/// has no file name.
 fn temporary(target: &Path) -> Option<PathBuf> {
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name()?);

@@ -18,18 +18,18 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-/// The stream that lines are written to.
+/// The output stream of a process to which lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Output,
     Error,
 }
 
-/// The stream of a queue, and the limits of the queue.
+/// The output stream of a queue of lines, and the limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     pub(crate) stream: Stream,
-    /// Maximum number of waiting lines; a further optional line is dropped.
+    /// Maximum number of lines that wait before a further optional line is dropped.
     pub(crate) most_waiting: usize,
     /// Formats the line that reports the number of dropped lines.
     pub(crate) skipped_line: fn(u64) -> String,
@@ -51,19 +51,19 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Line>,
-    /// Number of lines dropped since the last report of them.
+    /// Number of lines that were dropped since the last report about dropped lines.
     skipped: u64,
     /// Number of lines that are being written: 1 for a line of text; for a report of dropped lines, the
     /// number of those; 0 if nothing is being written.
     writing: u64,
-    /// The error of the last line, if it could not be written.
+    /// The error of writing the last line; `None` if it was written.
     failure: Option<io::Error>,
 }
 
 #[derive(Debug)]
 enum Line {
     Text(String),
-    /// A report of this many dropped lines.
+    /// The report that this number of lines was dropped.
     Skipped(u64),
 }
 
@@ -71,23 +71,23 @@ enum Line {
 #[derive(Debug)]
 pub(crate) enum Rest {
     Nothing,
-    /// This many lines could not be written, for this reason.
+    /// This number of lines could not be written, for this reason.
     Refused {
         lines: u64,
         why: io::Error,
     },
-    /// This many lines are still queued, because nobody reads the stream.
+    /// This number of lines is still queued, because nobody reads the stream.
     Unread {
         lines: u64,
     },
 }
 
-/// Maximum number of waiting lines of any kind: a reader that never returns must not exhaust the memory.
+/// Maximum number of waiting lines of any kind, so that a reader that never returns does not exhaust the memory.
 const MOST_OF_ALL: usize = 4_096;
 
 impl Lines {
-    /// Starts the thread. `failed` is called for each failure that follows a success. `closed` is set when
-    /// the terminal is closed, if standard output is a terminal with this process in its foreground.
+    /// Starts the thread that writes queued lines. `failed` is called for each failure that follows a success. `closed`
+    /// is set when the terminal is closed, if standard output is a terminal with this process in its foreground.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -106,22 +106,22 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Queues a line that is dropped only if the queue is completely full.
+    /// Queues a line, which is dropped only if the queue is completely full.
     pub(crate) fn push(&self, text: String) {
         self.queue(text, MOST_OF_ALL);
     }
 
-    /// Queues an optional line, one that is repeated regularly.
+    /// Queues an optional line, one of many that are repeated regularly. It is dropped if too many lines wait.
     pub(crate) fn offer(&self, text: String) {
         self.queue(text, self.shared.manner.most_waiting);
     }
 
-    /// Counts a line as dropped.
+    /// Counts a line as dropped that was not queued.
     pub(crate) fn leave_out(&self) {
         self.shared.lock().skipped += 1;
     }
 
-    /// Waits until all lines are written, at most for `patience`.
+    /// Waits until all lines are written, at most for `patience`. Returns the lines that were not written.
     pub(crate) fn finish(&self, patience: Duration) -> Rest {
         let state = self.shared.lock();
         let is_busy = |state: &mut State| state.is_busy();
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// Returns `true` if the thread can proceed without a further line.
+    /// Returns `true` if the thread has something to do without waiting for a further line.
     fn is_busy(&self) -> bool {
         let says_more = self.failure.is_none() && self.skipped > 0;
         !self.waiting.is_empty() || self.writing > 0 || says_more
@@ -232,7 +232,7 @@ fn with<T>(stream: Stream, act: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
     }
 }
 
-/// Writes a whole line. `is_cut` is set if the stream ends within a line, on entry and on return.
+/// Writes all of the line `text`. `is_cut` is `true` if the stream ends within a line, on entry and on return.
 fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<()> {
     let ended = if *is_cut { format!("\n{text}") } else { text.to_owned() };
     let mut left = ended.as_bytes();
@@ -256,12 +256,12 @@ fn write_line(to: BorrowedFd<'_>, text: &str, is_cut: &mut bool) -> io::Result<(
     Ok(())
 }
 
-/// Returns `true` if `stream` is a terminal with this process in its foreground.
+/// Returns `true` if `stream` is a terminal in whose foreground this process runs.
 fn is_foreground(stream: Stream) -> bool {
     with(stream, |stream| stream.is_terminal() && tcgetpgrp(stream) == Ok(getpgrp()))
 }
 
-/// Returns `true` if the error is that of a closed terminal.
+/// Returns `true` if the error is that of writing to a closed terminal.
 fn is_hung_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

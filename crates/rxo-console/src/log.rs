@@ -20,22 +20,22 @@ use serde::Serialize;
 
 use crate::lines::{Lines, Manner, Stream};
 
-/// The severity of a line. The numbers are those of syslog.
+/// The severity of a log line. The numbers are those of syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// An error that ends the command.
+    /// The line is about an error that ends the command.
     Error = 3,
-    /// Data or a feature is missing.
+    /// The line says that data or a feature is missing.
     Warning = 4,
-    /// An event that the user should know about.
+    /// The line is about an event that the user should know about.
     Notice = 5,
-    /// Periodic figures.
+    /// The line contains figures that are printed periodically.
     Info = 6,
 }
 
 impl Level {
-    /// The name of the level.
+    /// The name of the level, in lower case.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,19 +47,19 @@ impl Level {
     }
 }
 
-/// The form of the lines on standard error.
+/// The form of log lines on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// `TIME LEVEL NIC: TEXT`; in the journal of systemd, `<LEVEL>NIC: TEXT`.
+    /// Text: `TIME LEVEL NIC: TEXT`; in the journal of systemd, `<LEVEL>NIC: TEXT`.
     #[default]
     Text,
-    /// `rxo: TEXT`, as a short command writes it.
+    /// Plain text: `rxo: TEXT`, as a short command writes it.
     Plain,
-    /// One JSON object per line, with `time`, `level`, `nic` and `text`.
+    /// JSON: one object per line, with `time`, `level`, `nic` and `text`.
     Json,
 }
 
-/// The log of a long-running command.
+/// The log of a long-running command, whose lines are written by a separate thread.
 #[derive(Debug)]
 struct Log {
     form: Form,
@@ -84,8 +84,7 @@ pub fn begin(form: Form, nic: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes one line. After [`begin`] it never blocks; before, it waits up to 5 seconds for a reader that
-/// pauses.
+/// Writes one log line. After [`begin`] it never blocks; before, it waits up to 5 seconds for a reader that pauses.
 pub fn say(level: Level, text: &str) {
     let Some(log) = LOG.get() else { return write_now(level, text) };
     let mut limit = log.limit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,14 +96,14 @@ pub fn say(level: Level, text: &str) {
     log.lines.offer(log.rendered(level, text));
 }
 
-/// Waits until all lines are written, at most 5 seconds, so that the process can end.
+/// Waits until all log lines are written, at most 5 seconds, so that the process can end.
 pub fn finish() {
     if let Some(log) = LOG.get() {
         _ = log.lines.finish(Duration::from_secs(PATIENCE_S.unsigned_abs()));
     }
 }
 
-/// Prepares `text` for standard output: prefixes the level if the journal of systemd reads it.
+/// Returns `text` as a line for standard output: with the level in front if the journal of systemd reads it.
 #[must_use]
 pub fn for_output(text: String) -> String {
     match is_journal(io::stdout()) {
@@ -146,7 +145,7 @@ fn rendered(form: Form, nic: &str, (level, text): (Level, &str), since_1970: Dur
     }
 }
 
-/// Formats the line that reports the number of dropped lines.
+/// Returns the log line that reports the number of dropped lines.
 fn skipped(lines: u64) -> String {
     let text = format!("{lines} lines left out: there were too many, or they could not be written");
     LOG.get().map_or_else(String::new, |log| log.rendered(Level::Warning, &text))
@@ -166,7 +165,7 @@ fn is_journal(stream: impl AsFd) -> bool {
     journal == format!("{}:{}", found.st_dev, found.st_ino)
 }
 
-/// Formats the time as RFC 3339, in UTC with milliseconds.
+/// Formats a time, given as the duration since 1970 UTC, as RFC 3339, in UTC with milliseconds.
 #[must_use]
 pub fn timestamp(since_1970: Duration) -> String {
     let (days, second) = (since_1970.as_secs() / 86_400, since_1970.as_secs() % 86_400);
@@ -176,8 +175,8 @@ pub fn timestamp(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-/// Year, month and day of the date `days` days after 1 January 1970. Years begin in March here, so that a
-/// leap day is the last day of a year.
+/// Returns year, month and day of the date `days` days after 1 January 1970. The computation uses years that begin in
+/// March, so that a leap day is the last day of a year.
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + DAYS_TO_1970;
     let (era, day) = (days / DAYS_400_YEARS, days % DAYS_400_YEARS);
@@ -190,11 +189,11 @@ const fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + next, month, of_month)
 }
 
-/// Days from 1 March of the year 0 to 1 January 1970.
+/// The number of days from 1 March of the year 0 to 1 January 1970.
 const DAYS_TO_1970: u64 = 719_468;
 const DAYS_400_YEARS: u64 = 146_097;
 
-/// A rate limit for lines: a burst, then a constant rate.
+/// A rate limit for log lines: a burst, then a constant rate.
 #[derive(Debug)]
 struct Limit {
     left: f64,
@@ -206,7 +205,7 @@ impl Limit {
         Self { left: MOST_AT_ONCE, at }
     }
 
-    /// Returns `true` if a line may be written at `now`, and counts the line.
+    /// Returns `true` if the limit permits a line at `now`, which is then counted.
     fn admits(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left, self.at) = ((self.left + passed * A_SECOND).min(MOST_AT_ONCE), now);
@@ -219,7 +218,7 @@ impl Limit {
 const MOST_AT_ONCE: f64 = 100.0;
 const A_SECOND: f64 = 10.0;
 const MOST_WAITING: usize = 256;
-/// Maximum time that a line waits for its reader, in seconds.
+/// Maximum time in seconds for which a line waits for its reader.
 const PATIENCE_S: i64 = 5;
 
 #[cfg(test)]

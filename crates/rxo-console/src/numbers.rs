@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Formats a number with commas: `1234567` as `1,234,567`.
+/// Formats a number with commas between groups of three digits: `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -15,23 +15,23 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// The rate in Gbit/s for `bytes` in `time`.
+/// Returns the rate in Gbit/s at which `bytes` bytes passed in `time`.
 pub fn gbit_per_s(bytes: u64, time: Duration) -> f64 {
     ratio(bytes as f64 * 8.0 / 1e9, time.as_secs_f64())
 }
 
-/// `part / whole`; 0 if `whole` is 0.
+/// Returns `part / whole`; 0 if `whole` is 0.
 pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Rounds to `digits` decimal places, so that JSON shows no more digits than were measured.
+/// Rounds `value` to `digits` decimal places, so that JSON shows no more digits than were measured.
 pub fn rounded(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits);
     (value * scale).round() / scale
 }
 
-/// Parses `50us`, `250ms`, `1s`, `1.5s`, `2` (seconds), `10m` or `10min`. `None` if `text` is invalid.
+/// Parses a time: `50us`, `250ms`, `1s`, `1.5s`, `2` (seconds), `10m` or `10min`. `None` if `text` is invalid.
 pub fn parse_time(text: &str) -> Option<Duration> {
     // Endings are tried in this order, because "ms" and "us" also end in "s".
     let units = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("min", 60.0), ("m", 60.0)];
@@ -42,8 +42,8 @@ pub fn parse_time(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(value * unit_s).ok()
 }
 
-/// Parses `1000`, `64k`, `10M` or `1G` (powers of 1000), `64KiB`, `10MiB` or `1GiB` (powers of 1024). `None`
-/// if `text` is invalid.
+/// Parses a number of bytes: `1000`, `64k`, `10M` or `1G` (powers of 1000), `64KiB`, `10MiB` or `1GiB` (powers of
+/// 1024). `None` if `text` is invalid.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let units = [
         ("KiB", 1 << 10),

@@ -1,6 +1,6 @@
-//! Standard output, as lines of text or as one JSON value per line.
+//! Writes standard output, as lines of text or as one JSON value per line.
 //!
-//! Separate because a closed reader is an ordinary error here, not a panic.
+//! Separate because a reader that has closed the output is an ordinary error, not a panic.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::log::{self, Level};
 
-/// Prints `text` with a line end.
+/// Prints `text` with a line end on standard output.
 ///
 /// # Errors
 /// If the reader has closed standard output.
@@ -21,7 +21,7 @@ pub fn text(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Prints `value` as JSON on one line.
+/// Prints `value` as JSON on one line of standard output.
 ///
 /// # Errors
 /// If the reader has closed standard output.
@@ -29,7 +29,7 @@ pub fn json_line(value: &impl Serialize) -> Result<()> {
     text(&serde_json::to_string(value)?)
 }
 
-/// Prints `value` as indented JSON.
+/// Prints `value` as indented JSON on standard output.
 ///
 /// # Errors
 /// If the reader has closed standard output.
@@ -51,13 +51,13 @@ pub fn json(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)?)
 }
 
-/// Creates a JSON object from named values. Values that can be parsed as integers become numbers.
+/// Returns a JSON object of the named values. Values that can be parsed as integers become numbers.
 pub fn fields<'a>(values: impl Iterator<Item = (&'a str, String)>) -> Map<String, Value> {
     let value = |text: String| text.parse::<u64>().map_or(Value::String(text), Value::from);
     values.map(|(name, text)| (name.to_owned(), value(text))).collect()
 }
 
-/// Logs a line at the level that the user should see ([`Level::Notice`]).
+/// Logs `line` at the level of events that the user should see ([`Level::Notice`]).
 pub fn note(line: &str) {
     log::say(Level::Notice, line);
 }

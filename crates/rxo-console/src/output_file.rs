@@ -16,18 +16,18 @@ use crate::fault::usage;
 use crate::files::{Unfinished, takes_a_stream};
 use crate::output;
 
-/// An output that is being written.
+/// The output of a command that is being written.
 #[derive(Debug)]
 pub struct OutputFile {
     name: String,
-    /// The unfinished file; `None` for standard output.
+    /// The file that is being written; `None` for standard output.
     unfinished: Option<Unfinished>,
     /// `true` if the output is standard output, so that nothing else may be printed there.
     is_standard: bool,
 }
 
 impl OutputFile {
-    /// Opens the output at `path`; `-` is standard output.
+    /// Opens the output at `path`; `-` is standard output. Returns the output, and the file to write to.
     ///
     /// # Errors
     /// If the path is one of the `inputs` (`-` is standard input), a terminal, a directory or a disk, or if
@@ -77,8 +77,8 @@ impl OutputFile {
         &self.name
     }
 
-    /// Completes the output: renames `file` to its final name. Returns the stream to which the summary may be
-    /// printed.
+    /// Completes the output: renames `file`, if it is a plain file, to its final name. Returns the stream to which the
+    /// summary may be printed.
     ///
     /// # Errors
     /// If the system refuses to write or rename the file.
@@ -99,7 +99,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Prints `text`.
+    /// Prints the summary `text`.
     ///
     /// # Errors
     /// If the reader has closed the stream.
@@ -111,7 +111,7 @@ impl Report {
         output::text(text)
     }
 
-    /// Prints `value` as indented JSON.
+    /// Prints the summary `value` as indented JSON.
     ///
     /// # Errors
     /// If the reader has closed the stream.
@@ -120,7 +120,7 @@ impl Report {
     }
 }
 
-/// Returns `true` if `path` is the plain file that `input` is read from, under any name.
+/// Returns `true` if `path` is the plain file from which `input` is read, under any name.
 fn is_same(path: &Path, input: &Path) -> bool {
     let input = if input == Path::new("-") { Path::new(STANDARD_INPUT) } else { input };
     let found = [path, input].map(|path| fs::metadata(path).ok().filter(Metadata::is_file));

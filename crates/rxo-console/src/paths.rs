@@ -1,4 +1,4 @@
-//! Checks the paths of results before any work is done.
+//! Checks the paths of result files before any work is done.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use rustix::fs::{Access, access};
 
 use crate::fault::usage;
 
-/// Checks, without writing, that the file `path` can be written. Returns the path.
+/// Checks, without writing, that the file `path`, given by `option`, can be written. Returns the path.
 ///
 /// # Errors
 /// If `path` exists and is not a plain file, or if its folder does not exist or is not writable. The message
@@ -33,7 +33,7 @@ pub fn for_file(option: &str, path: &Path) -> Result<PathBuf> {
     refuse_read_only(option, path, folder.unwrap_or(Path::new(".")))
 }
 
-/// Checks that `path` is a folder, or that a folder can be created there. Returns the path.
+/// Checks that `path`, given by `option`, is a folder, or that a folder can be created there. Returns the path.
 ///
 /// # Errors
 /// If `path` is a file, or a folder that this user cannot write. The message names `option` and `path`.

@@ -14,20 +14,19 @@ use crate::fault::partial;
 use crate::lines::{Lines, Manner, Rest, Stream};
 use crate::log::{self, Level};
 
-/// A queue of lines for standard output, printed by a thread.
+/// A queue of lines for standard output, which a separate thread prints.
 #[derive(Debug)]
 pub struct Printer {
     lines: Lines,
 }
 
-/// Maximum time to wait for a slow reader at the end.
+/// Maximum time to wait for a slow reader at the end, before lines are given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Printer {
-    /// Starts the thread. It sets `stop` only if this process is in the foreground of a terminal that is
-    /// closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is dropped;
-    /// `skipped_line` formats the line that reports the number of lines that were dropped or could not be
-    /// written.
+    /// Starts the printing thread. The thread sets `stop` only if this process is in the foreground of a terminal that
+    /// is closed. A line that is [offered](Self::offer) while `most_waiting` lines wait is dropped; `skipped_line`
+    /// formats the line that reports the number of lines that were dropped or could not be written.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -40,7 +39,7 @@ impl Printer {
         Ok(Self { lines: Lines::start(manner, failed, Some(stop))? })
     }
 
-    /// Queues a line to be printed.
+    /// Queues a line to be printed, which is dropped only if the queue is completely full.
     pub fn line(&self, text: String) {
         self.lines.push(text);
     }
@@ -50,8 +49,8 @@ impl Printer {
         self.lines.offer(text);
     }
 
-    /// Waits until everything is printed, at most five seconds. A reader that has closed standard output is
-    /// not an error.
+    /// Waits until all lines are printed, at most five seconds. A reader that has closed standard output is not an
+    /// error.
     ///
     /// # Errors
     /// If nothing was read within that time, or if the last lines cannot be written.

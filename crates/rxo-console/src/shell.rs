@@ -1,4 +1,4 @@
-//! Quotes command lines so that a shell can repeat them.
+//! Quotes command lines so that a user can repeat them in a shell.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ pub fn command() -> String {
     std::iter::once("rxo".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes `word` if a shell requires it.
+/// Returns `word` in quotes if a shell requires them; otherwise `word` itself.
 pub fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

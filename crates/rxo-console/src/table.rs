@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A table. The first column is left-aligned; columns of numbers are right-aligned.
+/// A text table. Its first column is left-aligned; columns of numbers are right-aligned.
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -14,7 +14,7 @@ impl Table {
         Self { rows: vec![head.iter().map(|&text| text.to_owned()).collect()] }
     }
 
-    /// Adds a row. Missing cells stay empty.
+    /// Adds a row to the table. Missing cells stay empty.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
@@ -48,8 +48,8 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
-    /// Returns `true` if every cell below the header is a number, or `-` for a missing one. The first column
-    /// contains row names and is never numeric.
+    /// Returns `true` if every cell of `column` below the header is a number, or `-` for a missing one. The first
+    /// column contains row names and is never numeric.
     fn is_numeric(&self, column: usize) -> bool {
         if column == 0 {
             return false;
