@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-// Success.
+// The call succeeded.
 #define RXO_OK 0
 // An argument is invalid: null, a length out of range, or a string that cannot be parsed.
 #define RXO_INVALID -1
@@ -49,13 +49,13 @@
 #define RXO_CHECKSUM_VERIFIED 1
 // The checksum covers all from `checksum_start` on; it must be written `checksum_offset` bytes after that.
 #define RXO_CHECKSUM_PARTIAL 2
-// Not a GSO frame.
+// The packet is not a GSO frame.
 #define RXO_GSO_NONE 0
-// TCP over IPv4.
+// The packet is a GSO frame of TCP over IPv4.
 #define RXO_GSO_TCP4 1
-// TCP over IPv6.
+// The packet is a GSO frame of TCP over IPv6.
 #define RXO_GSO_TCP6 4
-// UDP datagrams of equal size.
+// The packet is a GSO frame of UDP datagrams of equal size.
 #define RXO_GSO_UDP 5
 // A receive engine. Use it from one thread at a time.
 typedef struct rxo_engine rxo_engine;
@@ -63,10 +63,10 @@ typedef struct rxo_engine rxo_engine;
 // Splits GSO frames into segments. Use it from one thread at a time.
 typedef struct rxo_segmenter rxo_segmenter;
 
-// The result of a study.
+// The result of studying captures: the effect that coalescing would have.
 typedef struct rxo_study rxo_study;
 
-// A frame as it was pushed.
+// A frame as it was pushed to the engine.
 typedef struct rxo_frame {
     // The bytes of the frame.
     const uint8_t *data;
@@ -82,13 +82,13 @@ typedef struct rxo_frame {
 typedef struct rxo_delivery {
     // The pieces, for `writev`: `iov[0]` is the virtio header, `iov[1]` begins with the packet's headers.
     const struct iovec *iov;
-    // Number of pieces, at least 2.
+    // The number of pieces in `iov`, at least 2.
     size_t niov;
-    // Bytes of all pieces, without the virtio header.
+    // The number of bytes of all pieces, without the virtio header.
     size_t bytes;
     // The original frames, bit for bit, in order.
     const struct rxo_frame *frames;
-    // Number of original frames.
+    // The number of original frames in `frames`.
     size_t nframes;
     // Payload bytes of each segment except the last, which may be shorter; 0 if this is not an aggregate.
     uint16_t gso_size;
@@ -122,9 +122,9 @@ typedef struct rxo_vnet {
     uint16_t checksum_start;
     // The offset at which the checksum is written, from `checksum_start`.
     uint16_t checksum_offset;
-    // Payload bytes of each segment; 0 if this is not a GSO frame.
+    // The payload length of each segment in bytes; 0 if the packet is not a GSO frame.
     uint16_t gso_size;
-    // Length of all headers together; 0 if unknown. Used only by `rxo_vnet_write`; never trusted on input.
+    // Length of all headers in bytes; 0 if unknown. Used only by `rxo_vnet_write`; never trusted on input.
     uint16_t header_bytes;
 } rxo_vnet;
 

@@ -1,4 +1,4 @@
-//! Error codes and the checks that all functions of the library share.
+//! The border to C: error codes, and the checks that all functions of the library share.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -7,7 +7,7 @@ use std::ptr;
 
 use rxo_coalesce::Policy;
 
-/// Success.
+/// The call succeeded.
 pub const RXO_OK: c_int = 0;
 /// An argument is invalid: null, a length out of range, or a string that cannot be parsed.
 pub const RXO_INVALID: c_int = -1;
@@ -40,7 +40,8 @@ pub extern "C" fn rxo_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Runs `work`. Stores the message of a failure for `rxo_error`, and turns a panic into `RXO_BROKEN`.
+/// Runs `work` and returns its result. Stores the message of a failure for `rxo_error`, and turns a panic into
+/// `RXO_BROKEN`.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
     let result = catch_unwind(AssertUnwindSafe(work));
     let failure = match result {
@@ -53,7 +54,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T,
     Err(failure.0)
 }
 
-/// The code and the message of an error.
+/// A failed call: the error code and the message.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) c_int, pub(crate) String);
 
@@ -68,7 +69,7 @@ pub(crate) fn boxed<T>(work: impl FnOnce() -> Result<T, Failure>) -> *mut T {
     guarded(|| work().map(Box::new)).map_or(ptr::null_mut(), Box::into_raw)
 }
 
-/// Frees an object that `boxed` created; does nothing if it is null.
+/// Frees an object that `boxed` created; does nothing if `object` is null.
 ///
 /// # Safety
 /// `object` is null, or was returned by `boxed` and not freed yet.
@@ -84,7 +85,7 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
     }
 }
 
-/// Turns a pointer into a reference; an error if it is null.
+/// Returns the object that a pointer from C points to; an error if the pointer is null.
 ///
 /// # Safety
 /// `object` is null or points to a valid `T` that nothing else uses for `'a`.
@@ -93,7 +94,7 @@ pub(crate) unsafe fn object<'a, T>(object: *mut T) -> Result<&'a mut T, Failure>
     unsafe { object.as_mut() }.ok_or_else(|| Failure::invalid("null where an object is expected"))
 }
 
-/// Turns a pointer and a length into a slice; an error if the pointer is null or the length exceeds
+/// Returns the slice that a pointer and a length from C describe; an error if the pointer is null or the length exceeds
 /// [`MOST_BYTES`].
 ///
 /// # Safety
@@ -109,7 +110,7 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8],
 /// Maximum length of an input buffer, in bytes; far more than the length of any packet.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Turns a zero-terminated string into a `str`; an error if it is null or not UTF-8.
+/// Returns a zero-terminated string from C as a `str`; an error if it is null or not UTF-8.
 ///
 /// # Safety
 /// `text` is null or zero-terminated.

@@ -28,7 +28,7 @@ pub struct RxoSegmenter {
 enum Work {
     None,
     Segments(Segments<'static>),
-    /// A complete frame, and the offset and value of a checksum that must still be written into it.
+    /// A complete frame, and the offset and value of a checksum that must still be written into it, if there is one.
     Whole(&'static [u8], Option<(usize, u16)>),
 }
 
@@ -142,7 +142,8 @@ impl RxoSegmenter {
         self.take(segments.map_err(|error| unsupported(error.to_string()))?)
     }
 
-    /// Starts a frame with a virtio header, after checking that the header matches the frame.
+    /// Starts a frame with a virtio header, after checking that the header matches the frame. Returns the number of
+    /// segments.
     fn begin_vnet(&mut self, header: &[u8], frame: &'static [u8]) -> Result<c_int, Failure> {
         self.work = Work::None;
         let checked = vnet::header(header)?.checked(self.link, frame);
@@ -159,7 +160,7 @@ impl RxoSegmenter {
         Ok(1)
     }
 
-    /// Stores segments to be written, and returns their number.
+    /// Stores the segments that are to be written, and returns their number.
     fn take(&mut self, segments: Segments<'static>) -> Result<c_int, Failure> {
         let count = c_int::try_from(segments.remaining()).unwrap_or(c_int::MAX);
         self.work = Work::Segments(segments);

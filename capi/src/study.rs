@@ -1,4 +1,4 @@
-//! Studies of captures for C: the effect that coalescing would have.
+//! The C interface to studies of captures: the effect that coalescing would have.
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::Path;
@@ -10,7 +10,7 @@ use rxo_trace::{html, text};
 
 use crate::border::{self, Failure, RXO_IO, RXO_OK, boxed, free, guarded, object};
 
-/// The result of a study.
+/// The result of studying captures: the effect that coalescing would have.
 pub struct RxoStudy {
     report: Report,
     json: CString,

@@ -1,4 +1,4 @@
-//! Reads and writes `virtio_net_hdr` for C.
+//! The C interface to `virtio_net_hdr`: reads and writes the header.
 
 use std::ffi::c_int;
 use std::num::NonZeroU16;
@@ -10,13 +10,13 @@ use rxo_wire::checksum::{Summer, complete};
 use crate::border::{Failure, RXO_OK, bytes, guarded, object};
 use crate::engine::{RXO_CHECKSUM_PARTIAL, RXO_CHECKSUM_UNKNOWN, RXO_CHECKSUM_VERIFIED};
 
-/// Not a GSO frame.
+/// The packet is not a GSO frame.
 pub const RXO_GSO_NONE: u8 = 0;
-/// TCP over IPv4.
+/// The packet is a GSO frame of TCP over IPv4.
 pub const RXO_GSO_TCP4: u8 = 1;
-/// TCP over IPv6.
+/// The packet is a GSO frame of TCP over IPv6.
 pub const RXO_GSO_TCP6: u8 = 4;
-/// UDP datagrams of equal size.
+/// The packet is a GSO frame of UDP datagrams of equal size.
 pub const RXO_GSO_UDP: u8 = 5;
 
 /// The content of a virtio header.
@@ -31,9 +31,9 @@ pub struct RxoVnet {
     pub checksum_start: u16,
     /// The offset at which the checksum is written, from `checksum_start`.
     pub checksum_offset: u16,
-    /// Payload bytes of each segment; 0 if this is not a GSO frame.
+    /// The payload length of each segment in bytes; 0 if the packet is not a GSO frame.
     pub gso_size: u16,
-    /// Length of all headers together; 0 if unknown. Used only by `rxo_vnet_write`; never trusted on input.
+    /// Length of all headers in bytes; 0 if unknown. Used only by `rxo_vnet_write`; never trusted on input.
     pub header_bytes: u16,
 }
 
@@ -103,12 +103,12 @@ pub unsafe extern "C" fn rxo_vnet_complete(
     }
 }
 
-/// Parses a virtio header; an error if there are fewer than 10 bytes.
+/// Returns the virtio header at the start of `bytes`; an error if there are fewer than 10 bytes.
 pub(crate) fn header(bytes: &[u8]) -> Result<VnetHeader, Failure> {
     VnetHeader::read(bytes).ok_or_else(|| Failure::invalid("a virtio header has at least 10 bytes"))
 }
 
-/// Converts a virtio header for C; an error if it describes an unsupported GSO frame.
+/// Returns a virtio header in the form for C; an error if it describes an unsupported GSO frame.
 fn read(header: &[u8]) -> Result<RxoVnet, Failure> {
     let header = self::header(header)?;
     let mut vnet = RxoVnet::default();
@@ -136,7 +136,7 @@ fn read(header: &[u8]) -> Result<RxoVnet, Failure> {
     Ok(vnet)
 }
 
-/// The offset and the completed value of a partial checksum; `None` if it is not partial.
+/// Returns the offset and the completed value of a partial checksum; `None` if the checksum is not partial.
 pub(crate) fn finished(
     checksum: ChecksumStatus,
     packet: &[u8],

@@ -1,12 +1,12 @@
-//! A buffer that belongs to the calling C program.
+//! The buffer of a frame that belongs to the calling C program.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use rxo_frame::FrameBuffer;
 
-/// Bytes that the caller has lent until `rxo_release`, and the caller's cookie for them. Dropping it does
-/// nothing.
+/// The bytes of a frame that the caller has lent until `rxo_release`, and the caller's cookie for them. Dropping the
+/// value does nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
     bytes: &'static [u8],

@@ -1,8 +1,9 @@
-//! The deliveries that were not released: headers, pieces and frames, in memory that is allocated once.
+//! The deliveries of an engine that the C program has not released: headers, pieces and frames, in memory that is
+//! allocated once.
 //!
-//! The engine drops deliveries when its sink returns, but a C program takes them one by one. Headers are
-//! copied (at most 192 bytes); payload stays in the caller's buffers. The memory of deliveries that the
-//! caller has taken does not move until they are released; only then may the rest move.
+//! The engine drops deliveries when its sink returns, but a C program takes them one by one. Headers are copied (at
+//! most 192 bytes); payload stays in the caller's buffers. The memory of deliveries that the caller has taken does not
+//! move until they are released; after that, the memory of the remaining deliveries may move.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,7 +17,7 @@ use rxo_vnet::{VIRTIO_HEADER_BYTES, VNET_HEADER_BYTES, VnetHeader};
 
 use super::buffer::Buffer;
 
-/// A frame as it was pushed.
+/// A frame as it was pushed to the engine.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RxoFrame {
@@ -36,13 +37,13 @@ pub struct RxoFrame {
 pub struct RxoDelivery {
     /// The pieces, for `writev`: `iov[0]` is the virtio header, `iov[1]` begins with the packet's headers.
     pub iov: *const iovec,
-    /// Number of pieces, at least 2.
+    /// The number of pieces in `iov`, at least 2.
     pub niov: usize,
-    /// Bytes of all pieces, without the virtio header.
+    /// The number of bytes of all pieces, without the virtio header.
     pub bytes: usize,
     /// The original frames, bit for bit, in order.
     pub frames: *const RxoFrame,
-    /// Number of original frames.
+    /// The number of original frames in `frames`.
     pub nframes: usize,
     /// Payload bytes of each segment except the last, which may be shorter; 0 if this is not an aggregate.
     pub gso_size: u16,
@@ -74,27 +75,28 @@ struct Place {
     frame: usize,
 }
 
-/// The deliveries of an engine that were not released.
+/// The deliveries of an engine that the caller has not released.
 pub(super) struct Hand {
     ready: VecDeque<Ready>,
-    /// One per possible delivery. Cells, because pieces point to some of them while others are written.
+    /// The headers of deliveries, one per possible delivery. They are cells, because pieces point to some of them while
+    /// others are written.
     heads: Box<[Cell<Head>]>,
     next_head: usize,
     iov: Vec<iovec>,
     frames: Vec<RxoFrame>,
-    /// The end of the deliveries that the caller has taken.
+    /// The position behind the deliveries that the caller has taken.
     seen: Place,
-    /// The end of the deliveries that the caller has released.
+    /// The position behind the deliveries that the caller has released.
     released: Place,
     virtio_bytes: usize,
-    /// Number of frames that were ever stored here.
+    /// The number of frames that were stored so far, including released ones.
     pub(super) collected: u64,
-    /// Set if the engine delivered more frames than were pushed, so that there was no space for them.
+    /// `true` if the engine delivered more frames than were pushed, so that there was no space for them.
     pub(super) is_overfull: bool,
 }
 
 impl Hand {
-    /// Creates storage for deliveries of `most_frames` frames. Nothing is allocated later, so pieces never
+    /// Creates storage for deliveries of at most `most_frames` frames. Nothing is allocated later, so pieces never
     /// move. `is_long` selects the virtio header of 12 bytes.
     pub(super) fn new(most_frames: usize, is_long: bool) -> Self {
         // Entries of released frames are reused once they are as many as the others.
@@ -114,12 +116,12 @@ impl Hand {
         }
     }
 
-    /// Number of frames that were not released.
+    /// The number of stored frames that were not released.
     pub(super) fn frames(&self) -> usize {
         self.frames.len() - self.released.frame
     }
 
-    /// Moves all deliveries out of the engine.
+    /// Moves all deliveries out of the engine into this storage.
     pub(super) fn take(&mut self, mut deliveries: Deliveries<'_, Buffer>) {
         while let Some(taken) = deliveries.take_next() {
             match self.has_room(taken.view().frame_count()) {
@@ -129,7 +131,7 @@ impl Hand {
         }
     }
 
-    /// Returns `true` if a delivery of `frames` frames fits: no list has to grow, and no head is overwritten.
+    /// Returns `true` if a delivery of `frames` frames fits: no list has to grow, and no header is overwritten.
     fn has_room(&self, frames: usize) -> bool {
         self.frames() + frames <= self.heads.len()
             && self.frames.len() + frames <= self.frames.capacity()
@@ -166,7 +168,7 @@ impl Hand {
         self.ready.push_back(Ready { pieces, frames, bytes, gso_size, header_bytes });
     }
 
-    /// Copies the headers of a delivery. Returns them as pieces: the virtio header and the merged header.
+    /// Copies the headers of a delivery. Returns them as two pieces: the virtio header and the merged header.
     fn put_head(&mut self, offload: Offload, header: &[u8]) -> (iovec, iovec) {
         let mut head = Head::EMPTY;
         let virtio = VnetHeader::for_packet(offload, 0).to_virtio_bytes(1);
@@ -202,8 +204,8 @@ impl Hand {
         &self.frames[self.released.frame..self.seen.frame]
     }
 
-    /// Removes released deliveries. The rest moves to the front once it is no larger than the released part,
-    /// so that a frame moves once on average.
+    /// Removes the deliveries that were released. The rest moves to the front once it is no larger than the released
+    /// part, so that a frame moves once on average.
     pub(super) fn forget_released(&mut self) {
         self.released = self.seen;
         if self.released.frame >= self.frames() {
@@ -218,7 +220,7 @@ impl Hand {
     }
 }
 
-/// Describes `bytes` as an `iovec`.
+/// Returns the C description (`iovec`) of the piece `bytes`.
 fn piece(bytes: &[u8]) -> iovec {
     iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }

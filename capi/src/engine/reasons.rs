@@ -7,7 +7,7 @@ use rxo_coalesce::{BypassReason, Counters, FlushReason};
 
 use super::RxoEngine;
 
-/// A reason and its counter.
+/// The name of a reason for C, and the reason.
 struct Reason {
     name: CString,
     count: Count,
@@ -18,7 +18,7 @@ enum Count {
     Flush(FlushReason),
 }
 
-/// All reasons in a fixed order. The zero-terminated names are created once.
+/// All reasons in a fixed order. Their zero-terminated names are created once.
 static REASONS: LazyLock<Vec<Reason>> = LazyLock::new(|| {
     let name = |text: String| CString::new(text).unwrap_or_default();
     let bypasses = BypassReason::ALL.iter().copied().map(|reason| Reason {
@@ -32,12 +32,12 @@ static REASONS: LazyLock<Vec<Reason>> = LazyLock::new(|| {
     bypasses.chain(flushes).collect()
 });
 
-/// Creates the names, so that later calls do not allocate.
+/// Creates the names of all reasons, so that later calls do not allocate.
 pub(super) fn prepare() {
     LazyLock::force(&REASONS);
 }
 
-/// The name and the count of the reason number `index`; `None` beyond the last.
+/// Returns the name and the count of the reason with number `index`; `None` beyond the last one.
 fn reason(counters: &Counters, index: usize) -> Option<(&'static CStr, u64)> {
     let Reason { name, count } = REASONS.get(index)?;
     let count = match count {
