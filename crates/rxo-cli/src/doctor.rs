@@ -67,7 +67,7 @@ fn of_nic(nic: &DeviceName) -> Result<Findings> {
 #[derive(Serialize)]
 struct Report<'a> {
     kind: &'static str,
-    /// The nic; null without `--nic`.
+    /// The name of the examined nic; null without `--nic`.
     nic: Option<&'a str>,
     findings: &'a Findings,
 }

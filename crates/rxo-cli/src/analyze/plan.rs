@@ -32,7 +32,7 @@ pub(super) struct Plan {
     pub(super) parquet: Option<PathBuf>,
 }
 
-/// The inputs of a study.
+/// The inputs of a study: whole captures, a part of them, or saved parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// Captures to read from beginning to end.

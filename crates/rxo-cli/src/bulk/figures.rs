@@ -12,9 +12,9 @@ use crate::numbers::{gbit_per_s, ratio, rounded};
 /// Counters of an interval, or of everything since the first connection opened.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Figures {
-    /// "interval" or "totals".
+    /// The kind of the figures: "interval" or "totals".
     pub(super) kind: &'static str,
-    /// Seconds from the first connection to the end of the interval.
+    /// Time from the opening of the first connection to the end of the interval, in seconds.
     pub(super) elapsed_s: f64,
     /// Length of the interval, in seconds.
     pub(super) seconds: f64,
@@ -33,7 +33,7 @@ pub(super) struct Figures {
     pub(super) connections: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) frames: Option<Frames>,
-    /// Totals of the fast path; `None` if it was never on.
+    /// Totals of the host's fast path; `None` if the fast path was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fast_path: Option<FastTotals>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,9 +46,9 @@ pub(super) struct Figures {
 /// Counters of the frames at the network device.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Frames {
-    /// Frames received.
+    /// Number of frames received from the device.
     pub(super) received: u64,
-    /// Deliveries into which the received frames were coalesced.
+    /// Number of deliveries into which the received frames were coalesced.
     pub(super) deliveries: u64,
     /// Ratio of received frames to deliveries.
     pub(super) per_delivery: f64,

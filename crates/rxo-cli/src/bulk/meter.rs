@@ -14,7 +14,7 @@ pub(super) struct Meter {
     begun: OnceLock<Reading>,
 }
 
-/// The counters at one instant.
+/// The values of the counters at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub(super) at: Instant,

@@ -8,7 +8,7 @@ use super::plan::Plan;
 use crate::numbers::grouped;
 use crate::output;
 
-/// Formats the figures of one interval.
+/// Formats the figures of one interval as one line.
 ///
 /// # Errors
 /// If the figures cannot be written as JSON.

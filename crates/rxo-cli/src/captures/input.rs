@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use rxo_capture::{Capture, CaptureError};
 
-/// The source of a capture.
+/// The input from which a capture is read: a file or standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// The capture is in a file.
@@ -47,7 +47,7 @@ impl Input {
         }
     }
 
-    /// Opens the capture. Standard input ends when `stop` is set.
+    /// Opens the capture. Reading standard input ends when `stop` is set.
     ///
     /// # Errors
     /// If the input cannot be opened, or is not a capture.

@@ -213,18 +213,18 @@ struct Figures {
     seconds: f64,
     gbit_per_s: f64,
     sha256: String,
-    /// Segments to the group that were accepted, modulo 2^32.
+    /// Number of segments to the group that were accepted, modulo 2^32.
     group_segments: u32,
-    /// Segments to the group that this receiver already had.
+    /// Number of segments to the group that this receiver already had.
     group_repeated: u32,
-    /// Segments to the group that the sender cannot have sent.
+    /// Number of segments to the group that the sender cannot have sent.
     group_refused: u32,
     frames_received: u64,
     frames_sent: u64,
     /// Number of frames sent per segment of the file (its last may be short). The frames of the handshake and
     /// membership reports are included.
     acks_a_segment: f64,
-    /// Totals of the fast path; `None` if it was never on.
+    /// Totals of the host's fast path; `None` if the fast path was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
     fast_path: Option<FastTotals>,
 }

@@ -16,7 +16,7 @@ pub(super) struct Head {
     pub(super) name: String,
 }
 
-/// The reason why a stream is not a complete file.
+/// The reason why a byte stream is not a complete file from `rxo cast send`.
 #[derive(Debug, Error)]
 pub(super) enum StreamError {
     /// Reading the stream failed.

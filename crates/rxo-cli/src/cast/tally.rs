@@ -7,7 +7,7 @@ use std::time::Duration;
 use rxo::tcp::Outcome;
 use rxo_host::CastProgress;
 
-/// Numbers of receivers that joined, completed and failed.
+/// The receivers of a cast: how many joined, completed and failed, and which still matter.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) joined: usize,

@@ -22,11 +22,11 @@ pub(crate) struct Process {
     pub(crate) counters: Counters,
     /// The engines of the command.
     pub(crate) engines: Option<Box<dyn Engines>>,
-    /// Confirms the run; `None` if it runs without `--confirm`.
+    /// Function that confirms the run; `None` if the command runs without `--confirm`.
     pub(crate) confirmer: Option<Confirmer>,
     /// Function that reads the command's configuration file again; `None` if it has no such file.
     pub(crate) reload: Option<Reload>,
-    /// `true` if the engines can be switched off.
+    /// `true` if the engines can be switched off by the request `coalesce`.
     pub(crate) can_pass: bool,
     /// Reader of the connections of the command's host; `None` if the command runs no host.
     pub(crate) connections: Option<HostAsker>,
@@ -65,7 +65,7 @@ pub(crate) trait Engines: Send {
     fn coalesce(&self, when: Coalesce) -> Result<String, Refusal>;
 }
 
-/// The state of an engine.
+/// The state of an engine, as requests show it.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineState {
     /// The owner of the engine: `host`, or the name of a guest.

@@ -25,7 +25,7 @@ pub(crate) enum CastCommand {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CastSendFlags {
-    /// The file.
+    /// File to send to the receivers.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 

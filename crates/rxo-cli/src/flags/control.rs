@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Flags of a command that answers requests and gives metrics.
+/// The flags of a command that answers requests and exports metrics.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ControlFlags {
     /// Unix socket on which this process answers `rxo ctl SOCKET`: shows counters, connections and policies,
@@ -16,7 +16,7 @@ pub(crate) struct ControlFlags {
     pub(crate) metrics: MetricsFlags,
 }
 
-/// The flag of a command that gives metrics.
+/// The flag of a command that exports metrics.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct MetricsFlags {
     /// Export all counters to Prometheus: at http://ADDR:PORT/metrics, such as 127.0.0.1:9464, to everybody who reaches

@@ -15,7 +15,7 @@ pub(crate) enum LogFlag {
     /// Plain text; under systemd with the level that the journal reads.
     #[default]
     Text,
-    /// JSON, one object a line.
+    /// JSON, one object for each line.
     Json,
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::defaults;
 
-/// The policy of a command that coalesces.
+/// The flags for the policy of a command that coalesces.
 #[derive(Args, Debug)]
 pub(crate) struct PolicyFlags {
     /// Coalescing policy; `rxo policies` lists them.

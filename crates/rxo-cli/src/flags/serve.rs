@@ -15,7 +15,7 @@ pub(crate) struct ServeFlags {
     #[command(flatten)]
     pub(crate) host: HostFlags,
 
-    /// Port to listen on.
+    /// Port on which the server listens.
     #[arg(long, value_name = "PORT", default_value_t = 80)]
     pub(crate) port: u16,
 

@@ -20,7 +20,7 @@ pub(super) struct Access {
     status: u16,
     /// Number of bytes of the answer's content that were sent.
     bytes: u64,
-    /// `true` if the whole answer was written.
+    /// `true` if the whole answer was written to the client.
     complete: bool,
     /// Time from the end of the request until the answer was written, in milliseconds.
     ms: f64,

@@ -56,7 +56,7 @@ pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,
     server: Server<'static>,
-    /// `true` if a connection may be waiting to be accepted.
+    /// `true` if a connection may be waiting on a listener to be accepted.
     may_come: bool,
     ready: Vec<u64>,
     slack: Slack,
@@ -165,7 +165,7 @@ const MOST_ACCEPTED: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time that unfinished answers get after `stop` was set.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Memory for cached pages of files, in bytes.
+/// Memory for cached pages of the served files, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
 /// Number of threads that read files. The disk serves few requests at once, so more threads would only wait longer.
 const READERS: usize = 4;
