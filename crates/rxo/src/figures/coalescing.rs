@@ -8,7 +8,7 @@ use crate::worker::{Coalesce, Coalescing};
 /// The state of `--coalesce`, and its effects in an interval or in a whole run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Switched {
-    /// The requested mode: `auto`, `on` or `off`.
+    /// The mode that the user requested: `auto`, `on` or `off`.
     pub asked: &'static str,
     /// `true` if frames go through the engines now.
     pub on: bool,

@@ -19,9 +19,9 @@ pub struct ConnectionFigures {
     pub peer: String,
     /// `true` if the application has closed the connection and the host finishes it alone.
     pub orphan: bool,
-    /// Bytes that have arrived but are not read by the application.
+    /// The number of bytes that have arrived but were not read by the application.
     pub recv_q: usize,
-    /// Bytes that are not acknowledged, whether sent or not.
+    /// The number of bytes that the peer has not acknowledged, whether they were sent or not.
     pub send_q: u64,
     /// The congestion control algorithm: `cubic`, `reno` or `bbr`.
     pub congestion: &'static str,
@@ -57,21 +57,21 @@ pub struct ConnectionFigures {
     pub ssthresh: Option<u32>,
     /// The phase of loss recovery: `open`, `disorder`, `cwr`, `recovery` or `loss`.
     pub recovery: &'static str,
-    /// Bytes that count as in flight: sent, and neither acknowledged nor considered lost.
+    /// The number of bytes that count as in flight: sent, and neither acknowledged nor considered lost.
     pub in_flight: u32,
-    /// Bytes that wait to be sent for the first time.
+    /// The number of bytes that wait to be sent for the first time.
     pub unsent: u32,
-    /// Bytes that the peer has received out of order, by its SACK blocks.
+    /// The number of bytes that the peer has received out of order, by its SACK blocks.
     pub sacked: u32,
-    /// Bytes that are considered lost, and wait to be sent again.
+    /// The number of bytes that are considered lost, and wait to be sent again.
     pub lost: u32,
-    /// Bytes in flight that were sent more than once.
+    /// The number of bytes in flight that were sent more than once.
     pub retransmitted: u32,
-    /// Segments that were retransmitted so far.
+    /// The number of segments that were retransmitted so far.
     pub segments_retransmitted: u32,
-    /// Bytes that the peer has acknowledged so far.
+    /// The number of bytes that the peer has acknowledged so far.
     pub bytes_acked: u64,
-    /// Bytes that have arrived in order so far.
+    /// The number of bytes that have arrived in order so far.
     pub bytes_received: u64,
     /// The number of acknowledgements that reported a segment received twice (D-SACK, RFC 2883).
     pub duplicates_reported: u32,

@@ -13,7 +13,7 @@ pub struct DeviceEngine {
 }
 
 impl DeviceEngine {
-    /// Creates an engine. Allocates all its memory.
+    /// Creates an engine for frames of devices. Allocates all its memory.
     ///
     /// # Errors
     /// If a number in the configuration is out of range.

@@ -6,7 +6,7 @@ use rxo_frame::Instant;
 
 use crate::worker::Duplex;
 
-/// Logs the frames that pass one point to a capture file.
+/// The log that writes the packets that pass one point to a capture file.
 #[cfg(feature = "capture")]
 pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use rxo_frame::Frame;
 use rxo_wire::{ETHERNET_HEADER_BYTES, VLAN_TAG_BYTES};
 
-/// An Ethernet address.
+/// An Ethernet (MAC) address of six bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddress(pub [u8; 6]);
 

@@ -23,7 +23,7 @@ pub struct Tracer<W: Write> {
     epoch: Duration,
 }
 
-/// Counters of a tracer.
+/// The numbers of packets that a tracer has written and not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerCounters {
     /// The number of packets written to the file or to its buffer.

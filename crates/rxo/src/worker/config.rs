@@ -80,12 +80,12 @@ impl WorkerConfig {
 /// The directions that a worker serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directions {
-    /// Both directions.
+    /// The worker serves both directions.
     #[default]
     Both,
-    /// Only the direction from the nic to the host; another worker serves the other direction.
+    /// The worker serves only the direction from the nic to the host; another worker serves the other one.
     ToHost,
-    /// Only the direction from the host to the nic.
+    /// The worker serves only the direction from the host to the nic.
     ToNic,
 }
 

@@ -27,7 +27,7 @@ pub enum Misfit {
         /// The link layer of the frames of the host's device.
         host: LinkKind,
     },
-    /// The MTUs differ.
+    /// The two devices have different MTUs.
     #[error(
         "MTU mismatch: the nic has {nic} and the host's device {host}; make them equal with \
          `ip link set NAME mtu {nic}`"
@@ -89,15 +89,15 @@ pub enum Misfit {
         /// The name of the policy.
         policy: &'static str,
     },
-    /// One device receives GSO frames that the other cannot send.
+    /// One device receives GSO frames that the other cannot send, because it does not segment.
     #[error(
         "the {from} gives GSO frames, and the {to} cannot segment them; switch them off with \
          `ethtool -K NAME gro off gso off tso off` or choose another device"
     )]
     Gso {
-        /// The device that receives GSO frames.
+        /// The name of the device that receives GSO frames.
         from: &'static str,
-        /// The device that cannot send them.
+        /// The name of the device that cannot send GSO frames.
         to: &'static str,
     },
     /// The number of the switch's ports differs from the number of devices.
@@ -111,9 +111,9 @@ pub enum Misfit {
     /// A number in the worker's configuration is out of range.
     #[error("{name} is {value}; it must be from 1 to 32768")]
     Budget {
-        /// The name of the field.
+        /// The name of the field of [`WorkerConfig`].
         name: &'static str,
-        /// The value of the field.
+        /// The value of that field.
         value: usize,
     },
     /// The interval between reports is shorter than 1 ms.

@@ -27,7 +27,7 @@ use super::work_clock::WorkClock;
 /// The limits from which a queue before the worker counts as a standing queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overload {
-    /// The delay that a standing queue may add.
+    /// The delay in the queue that is acceptable: a standing queue may add no more than this.
     pub target: Duration,
     /// The time for which the delay may exceed the target: the time that senders need to react, a long round
     /// trip.
@@ -57,7 +57,7 @@ pub(super) struct CoDel {
     cut_until: Option<Instant>,
 }
 
-/// A phase of dropping single frames.
+/// The state of a phase in which single frames are dropped.
 #[derive(Clone, Copy, Debug)]
 struct Dropping {
     /// The instant one interval after the start of this phase, by which its drops should have had an effect.

@@ -29,7 +29,7 @@ pub(super) struct Splitting {
 /// A frame of the batch that is about to be sent to the nic.
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// A frame from the host, by its index in the batch.
+    /// A frame that came from the host, by its index in the batch.
     Host(usize),
     /// An inserted ACK: its slot, and the index of the host's frame that it precedes.
     Inserted { slot: usize, like: usize },

@@ -166,7 +166,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent.result
     }
 
-    /// Sends everything that the engine holds.
+    /// Sends everything that the engine holds, as at the end of a run.
     ///
     /// # Errors
     /// If the sink failed.

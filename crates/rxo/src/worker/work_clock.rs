@@ -23,7 +23,7 @@ const SAMPLES: usize = 256;
 /// The last samples of the processor time of the worker's thread.
 #[derive(Clone, Debug)]
 pub(super) struct WorkClock {
-    /// The samples, oldest first.
+    /// The samples of processor time, oldest first.
     samples: VecDeque<Sample>,
     /// The division of the time before the newest sample into work and no work; `None` once it was read.
     idle: Option<Idle>,
