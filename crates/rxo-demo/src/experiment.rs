@@ -20,7 +20,7 @@ use crate::machine::Machine;
 use crate::turns::Turns;
 use crate::wrap::wrapped;
 
-/// A plan that can be measured.
+/// An experiment: a plan that can be measured.
 pub trait Experiment {
     /// The result type of the measurements.
     type Findings: Findings;

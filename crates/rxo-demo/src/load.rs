@@ -23,7 +23,7 @@ pub struct Load {
 /// Which findings depend on time, and so support no verdict on a busy machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// Every figure depends on time.
+    /// Every figure of the findings depends on time.
     Everything,
     /// Only the named findings depend on time; the text ends the phrase "no verdict on".
     Only(&'static str),

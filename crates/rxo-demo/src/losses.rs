@@ -1,4 +1,4 @@
-//! Lost and retransmitted packets, by the point of loss.
+//! Counts lost and retransmitted packets, by the point of loss.
 
 use std::iter::Sum;
 

@@ -65,7 +65,7 @@ impl<T> Drop for Running<T> {
     }
 }
 
-/// Opens rxo's end of the lab's wire.
+/// Opens the interface at rxo's end of the lab's wire as a device.
 ///
 /// # Errors
 /// If the device cannot be opened.

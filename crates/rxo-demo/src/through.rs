@@ -16,7 +16,7 @@ pub const TAP: &str = "rxo0";
 /// The settings of rxo in which the measured ways differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
-    /// The coalescing policy.
+    /// The coalescing policy of rxo's engine.
     pub policy: Policy,
     /// The rule by which system calls write frames to the TAP: one call per frame, or batched.
     pub submit: SubmitMode,

@@ -30,7 +30,7 @@ pub(crate) struct Plan {
 /// One way of receiving the same stream: an MTU and an aggregation limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
-    /// Largest IP packet on the wire, in bytes.
+    /// Maximum length of an IP packet on the wire, in bytes.
     pub(super) mtu: u32,
     /// Maximum number of segments in an aggregate; 1 coalesces nothing.
     pub(super) max_segments: u16,

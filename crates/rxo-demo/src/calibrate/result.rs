@@ -23,7 +23,7 @@ pub(super) struct Measured {
 /// The fitted costs, their spread, and the fit's error.
 #[derive(Debug, Serialize)]
 pub(crate) struct Calibration {
-    /// Costs fitted to the medians over all rounds.
+    /// The costs that were fitted to the medians over all rounds.
     pub(super) costs: Costs,
     /// For each cost, the smallest and the largest value among the fits of single rounds.
     pub(super) spreads: Spreads,

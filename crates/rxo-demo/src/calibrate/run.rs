@@ -25,7 +25,7 @@ pub(super) struct Sample {
     pub(super) gbit_per_s: f64,
 }
 
-/// Measures `setting` once, in a network built for it.
+/// Measures `setting` once, in a network that is built for it. Returns the sample.
 ///
 /// # Errors
 /// If the network cannot be built, or the transfer fails or delivers wrong bytes.

@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Path {
-    /// The kernel alone with GRO off: every frame is delivered separately.
+    /// Through the kernel alone, with GRO off: every frame is delivered separately.
     KernelGroOff,
-    /// The kernel alone with GRO on.
+    /// Through the kernel alone, with GRO on.
     KernelGroOn,
     /// Through rxo without coalescing, with one system call for each frame.
     WritePerFrame,
@@ -19,7 +19,7 @@ pub(crate) enum Path {
 }
 
 impl Path {
-    /// All paths, in the order of the table.
+    /// All paths, in the order of the demo's table.
     pub(crate) const ALL: [Self; 5] =
         [Self::KernelGroOff, Self::KernelGroOn, Self::WritePerFrame, Self::None, Self::Rxo];
 

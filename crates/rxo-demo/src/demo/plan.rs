@@ -49,7 +49,7 @@ impl Plan {
         })
     }
 
-    /// Returns the settings that the findings report.
+    /// Returns the settings of the plan that the findings report.
     pub(super) fn setup(&self) -> Setup {
         Setup {
             rounds: self.rounds,

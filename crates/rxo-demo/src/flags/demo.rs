@@ -31,7 +31,7 @@ pub struct DemoFlags {
     #[arg(long, value_name = "HOLD", default_value = "end-of-poll", requires = "reverse")]
     pub(crate) hold: String,
 
-    /// Print JSON instead of a table.
+    /// Print the findings as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -8,11 +8,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// The kernel alone, with its own GRO, which does not coalesce pure ACKs.
+    /// Through the kernel alone, with its own GRO, which does not coalesce pure ACKs.
     KernelGro,
     /// Through rxo without `--ack-aggregate`: every pure ACK is a delivery.
     NoAggregation,
-    /// Through rxo with `--ack-aggregate`.
+    /// Through rxo with `--ack-aggregate`, which aggregates pure ACKs.
     AckAggregate,
 }
 
