@@ -40,7 +40,7 @@ impl Deadlines {
         self.arrivals.len() > 2 * self.flows
     }
 
-    /// Removes all entries.
+    /// Removes all entries from the index.
     pub(crate) fn clear(&mut self) {
         self.arrivals.clear();
     }

@@ -13,7 +13,7 @@ reasons! {
         NotIp => "not_ip",
         /// The frame ends before its headers or its packet.
         Truncated => "truncated",
-        /// A length or version field is invalid.
+        /// A length or version field of the packet is invalid.
         Malformed => "malformed",
         /// The packet is an IP fragment.
         Fragment => "fragment",
@@ -27,15 +27,15 @@ reasons! {
         /// The packet has an IPv6 extension header that prevents merging: routing, authentication, or destination
         /// options with a Home Address.
         ExtensionHeader => "extension_header",
-        /// The IPv4 reserved bit is set.
+        /// The reserved bit of the IPv4 header is set.
         ReservedBit => "reserved_bit",
-        /// The IPv4 header checksum is wrong.
+        /// The checksum of the IPv4 header is wrong.
         BadIpChecksum => "bad_ip_checksum",
-        /// The TCP checksum is wrong.
+        /// The checksum of the TCP segment is wrong.
         BadTcpChecksum => "bad_tcp_checksum",
-        /// The SYN flag is set.
+        /// The SYN flag of the segment is set.
         Syn => "syn",
-        /// The RST flag is set.
+        /// The RST flag of the segment is set.
         Rst => "rst",
         /// The FIN flag is set, and the policy does not append such segments.
         Fin => "fin",
@@ -63,7 +63,7 @@ reasons! {
         DfClear => "df_clear",
         /// The segment has TCP options that the policy does not accept.
         TcpOptions => "tcp_options",
-        /// The timestamp echoes zero, and the policy refuses that.
+        /// The segment's timestamp echoes zero, and the policy refuses that.
         ZeroEcho => "zero_echo",
         /// The frame is already a GSO frame.
         AlreadyAggregated => "already_aggregated",
@@ -79,7 +79,7 @@ reasons! {
         UdpLength => "udp_length",
         /// The UDP datagram has no checksum: segmentation would add one.
         UdpChecksumZero => "udp_checksum_zero",
-        /// The UDP checksum is wrong.
+        /// The checksum of the UDP datagram is wrong.
         BadUdpChecksum => "bad_udp_checksum",
         /// The packet alone exceeds the policy's limit of bytes.
         TooLarge => "too_large",
@@ -152,33 +152,33 @@ reasons! {
         Psh => "psh",
         /// A segment with FIN ended the aggregate.
         Fin => "fin",
-        /// A segment shorter than the first ended the aggregate.
+        /// A segment that is shorter than the first ended the aggregate.
         ShortSegment => "short_segment",
-        /// The next segment is longer than the first.
+        /// The next segment is longer than the first one of the aggregate.
         LongSegment => "long_segment",
-        /// The next segment does not continue the byte stream.
+        /// The next segment does not continue the byte stream of the aggregate.
         OutOfSequence => "out_of_sequence",
         /// The acknowledgement number of the next segment differs, or decreases.
         Ack => "ack_changed",
         /// The next pure ACK repeats the last held one.
         Repeated => "ack_repeated",
-        /// The window of the next segment differs.
+        /// The window of the next segment differs from that of the aggregate.
         Window => "window_changed",
-        /// The TCP options of the next segment differ.
+        /// The TCP options of the next segment differ from those of the aggregate.
         Options => "options_changed",
         /// The timestamp of the next segment decreases.
         Timestamp => "timestamp_decreased",
-        /// ECE or AE of the next segment differs.
+        /// The flag ECE or AE of the next segment differs from that of the aggregate.
         Flags => "flags_changed",
         /// The TOS or traffic class byte of the next packet differs, which includes ECN.
         TrafficClass => "traffic_class_changed",
-        /// TTL or hop limit of the next packet differs.
+        /// The TTL or hop limit of the next packet differs from that of the aggregate.
         HopLimit => "hop_limit_changed",
         /// The IPv4 ID of the next packet neither stays constant nor increments as before, inside or outside a tunnel.
         IpId => "ip_id",
-        /// DF of the next packet differs.
+        /// The DF bit of the next packet differs from that of the aggregate.
         DontFragment => "df_changed",
-        /// The IPv6 flow label of the next packet differs.
+        /// The IPv6 flow label of the next packet differs from that of the aggregate.
         FlowLabel => "flow_label_changed",
         /// The link-layer header (addresses, VLAN priority), an extension header or the outer headers of a tunnel
         /// differ in the next packet.
@@ -196,7 +196,7 @@ reasons! {
         Memory => "memory",
         /// The policy was changed: everything held under the old one was delivered first.
         PolicyChange => "policy_change",
-        /// The caller flushed the engine.
+        /// The caller flushed the engine, for example before the end.
         Shutdown => "shutdown",
     }
 }

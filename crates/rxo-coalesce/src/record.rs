@@ -8,9 +8,9 @@ use rxo_wire::tcp::Timestamp;
 /// request, so keeping them costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRecord {
-    /// The sequence number (SEG.SEQ).
+    /// The sequence number (SEG.SEQ) of the segment.
     pub seq: SeqNumber,
-    /// The acknowledgement number (SEG.ACK).
+    /// The acknowledgement number (SEG.ACK) of the segment.
     pub ack: SeqNumber,
     /// The window (SEG.WND) as in the header, unscaled.
     pub window: u16,

@@ -56,7 +56,7 @@ struct Setting {
 }
 
 impl Policy {
-    /// Returns the profile with this name.
+    /// Returns the profile called `name`.
     ///
     /// # Errors
     /// [`UnknownPolicy`], whose message lists all profiles.
