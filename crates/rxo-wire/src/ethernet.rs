@@ -22,7 +22,7 @@ pub struct VlanStack {
 }
 
 impl VlanStack {
-    /// The number of tags: 0, 1 or 2.
+    /// The number of VLAN tags: 0, 1 or 2.
     #[inline]
     #[must_use]
     pub const fn depth(self) -> u8 {
@@ -59,7 +59,7 @@ pub fn ethertype(frame: &[u8]) -> Option<u16> {
 pub(crate) struct EthernetView {
     pub(crate) ethertype: u16,
     pub(crate) vlans: VlanStack,
-    /// The offset of the network layer, in bytes.
+    /// The offset of the network layer in the frame, in bytes.
     pub(crate) network: usize,
 }
 

@@ -41,7 +41,7 @@ const IN_TUNNEL: u32 = 1 << 30;
 const IN_GENEVE: u32 = 1 << 29;
 
 impl FlowKey {
-    /// A key that belongs to no flow: all zeros.
+    /// The key that belongs to no flow: all zeros.
     pub const NOBODY: Self = Self { words: [0; 5] };
 
     /// Creates the key of an IPv4 flow. `ports` has the source port in its upper half; `vlan` is
@@ -131,7 +131,7 @@ impl FlowKey {
         (vlan as u64) << 32 | ports.to_be() as u64
     }
 
-    /// The ports in host order, the source port in the upper half.
+    /// The ports of the key in host byte order, the source port in the upper half.
     #[inline]
     const fn ports(&self) -> u32 {
         u32::from_be(self.words[4] as u32)
@@ -240,13 +240,13 @@ impl FlowKey {
         Sum::from_raw((word >> 32) + (word & 0xffff_ffff))
     }
 
-    /// The address of the sender.
+    /// The IP address of the sender.
     #[must_use]
     pub fn source(&self) -> IpAddr {
         Self::address(self.words[0], self.words[1])
     }
 
-    /// The address of the receiver.
+    /// The IP address of the receiver.
     #[must_use]
     pub fn destination(&self) -> IpAddr {
         Self::address(self.words[2], self.words[3])

@@ -15,7 +15,7 @@ const HOME_ADDRESS: u8 = 201;
 /// The maximum number of extension headers that are followed, which bounds the loop: more than any real packet has.
 const MAX_EXTENSIONS: usize = 8;
 
-/// The fields of an IPv6 header and its extension headers.
+/// The fields of an IPv6 header and its extension headers, as they were read.
 pub(crate) struct Ipv6View<'a> {
     pub(crate) ip: Ip,
     pub(crate) addresses: &'a [u8; 32],

@@ -22,13 +22,13 @@ use crate::tcp::MIN_HEADER_BYTES;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
-    /// The offset of the IP header.
+    /// The offset of the IP header in the frame, in bytes.
     pub network: u32,
-    /// The offset of the transport header, behind IPv4 options and IPv6 extension headers.
+    /// The offset of the transport header in bytes, behind IPv4 options and IPv6 extension headers.
     pub transport: u32,
-    /// The offset of the payload. Equals `transport` if the transport header was not parsed.
+    /// The offset of the payload, in bytes. Equals `transport` if the transport header was not parsed.
     pub payload: u32,
-    /// The end of the packet according to its IP header. Bytes from here on are padding.
+    /// The end of the packet according to its IP header, as an offset in bytes. Bytes from this offset on are padding.
     pub end: u32,
 }
 

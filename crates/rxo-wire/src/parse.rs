@@ -32,7 +32,7 @@ impl Parsed {
 /// The fields of the IP header that the layers above need, for both versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
-    /// The IP version.
+    /// The IP version of the packet.
     pub version: IpVersion,
     /// The type of service (IPv4) or traffic class (IPv6), including the ECN bits.
     pub traffic_class: u8,
@@ -57,21 +57,21 @@ pub struct Ip {
     pub checksum_ok: bool,
 }
 
-/// The IP version.
+/// The version of an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IpVersion {
-    /// IPv4 (RFC 791).
+    /// The packet is IPv4 (RFC 791).
     V4,
-    /// IPv6 (RFC 8200).
+    /// The packet is IPv6 (RFC 8200).
     V6,
 }
 
 /// The transport protocol of an IP packet, with its parsed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// A TCP segment.
+    /// The packet contains a TCP segment.
     Tcp(TcpSegment),
-    /// A UDP datagram.
+    /// The packet contains a UDP datagram.
     Udp(UdpDatagram),
     /// A fragment of a packet, which may be the first: its transport header is not read.
     Fragment,
@@ -126,7 +126,7 @@ pub struct Unparsed {
 pub enum Malformed {
     /// The frame is valid but does not contain IP (ARP and the like).
     NotIp,
-    /// The frame ends before its headers or its packet.
+    /// The frame ends before its headers or its packet do.
     Truncated,
     /// The IP version differs from the EtherType, or is neither 4 nor 6.
     Version,

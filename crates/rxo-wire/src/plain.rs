@@ -10,7 +10,7 @@ use crate::{FlowKey, PROTOCOL_TCP, SeqNumber, ipv4, ipv6, tcp};
 /// The fields of a plain segment: an ordinary TCP segment without unusual options and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain {
-    /// The flow key of the segment.
+    /// The flow key of the plain segment.
     pub key: FlowKey,
     /// The sequence number (SEG.SEQ) of the segment.
     pub seq: SeqNumber,

@@ -1,8 +1,8 @@
-//! TCP sequence numbers.
+//! TCP sequence numbers, which are compared modulo 2³².
 
 use core::ops::{Add, Sub};
 
-/// A sequence number, modulo 2³² (RFC 9293, section 3.4).
+/// A TCP sequence number, modulo 2³² (RFC 9293, section 3.4).
 ///
 /// Has no `Ord` on purpose: an order exists only among numbers less than 2³¹ apart.
 ///

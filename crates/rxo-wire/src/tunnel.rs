@@ -40,7 +40,7 @@ pub struct Inside {
 pub enum Carrier {
     /// The inner packet follows a UDP header and possibly a header of the tunnel.
     Udp {
-        /// `true` if the datagram has a checksum.
+        /// `true` if the outer UDP datagram has a checksum.
         has_checksum: bool,
     },
     /// The inner packet follows a GRE header.
@@ -143,7 +143,7 @@ pub fn inside_at(frame: &[u8], outer: &Parsed, transport: usize) -> Option<Insid
     starts.into_iter().flatten().find_map(|start| read(frame, outer, start).filter(is_meant))
 }
 
-/// The first header of an inner packet.
+/// The header with which an inner packet begins.
 #[derive(Clone, Copy, Debug)]
 enum Begins {
     Ethernet,

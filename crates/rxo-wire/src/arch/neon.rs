@@ -9,7 +9,7 @@ use core::arch::aarch64::{
 
 use crate::checksum::Sum;
 
-/// Proof that the processor has NEON.
+/// Proof that the processor has NEON, as every processor of these targets does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Neon(());
 

@@ -16,12 +16,12 @@ pub struct EthernetHeader<'a> {
     pub ethertype: u16,
 }
 
-/// A VLAN tag.
+/// A VLAN tag of an Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
-    /// Tag protocol identifier: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
+    /// The tag protocol identifier: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
     pub tpid: u16,
-    /// Priority (3 bits), drop eligible (1 bit), VLAN identifier (12 bits).
+    /// The tag control information: priority (3 bits), drop eligible (1 bit), VLAN identifier (12 bits).
     pub tci: u16,
 }
 

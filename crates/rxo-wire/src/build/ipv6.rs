@@ -11,12 +11,12 @@ const EXTENSION_FIXED_BYTES: usize = 2;
 /// The maximum length of an extension header, in bytes: the length field counts units of 8 bytes after the first.
 const EXTENSION_MAX_BYTES: usize = 8 * 256;
 
-/// An IPv6 header.
+/// An IPv6 header, as a value with one field per header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Header {
-    /// The address of the sender.
+    /// The IPv6 address of the sender.
     pub source: Ipv6Addr,
-    /// The address of the receiver.
+    /// The IPv6 address of the receiver.
     pub destination: Ipv6Addr,
     /// The protocol of the payload (6 for TCP, 17 for UDP), or the type of an extension header.
     pub next_header: u8,
@@ -84,7 +84,7 @@ impl Ipv6Header {
 /// A hop-by-hop (0), routing (43) or destination options (60) header. The header before it contains its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Extension<'a> {
-    /// The type of the next header.
+    /// The protocol or extension header type of the next header.
     pub next_header: u8,
     /// The contents after the fields next header and length. They are padded with zeros, which are padding
     /// options, to a multiple of 8 bytes.

@@ -58,12 +58,12 @@ pub enum BuildError {
         /// The number of bytes that the caller gave.
         given: usize,
     },
-    /// Options or an extension header exceed their length field.
+    /// Options or an extension header are longer than their length field can say.
     OptionsTooLong {
-        /// The length of the options, in bytes.
+        /// The length of the options or the extension header, in bytes.
         bytes: usize,
     },
-    /// A packet exceeds its length field.
+    /// A packet is longer than its length field can say.
     PacketTooLong {
         /// The length of the packet, in bytes.
         bytes: usize,

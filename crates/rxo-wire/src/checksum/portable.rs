@@ -20,7 +20,7 @@ pub(super) const fn sum_short(bytes: &[u8]) -> u64 {
     add(total, last(rest))
 }
 
-/// Adds eight words in one chain of additions with carry.
+/// Returns `total` plus the eight words of `block`, added in one chain of additions with carry.
 #[inline]
 fn add_block(total: u64, block: &[u8; 64]) -> u64 {
     let (words, _) = block.as_chunks::<8>();

@@ -17,7 +17,7 @@ use super::portable;
 pub struct Sum(u64);
 
 impl Sum {
-    /// The sum of no bytes.
+    /// The sum of no bytes at all.
     pub const ZERO: Self = Self(0);
 
     /// Returns the sum of `bytes`. An odd last byte counts as the high half of a word.
@@ -29,14 +29,14 @@ impl Sum {
         Self(portable::sum_short(bytes))
     }
 
-    /// Returns the sum of one 16-bit word.
+    /// Returns the sum of one 16-bit word, given as a number.
     #[inline]
     #[must_use]
     pub const fn word(word: u16) -> Self {
         Self(word.to_be() as u64)
     }
 
-    /// Returns the sum of a 32-bit field.
+    /// Returns the sum of a 32-bit field, given as a number.
     #[inline]
     #[must_use]
     pub const fn long(field: u32) -> Self {
@@ -56,13 +56,13 @@ impl Sum {
         Self(total)
     }
 
-    /// Wraps `native`, a sum of native machine words.
+    /// Returns the sum that `native`, a sum of native machine words, stands for.
     #[inline]
     pub(crate) const fn from_raw(native: u64) -> Self {
         Self(native)
     }
 
-    /// Returns the sum of this and `other`.
+    /// Returns this sum plus `other`.
     #[inline]
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
@@ -70,7 +70,7 @@ impl Sum {
         Self(sum + carry as u64)
     }
 
-    /// Subtracts `other`, which must be part of this sum.
+    /// Returns this sum minus `other`, which must be a part of it.
     ///
     /// If nothing is left, the result is the negative zero, which folds to 0xffff.
     #[inline]

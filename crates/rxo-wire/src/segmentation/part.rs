@@ -11,7 +11,7 @@ use crate::TcpFlags;
 /// The position of one segment in a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The number of the segment, from 0.
+    /// The number of the segment in the GSO frame, from 0.
     pub index: usize,
     /// The offset of this segment's payload in the payload of the GSO frame, in bytes. The segment's sequence number is
     /// that of the GSO frame plus this offset.

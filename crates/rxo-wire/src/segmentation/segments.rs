@@ -202,7 +202,7 @@ impl<'f> Segments<'f> {
         around.ok_or(no_room)?.write_train(out, first, carried)
     }
 
-    /// The number of segments that were not taken yet.
+    /// The number of segments of the frame that were not taken yet.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {

@@ -19,7 +19,7 @@ pub const MIN_HEADER_BYTES: usize = 20;
 /// The fields of a parsed TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpSegment {
-    /// The sequence number (SEG.SEQ).
+    /// The sequence number (SEG.SEQ) of the segment.
     pub seq: SeqNumber,
     /// The acknowledgement number (SEG.ACK); meaningless without the ACK flag.
     pub ack: SeqNumber,
@@ -29,11 +29,11 @@ pub struct TcpSegment {
     pub window: u16,
     /// The value of the checksum field, as in the header.
     pub checksum: u16,
-    /// The urgent pointer of the TCP header.
+    /// The urgent pointer, as in the header.
     pub urgent: u16,
     /// The arrangement of the header's options, classified for coalescing.
     pub options: OptionLayout,
-    /// The values of the timestamp option; zero if there is none.
+    /// The values of the timestamp option; both are zero if there is none.
     pub timestamp: Timestamp,
 }
 

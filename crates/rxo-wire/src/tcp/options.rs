@@ -74,7 +74,7 @@ impl Timestamp {
 /// One option of a TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption<'a> {
-    /// The kind of the option.
+    /// The kind of the TCP option.
     pub kind: OptionKind,
     /// The data of the option, without kind and length.
     pub data: &'a [u8],
@@ -83,19 +83,19 @@ pub struct TcpOption<'a> {
 /// The kind of an option; each variant names its registered number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
-    /// 1: padding between options.
+    /// Kind 1: no operation, padding between options.
     NoOperation,
-    /// 2: maximum segment size.
+    /// Kind 2: maximum segment size.
     MaximumSegmentSize,
-    /// 3: window scale.
+    /// Kind 3: window scale.
     WindowScale,
-    /// 4: selective acknowledgement permitted.
+    /// Kind 4: selective acknowledgement permitted.
     SackPermitted,
-    /// 5: selective acknowledgement.
+    /// Kind 5: selective acknowledgement (SACK blocks).
     Sack,
-    /// 8: timestamp.
+    /// Kind 8: timestamp.
     Timestamp,
-    /// Any other kind, with its number.
+    /// Any other kind of option, with its number.
     Unknown(u8),
 }
 
