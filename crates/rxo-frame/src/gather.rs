@@ -107,7 +107,7 @@ impl GsoTunnel {
         }
     }
 
-    /// Returns the tunnel over UDP; `None` for [`GsoTunnel::OTHER`].
+    /// Returns the description of a tunnel over UDP; `None` for [`GsoTunnel::OTHER`].
     #[must_use]
     pub const fn as_udp(self) -> Option<UdpTunnel> {
         let packed = self.0.get();
@@ -132,19 +132,19 @@ impl core::fmt::Debug for GsoTunnel {
     }
 }
 
-/// The kinds of GSO frames.
+/// The kinds of GSO frames: protocol and IP version of their segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GsoKind {
-    /// TCP over IPv4.
+    /// The segments are TCP over IPv4.
     TcpV4,
-    /// TCP over IPv6.
+    /// The segments are TCP over IPv6.
     TcpV6,
-    /// UDP datagrams of equal size, to be fragmented (the obsolete `GSO_UDP`).
+    /// The frame is a UDP datagram to be fragmented, over IPv4 or IPv6 (the obsolete `GSO_UDP`).
     UdpFragment,
-    /// UDP datagrams of equal size (`GSO_UDP_L4`).
+    /// The segments are UDP datagrams of equal size (`GSO_UDP_L4`).
     Udp,
-    /// Pure ACKs of one connection instead of segments: the first as a frame, followed by the numbers of the
-    /// later ones (`rxo_ack::expand_packed`). Only for sinks that declare support.
+    /// The frame is an ACK template: several pure ACKs of one connection, the first as a frame, followed by the numbers
+    /// of the later ones (`rxo_ack::expand_packed`). Only for sinks that declare support.
     AckTemplate,
 }
 

@@ -12,17 +12,17 @@ pub use core::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
-    /// The zero of the clock.
+    /// The instant at which the clock is zero.
     pub const ZERO: Self = Self(0);
 
-    /// Creates the instant `nanos` nanoseconds after zero.
+    /// Creates the instant that is `nanos` nanoseconds after the zero of the clock.
     #[inline]
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Creates the instant `micros` microseconds after zero.
+    /// Creates the instant that is `micros` microseconds after the zero of the clock.
     #[inline]
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {

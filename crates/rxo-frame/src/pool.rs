@@ -133,7 +133,7 @@ impl Pool {
         self.shared().free().len()
     }
 
-    /// The size of each buffer, in bytes.
+    /// The size of each buffer of the pool, in bytes.
     #[must_use]
     pub fn bytes_each(&self) -> usize {
         self.shared().bytes_each as usize

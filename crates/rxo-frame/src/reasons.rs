@@ -28,7 +28,7 @@ macro_rules! reasons {
         impl $name {
             /// Every reason, in the order of their counters.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-            /// The number of reasons.
+            /// The number of reasons in this enum.
             pub const COUNT: usize = Self::ALL.len();
 
             /// The name of this reason's counter. Stable across versions.
