@@ -7,11 +7,11 @@ use rxo_frame::LinkKind;
 pub struct SourceCapabilities {
     /// The header with which each frame begins.
     pub link: LinkKind,
-    /// The largest IP packet on the network, in bytes.
+    /// The maximum length of an IP packet on the network, in bytes.
     pub mtu: u32,
-    /// `true` if frames have a checksum status other than `Unknown`.
+    /// `true` if the source's frames have a checksum status other than `Unknown`.
     pub says_checksum: bool,
-    /// `true` if some frames are GSO frames.
+    /// `true` if some of the source's frames are GSO frames.
     pub gives_gso: bool,
 }
 
@@ -20,9 +20,9 @@ pub struct SourceCapabilities {
 pub struct SinkCapabilities {
     /// The header with which each packet must begin.
     pub link: LinkKind,
-    /// The largest IP packet without segmentation, in bytes.
+    /// The maximum length of an IP packet that is not segmented, in bytes.
     pub mtu: u32,
-    /// The largest GSO frame as an IP packet, in bytes. 0 if the sink cannot segment; then it must not
+    /// The maximum length of a GSO frame as an IP packet, in bytes. 0 if the sink cannot segment; then it must not
     /// receive aggregates.
     pub gso_bytes: u32,
     /// `true` if the sink segments GSO frames of UDP ([`GsoKind::Udp`](rxo_frame::GsoKind::Udp)), or delivers

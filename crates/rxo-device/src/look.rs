@@ -19,7 +19,7 @@ pub enum Verdict {
 /// during the call.
 pub type Look<'a> = &'a mut dyn FnMut(Frame<&[u8]>) -> Verdict;
 
-/// The result of inspecting a batch.
+/// The result of inspecting a batch of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     /// The number of frames that were appended to the batch.

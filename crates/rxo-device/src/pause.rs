@@ -1,4 +1,4 @@
-//! The pause before a batch, in which frames gather.
+//! The pause of a worker before a batch, in which frames gather.
 //!
 //! In this crate because every worker above a device needs it, and workers do not depend on each other.
 

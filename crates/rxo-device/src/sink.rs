@@ -21,7 +21,7 @@ pub trait FrameSink {
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError>;
 
-    /// Returns the totals since the sink was opened.
+    /// Returns the totals of the sink since it was opened.
     fn counters(&self) -> SinkCounters;
 
     /// Returns `true` while the sink keeps packets because the device was full. Its owner must then stop

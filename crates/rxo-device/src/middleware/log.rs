@@ -14,7 +14,7 @@ pub enum Direction {
     Out,
 }
 
-/// A log of packets.
+/// A log of the packets that pass one point.
 ///
 /// Logging cannot stop the traffic: an implementation counts packets that it cannot write, and reports that
 /// once with [`PacketLog::take_notice`].

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// with a few connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpairmentSettings {
-    /// The seed of all random decisions.
+    /// The seed of all random decisions of the impairment.
     pub seed: u64,
     /// The number of frames lost per million.
     pub loss_ppm: u32,
@@ -135,7 +135,7 @@ rxo_frame::counters! {
 }
 
 impl ImpairmentCounters {
-    /// The number of frames that went in and will not come out.
+    /// The number of frames that went in and will not come out again.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.lost + self.over_frames + self.over_bytes
