@@ -312,7 +312,7 @@ impl VnetHeader {
 /// The counts of a packet that a device merged from several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coalesced {
-    /// The number of segments that were merged.
+    /// The number of segments that were merged into the packet.
     pub segments: u16,
     /// The number of duplicate ACKs among the merged segments.
     pub duplicate_acks: u16,
