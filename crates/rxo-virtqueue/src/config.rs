@@ -16,7 +16,7 @@ pub enum Layout {
 /// The configuration of one queue. All addresses are guest physical addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// The layout of the ring.
+    /// The layout of the queue's ring: split or packed.
     pub layout: Layout,
     /// The number of descriptors in the queue: 1 to 32,768; for a split ring a power of two.
     pub size: u16,
@@ -28,9 +28,9 @@ pub struct QueueConfig {
     /// The address of the device area: the used ring (split) or the device's event suppression (packed),
     /// aligned to 4.
     pub device: u64,
-    /// `true` if `VIRTIO_F_EVENT_IDX` was negotiated.
+    /// `true` if the event index (`VIRTIO_F_EVENT_IDX`) was negotiated.
     pub event_index: bool,
-    /// `true` if `VIRTIO_F_INDIRECT_DESC` was negotiated.
+    /// `true` if indirect descriptors (`VIRTIO_F_INDIRECT_DESC`) were negotiated.
     pub indirect: bool,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Areas {
 /// One of the areas of memory that a queue uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
-    /// The descriptor table or ring.
+    /// The descriptor area: the table of a split ring, or the ring of descriptors.
     Descriptors,
     /// The driver area: the available ring, or the driver's event suppression.
     Driver,
@@ -150,7 +150,7 @@ pub enum Area {
 pub enum ConfigError {
     /// The size of the queue is zero, too large, or for a split ring not a power of two.
     Size {
-        /// The layout of the ring.
+        /// The layout of the queue's ring.
         layout: Layout,
         /// The requested size, in descriptors.
         size: u16,
@@ -159,9 +159,9 @@ pub enum ConfigError {
     Area {
         /// The area that is refused.
         area: Area,
-        /// The area's guest address.
+        /// The guest address of the area.
         address: u64,
-        /// The area's length, in bytes.
+        /// The length of the area, in bytes.
         bytes: usize,
     },
     /// The base is not a position in the ring of the queue.

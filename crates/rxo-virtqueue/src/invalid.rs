@@ -1,6 +1,6 @@
 //! The rules that a chain of descriptors can break, with counters for them.
 
-/// A rule of VIRTIO 1.2 that an available chain breaks.
+/// A rule of VIRTIO 1.2 that an available chain of descriptors breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InvalidChain {
@@ -13,13 +13,13 @@ pub enum InvalidChain {
     /// of one packet have more than 4,096 together, which no driver needs. A packed queue is then broken,
     /// because the next chain cannot be located.
     TooLong,
-    /// A descriptor has length 0 (section 2.7.5).
+    /// A descriptor of the chain has length 0 (section 2.7.5).
     ZeroLength,
     /// A buffer of the chain is not inside the memory regions.
     OutsideMemory,
     /// The buffers of the chain together have 2³² bytes or more (section 2.7.5).
     TooManyBytes,
-    /// A readable buffer follows a writable one (section 2.7.4.2).
+    /// A buffer that the device reads follows one that it writes (section 2.7.4.2).
     ReadableAfterWritable,
     /// The chain has an indirect table, but `VIRTIO_F_INDIRECT_DESC` was not negotiated.
     IndirectNotNegotiated,
@@ -36,7 +36,7 @@ pub enum InvalidChain {
     NothingReadable,
     /// The device needs to fill a buffer, but the chain has no writable one.
     NothingWritable,
-    /// The frame is larger than the buffer of the caller.
+    /// The frame in the chain is larger than the buffer of the caller.
     FrameTooLarge,
 }
 

@@ -94,7 +94,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// The position at which both sides start.
+    /// The position in a packed ring at which both sides start.
     pub(crate) const START: Self = Self { index: 0, wrap: true };
 
     /// Decodes a position from a field with the index in the low 15 bits and the wrap counter above; `None`
@@ -131,13 +131,14 @@ impl Position {
         self.index as u32 + if self.wrap { 0 } else { size as u32 }
     }
 
-    /// Returns the flags of a used descriptor in this lap: `AVAILABLE` and `USED` both set or both clear.
+    /// Returns the flags of a descriptor that is used in this lap of the ring: `AVAILABLE` and `USED` both set or both
+    /// clear.
     #[inline]
     pub(crate) const fn both_bits(self) -> u16 {
         if self.wrap { AVAILABLE | USED } else { 0 }
     }
 
-    /// Returns the flags of an available descriptor in this lap.
+    /// Returns the flags of a descriptor that is available in this lap of the ring.
     #[inline]
     pub(crate) const fn available_bits(self) -> u16 {
         if self.wrap { AVAILABLE } else { USED }

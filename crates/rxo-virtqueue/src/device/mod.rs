@@ -22,7 +22,7 @@ use crate::ring::Position;
 /// The position in a ring at which a device begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// The beginning of an unused ring.
+    /// The device begins at the start of a ring that was not used before.
     Start,
     /// The position at which another device stopped, in the form of `VHOST_USER_SET_VRING_BASE`. For a split
     /// ring, the used index is read from memory. For a packed ring, the used position equals the available
@@ -33,7 +33,7 @@ pub enum Base {
 /// The result of [`DeviceQueue::take`], which copies the next frame from the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// No chain is available.
+    /// The driver has made no chain available.
     Empty,
     /// A frame was copied. The number is its length in bytes, including the header before it.
     Frame(usize),
@@ -77,7 +77,7 @@ pub enum Refused {
     Invalid(InvalidChain),
 }
 
-/// The device side of one queue.
+/// The device side of one queue, which copies frames and fills buffers.
 #[derive(Debug)]
 pub struct DeviceQueue {
     ring: Ring,

@@ -21,7 +21,7 @@ pub(super) struct SplitDevice {
     known_available: u16,
     /// The index of the next entry of the used ring that is written.
     next_used: u16,
-    /// The used index that the driver can see.
+    /// The used index in memory, which the driver can see.
     published: u16,
     /// The number of used entries published since the last call of `needs_notify`.
     unnotified: u32,

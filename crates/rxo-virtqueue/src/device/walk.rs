@@ -67,7 +67,7 @@ impl Walk {
         self.access = access;
     }
 
-    /// Returns `true` if buffers for writing are collected.
+    /// Returns `true` if the buffers that are collected are to be written by the device.
     #[inline]
     pub(super) fn is_writing(&self) -> bool {
         self.access == Access::Write

@@ -39,7 +39,7 @@ pub struct Used {
     pub written_bytes: u32,
 }
 
-/// Error: the device broke a rule.
+/// Error: the device broke a rule when it returned a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidUsed {
     /// The used index is ahead of the posted chains. The queue is unusable until it is created anew.
@@ -196,7 +196,7 @@ impl DriverQueue {
         self.is_broken
     }
 
-    /// Returns the number of times that the device broke a rule.
+    /// Returns the number of times that the device broke a rule of the ring.
     #[must_use]
     pub const fn invalid(&self) -> u64 {
         self.invalid

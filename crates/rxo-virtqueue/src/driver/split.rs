@@ -19,11 +19,11 @@ pub(super) struct SplitDriver {
     slots: Slots,
     /// For each descriptor of a chain, the index of the next descriptor.
     links: Vec<u16>,
-    /// The number of chains in flight.
+    /// The number of chains that are in flight.
     in_flight: u16,
     /// The index of the next entry of the available ring that is written.
     next_available: u16,
-    /// The available index that the device can see.
+    /// The available index in memory, which the device can see.
     published: u16,
     /// The index of the next entry of the used ring that is consumed.
     next_used: u16,

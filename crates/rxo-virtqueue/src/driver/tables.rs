@@ -15,9 +15,9 @@ pub(super) struct Tables {
 
 /// The last field of a descriptor, which depends on the layout of the ring.
 pub(super) enum Link {
-    /// The index of the next descriptor, in a split ring.
+    /// In a split ring, the index of the next descriptor.
     Split(u16),
-    /// The id of the buffer, in a packed ring.
+    /// In a packed ring, the id of the buffer.
     Packed(u16),
 }
 
@@ -66,7 +66,7 @@ impl Tables {
         segments <= self.most_segments
     }
 
-    /// Returns the guest address of the table of `id`.
+    /// Returns the guest address of the indirect table of `id`.
     #[inline]
     pub(super) fn address(&self, id: u16) -> u64 {
         self.place.address + (self.first(id) * DESCRIPTOR_BYTES) as u64

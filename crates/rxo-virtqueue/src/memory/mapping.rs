@@ -118,7 +118,7 @@ pub(crate) struct Room<'m> {
 }
 
 impl Room<'_> {
-    /// A part of length 0.
+    /// A part of a mapping with length 0.
     pub(crate) const NONE: Self =
         Self { start: NonNull::dangling(), bytes: 0, mapping: PhantomData };
 

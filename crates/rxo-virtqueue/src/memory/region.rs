@@ -59,7 +59,7 @@ impl Region {
         self.bytes
     }
 
-    /// Returns the mapping behind the region.
+    /// Returns the mapping that backs the region.
     #[inline]
     #[must_use]
     pub const fn mapping(&self) -> &Arc<Mapping> {
@@ -105,7 +105,7 @@ pub enum RegionError {
         /// The length of the mapping, in bytes.
         mapped: u64,
     },
-    /// The region overlaps another one.
+    /// The region overlaps another one in guest addresses or front-end addresses.
     Overlaps {
         /// The first guest address of the region.
         guest_start: u64,
