@@ -6,10 +6,10 @@ use rxo_wire::tcp::Timestamp;
 /// The fields in which an ACK of a connection differs from the one before it; 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckNumbers {
-    /// The acknowledgement number (SEG.ACK).
+    /// The acknowledgement number (SEG.ACK) of the ACK.
     pub ack: SeqNumber,
     /// The window (SEG.WND) as in the header of the ACK, in units of the window scale.
     pub window: u16,
-    /// TSval and TSecr. Ignored if the template has no timestamp.
+    /// The timestamp of the ACK: TSval and TSecr. Ignored if the template has no timestamp.
     pub timestamp: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Counters of the splitter.
+//! Counters of the splitter: how the host's frames were treated.
 
 use super::PassReason;
 

@@ -16,7 +16,7 @@ pub struct Delivered {
     pub segment_bytes: u16,
     /// TSval of all segments; `None` if they have no timestamp at its usual offset.
     pub tsval: Option<u32>,
-    /// `true` if the last segment carries FIN.
+    /// `true` if the last of the segments carries FIN.
     pub fin: bool,
 }
 
