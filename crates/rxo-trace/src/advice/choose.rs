@@ -41,7 +41,7 @@ impl<'a> Candidates<'a> {
         (from..self.values.len()).find(|index| self.share(*index) >= share)
     }
 
-    /// Returns the outcome of the chosen value.
+    /// Returns the outcome of the chosen value; `None` if the setting has no values.
     pub(super) fn chosen(&self) -> Option<&'a Outcome> {
         self.values.get(self.chosen).map(|(_, outcome)| *outcome)
     }

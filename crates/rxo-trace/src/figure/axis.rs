@@ -1,6 +1,6 @@
 //! The axes of a figure.
 
-/// One axis of a figure.
+/// An axis of a figure: its label, its scale, and its ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
     /// The quantity on the axis with its unit, as it is written beside the axis.

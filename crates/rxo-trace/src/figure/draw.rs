@@ -37,9 +37,9 @@ pub struct Size {
 }
 
 impl Size {
-    /// The size for a desktop page.
+    /// The size of a figure on a desktop page.
     pub const WIDE: Self = Self { width: 760, height: 380 };
-    /// The size for a phone.
+    /// The size of a figure on a phone.
     pub const NARROW: Self = Self { width: 360, height: 320 };
 }
 

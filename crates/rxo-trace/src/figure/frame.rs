@@ -79,7 +79,7 @@ impl<'a> Frame<'a> {
         self.x.axis.category_count() > 0
     }
 
-    /// Draws axes, grid lines and labels.
+    /// Draws the axes, grid lines and labels of the figure.
     pub(super) fn draw(&self, svg: &mut Svg, figure: &Figure) {
         let names = figure.guides.iter().any(|guide| matches!(guide, Guide::X(..)));
         let above = if names { 12.0 + GUIDE_LINE } else { 12.0 };

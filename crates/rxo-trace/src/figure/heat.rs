@@ -13,11 +13,11 @@ pub struct HeatMap {
     pub description: String,
     /// The quantity by which columns differ.
     pub x_label: String,
-    /// The names of the columns, from the left.
+    /// The names of the columns, from left to right.
     pub columns: Vec<String>,
     /// The quantity by which rows differ.
     pub y_label: String,
-    /// The names of the rows, from above.
+    /// The names of the rows, from top to bottom.
     pub rows: Vec<String>,
     /// The values of the cells, row by row. Missing and infinite values leave their cell empty.
     pub values: Vec<f64>,

@@ -6,7 +6,7 @@ use super::series::{Mark, Series};
 use super::style::series_class;
 use super::svg::{Anchor, Area, Svg, at};
 
-/// One sample in the legend, with its name.
+/// An entry of the legend: a sample of a mark, with its name.
 pub(super) enum Entry<'a> {
     Series {
         series: &'a Series,

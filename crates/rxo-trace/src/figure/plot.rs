@@ -15,15 +15,15 @@ pub struct Figure {
     pub title: String,
     /// A sentence that describes the figure for readers who cannot see it.
     pub description: String,
-    /// The horizontal axis.
+    /// The horizontal axis of the figure.
     pub x: Axis,
-    /// The vertical axis.
+    /// The vertical axis of the figure.
     pub y: Axis,
     /// The series of values that the figure shows.
     pub series: Vec<Series>,
     /// Lines across the figure that mark one value each.
     pub guides: Vec<Guide>,
-    /// Brackets that name parts of stacks.
+    /// Brackets beside stacks, which name parts of them.
     pub brackets: Vec<Bracket>,
 }
 

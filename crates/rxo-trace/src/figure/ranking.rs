@@ -15,7 +15,7 @@ pub struct Ranking {
     pub bars: Vec<Bar>,
 }
 
-/// One value of a ranking.
+/// A bar of a ranking: one value with its name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bar {
     /// The name of the value, which is written beside or above the bar.

@@ -3,7 +3,7 @@
 /// The way in which a series is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
-    /// Points joined by a line.
+    /// Points that are joined by a line.
     #[default]
     Line,
     /// A line that stays horizontal until the next point and rises or falls there: for counts, and

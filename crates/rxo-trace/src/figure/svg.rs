@@ -1,4 +1,4 @@
-//! Writes SVG, element by element. Knows nothing of figures.
+//! Writes SVG, element by element. This module knows nothing of figures.
 
 use std::fmt::{Display, Write};
 

@@ -14,7 +14,7 @@ use crate::figure::{STYLE, number};
 use crate::report::{Decision, Outcome, Report, Source};
 use crate::words::{count, duration, percent};
 
-/// The error of making the HTML page of a report.
+/// Error: the HTML page of a report cannot be made.
 #[derive(Debug, Error)]
 #[error("cannot make the HTML report: {0}")]
 pub struct HtmlError(String);

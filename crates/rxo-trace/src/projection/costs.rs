@@ -44,7 +44,7 @@ impl Costs {
     /// Returns these costs if they are valid.
     ///
     /// # Errors
-    /// If one is negative or not a number, or all are 0.
+    /// If a cost is negative or not a number, or all costs are 0.
     pub fn checked(self) -> Result<Self, CostsError> {
         let all = [
             ("packet", self.packet_ns),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::costs::Costs;
 use crate::report::{Outcome, Traffic};
 
-/// The savings of coalescing, as studied, at other rates.
+/// A projection: the savings of coalescing, as studied, at other rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Projection {
     /// The processor time for each packet that the stack handles, in nanoseconds.

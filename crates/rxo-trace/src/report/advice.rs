@@ -25,7 +25,7 @@ pub struct Advice {
     pub linux: Option<LinuxAdvice>,
 }
 
-/// The result of one poll rule, with everything else as chosen.
+/// The result of one poll rule, with all other settings as chosen.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TriedPoll {
     /// The poll rule, as the user would type it.
@@ -44,7 +44,7 @@ pub struct TriedPoll {
     pub is_at_most: bool,
 }
 
-/// The smallest value of one setting that is enough.
+/// The advice for one setting: the smallest value that is enough.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Choice {
     /// The name of the setting, as the user would type it; `poll` is the poll rule.
@@ -62,14 +62,14 @@ pub struct Choice {
 /// One value of a setting that was tried.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tried {
-    /// The value, as the user would type it.
+    /// The value that was tried, as the user would type it.
     pub value: String,
     /// The number of packets that this value eliminates per 10,000; if other settings varied too, with the best of
     /// them.
     pub eliminated_per_10_000: f64,
 }
 
-/// Interrupt and polling settings of a Linux host.
+/// Settings of a Linux host for interrupts and polling.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinuxAdvice {
     /// The share of packets that never reach the host's stack with these settings, from 0 to 1.

@@ -24,7 +24,7 @@ pub struct Decision {
     pub cores_with: Option<f64>,
     /// The time that 99 % of the first segments of aggregates wait at most, in nanoseconds.
     pub hold_p99_ns: u64,
-    /// The poll rule, as the user would type it.
+    /// The poll rule of the decision, as the user would type it.
     pub poll: String,
     /// The costs of receiving that were assumed or given.
     pub costs: Costs,

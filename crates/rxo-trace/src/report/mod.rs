@@ -25,7 +25,7 @@ pub use flow::{FlowReport, Protocol};
 pub use outcome::{Distribution, Outcome, ReasonCount};
 pub use traffic::{Checksums, SenderOffload, Source, Traffic};
 
-/// Everything that one study of captures found.
+/// The report of one study of captures.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The headline figures: the decision whether coalescing is worth it.
@@ -38,7 +38,7 @@ pub struct Report {
     pub filter: Option<String>,
     /// Properties of the traffic that do not depend on the policy.
     pub traffic: Traffic,
-    /// The effect of the chosen policy.
+    /// The effect of the chosen policy and poll rule.
     pub outcome: Outcome,
     /// The effects of all settings that were tried, the chosen ones first. Each combination occurs once.
     #[serde(skip)]

@@ -10,7 +10,7 @@ pub struct Outcome {
     pub policy: String,
     /// All settings of the policy, as names and values.
     pub settings: Vec<(String, String)>,
-    /// The poll rule, as the user would type it.
+    /// The poll rule of the outcome, as the user would type it.
     pub poll: String,
     /// The number of packets received.
     pub packets: u64,
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub ring_overruns: u64,
 }
 
-/// The distribution of a value.
+/// The distribution of a measured value, such as segments per aggregate.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Distribution {
     /// The number of values.
@@ -65,7 +65,7 @@ pub struct Distribution {
     pub p50: u64,
     /// The value that 99 % of the values do not exceed, at most 12 % too high.
     pub p99: u64,
-    /// The largest value.
+    /// The largest of the values.
     pub max: u64,
     /// The values that 0 %, 5 %, 10 % and so on to 100 % of the values do not exceed, at most 12 % too high.
     pub every_5_percent: [u64; 21],
@@ -92,7 +92,7 @@ impl From<&Histogram> for Distribution {
 /// A reason for bypasses or flushes, and its frequency.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ReasonCount {
-    /// The engine's stable name of the reason.
+    /// The stable name of the reason, as the engine has it.
     pub reason: String,
     /// The number of times that the reason occurred.
     pub count: u64,

@@ -100,7 +100,7 @@ impl Beside {
         }
     }
 
-    /// Reads the bytes that [`Beside::put`] appended.
+    /// Reads the parts of a record that [`Beside::put`] appended.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
         let has = reader.byte()?;
         let time = match has & (NO_TIME | TICKS) {

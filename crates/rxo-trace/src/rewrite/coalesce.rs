@@ -48,7 +48,7 @@ pub struct Coalesced {
     pub unserved_packets: u64,
 }
 
-/// Coalesces one capture into a file.
+/// Coalesces one capture into a file; records go in, packets are written.
 #[derive(Debug)]
 pub struct Coalescer<'w> {
     settings: Settings,

@@ -17,7 +17,7 @@ type Take<'a> = &'a mut dyn FnMut(Deliveries<'_, Numbered>);
 pub(super) struct Lane {
     engine: Engine<Numbered>,
     polls: Polls,
-    /// Packets that wait for the next poll.
+    /// The packets that wait for the next poll.
     waiting: Vec<Frame<Numbered>>,
 }
 
@@ -40,7 +40,7 @@ impl Lane {
         }
     }
 
-    /// Runs the polls and deadlines that are due at `now`.
+    /// Runs the polls and engine deadlines that are due at `now`.
     pub(super) fn advance(&mut self, now: Instant, sink: Take<'_>) {
         self.run_due(now, sink);
         if self.polls.waiting() == 0 {

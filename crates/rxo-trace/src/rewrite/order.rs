@@ -9,7 +9,7 @@ use super::beside::{PacketOptions, Time};
 use super::note::BadNote;
 use super::{MOST_BYTES, MOST_RECORDS};
 
-/// A restored record.
+/// A record that was restored, with the data that is written for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) interface: u32,
@@ -104,7 +104,7 @@ impl Order {
     }
 }
 
-/// Size of the longest record, in bytes.
+/// The maximum length of a record, in bytes.
 const RECORD_BYTES: usize = rxo_capture::limits::RECORD_BYTES;
 
 #[cfg(test)]

@@ -33,10 +33,10 @@ impl Origin {
         Ok(Self { pcap_header: capture.pcap_header(), ..Self::default() })
     }
 
-    /// Reads the description from a coalesced capture.
+    /// Reads the description of the original file from a coalesced capture.
     ///
     /// # Errors
-    /// If the capture was not coalesced, or its description was changed.
+    /// If the capture was not coalesced, or if the description was changed.
     pub(super) fn read(capture: &Capture) -> Result<Self, RewriteError> {
         let ours = capture.section().map(|section| apart(section).1).unwrap_or_default();
         if ours.is_empty() {

@@ -28,7 +28,7 @@ pub(super) fn put(to: &mut Vec<u8>, described: &[Described]) {
     }
 }
 
-/// Reads the bytes that [`put`] appended.
+/// Reads the descriptions that [`put`] appended.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<Vec<Described>, BadNote> {
     let count = reader.size(limits::DESCRIBED)?;
     let one = |reader: &mut Reader<'_>| {

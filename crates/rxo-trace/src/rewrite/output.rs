@@ -12,7 +12,7 @@ use super::original::clocks;
 use super::remark::{End, Remark, customs};
 use super::{RewriteError, To};
 
-/// A packet of the coalesced file.
+/// A packet that is written to the coalesced file.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) interface: u32,

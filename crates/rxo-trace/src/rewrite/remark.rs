@@ -32,7 +32,7 @@ pub(super) struct End {
     pub(super) digest: u32,
     /// `true` if the capture could not be read to its end.
     pub(super) is_partial: bool,
-    /// The bytes of a truncated last record in a pcap file.
+    /// The bytes of a truncated last record in a pcap file; empty if there is none.
     pub(super) cut_record: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl End {
         put_bytes(to, &self.cut_record);
     }
 
-    /// Reads the bytes that [`End::put`] appended.
+    /// Reads the totals that [`End::put`] appended.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, BadNote> {
         let records = reader.number()?;
         let [a, b] = reader.pair()?;

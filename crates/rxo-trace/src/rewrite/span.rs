@@ -10,7 +10,7 @@ use super::{MOST_BYTES, MOST_RECORDS};
 /// The records from the oldest undelivered one to the newest.
 #[derive(Debug, Default)]
 pub(super) struct Span {
-    /// The position of the first of `records`.
+    /// The position in the capture of the first of `records`.
     first: u64,
     /// The length of each record in bytes, and `true` if it was delivered.
     records: VecDeque<(usize, bool)>,
@@ -18,7 +18,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Adds a record of `bytes` bytes and returns its position.
+    /// Adds a record of `bytes` bytes, which has just arrived, and returns its position.
     pub(super) fn enter(&mut self, bytes: usize) -> u64 {
         self.records.push_back((bytes, false));
         self.bytes += bytes;

@@ -1,4 +1,4 @@
-//! The traffic over time, in equal steps.
+//! The course of the traffic over time, in equal steps.
 //!
 //! The length of a capture is known only at its end. So steps begin at a microsecond, and whenever
 //! there would be more than [`MOST_STEPS`], each pair of steps is joined. Memory is bounded, and at

@@ -382,7 +382,7 @@ impl Flows {
         self.slabs.get(number / SLAB)?.get(number % SLAB)
     }
 
-    /// Returns the flow with this number; `None` for [`NO_FLOW`].
+    /// Returns the flow with this number, to change it; `None` for [`NO_FLOW`].
     #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
         let number = number as usize;

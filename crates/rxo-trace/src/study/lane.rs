@@ -84,7 +84,7 @@ impl Lane {
         last.push(frame, chosen);
     }
 
-    /// Runs the polls and deadlines that are due at `now`.
+    /// Runs the polls and engine deadlines that are due at `now`.
     pub(super) fn advance(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
             group.advance(now, chosen);

@@ -90,7 +90,7 @@ pub struct Settings {
     pub checksums: ChecksumMode,
     /// The filter for the packets to include; `None` includes all.
     pub filter: Option<Filter>,
-    /// The costs of receiving.
+    /// The costs of receiving, from which the decision is computed.
     pub costs: Costs,
     /// The origin of these costs, as reports name it.
     pub costs_from: String,
@@ -151,7 +151,7 @@ impl fmt::Display for StudyError {
 
 impl core::error::Error for StudyError {}
 
-/// A study in progress. See the module's documentation.
+/// A study in progress, which takes the records of captures. See the module's documentation.
 #[derive(Debug)]
 pub struct Study {
     settings: Settings,
@@ -174,7 +174,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// Begins a study.
+    /// Begins a study with these settings.
     ///
     /// # Errors
     /// [`StudyError`] if a policy is invalid, or all engines together need too much memory.

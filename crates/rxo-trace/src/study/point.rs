@@ -133,7 +133,7 @@ pub(super) struct Runner {
     most_packets: u64,
 }
 
-/// The index of the point whose flows are counted individually.
+/// The index of the chosen point, whose flows are counted individually.
 pub(super) const CHOSEN: usize = 0;
 
 impl Runner {

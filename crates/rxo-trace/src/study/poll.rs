@@ -33,7 +33,7 @@ pub enum PollRule {
     Host(Duration),
 }
 
-/// The error for a text that is not a poll rule.
+/// Error: a text is not a poll rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPollRule;
 

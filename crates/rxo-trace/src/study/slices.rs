@@ -1,4 +1,4 @@
-//! The byte ranges of the files that a part of a study reads.
+//! Slices: the byte ranges of the files that a part of a study reads.
 //!
 //! The files, in their order, are cut into parts of equal length; each cut is moved to a long pause
 //! ([`rxo_capture::Capture::cut`]). A compressed file belongs to the part with its first byte. The result is

@@ -77,18 +77,18 @@ impl Grid {
 /// The reason why a sweep is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SweepError {
-    /// The text is not `key=values`.
+    /// The text of a sweep is not `key=values`.
     Form {
         /// The text, as it was typed.
         text: String,
     },
-    /// A value, or range of values, is invalid.
+    /// A value, or a range of values, is invalid for the setting.
     Value {
         /// The name of the setting.
         key: String,
         /// The value or range, as it was typed.
         value: String,
-        /// The forms that would be accepted.
+        /// A description of the values that would be accepted.
         accepted: String,
     },
     /// There are more than two axes.
@@ -96,7 +96,7 @@ pub enum SweepError {
         /// The number of axes.
         count: usize,
     },
-    /// Two axes have the same setting.
+    /// Both axes have the same setting.
     Twice {
         /// The name of the setting.
         key: String,

@@ -8,7 +8,7 @@ use arrow_schema::{Field, Schema};
 
 use super::Table;
 
-/// Columns of equal length, with their names and types.
+/// The columns of a table so far, which have equal length, with their names and types.
 #[derive(Default)]
 pub(super) struct Columns {
     fields: Vec<Field>,

@@ -20,7 +20,7 @@ const DISTRIBUTIONS: [(&str, Of); 5] = [
     ("pause_ns", |outcome| &outcome.pause_ns),
 ];
 
-/// Returns all outcomes, the chosen one first.
+/// Returns all outcomes of the report, the chosen one first.
 fn all(report: &Report) -> Vec<&Outcome> {
     if report.tried.is_empty() {
         let swept = report.sweep.iter().flat_map(|sweep| &sweep.outcomes);

@@ -36,7 +36,7 @@ pub struct ComparisonResult {
 /// The first difference of one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The flow, as text: protocol, addresses and ports.
+    /// The flow that differs, as text: protocol, addresses and ports.
     pub flow: String,
     /// The number of the capture interface, from 0.
     pub interface: u32,
@@ -50,9 +50,9 @@ pub struct Difference {
     /// The number of the packet in the second capture, from 1 over the whole file; `None` if that capture has no such
     /// packet.
     pub packet_b: Option<u64>,
-    /// The first capture's side of the difference, as text.
+    /// The packet or field of the first capture, as text.
     pub a: String,
-    /// The second capture's side of the difference, as text.
+    /// The packet or field of the second capture, as text.
     pub b: String,
 }
 
@@ -66,11 +66,11 @@ pub enum Kind {
     Sequence,
     /// One capture has a packet without payload where the other has payload.
     Order,
-    /// The acknowledgement number differs.
+    /// The acknowledgement number of a segment differs.
     Acknowledgement,
-    /// The advertised window differs.
+    /// The advertised window of a segment differs.
     Window,
-    /// The TCP options differ.
+    /// The TCP options of a segment differ.
     Options,
     /// The ECN bits of the IP header differ, or one of the TCP flags ECE, CWR and AE.
     Ecn,

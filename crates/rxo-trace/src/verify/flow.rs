@@ -123,7 +123,7 @@ struct Waiting {
     units: VecDeque<Unit<Box<[u8]>>>,
 }
 
-/// Totals over all flows.
+/// The totals of a comparison over all flows.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// The number of waiting bytes of each capture.
@@ -156,7 +156,7 @@ impl Flow {
         waiting.units.front().map(|unit| (waiting.ahead, unit.packet))
     }
 
-    /// Returns the number of equal payload bytes so far.
+    /// Returns the number of payload bytes of the flow that are equal so far.
     pub(super) const fn offset(&self) -> u64 {
         self.offset
     }

@@ -39,17 +39,17 @@ pub use self::difference::{ComparisonResult, Difference, Kind};
 use self::facts::ComparedPacket;
 use self::flows::Flows;
 
-/// One of the two captures.
+/// One of the two captures of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The first capture.
+    /// The first capture of the comparison.
     A,
-    /// The second capture.
+    /// The second capture of the comparison.
     B,
 }
 
 impl Side {
-    /// Returns the other capture.
+    /// Returns the other one of the two captures.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {

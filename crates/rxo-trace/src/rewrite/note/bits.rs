@@ -12,7 +12,7 @@ impl Shape {
     pub(crate) const REGULAR: Self = Self(1);
     /// The IPv4 ID counts up from one segment to the next; otherwise it stays equal.
     pub(crate) const COUNTING_ID: Self = Self(2);
-    /// Times are in microseconds; otherwise they are in nanoseconds.
+    /// Times in the note are in microseconds; otherwise they are in nanoseconds.
     pub(crate) const MICROS: Self = Self(4);
 
     /// The link header ends with the headers of a tunnel. Their offsets follow the lengths of the headers.
@@ -35,7 +35,7 @@ impl Shape {
         if set { Self(self.0 | other.0) } else { self }
     }
 
-    /// Returns the unit of times, in nanoseconds.
+    /// Returns the unit of times in the note, in nanoseconds.
     pub(crate) const fn unit_ns(self) -> i64 {
         if self.has(Self::MICROS) { 1_000 } else { 1 }
     }
@@ -58,7 +58,7 @@ impl Differs {
     pub(crate) const IP_CHECKSUM: Self = Self(16);
     /// The TCP checksum, as two bytes.
     pub(crate) const TCP_CHECKSUM: Self = Self(32);
-    /// The bytes behind the IP packet, as length and bytes.
+    /// The padding: the bytes after the IP packet, as length and bytes.
     pub(crate) const PADDING: Self = Self(64);
     /// The difference between the length on the wire and the captured length.
     pub(crate) const ORIGINAL_BYTES: Self = Self(128);

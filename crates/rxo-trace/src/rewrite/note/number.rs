@@ -35,17 +35,17 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Reads the next byte.
+    /// Reads and returns the next byte.
     ///
     /// # Errors
-    /// If no byte is left.
+    /// If no byte is left in the input.
     pub fn byte(&mut self) -> Result<u8, BadNote> {
         let (first, rest) = self.rest.split_first().ok_or(ENDS)?;
         self.rest = rest;
         Ok(*first)
     }
 
-    /// Reads the next `count` bytes.
+    /// Reads and returns the next `count` bytes.
     ///
     /// # Errors
     /// If fewer are left.
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Reads the next two bytes.
+    /// Reads and returns the next two bytes.
     ///
     /// # Errors
     /// If fewer are left.
@@ -63,10 +63,10 @@ impl<'a> Reader<'a> {
         self.bytes(2)?.try_into().map_err(|_| ENDS)
     }
 
-    /// Reads the next number.
+    /// Reads and returns the next number.
     ///
     /// # Errors
-    /// If it does not end, or does not fit into 64 bits.
+    /// If the number does not end, or does not fit into 64 bits.
     pub fn number(&mut self) -> Result<u64, BadNote> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         Err(BadNote("holds a number of more than 64 bits"))
     }
 
-    /// Reads the next number as a size of at most `most`.
+    /// Reads and returns the next number, which is a size of at most `most`.
     ///
     /// # Errors
     /// The errors of [`Reader::number`], and an error if the number is larger than `most`.
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         if size > most { Err(BadNote("holds an invalid size")) } else { Ok(size) }
     }
 
-    /// Reads the next signed number.
+    /// Reads and returns the next signed number.
     ///
     /// # Errors
     /// The errors of [`Reader::number`].

@@ -12,7 +12,7 @@ use super::{
     Outer, Reader, Shape, patch,
 };
 
-/// A restored record.
+/// A record that was restored from a merged packet and its note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The captured bytes of the record. All records of a note share one chunk.
@@ -73,7 +73,7 @@ impl PendingRecord {
     }
 }
 
-/// The part of a note before the segments.
+/// The part of a note that precedes the segments.
 struct Outline {
     last_place: u64,
     segments: usize,

@@ -123,9 +123,9 @@ struct SegmentWriter<'a, 'n> {
     at_ns: u64,
     /// The header of the segment written before, which is the next one in the file; at first that of the merged packet.
     predicted: Headers,
-    /// Memory for the header that is being written.
+    /// Memory for the header of the segment that is being written.
     header: Headers,
-    /// The link header of the segment written before.
+    /// The link header of the segment that was written before.
     link: Headers,
     after: Option<Original<'a>>,
     note: &'n mut Vec<u8>,

@@ -56,7 +56,7 @@ pub struct Span {
 /// The user's choices for a report, which are applied after everything was counted.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// The costs of receiving.
+    /// The costs of receiving, from which the decision is computed.
     pub costs: Costs,
     /// The origin of these costs, as reports name it.
     pub costs_from: String,

@@ -31,7 +31,7 @@ pub(crate) struct Ends {
     pub(super) flows: HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>,
 }
 
-/// The ends of a run without its flows.
+/// The state at the ends of a run, without that of its flows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Core {
     /// The time of the run's first packet in nanoseconds, as its record has it.
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     /// The time from the beginning of the run to the first packet that the filter accepted, and from the last such
     /// packet to the end of the run, in nanoseconds; `None` if the filter accepted none.
     pub(super) accepted_ns: Option<(u64, u64)>,
-    /// The ends of the lanes, by interface and poll rule, in order.
+    /// The state at the ends of the run of each interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
     /// For each point, the number of packets by which its figures may be wrong if other packets came shortly before.
     pub(super) error_bounds: Vec<u64>,

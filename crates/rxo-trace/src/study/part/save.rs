@@ -36,7 +36,7 @@ pub enum PartError {
     Foreign,
     /// The bytes were written by a version of rxo that has other counts.
     Version,
-    /// The bytes are truncated or changed.
+    /// The bytes of the part are truncated or were changed.
     Damaged,
 }
 
