@@ -43,13 +43,13 @@ pub struct Batches {
 /// The result of reading one batch.
 #[derive(Debug)]
 pub enum Step {
-    /// There may be more records.
+    /// The batch was read; there may be more records.
     More,
     /// The capture was read to its end.
     Over,
     /// The capture is damaged after the records of this batch.
     Damaged(CaptureError),
-    /// The flag was set after this number of packets had been read.
+    /// The flag was set after this number of packets of the capture had been read.
     Stopped(u64),
 }
 

@@ -22,7 +22,7 @@ struct Inner {
 /// The kind of a capture error.
 #[derive(Debug)]
 pub enum Fault {
-    /// The file cannot be opened.
+    /// The file of the capture cannot be opened.
     Open(io::Error),
     /// The system cannot read the file further.
     Read(io::Error),

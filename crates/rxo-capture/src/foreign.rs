@@ -1,4 +1,4 @@
-//! Recognizes files that are not captures.
+//! Recognizes files that are not captures, and names what they are.
 //!
 //! Without this, a user who reads "unknown magic" would have to find out that the file is an archive, a
 //! program or the capture of another tool. Each kind needs one row in the table.

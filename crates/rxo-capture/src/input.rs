@@ -20,7 +20,7 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Opens the file at `path`.
+    /// Opens the file at `path` as the source of a capture's bytes.
     pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
         let name = path.display().to_string();
         let failed = |error| CaptureError::new(&name, 0, None, Fault::Open(error));

@@ -15,7 +15,7 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet frames, without the frame check sequence.
     pub const ETHERNET: Self = Self(1);
-    /// An IPv4 or IPv6 header without a link layer.
+    /// Packets that begin with an IPv4 or IPv6 header, without a link layer.
     pub const RAW: Self = Self(101);
     /// OpenBSD loopback: four bytes of address family, most significant first.
     pub const LOOP: Self = Self(108);

@@ -21,16 +21,16 @@ pub struct Described {
 pub enum Part {
     /// A section of a pcapng file. The interfaces after it belong to it.
     Section {
-        /// The section's options.
+        /// The options of the section.
         options: Vec<u8>,
     },
-    /// An interface. A pcap file has one.
+    /// An interface of a capture. A pcap file has one.
     Interface {
         /// The link type of the interface's packets.
         link: LinkType,
         /// The maximum number of captured bytes of a packet, as in the file; 0 means no limit.
         snap_bytes: u32,
-        /// The interface's options: name, resolution of time and all others.
+        /// The options of the interface: name, resolution of time and all others.
         options: Vec<u8>,
     },
 }

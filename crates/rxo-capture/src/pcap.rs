@@ -81,7 +81,7 @@ impl Shape {
 }
 
 impl Pcap {
-    /// Reads the header of a file of this format.
+    /// Reads the header of a pcap file whose format is `shape`.
     pub(super) fn start(stream: &mut Stream, shape: Shape) -> Result<Self, Fault> {
         if !stream.has(FILE_HEADER_BYTES).map_err(Fault::Read)? {
             return Err(Fault::Truncated("a pcap header has 24 bytes".to_owned()));

@@ -49,7 +49,7 @@ impl Record {
     }
 }
 
-/// An interface of a capture.
+/// An interface on which packets of a capture were captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// The link type of the interface's packets.

@@ -71,7 +71,7 @@ impl Stream {
         if self.is_sparse { shared.detached() } else { shared }
     }
 
-    /// Consumes `count` of the available bytes.
+    /// Consumes the next `count` bytes, which must be available.
     #[inline]
     pub(super) fn consume(&mut self, count: usize) {
         let count = count.min(self.unread.len());

@@ -13,9 +13,9 @@ use std::io::{self, Read};
 /// The compression of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// One or more gzip members (RFC 1952).
+    /// The file consists of one or more gzip members (RFC 1952).
     Gzip,
-    /// One or more Zstandard frames, including skippable ones (RFC 8878).
+    /// The file consists of one or more Zstandard frames, including skippable ones (RFC 8878).
     Zstd,
 }
 

@@ -36,7 +36,7 @@ pub struct Packet<'a> {
     pub at: Instant,
     /// The length of the packet on the wire, in bytes.
     pub original_bytes: u32,
-    /// The packet's bytes from the first link-layer byte, in pieces.
+    /// The bytes of the packet, from its first link-layer byte, in any number of pieces.
     pub pieces: &'a [&'a [u8]],
     /// The direction of the packet; `None` if it is unknown.
     pub direction: Option<Direction>,
@@ -49,7 +49,7 @@ pub struct Packet<'a> {
 /// A custom option: bytes under an enterprise number. It is marked so that tools that change the packet do not copy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Custom<'a> {
-    /// IANA's private enterprise number.
+    /// The private enterprise number that IANA has assigned to the writer.
     pub enterprise: u32,
     /// The bytes of the option, at most [`Custom::MOST_BYTES`]. Longer values must be split into several options; their
     /// order is preserved.
@@ -164,7 +164,7 @@ impl<W: Write> CaptureWriter<W> {
         self.write_interface(interface.link, interface.snap_bytes.unwrap_or(0))
     }
 
-    /// Writes one packet. Its pieces are not joined first.
+    /// Writes one packet. The pieces of the packet are not joined first.
     ///
     /// # Errors
     /// If the output cannot be written, the interface was not added, or a comment, a custom option
