@@ -61,7 +61,7 @@ pub struct CoreUse {
     pub busy: Duration,
 }
 
-/// Processor time used between two readings.
+/// The processor time that was used between two readings.
 #[derive(Clone, Debug, Default)]
 pub struct CpuUse {
     /// The time of each part that the meter counts by name, in the order in which they were selected.

@@ -13,12 +13,12 @@ pub enum LabError {
     /// The system refused an operation.
     #[error("{message}: {source}")]
     System {
-        /// The operation, its object, and a remedy if there is one.
+        /// The operation, the object that it was for, and a remedy if there is one.
         message: String,
         /// The error that the system returned.
         source: io::Error,
     },
-    /// This kernel does not support the operation.
+    /// The kernel of this machine does not support the operation.
     #[error("{0}")]
     Unsupported(String),
     /// A connection failed or made no progress, or a guest did not answer as it should.

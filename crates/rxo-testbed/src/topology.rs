@@ -25,7 +25,7 @@ pub struct Lab {
     options: LabOptions,
 }
 
-/// The parameters of the wire.
+/// The parameters of a lab: of the wire, the kernels at its ends, and the peer's ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabOptions {
     /// The MTU of the wire and of the host's interface, in bytes.
@@ -46,7 +46,7 @@ pub struct LabOptions {
     pub acks: AckRate,
 }
 
-/// The rate at which the peer's kernel acknowledges.
+/// The rate at which the peer's kernel acknowledges received segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRate {
     /// Linux's default: on such a wire one ACK for 10 to 100 segments, because windows seldom open and large sends
@@ -77,9 +77,9 @@ impl Default for LabOptions {
 /// The state of GRO (receive coalescing) in the host's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelGro {
-    /// The kernel coalesces received frames.
+    /// The host's kernel coalesces received frames.
     On,
-    /// The kernel delivers every frame separately.
+    /// The host's kernel delivers every frame separately.
     Off,
 }
 

@@ -40,7 +40,7 @@ impl Interface<'_> {
         self.query(|_, rest| Mac::try_from(attribute(rest, libc::IFLA_ADDRESS)?).ok())
     }
 
-    /// Reads the interface's counters.
+    /// Reads the totals of the interface.
     ///
     /// # Errors
     /// If the interface does not exist.

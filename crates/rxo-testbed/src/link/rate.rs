@@ -39,7 +39,7 @@ impl RateLimit {
 /// The length of two Ethernet frames with 1,500 bytes of IP, and a margin, in bytes.
 const TWO_FRAMES_BYTES: u32 = 3_100;
 
-/// Limits the sending rate of the interface.
+/// Limits the rate at which the interface sends.
 pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<()> {
     if limit.bytes_per_s == 0 {
         return Err(usage("a rate limit must be above 0 bytes a second"));

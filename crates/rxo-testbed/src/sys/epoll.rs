@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::check;
 
-/// The condition to wait for on a socket.
+/// The condition of a socket for which a thread waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interest {
     /// The socket has bytes to read, or its stream has ended.

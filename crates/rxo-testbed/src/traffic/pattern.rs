@@ -21,9 +21,9 @@ pub struct Mismatch {
     pub port: u16,
     /// The offset of the wrong byte in the stream, from 0.
     pub offset: u64,
-    /// The byte that was sent.
+    /// The byte that was sent at this offset.
     pub expected: u8,
-    /// The byte that was received.
+    /// The byte that was received at this offset.
     pub received: u8,
 }
 

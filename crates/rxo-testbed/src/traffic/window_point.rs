@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct WindowPoint {
     /// The time since the start of the connection.
     pub at: Duration,
-    /// The congestion window, in bytes of payload.
+    /// The congestion window of the sender, in bytes of payload.
     pub cwnd_bytes: u64,
     /// The payload delivered by then as far as the sender knows, in bytes. The receiving application may have read
     /// less.
