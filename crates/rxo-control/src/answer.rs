@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::VERSION;
 
-/// The answer to a request, one line of JSON.
+/// The answer to a request; on the socket it is one line of JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The name of the request; empty if the line was not a request.

@@ -18,13 +18,13 @@ pub struct Session {
 /// The error of a client that gets no valid answer. Each message is one line with the remedy.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// The socket file does not exist.
+    /// The file of the socket does not exist.
     #[error("there is no socket {0}; start a process with --control {0}")]
     NotThere(String),
     /// No process listens at the socket.
     #[error("nobody listens on {0}: its process has ended; start one with --control {0}")]
     Ended(String),
-    /// The mode of the socket file forbids this user to connect.
+    /// The mode of the socket's file forbids this user to connect.
     #[error("this user may not use {0}; ask as its owner, or as root")]
     Denied(String),
     /// The process did not answer within [`PATIENCE`].
@@ -33,13 +33,13 @@ pub enum AskError {
         /// The path of the socket.
         path: String,
     },
-    /// The process closed the connection without an answer.
+    /// The process closed the connection without having answered.
     #[error("the process at {0} closed the connection without an answer; it may have ended")]
     Closed(String),
     /// The answer is invalid, so another program listens at the socket.
     #[error("{0}: {1}")]
     Bad(String, BadAnswer),
-    /// The system refuses to connect, read or write.
+    /// The system refuses to connect, to read or to write.
     #[error("cannot use {0}: {1}; give the socket of --control")]
     System(String, io::Error),
 }

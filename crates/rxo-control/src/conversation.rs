@@ -58,7 +58,7 @@ pub(crate) struct Conversation {
 pub(crate) enum Asked {
     /// A complete request, without its line end.
     Whole(Vec<u8>),
-    /// A request longer than the limit. No further bytes are read.
+    /// A request that is longer than the limit. No further bytes of the client are read.
     TooLong,
 }
 

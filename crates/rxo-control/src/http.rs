@@ -14,7 +14,7 @@ pub struct Page<T> {
     pub path: &'static str,
     /// The value of the header field `Content-Type`.
     pub content_type: &'static str,
-    /// Creates the text of the page.
+    /// The function that creates the text of the page.
     pub text: T,
 }
 

@@ -28,7 +28,7 @@ pub struct Entry<P: ?Sized> {
     pub answer: fn(&P, &Request) -> Result<Value, Refusal>,
 }
 
-/// All requests of a process. `help` is always supported.
+/// All requests that a process answers. `help` is always one of them.
 #[derive(Debug)]
 pub struct Menu<P: ?Sized + 'static>(pub &'static [Entry<P>]);
 
@@ -66,7 +66,7 @@ impl<P: ?Sized> Menu<P> {
     }
 }
 
-/// The request that lists all requests.
+/// The name of the request that lists all requests.
 const HELP: &str = "help";
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use crate::VERSION;
 /// `{"version":1,"request":"policy","value":"menon-2008","with":{"max_segments":"8"}}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The request's name.
+    /// The name of the request.
     pub name: String,
-    /// The new value; `None` to show the present value.
+    /// The new value of what the request is about; `None` to show the present value.
     pub value: Option<String>,
     /// Additional fields by name. Numbers and booleans in the line become strings.
     pub with: BTreeMap<String, String>,

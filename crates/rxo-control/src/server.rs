@@ -56,12 +56,12 @@ impl Server {
     }
 }
 
-/// A listening socket, unix or TCP.
+/// A listening socket: a unix socket or a TCP socket.
 #[derive(Debug)]
 pub enum Door {
-    /// A unix socket.
+    /// The server listens on a unix socket.
     Unix(UnixListener),
-    /// A TCP socket.
+    /// The server listens on a TCP socket.
     Tcp(TcpListener),
 }
 
