@@ -8,7 +8,7 @@ use thiserror::Error;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// Creates a usage error with this message.
+/// Creates a usage error from its message.
 pub fn usage(message: impl Into<String>) -> Error {
     UsageError(message.into()).into()
 }

@@ -1,4 +1,4 @@
-//! Numbers and times as people read and write them.
+//! Formats and parses numbers and times as people read and write them.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ impl Printer {
         self.lines.push(text);
     }
 
-    /// Queues an optional line; drops it if too many wait.
+    /// Queues an optional line to be printed; drops it if too many lines wait.
     pub fn offer(&self, text: String) {
         self.lines.offer(text);
     }
