@@ -231,7 +231,7 @@ mod tests {
         if kind & 0x7f == RXO_GSO_UDP { 6 } else { 16 }
     }
 
-    /// Segments a frame with a virtio header of these fields. Returns the result of the first call and the
+    /// Segments `frame` with a virtio header that has the fields `header`. Returns the result of the first call and the
     /// number of segments.
     fn begin(link: LinkKind, frame: &[u8], header: (u8, u16, Option<u16>)) -> (c_int, usize) {
         let (kind, size, checksum_start) = header;

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::SharedBytes;
 use super::limits::CHUNK_BYTES;
 
-/// The maximum number of chunks that are kept for reuse. More may be in use; those are freed.
+/// The maximum number of chunks that are kept for reuse. More chunks may be in use; the surplus is freed.
 const MOST_KEPT: usize = 16;
 
 /// The number of bytes of a chunk of which at least one must be shared, so that the chunk does not count as little

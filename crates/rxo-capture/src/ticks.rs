@@ -55,7 +55,8 @@ impl Clock {
         Self { length: Length::SecondsAnd(nanos_each), offset_s: 0 }
     }
 
-    /// Returns the clock of a pcapng interface with these options, encoded as in [`Described`](super::Described).
+    /// Returns the clock of a pcapng interface with the options `options`, encoded as in
+    /// [`Described`](super::Described).
     #[must_use]
     pub fn of_interface(options: &[u8]) -> Self {
         Self::described(&OptionIter::new(options, false))

@@ -53,8 +53,8 @@ struct State {
     waiting: VecDeque<Line>,
     /// Number of lines that were dropped since the last report about dropped lines.
     skipped: u64,
-    /// Number of lines that are being written: 1 for a line of text; for a report of dropped lines, the
-    /// number of those; 0 if nothing is being written.
+    /// Number of lines that are being written: 1 for a line of text, the number of dropped lines for a report of
+    /// dropped lines, 0 if nothing is being written.
     writing: u64,
     /// The error of writing the last line; `None` if it was written.
     failure: Option<io::Error>,
@@ -167,7 +167,7 @@ impl State {
 }
 
 impl Line {
-    /// Returns 1 for a line of text, and for a report of dropped lines the number of those.
+    /// Returns the number of lines that the text stands for: 1, or the number of dropped lines for a report of them.
     const fn lines(&self) -> u64 {
         match self {
             Self::Text(_) => 1,

@@ -9,7 +9,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Creates an empty table with these column headers.
+    /// Creates an empty table with the column headers `head`.
     pub fn new(head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(|&text| text.to_owned()).collect()] }
     }

@@ -145,7 +145,7 @@ impl<S: Service> Clients<S> {
     }
 
     /// Waits until a descriptor is ready or a deadline has passed. Returns for each descriptor whether it is ready:
-    /// that of the end, that of the listener, then those of the clients.
+    /// first the descriptor of the end, then the listener's, then the clients'.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = Instant::now();
         let accepts = self.rests_until.is_none_or(|until| now >= until);
@@ -179,7 +179,7 @@ impl<S: Service> Clients<S> {
         });
     }
 
-    /// Accepts all waiting clients; those over the limit get an error.
+    /// Accepts all waiting clients; each client over the limit gets an error.
     fn accept(&mut self) {
         loop {
             match self.door.accept() {

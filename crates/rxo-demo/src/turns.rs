@@ -17,7 +17,7 @@ pub struct Turns<'a> {
 /// The cases to measure in turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases<'a, C> {
-    /// The cases, in their order.
+    /// The cases, in the order in which the first round measures them.
     pub cases: &'a [C],
     /// Number of rounds; each case is measured once per round.
     pub rounds: usize,

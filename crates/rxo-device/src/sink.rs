@@ -75,19 +75,19 @@ rxo_frame::counters! {
     pub struct SinkCounters {
         /// The number of packets passed to the system. An aggregate is one packet.
         pub packets: u64,
-        /// The number of original frames in those packets. A GSO frame counts as its segments.
+        /// The number of original frames in the packets passed to the system. A GSO frame counts as its segments.
         pub frames: u64,
         /// The number of bytes passed to the system.
         pub bytes: u64,
-        /// The number of bytes of those packets that this process copied into memory shared with their receiver,
-        /// counted once per copy: equal to `bytes` if each was copied once. 0 if the system copies.
+        /// The number of bytes of sent packets that this process copied into memory shared with their receiver, counted
+        /// once per copy: equal to `bytes` if each was copied once. 0 if the system copies.
         pub bytes_copied: u64,
         /// The number of bytes of frames copied in addition to `bytes_copied`, because the device was full or to remove
         /// a tag. Counted when copied, so the frames may not have been sent.
         pub bytes_copied_aside: u64,
-        /// The number of pieces of memory in which those packets were passed; 0 if the system copies.
+        /// The number of pieces of memory in which the packets were passed; 0 if the system copies.
         pub pieces: u64,
-        /// The number of system calls or submissions for those packets.
+        /// The number of system calls or submissions that passed the packets.
         pub submissions: u64,
         /// The number of aggregates that the system refused, which were sent as single frames instead.
         pub fallbacks: u64,

@@ -88,7 +88,7 @@ impl CpuMeter {
         Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd(), cores: Vec::new() }
     }
 
-    /// Returns a meter that also counts these threads of this process separately, as `name`.
+    /// Returns a meter that also counts the threads `threads` of this process separately, as `name`.
     #[must_use]
     pub fn threads(mut self, name: &str, threads: Vec<u32>) -> Self {
         self.parts.push((name.to_owned(), Part::Threads(threads)));

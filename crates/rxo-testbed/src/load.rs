@@ -41,9 +41,9 @@ pub struct MachineUse {
     pub cores: u32,
     /// The time between the two readings.
     pub elapsed: Duration,
-    /// The processor time of other processes, on all these cores together.
+    /// The processor time of other processes, on all `cores` together.
     pub others: Duration,
-    /// The time in which a core had work but the hypervisor ran something else, on all these cores together.
+    /// The time in which a core had work but the hypervisor ran something else, on all `cores` together.
     pub stolen: Duration,
 }
 

@@ -11,8 +11,8 @@ use crate::sys;
 /// Totals of the network stack of a namespace since it was created, for IPv4 and IPv6 together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounters {
-    /// The number of packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it: these are
-    /// the deliveries that cost the host time.
+    /// The number of packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it, because
+    /// each delivery costs the host time only once.
     pub deliveries: u64,
     /// The number of packets that IP sent. A GSO packet counts as one.
     pub sends: u64,

@@ -108,7 +108,7 @@ impl Lab {
         Self::direct_with(gro, LabOptions::default())
     }
 
-    /// Creates a lab as [`Lab::direct`] does, with these `options`.
+    /// Creates a lab as [`Lab::direct`] does, with the options `options`.
     ///
     /// # Errors
     /// The errors of [`Lab::direct`].
@@ -130,7 +130,7 @@ impl Lab {
         Self::through_with(LabOptions::default())
     }
 
-    /// Creates a lab as [`Lab::through`] does, with these `options`.
+    /// Creates a lab as [`Lab::through`] does, with the options `options`.
     ///
     /// # Errors
     /// The errors of [`Lab::through`].

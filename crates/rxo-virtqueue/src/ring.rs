@@ -54,7 +54,7 @@ impl Descriptor {
         self.bytes as u64 | (self.flags as u64) << 32 | (self.link as u64) << 48
     }
 
-    /// Returns the descriptor of a packed ring that has these two halves.
+    /// Returns the descriptor of a packed ring that has the halves `address` and `rest`.
     #[inline]
     pub(crate) const fn packed(address: u64, rest: u64) -> Self {
         let (link, flags) = ((rest >> 32) as u16, (rest >> 48) as u16);

@@ -190,8 +190,8 @@ impl FlowKey {
         (self.words[4] >> 32) as u32 & (DEVICE_VLAN | IN_TUNNEL) == IN_TUNNEL
     }
 
-    /// Returns the key with both ports 0: it is equal for all flows between these two hosts, in this
-    /// direction and on these VLANs.
+    /// Returns the key with both ports 0: it is equal for all flows from the key's source to its destination on the
+    /// same VLANs.
     #[inline]
     #[must_use]
     pub const fn without_ports(mut self) -> Self {

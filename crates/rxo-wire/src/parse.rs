@@ -98,9 +98,8 @@ impl Transport {
 const WITHOUT_TCP: [u8; 13] = [1, 2, 4, 17, 41, 47, 58, 59, 89, 103, 112, 132, 136];
 
 impl Transport {
-    /// Returns `true` if a TCP segment between these addresses may follow the parsed headers: in a fragment,
-    /// or behind a header that is not parsed here, such as mobility (135), HIP (139), Shim6 (140) or ESP
-    /// (50).
+    /// Returns `true` if a TCP segment between the packet's addresses may follow the parsed headers: in a fragment, or
+    /// behind a header that is not parsed here, such as mobility (135), HIP (139), Shim6 (140) or ESP (50).
     #[must_use]
     pub fn may_hide_tcp(&self) -> bool {
         match self {

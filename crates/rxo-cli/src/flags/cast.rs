@@ -57,8 +57,8 @@ pub(crate) struct CastSendFlags {
 
     /// Treatment of a receiver that comes after the first byte: refuse; catch-up, which sends it what it missed by
     /// unicast; or, with --raw, from-now. With catch-up:TIME or from-now:TIME all late receivers together make the cast
-    /// at most TIME longer; without TIME, a minute and a second for each 10 MB of the file. After that time late
-    /// receivers are reset, and later ones are refused.
+    /// at most TIME longer; without TIME, a minute and a second for each 10 MB of the file. After that time the
+    /// late receivers are reset, and further ones are refused.
     #[arg(long, value_name = "HOW", default_value = "refuse")]
     pub(crate) late: String,
 

@@ -1,4 +1,4 @@
-//! The figures of one measurement of a way of ACKs.
+//! The figures of one measurement of a way of sending ACKs.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct Sample {
     pub segments: u64,
     /// Number of frames that reached the sending host; all except those of handshakes and FINs are pure ACKs.
     pub acks: u64,
-    /// Number of deliveries of these frames to the sending host's IP layer, as its kernel counts them.
+    /// Number of times that frames were delivered to the sending host's IP layer, as its kernel counts them.
     pub ack_deliveries: u64,
     /// Lost and retransmitted packets of this measurement.
     pub losses: Losses,

@@ -70,7 +70,7 @@ impl Axis {
         Self { range: Some((low, high)), ..self }
     }
 
-    /// Returns the axis with labels at these values.
+    /// Returns the axis with labels at `values`.
     #[must_use]
     pub fn ticks(self, values: impl IntoIterator<Item = f64>) -> Self {
         Self { ticks: Some(values.into_iter().collect()), ..self }

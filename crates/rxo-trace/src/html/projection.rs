@@ -68,7 +68,8 @@ fn over_rate(projection: &Projection) -> Figure {
     .describe(gain(projection))
 }
 
-/// Returns the figure of processor time by packets per delivery: Menon's figure 11, for this machine and these packets.
+/// Returns the figure of processor time by packets per delivery: Menon's figure 11, for the measured machine and the
+/// packets of the capture.
 fn over_k(projection: &Projection) -> Figure {
     let points = projection.steps.iter().map(|step| (step.packets_per_delivery, step.packet_ns));
     let k = projection.packets_per_delivery;

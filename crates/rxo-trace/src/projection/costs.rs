@@ -41,7 +41,7 @@ impl Costs {
         (plain_ns + self.packet_ns, plain_ns + self.coalesce_ns + self.packet_ns / k)
     }
 
-    /// Returns these costs if they are valid.
+    /// Returns the costs unchanged if they are valid.
     ///
     /// # Errors
     /// If a cost is negative or not a number, or all costs are 0.

@@ -16,7 +16,7 @@ pub struct Projection {
     pub coalesce_ns: f64,
     /// The processor time for each packet from the device, in nanoseconds.
     pub device_ns: f64,
-    /// The origin of these costs, as reports name it.
+    /// The origin of the costs, as reports name it.
     pub costs_from: String,
     /// The mean size of a packet on the wire, in bytes.
     pub packet_bytes: f64,

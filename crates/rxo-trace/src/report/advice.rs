@@ -72,7 +72,7 @@ pub struct Tried {
 /// Settings of a Linux host for interrupts and polling.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LinuxAdvice {
-    /// The share of packets that never reach the host's stack with these settings, from 0 to 1.
+    /// The share of packets that never reach the host's stack with the advised settings, from 0 to 1.
     pub fewer_packets: f64,
     /// The value for `ethtool -C IF rx-usecs`, in microseconds.
     pub rx_usecs: u64,
@@ -84,6 +84,6 @@ pub struct LinuxAdvice {
     pub napi_defer_hard_irqs: u64,
     /// The derivation of each value from the capture, as one sentence each.
     pub derivation: Vec<String>,
-    /// The commands that set these values, with `IF` for the interface.
+    /// The commands that set the advised values, with `IF` for the interface.
     pub commands: Vec<String>,
 }

@@ -28,6 +28,6 @@ pub struct Decision {
     pub poll: String,
     /// The costs of receiving that were assumed or given.
     pub costs: Costs,
-    /// The origin of these costs, as reports name it.
+    /// The origin of the costs, as reports name it.
     pub costs_from: String,
 }

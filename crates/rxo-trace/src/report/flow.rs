@@ -51,7 +51,7 @@ pub struct FlowReport {
     pub deliveries: u64,
     /// The number of aggregates of two or more segments among the deliveries.
     pub aggregates: u64,
-    /// The number of segments in these aggregates.
+    /// The number of segments in the flow's aggregates.
     pub aggregated_segments: u64,
     /// The time of the flow's first packet, in nanoseconds after the capture's first packet.
     pub first_ns: u64,

@@ -18,7 +18,7 @@ pub struct Outcome {
     pub deliveries: u64,
     /// The number of aggregates of two or more segments among the deliveries.
     pub aggregates: u64,
-    /// The number of segments in these aggregates.
+    /// The number of segments in the aggregates.
     pub aggregated_segments: u64,
     /// The number of TCP segments inside tunnels that were coalesced or could have been. They are among `packets`.
     pub tunnelled: u64,

@@ -101,7 +101,7 @@ pub struct Checksums {
     pub unfinished: u64,
     /// The number of checksums in truncated packets, which cannot be verified.
     pub cut: u64,
-    /// The senders of unfinished checksums, in descending order of packets.
+    /// The senders of unfinished checksums, in descending order of their number of unfinished checksums.
     pub sender_offload: Vec<SenderOffload>,
 }
 

@@ -20,7 +20,7 @@ use super::{RewriteError, To};
 pub struct Expanded {
     /// The number of packets in the coalesced capture.
     pub packets: u64,
-    /// The number of aggregates among these packets.
+    /// The number of aggregates among the packets of the coalesced capture.
     pub aggregates: u64,
     /// The number of original packets written.
     pub originals: u64,

@@ -32,7 +32,7 @@ pub(super) struct Output<'w> {
     file: File<'w>,
     /// The sections and interfaces of the capture that was coalesced.
     described: Vec<Described>,
-    /// The number of these descriptions that the file contains already.
+    /// The number of interface and section descriptions that the file contains already.
     told: usize,
     /// The number of the capture's interfaces that the file contains already.
     interfaces: usize,

@@ -92,7 +92,7 @@ pub struct Settings {
     pub filter: Option<Filter>,
     /// The costs of receiving, from which the decision is computed.
     pub costs: Costs,
-    /// The origin of these costs, as reports name it.
+    /// The origin of the costs, as reports name it.
     pub costs_from: String,
     /// The number of flows that the report lists.
     pub top: usize,
@@ -174,7 +174,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// Begins a study with these settings.
+    /// Begins a study with the settings `settings`.
     ///
     /// # Errors
     /// [`StudyError`] if a policy is invalid, or all engines together need too much memory.

@@ -19,7 +19,7 @@ use crate::report::{
 /// The maximum number of senders that the report names.
 const MAX_SENDERS: usize = 1_024;
 
-/// Returns the report on a part that was counted with these settings.
+/// Returns the report on `part`, which was counted with `settings`.
 pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report {
     let sums = &part.sums;
     let points = Points::of(settings);

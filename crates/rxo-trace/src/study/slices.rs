@@ -80,7 +80,7 @@ pub fn slices(
     Ok((span, slices.collect()))
 }
 
-/// Returns a number that identifies the series of these files, cut into `parts` parts.
+/// Returns a number that identifies the series of the captures `files`, cut into `parts` parts.
 fn series(files: &[PathBuf], lengths: &[u64], parts: u32) -> u64 {
     let mut mark = Mark::default();
     mark.add(&parts.to_le_bytes());

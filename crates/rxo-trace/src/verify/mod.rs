@@ -100,7 +100,7 @@ enum End {
 }
 
 impl Comparison {
-    /// Starts a comparison of two captures, within these limits.
+    /// Starts a comparison of two captures, within the limits `limits`.
     ///
     /// # Examples
     /// ```

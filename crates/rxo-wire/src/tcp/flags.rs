@@ -57,7 +57,7 @@ impl TcpFlags {
         self.0 & other.0 != 0
     }
 
-    /// Returns these flags without those of `other`.
+    /// Returns the flags without those of `other`.
     #[inline]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {

@@ -52,7 +52,8 @@ const COMPARISONS: usize = 3;
 pub(super) struct Sendings {
     /// The time of the last check; `None` before the first.
     looked_at: Option<Instant>,
-    /// The number of packets that the interface had sent minus those written, when both were first known.
+    /// The number of packets that the interface had sent, minus the number of packets written, when both were first
+    /// known.
     before: Option<u64>,
     /// The numbers of written packets at the last checks at which they had grown, oldest first.
     written: [u64; LAG],
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(account.unaccounted, 0);
     }
 
-    /// Returns the number of packets found not to be sent after these checks, each a pair of packets written and
+    /// Returns the number of packets found not to be sent after the checks `looks`, each a pair of packets written and
     /// packets sent.
     fn unsent(looks: &[(u64, Option<u64>)]) -> u64 {
         let mut sendings = Sendings::default();
@@ -227,8 +228,8 @@ mod tests {
         sendings.unsent
     }
 
-    /// Builds checks with these counts written, of which all but `missing` were sent; 5,000 packets had been
-    /// sent before.
+    /// Builds checks with the numbers `written` of packets written, of which all but `missing` were sent; 5,000 packets
+    /// had been sent before.
     fn looks(written: &[u64], missing: u64) -> Vec<(u64, Option<u64>)> {
         let left = |written: u64| 5_000 + (written - written.min(missing));
         written.iter().map(|&written| (written, Some(left(written)))).collect()

@@ -115,7 +115,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Creates a clock with these samples, each a time and a processor time in milliseconds.
+    /// Creates a clock with the samples `samples`, each a time and a processor time in milliseconds.
     fn clock(samples: &[(u64, u64)]) -> WorkClock {
         let mut clock = WorkClock::new();
         samples.iter().for_each(|&(at, cpu)| clock.note(at_ms(at), || ms(cpu)));

@@ -52,7 +52,7 @@ impl Differs {
     pub(crate) const PLACE: Self = Self(2);
     /// The link header, including a tunnel's headers: length and bytes.
     pub(crate) const LINK: Self = Self(4);
-    /// The IP and TCP header, as a patch of the prediction.
+    /// The headers of IP and TCP, as a patch of the predicted headers.
     pub(crate) const HEADER: Self = Self(8);
     /// The IPv4 header checksum, as two bytes.
     pub(crate) const IP_CHECKSUM: Self = Self(16);

@@ -50,7 +50,7 @@ impl Captures {
         captures.map(|(place, (_, source))| self.put(place, source)).collect()
     }
 
-    /// Returns an iterator over all captures with their identities, in the order of these.
+    /// Returns an iterator over all captures, each with its identity, in the order of the identities.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Place, &Source)> {
         self.by_place.iter().map(|(place, (_, source))| (place, source))
     }

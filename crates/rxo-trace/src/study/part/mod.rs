@@ -58,7 +58,7 @@ pub struct Span {
 pub struct Terms {
     /// The costs of receiving, from which the decision is computed.
     pub costs: Costs,
-    /// The origin of these costs, as reports name it.
+    /// The origin of the costs, as reports name it.
     pub costs_from: String,
     /// The number of flows that the report lists.
     pub top: usize,
@@ -187,7 +187,7 @@ impl Part {
         self.sums.count.packets.saturating_add(self.sums.count.filtered_packets)
     }
 
-    /// Returns the report on the counts. If parts of the series are missing, the report says so.
+    /// Returns the report on all packets counted so far. If parts of the series are missing, the report says so.
     #[must_use]
     pub fn report(&self, terms: &Terms) -> Report {
         // The settings were checked when the part was made or read.
@@ -247,7 +247,7 @@ impl Mark {
     }
 }
 
-/// Returns all points that a study with these settings has.
+/// Returns all points that a study with the settings `settings` has.
 pub(super) fn points_of(settings: &Settings) -> Points {
     Points::of(settings)
 }

@@ -21,7 +21,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// Creates the recipe of a study with these settings.
+    /// Creates the recipe of a study with the settings `settings`.
     pub(in super::super) fn of(settings: &Settings) -> Self {
         let Point { policy, poll } = settings.chosen;
         Self {
