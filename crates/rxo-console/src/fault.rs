@@ -3,7 +3,8 @@
 use anyhow::Error;
 use thiserror::Error;
 
-/// The error of a user who typed something invalid. The message names it and says what would be accepted.
+/// The error of a user who typed something invalid. The message names the invalid input and says what would be
+/// accepted.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);

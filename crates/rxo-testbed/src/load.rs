@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of this process.
+    /// The process identifier of this process in the tests.
     const THIS: u32 = 50;
 
     /// The beginning of virtual time; any instant does.

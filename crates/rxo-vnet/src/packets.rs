@@ -32,7 +32,7 @@ enum Rest<'f> {
 /// before they are taken.
 ///
 /// # Errors
-/// [`Invalid`] if the header does not match the packet. [`Invalid`] if the header does not fit the packet.
+/// [`Invalid`] if the header does not match the packet.
 ///
 /// # Examples
 /// ```

@@ -189,7 +189,8 @@ impl Group {
         self.is_settled = is_settled;
     }
 
-    /// Returns the arrival time of the group's first packet, and the time of its last poll; `None` if there was none.
+    /// Returns the arrival time of the group's first packet, and the time of its last poll; each is `None` if the group
+    /// had no packet or poll.
     pub(super) const fn ends(&self) -> (Option<Instant>, Option<Instant>) {
         (self.first, self.ended)
     }

@@ -102,8 +102,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the default configuration: only `chosen` and advice, verified checksums, all packets, assumed
-    /// costs, ten flows.
+    /// Returns the default configuration for the point `chosen`: no sweep, advice, verified checksums, all packets,
+    /// assumed costs, ten flows.
     #[must_use]
     pub fn new(chosen: Point) -> Self {
         Self {

@@ -107,12 +107,12 @@ impl<B: AsRef<[u8]>> Unit<B> {
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     waiting: Option<Box<Waiting>>,
-    /// The number of payload bytes that were compared.
+    /// The number of payload bytes of the flow that were compared.
     offset: u64,
-    /// PSH and FIN of each capture since packets of both last ended at the same byte.
+    /// The PSH and FIN flags of each capture's packets since packets of both captures last ended at the same byte.
     packet_ending: [TcpFlags; 2],
-    /// PSH and FIN of each capture since segments of both last ended at the same byte, as far as
-    /// known.
+    /// The PSH and FIN flags of each capture's segments since segments of both captures last ended at the same byte, as
+    /// far as known.
     segment_ending: [TcpFlags; 2],
 }
 

@@ -66,9 +66,9 @@ const BRIEF_WAIT: Duration = Duration::from_millis(1);
 /// The sources and sinks for which a worker waits; `None` for one for which it does not wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a, NI, NO, HI, HO> {
-    /// The nic's source, if the worker waits until it has a frame.
+    /// The nic's source, if the worker waits until the source has a frame.
     pub nic_source: Option<&'a NI>,
-    /// The nic's sink, if the worker waits until it has free space.
+    /// The nic's sink, if the worker waits until the sink has free space.
     pub nic_sink: Option<&'a NO>,
     /// The sources and sinks of the host, or of all guests.
     pub hosts: &'a [WantedHost<'a, HI, HO>],
@@ -77,9 +77,9 @@ pub struct Wanted<'a, NI, NO, HI, HO> {
 /// The source and sink of one host for which a worker waits; `None` for one for which it does not wait.
 #[derive(Debug)]
 pub struct WantedHost<'a, HI, HO> {
-    /// The host's source, if the worker waits until it has a frame.
+    /// The host's source, if the worker waits until the source has a frame.
     pub source: Option<&'a HI>,
-    /// The host's sink, if the worker waits until it has free space.
+    /// The host's sink, if the worker waits until the sink has free space.
     pub sink: Option<&'a HO>,
 }
 
