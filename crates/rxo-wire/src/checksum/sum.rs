@@ -7,12 +7,12 @@ use super::portable;
 
 /// A one's complement sum of 16-bit words, not yet folded to 16 bits.
 ///
-/// Held in 64 bits, in the byte order of the machine: the sum does not depend on it (RFC 1071, section 2
-/// (B)), so no word is swapped until the end. The carry out of 64 bits is added at the bottom, so no number
+/// Words are added in the byte order of the machine, on which the sum does not depend (RFC 1071, section 2 (B)), so no
+/// word is swapped until the end. The accumulator has 64 bits; a carry out of them is added at the bottom, so no number
 /// of additions overflows.
 ///
 /// One's complement has two zeros. The sum of bytes is the positive zero, which folds to 0, only if every
-/// byte is 0. A sum with a pseudo-header never is.
+/// byte is 0. The sum of a packet with its pseudo-header is never positive zero.
 #[derive(Clone, Copy, Default)]
 pub struct Sum(u64);
 

@@ -114,7 +114,8 @@ impl Part {
         Self::from_fields(fields)
     }
 
-    /// Reads a part from its fields, without the frame that would show damage.
+    /// Reads a part from its encoded fields: the bytes of a saved part without its head and its CRC, so changed bytes
+    /// may go unnoticed.
     ///
     /// # Errors
     /// [`PartError::Damaged`] if the fields are not those of a valid part.
