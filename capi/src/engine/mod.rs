@@ -387,3 +387,24 @@ unsafe fn run(
     }
     code
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A seed that a sender can know, or learn from another program, would let it choose flows that share a bucket.
+    #[test]
+    fn each_engine_draws_a_seed() {
+        let seeds = [(); 8].map(|()| {
+            // SAFETY: the text ends with zero.
+            let engine = unsafe { rxo_new(c"linux-gro".as_ptr(), 0, 64) };
+            // SAFETY: made above, and not null because the arguments are valid.
+            let seed = unsafe { &*engine }.engine.config().seed;
+            // SAFETY: made above, and not used afterwards.
+            unsafe { rxo_free(engine) };
+            seed
+        });
+        let different: std::collections::HashSet<_> = seeds.into_iter().collect();
+        assert_eq!(different.len(), seeds.len());
+    }
+}

@@ -24,11 +24,21 @@ const MOST_STEPS_A_POLL: u64 = 40;
 const MOST_STEPS_PUT_OFF: u64 = 4 * SLOTS as u64;
 const POLL_NS: u64 = 1_000;
 
+/// The seed that every engine had until [`Config::new`] took one: anybody could read it in the source.
+const PUBLISHED_SEED: u64 = 0x5bd1_e995_9e37_79b9;
+/// The client's port in the flows that are chosen by their hash.
+const CLIENT: u16 = 1_000;
+
 /// Returns the hash of a flow of the test kit, as an engine with [`SEED`] computes it.
 fn hash(host: u32, port: Option<u16>) -> u64 {
+    hash_with(SEED, host, port)
+}
+
+/// Returns the hash of a flow of the test kit, as an engine with `seed` computes it.
+fn hash_with(seed: u64, host: u32, port: Option<u16>) -> u64 {
     let (source, destination) = (10 << 24 | host, 192 << 24 | 168 << 16 | 1);
     let ports = port.map_or(0, |port| u32::from(port) << 16 | 443);
-    FlowHasher::new(SEED).hash(&FlowKey::v4(source, destination, ports, 0)).0
+    FlowHasher::new(seed).hash(&FlowKey::v4(source, destination, ports, 0)).0
 }
 
 /// Returns every policy with its own hold, and two policies with every hold, all with the most flows.
@@ -169,6 +179,48 @@ fn those_who_do_not_know_the_seed_collide_with_nobody() {
             victim.take(&assault.polls);
             assert_eq!(victim.engine.counters().flushed(FlushReason::Collision), 0, "{adversary}");
         }
+    }
+}
+
+/// Sends one segment of each flow to an engine with `seed`, twice. Returns the steps of the engine and the number of
+/// flows that were flushed because their bucket was full.
+fn cost(seed: u64, hosts: &[u32]) -> (u64, u64) {
+    let hold = Hold::Within(Duration::from_secs(1));
+    let policy = Policy { hold, flows: 512, ..Policy::linux_gro() };
+    let config = Config { trust_checksums: true, ..Config::new(policy, seed) };
+    let mut engine = Engine::new(config).expect("numbers in range");
+    let before = work::steps();
+    for round in 0..2 {
+        for hosts in hosts.chunks(32) {
+            let segment = |host: &u32| {
+                let segment = seg().host(*host).ports(CLIENT, 443).seq(1 + round * 10).len(10);
+                Frame::new(segment.id(round as u16).bytes(), Instant::ZERO)
+            };
+            let mut batch: Vec<_> = hosts.iter().map(segment).collect();
+            engine.poll(&mut batch, Instant::ZERO, |_| {});
+        }
+    }
+    (work::steps() - before, engine.counters().flushed(FlushReason::Collision))
+}
+
+/// 4,096 flows that share a bucket under the seed that was published, against engines with seeds of their own. With
+/// the published one a bucket is full all the time.
+#[test]
+fn flows_chosen_against_a_published_seed_cost_what_random_flows_cost() {
+    const CHOSEN: usize = 4_096;
+    const BUCKET: u64 = 2_047;
+    let is_chosen = |host: &u32| hash_with(PUBLISHED_SEED, *host, Some(CLIENT)) & BUCKET == BUCKET;
+    let chosen: Vec<u32> = (1 << 20..16 << 20).filter(is_chosen).take(CHOSEN).collect();
+    assert_eq!(chosen.len(), CHOSEN);
+    let random: Vec<u32> = (1 << 20..).step_by(2_003).take(CHOSEN).collect();
+    let (known, collisions) = cost(PUBLISHED_SEED, &chosen);
+    assert!(collisions as usize > CHOSEN, "the attack works if the seed is known");
+    for seed in 1..=16 {
+        let (steps, collisions) = cost(seed, &chosen);
+        let (usual, _) = cost(seed, &random);
+        assert_eq!(collisions, 0, "seed {seed}");
+        assert!(steps <= usual + usual / 50, "seed {seed}: {steps} steps instead of {usual}");
+        assert!(steps < known, "seed {seed}: {steps} steps, {known} if it is known");
     }
 }
 
