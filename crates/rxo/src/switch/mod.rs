@@ -1,17 +1,22 @@
 //! Learning switch: decides by which ports a frame leaves.
 //!
-//! The switch is between a nic and several guests, before the engines: each guest has its own engine behind
-//! its port, so that one guest's polls do not affect another. This module is separate from the worker because
-//! it decides without input or output: the addresses of a frame and the time go in, ports come out. It learns
-//! source addresses and supports VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no spanning tree.
+//! It stands between a nic and several guests, before the engines: each guest has an engine of its own
+//! behind its port, so that one guest's polls decide nothing for another. It is separate from the worker
+//! because it is a decision without input or output: the addresses of a frame and the time go in, ports
+//! come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no
+//! spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and frames of multicast groups
+//! go to those who asked for them ([`snooping`]).
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. The address table is bounded for each port: a port that
 //! has sent from too many addresses learns no more, and takes no space from other ports. Frames for an
 //! unknown address go to all ports of their VLAN. No bytes cause a panic.
 
+mod guard;
 mod header;
+mod packet;
 mod port;
+mod snooping;
 mod table;
 mod tagging;
 
@@ -19,11 +24,14 @@ use std::time::Duration;
 
 use rxo_frame::{Frame, Instant, reasons};
 
+pub use guard::Guard;
 pub use header::MacAddress;
 pub use port::{MAX_PORTS, Port, PortSet, PortSettings, SwitchError, Vlans};
 pub use tagging::Tagging;
 
 use header::Header;
+use packet::Packet;
+use snooping::{Receivers, Snooping};
 use table::{Learned, Table};
 
 /// The settings of a switch.
@@ -68,6 +76,18 @@ reasons! {
         LinkLocal => "link_local",
         /// The destination is behind the port that the frame came from.
         SamePort => "same_port",
+        /// It comes from a guarded port, claims to be ARP or IP, and its headers are incomplete or too many.
+        Malformed => "malformed",
+        /// Its IP source is not an address of its guarded port.
+        ForeignIp => "foreign_ip",
+        /// Its ARP or neighbour discovery claims an address that is not of its guarded port.
+        ForeignNeighbour => "foreign_neighbour",
+        /// It is a message of a router from a port that may not route.
+        ForeignRouter => "foreign_router",
+        /// It is a message of a DHCP server from a port that may not serve.
+        ForeignDhcp => "foreign_dhcp",
+        /// Both its port and that of its destination are isolated.
+        Isolated => "isolated",
     }
 }
 
@@ -107,7 +127,13 @@ impl SwitchCounters {
 #[derive(Debug)]
 pub struct Switch {
     ports: Vec<PortSettings>,
+    /// For each port its guard; `None` for a trusted one.
+    guards: Vec<Option<Guard>>,
+    isolated: PortSet,
+    /// The ports that may route.
+    routers: PortSet,
     table: Table,
+    snooping: Snooping,
     counters: SwitchCounters,
 }
 
@@ -128,8 +154,40 @@ impl Switch {
     /// ```
     pub fn new(ports: Vec<PortSettings>, options: SwitchOptions) -> Result<Self, SwitchError> {
         port::check(&ports)?;
-        let table = Table::new(ports.len(), options);
-        Ok(Self { ports, table, counters: SwitchCounters::default() })
+        Ok(Self {
+            guards: vec![None; ports.len()],
+            isolated: PortSet::default(),
+            routers: (0..ports.len()).map(Port::nth).collect(),
+            table: Table::new(ports.len(), options),
+            snooping: Snooping::new(ports.len()),
+            counters: SwitchCounters::default(),
+            ports,
+        })
+    }
+
+    /// Puts a guard at `port`, in place of the one before. A port without one is trusted, as that of a wire: its device may
+    /// send what it likes.
+    ///
+    /// # Panics
+    /// If the switch has no such port.
+    ///
+    /// # Examples
+    /// ```
+    /// use rxo::switch::{Guard, Port, PortSettings, Switch, SwitchOptions, Vlans};
+    ///
+    /// let port = PortSettings { vlans: Vlans::Only(0), fixed: None };
+    /// let mut switch = Switch::new(vec![port; 2], SwitchOptions::default())?;
+    /// switch.guard(Port::new(1), Guard { ips: vec!["192.0.2.7".parse()?], ..Guard::default() });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn guard(&mut self, port: Port, guard: Guard) {
+        let set = |ports: PortSet, is_in: bool| {
+            let others = ports.without(port);
+            if is_in { others.plus(PortSet::only(port)) } else { others }
+        };
+        self.isolated = set(self.isolated, guard.is_isolated);
+        self.routers = set(self.routers, guard.routes);
+        self.guards[port.index()] = Some(guard);
     }
 
     /// Decides about a frame that arrived by port `from` at time `now`, and learns its source address. O(1),
@@ -171,9 +229,10 @@ impl Switch {
         self.ports.len()
     }
 
-    /// Forgets the addresses learned at `port`, because its device is gone or was replaced.
+    /// Forgets what it learned at `port`, addresses and memberships, because its device is gone or another one is there.
     pub fn forget(&mut self, port: Port) {
         self.table.forget(port);
+        self.snooping.forget(port);
     }
 
     fn judge<B: AsRef<[u8]>>(
@@ -188,24 +247,68 @@ impl Switch {
         if header.destination.is_link_local() {
             return Err(DropReason::LinkLocal);
         }
+        let packet = self.check_guard(from, header.destination, frame.bytes())?;
         if self.settings(from).fixed.is_none() {
             self.learn(from, (vlan, header.source), now);
         }
         if header.destination.is_group() {
             self.counters.flooded += 1;
-            return Ok(self.members(vlan, |_| true).without(from));
+            let wanted = self.wanted(from, (vlan, header.destination), packet.as_ref(), now);
+            return Ok(wanted.minus(self.out_of_reach(from)));
         }
         match self.find((vlan, header.destination), now) {
             Some(port) if port == from => Err(DropReason::SamePort),
+            Some(port) if self.out_of_reach(from).contains(port) => Err(DropReason::Isolated),
             Some(port) => {
                 self.counters.forwarded += 1;
                 Ok(PortSet::only(port))
             }
             None => {
                 self.counters.flooded += 1;
-                Ok(self.members(vlan, |port| port.fixed.is_none()).without(from))
+                let learning = self.members(vlan, |port| port.fixed.is_none());
+                Ok(learning.minus(self.out_of_reach(from)))
             }
         }
+    }
+
+    /// Checks a frame by the guard of its port. Returns its packet if it was read: for a guard, or for snooping.
+    fn check_guard<'f>(
+        &self,
+        from: Port,
+        destination: MacAddress,
+        frame: &'f [u8],
+    ) -> Result<Option<Packet<'f>>, DropReason> {
+        let guard = self.guards[from.index()].as_ref();
+        if guard.is_none() && snooping::family(destination).is_none() {
+            return Ok(None);
+        }
+        let packet = Packet::read(frame);
+        guard.map_or(Ok(()), |guard| guard.check(self.settings(from).fixed, &packet))?;
+        Ok(Some(packet))
+    }
+
+    /// Returns the ports of a VLAN whose devices want the frames of a group.
+    fn wanted(
+        &mut self,
+        from: Port,
+        (vlan, group): (u16, MacAddress),
+        packet: Option<&Packet<'_>>,
+        now: Instant,
+    ) -> PortSet {
+        let all = self.members(vlan, |_| true);
+        let Some(packet) = packet else { return all };
+        let from = (from, self.routers.contains(from));
+        match self.snooping.receivers(from, (vlan, group), packet, now) {
+            Receivers::All => all,
+            Receivers::Routers => all.and(self.routers),
+            Receivers::Members(members) => all.and(self.routers.plus(members)),
+        }
+    }
+
+    /// Returns the ports that no frame from `from` reaches: itself, and for an isolated port all isolated ones.
+    const fn out_of_reach(&self, from: Port) -> PortSet {
+        let own = PortSet::only(from);
+        if self.isolated.contains(from) { own.plus(self.isolated) } else { own }
     }
 
     fn check_source(&self, from: Port, vlan: u16, source: MacAddress) -> Result<(), DropReason> {

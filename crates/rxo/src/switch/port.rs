@@ -96,7 +96,25 @@ impl PortSet {
         Self(self.0 & !(1 << port.0))
     }
 
-    /// Returns `true` if the set contains the port.
+    /// Returns the set with those of `other`.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the set without those of `other`.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Returns the ports that are in both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether the port is in it.
     #[must_use]
     pub const fn contains(self, port: Port) -> bool {
         self.0 & 1 << port.0 != 0

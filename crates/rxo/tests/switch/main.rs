@@ -1,6 +1,8 @@
 //! Tests of the switch in virtual time: single rules, and a property test against a naive model.
 #![allow(clippy::unwrap_used, reason = "tests, of which the lint does not see the helpers")]
 
+mod forged;
+mod harness;
 mod model;
 mod stories;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rxo::switch::{
-    DropReason, Forward, MacAddress, Port, PortSettings, Switch, SwitchError, SwitchOptions, Vlans,
+    DropReason, Forward, Guard, MacAddress, Port, PortSettings, Switch, SwitchError, SwitchOptions,
+    Vlans,
 };
 use rxo::{Frame, Instant};
 
@@ -145,7 +146,12 @@ fn a_fixed_port_gets_what_is_for_it_before_it_sends() {
 
 #[test]
 fn every_reason_to_drop_has_its_frame() {
-    let mut switch = switch(&[trunk(), access(7), fixed(2), access(0)]);
+    let mut switch = switch(&[trunk(), access(7), fixed(2), access(0), fixed(4), fixed(5)]);
+    for guarded in [4, 5] {
+        let ips = vec![[10, 0, 0, guarded].into()];
+        let guard = Guard { ips, is_isolated: true, ..Guard::default() };
+        switch.guard(port(guarded.into()), guard);
+    }
     let short = |bytes: usize| Frame::new(vec![0x52; bytes], NOW);
     let mut tag_only = frame(mac(3), mac(1), Tag::InBytes(7));
     tag_only.bytes.truncate(17);
@@ -160,7 +166,13 @@ fn every_reason_to_drop_has_its_frame() {
         (0, frame(mac(3), mac(2), Tag::None), DropReason::ForeignSource),
         (1, frame(mac(3), mac(1), Tag::InBytes(7)), DropReason::ForeignVlan),
         (0, frame(MacAddress([1, 0x80, 0xc2, 0, 0, 1]), mac(9), Tag::None), DropReason::LinkLocal),
-        (3, frame(mac(3), mac(5), Tag::None), DropReason::SamePort),
+        (3, frame(mac(3), mac(6), Tag::None), DropReason::SamePort),
+        (4, frame(mac(3), mac(4), Tag::None), DropReason::Malformed),
+        (4, ip(mac(3), 5, 6, &[]), DropReason::ForeignIp),
+        (4, arp(5), DropReason::ForeignNeighbour),
+        (4, ip(mac(3), 4, 1, &[9]), DropReason::ForeignRouter),
+        (4, ip(mac(3), 4, 17, &[0, 67, 0, 68]), DropReason::ForeignDhcp),
+        (4, ip(mac(5), 4, 6, &[]), DropReason::Isolated),
     ];
     for (from, frame, reason) in rows {
         let before = switch.counters().dropped(reason);
@@ -171,7 +183,70 @@ fn every_reason_to_drop_has_its_frame() {
     assert!(DropReason::ALL.iter().all(|reason| dropped(reason) > 0));
 }
 
-/// A priority tag in front of another tag would let the frame out of the VLAN of an access port.
+/// A frame of device 4 with an IPv4 packet from 10.0.0.`host`.
+fn ip(to: MacAddress, host: u8, protocol: u8, upper: &[u8]) -> Frame<Vec<u8>> {
+    let mut frame = frame(to, mac(4), Tag::None);
+    frame.bytes.truncate(14);
+    frame.bytes.extend([0x45, 0, 0, 20 + upper.len() as u8, 0, 0, 0, 0, 64, protocol, 0, 0]);
+    frame.bytes.extend([10, 0, 0, host, 239, 1, 2, 3]);
+    frame.bytes.extend(upper);
+    frame
+}
+
+/// A claim of device 4 that it has 10.0.0.`host`.
+fn arp(host: u8) -> Frame<Vec<u8>> {
+    let mut bytes = [BROADCAST.0, mac(4).0].concat();
+    bytes.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
+    bytes.extend([&mac(4).0[..], &[10, 0, 0, host], &[0; 10]].concat());
+    Frame::new(bytes, NOW)
+}
+
+#[test]
+fn isolated_ports_reach_all_but_each_other() {
+    let mut switch = switch(&[trunk(), fixed(1), fixed(2), fixed(3), access(0)]);
+    for isolated in [1, 2] {
+        switch.guard(port(isolated), Guard { is_isolated: true, ..Guard::default() });
+    }
+    let mut send = |from, to: MacAddress| {
+        let mut frame = frame(to, mac(from), Tag::None);
+        frame.bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
+        switch.forward(port(from.into()), &frame, NOW)
+    };
+    assert_eq!(ports(send(1, BROADCAST)), [0, 3, 4]);
+    assert_eq!(ports(send(1, mac(9))), [0, 4], "an unknown address");
+    assert_eq!(send(1, mac(2)), Forward::Drop(DropReason::Isolated));
+    assert_eq!(ports(send(1, mac(3))), [3]);
+    assert_eq!(ports(send(3, mac(1))), [1]);
+    assert_eq!(ports(send(3, BROADCAST)), [0, 1, 2, 4]);
+}
+
+/// A router at port 0 asks; 1 and 2 are guests, and 3 is one that routes.
+#[test]
+fn a_group_goes_to_its_members_and_to_routers() {
+    const GROUP: MacAddress = MacAddress([1, 0, 0x5e, 1, 2, 3]);
+    let mut switch = switch(&[trunk(), fixed(4), fixed(2), fixed(3)]);
+    for (guarded, routes) in [(1, false), (2, false), (3, true)] {
+        switch.guard(port(guarded), Guard { routes, ..Guard::default() });
+    }
+    let data = frame(GROUP, mac(9), Tag::None);
+    let mut query = ip(GROUP, 9, 2, &[0x11, 0, 0xee, 0xff, 0, 0, 0, 0]);
+    query.bytes[6..12].copy_from_slice(&mac(9).0);
+    let query_of_a_guest = ip(GROUP, 4, 2, &[0x11, 0, 0xee, 0xff, 0, 0, 0, 0]);
+    let report = ip(GROUP, 4, 2, &[0x16, 0, 0xf8, 0xfa, 239, 1, 2, 3]);
+    assert_eq!(
+        switch.forward(port(1), &query_of_a_guest, NOW),
+        Forward::Drop(DropReason::ForeignRouter)
+    );
+    assert_eq!(ports(switch.forward(port(0), &data, NOW)), [1, 2, 3], "nobody asks");
+    assert_eq!(ports(switch.forward(port(0), &query, NOW)), [1, 2, 3]);
+    assert_eq!(ports(switch.forward(port(0), &data, NOW)), [3]);
+    assert_eq!(ports(switch.forward(port(1), &report, NOW)), [0, 3], "only routers hear it");
+    assert_eq!(ports(switch.forward(port(0), &data, NOW)), [1, 3]);
+    switch.forget(port(1));
+    assert_eq!(ports(switch.forward(port(0), &data, NOW)), [3]);
+}
+
+/// A priority tag in front of another tag would lead out of an access port's VLAN.
 #[test]
 fn a_tag_behind_a_priority_tag_does_not_leave_an_access_port() {
     let mut switch = switch(&[trunk(), access(0), access(7)]);

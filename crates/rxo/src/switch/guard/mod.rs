@@ -1,0 +1,144 @@
+//! Guards a port: decides whether its device may send a packet.
+//!
+//! A device speaks for its own addresses only: ARP and neighbour discovery are checked, with `ips` also the source of each
+//! packet. Messages that direct the traffic of a whole link, those of routers and DHCP servers, come only from ports
+//! that may send them (RFC 6105, RFC 7113, RFC 7610). Separate from the switch, because it is a decision about one frame
+//! that needs neither the table of addresses nor the time.
+//!
+//! # Contract
+//! Pure, and nothing panics. A packet that cannot be read as far as the decision needs is refused. Packets inside
+//! tunnels are not read: whoever ends the tunnel decides about them.
+
+mod neighbour;
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use super::packet::{Arp, ICMP, ICMPV6, IGMP, Ip, Packet, UDP, Upper};
+use super::{DropReason, MacAddress};
+
+/// The rights of a guarded port beyond sending from its own addresses. The default has none, and any IP address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// The only IP addresses of the device; empty for any. A port that is fixed to an Ethernet address also has the
+    /// link-local address that follows from it (RFC 4291, appendix A).
+    pub ips: Vec<IpAddr>,
+    /// `true` if the device may send what routers send: router advertisements, redirects, and queries of IGMP and MLD.
+    /// Its port also gets the frames of all multicast groups.
+    pub routes: bool,
+    /// `true` if the device may answer DHCP and DHCPv6 clients.
+    pub serves_dhcp: bool,
+    /// `true` if the device reaches no other isolated port.
+    pub is_isolated: bool,
+}
+
+impl Guard {
+    /// Checks a packet that came in at a port whose only Ethernet address is `own`, or that learns addresses.
+    ///
+    /// # Errors
+    /// The reason to drop it.
+    pub(super) fn check(
+        &self,
+        own: Option<MacAddress>,
+        packet: &Packet<'_>,
+    ) -> Result<(), DropReason> {
+        match packet {
+            Packet::Arp(arp) => self.check_arp(own, arp),
+            Packet::Ip(ip) => self.check_ip(own, ip),
+            Packet::Other => Ok(()),
+            Packet::Malformed => Err(DropReason::Malformed),
+        }
+    }
+
+    fn check_arp(&self, own: Option<MacAddress>, arp: &Arp) -> Result<(), DropReason> {
+        if arp.assigns && !self.serves_dhcp {
+            return Err(DropReason::ForeignDhcp);
+        }
+        // A probe says nothing of its sender, but whoever has the target would give it up (RFC 5227, section 2.1.1).
+        let claimed = if arp.sender.is_unspecified() { arp.target } else { arp.sender };
+        let is_own = own.is_none_or(|own| own == arp.sender_mac);
+        if is_own && (claimed.is_unspecified() || self.may_have(own, claimed.into())) {
+            return Ok(());
+        }
+        Err(DropReason::ForeignNeighbour)
+    }
+
+    fn check_ip(&self, own: Option<MacAddress>, ip: &Ip<'_>) -> Result<(), DropReason> {
+        if !ip.source.is_unspecified() && !self.may_have(own, ip.source) {
+            return Err(DropReason::ForeignIp);
+        }
+        let Upper::First { protocol, is_fragment, bytes } = ip.upper else {
+            return self.check_unspecified(ip, false);
+        };
+        let allowed = match (protocol, ip.source) {
+            (UDP, _) => {
+                let port = destination_port(bytes).ok_or(DropReason::Malformed)?;
+                if CLIENT_PORTS.contains(&port) && !self.serves_dhcp {
+                    return Err(DropReason::ForeignDhcp);
+                }
+                port == SERVER_PORT
+            }
+            (IGMP, IpAddr::V4(_)) => {
+                self.check_router(IGMP_OF_ROUTERS, bytes)?;
+                true
+            }
+            (ICMP, IpAddr::V4(_)) => {
+                self.check_router(ICMP_OF_ROUTERS, bytes)?;
+                false
+            }
+            (ICMPV6, IpAddr::V6(source)) => {
+                self.check_router(ICMPV6_OF_ROUTERS, bytes)?;
+                self.check_neighbour(own, source, bytes, is_fragment)?;
+                true
+            }
+            _ => false,
+        };
+        self.check_unspecified(ip, allowed)
+    }
+
+    /// Checks that a packet without a source is one that a host sends before it has an address: to a DHCP server, a
+    /// report of memberships, or neighbour discovery.
+    fn check_unspecified(&self, ip: &Ip<'_>, is_allowed: bool) -> Result<(), DropReason> {
+        let is_right = self.ips.is_empty() || is_allowed || !ip.source.is_unspecified();
+        if is_right { Ok(()) } else { Err(DropReason::ForeignIp) }
+    }
+
+    /// Checks the type of a control message against those that only routers send.
+    fn check_router(&self, of_routers: &[u8], message: &[u8]) -> Result<(), DropReason> {
+        let kind = message.first().ok_or(DropReason::Malformed)?;
+        let is_foreign = of_routers.contains(kind) && !self.routes;
+        if is_foreign { Err(DropReason::ForeignRouter) } else { Ok(()) }
+    }
+
+    /// Returns `true` if the device may have this address.
+    fn may_have(&self, own: Option<MacAddress>, ip: IpAddr) -> bool {
+        self.ips.is_empty()
+            || self.ips.contains(&ip)
+            || own.is_some_and(|own| ip == IpAddr::V6(link_local(own)))
+    }
+}
+
+/// Returns the destination port of a UDP header; `None` if it is incomplete, as in a fragment that is made to hide it.
+fn destination_port(udp: &[u8]) -> Option<u16> {
+    let [_, _, high, low, ..] = udp else { return None };
+    Some(u16::from_be_bytes([*high, *low]))
+}
+
+/// Returns the link-local address that follows from an Ethernet address (RFC 4291, appendix A).
+fn link_local(MacAddress([a, b, c, d, e, f]): MacAddress) -> Ipv6Addr {
+    let bytes = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f];
+    Ipv6Addr::from(bytes)
+}
+
+/// The ports of DHCP clients, of IPv4 (RFC 2131) and IPv6 (RFC 8415). Some clients look at nothing else.
+const CLIENT_PORTS: [u16; 2] = [68, 546];
+/// The port of a DHCP server of IPv4.
+const SERVER_PORT: u16 = 67;
+/// Membership queries, and multicast router advertisements (RFC 4286).
+const IGMP_OF_ROUTERS: &[u8] = &[0x11, 0x30];
+/// Redirects (RFC 792) and router advertisements (RFC 1256).
+const ICMP_OF_ROUTERS: &[u8] = &[5, 9];
+/// Listener queries (RFC 3810), router advertisements and redirects (RFC 4861), multicast router advertisements.
+const ICMPV6_OF_ROUTERS: &[u8] = &[130, 134, 137, 151];
+
+#[cfg(test)]
+mod tests;

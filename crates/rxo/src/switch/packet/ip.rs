@@ -1,0 +1,136 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) up to the header of the upper layer.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rxo_wire::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP, PROTOCOL_UDP};
+
+/// The greatest number of extension headers that are followed.
+pub(super) const MOST_HEADERS: usize = 16;
+
+pub(in crate::switch) const ICMP: u8 = PROTOCOL_ICMP;
+pub(in crate::switch) const ICMPV6: u8 = PROTOCOL_ICMPV6;
+pub(in crate::switch) const IGMP: u8 = PROTOCOL_IGMP;
+pub(in crate::switch) const UDP: u8 = PROTOCOL_UDP;
+
+/// An IP packet.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::switch) struct Ip<'f> {
+    pub(in crate::switch) source: IpAddr,
+    pub(in crate::switch) destination: IpAddr,
+    pub(in crate::switch) upper: Upper<'f>,
+}
+
+/// The upper layer of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::switch) enum Upper<'f> {
+    /// A whole packet, or its first fragment.
+    First {
+        protocol: u8,
+        /// `true` if more fragments follow.
+        is_fragment: bool,
+        /// The bytes from the upper layer's header on, as far as the packet goes.
+        bytes: &'f [u8],
+    },
+    /// A later fragment, which has no header of the upper layer.
+    Later,
+}
+
+impl<'f> Ip<'f> {
+    /// Reads an IPv4 packet; `None` if its headers are incomplete.
+    pub(super) fn read_v4(packet: &'f [u8]) -> Option<Self> {
+        let fixed: &[u8; 20] = packet.first_chunk()?;
+        let header_bytes = usize::from(fixed[0] & 0x0f) * 4;
+        if fixed[0] >> 4 != 4 || header_bytes < fixed.len() {
+            return None;
+        }
+        let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        let behind = without_padding(packet, header_bytes, total).get(header_bytes..)?;
+        let fragment = u16::from_be_bytes([fixed[6], fixed[7]]);
+        let is_fragment = fragment & 0x2000 != 0;
+        let upper = match (fragment & 0x1fff, fixed[9]) {
+            (0, AUTHENTICATION) if is_fragment => return None,
+            (0, AUTHENTICATION) => follow(AUTHENTICATION, behind)?,
+            (0, protocol) => Upper::First { protocol, is_fragment, bytes: behind },
+            _ => Upper::Later,
+        };
+        let [.., a, b, c, d, e, f, g, h] = *fixed;
+        let (source, destination) = (Ipv4Addr::new(a, b, c, d), Ipv4Addr::new(e, f, g, h));
+        Some(Self { source: source.into(), destination: destination.into(), upper })
+    }
+
+    /// Reads an IPv6 packet; `None` if its chain of headers is incomplete, as it may not be in a first fragment either
+    /// (RFC 7112, section 5).
+    pub(super) fn read_v6(packet: &'f [u8]) -> Option<Self> {
+        let fixed: &[u8; 40] = packet.first_chunk()?;
+        let (source, destination) = fixed[8..].split_first_chunk::<16>()?;
+        let destination = destination.first_chunk::<16>()?;
+        if fixed[0] >> 4 != 6 {
+            return None;
+        }
+        let total = 40 + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+        let upper = follow(fixed[6], without_padding(packet, 40, total).get(40..)?)?;
+        let [source, destination] = [source, destination].map(|ip| Ipv6Addr::from(*ip).into());
+        Some(Self { source, destination, upper })
+    }
+}
+
+/// Returns the packet without what the link added behind it. A `total` that the frame does not have, or of the header
+/// alone because the packet is too large for the field, leaves the packet as it is.
+fn without_padding(packet: &[u8], header_bytes: usize, total: usize) -> &[u8] {
+    packet.get(..total).filter(|_| total > header_bytes).unwrap_or(packet)
+}
+
+/// Follows the extension headers from `next` on; `None` if they end early or are too many. `None` too if a fragment has
+/// others behind its fragment header: a receiver that accepts overlapping fragments would take the upper layer's header
+/// from a later one, which cannot be checked. Without them that header begins the first fragment, where nothing overlaps
+/// it but another first fragment.
+fn follow(mut next: u8, mut bytes: &[u8]) -> Option<Upper<'_>> {
+    let mut is_fragment = false;
+    for _ in 0..=MOST_HEADERS {
+        if is_fragment && is_extension(next) {
+            return None;
+        }
+        let header_bytes = match next {
+            FRAGMENT => {
+                let header: &[u8; 8] = bytes.first_chunk()?;
+                let field = u16::from_be_bytes([header[2], header[3]]);
+                if field & 0xfff8 != 0 {
+                    return Some(Upper::Later);
+                }
+                is_fragment |= field & 1 != 0;
+                header.len()
+            }
+            // Counts units of 4 bytes, minus 2 (RFC 4302, section 2.2). The others count units of 8, minus 1.
+            AUTHENTICATION => (usize::from(*bytes.get(1)?) + 2) * 4,
+            other if is_extension(other) => (usize::from(*bytes.get(1)?) + 1) * 8,
+            protocol => return Some(Upper::First { protocol, is_fragment, bytes }),
+        };
+        next = *bytes.first()?;
+        bytes = bytes.get(header_bytes..)?;
+    }
+    None
+}
+
+/// Returns `true` for the extension headers of IPv6 (RFC 7045, section 4), those of encryption and of experiments aside.
+const fn is_extension(next: u8) -> bool {
+    matches!(
+        next,
+        HOP_BY_HOP
+            | ROUTING
+            | FRAGMENT
+            | AUTHENTICATION
+            | DESTINATION
+            | MOBILITY
+            | HOST_IDENTITY
+            | SHIM6
+    )
+}
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+const MOBILITY: u8 = 135;
+const HOST_IDENTITY: u8 = 139;
+const SHIM6: u8 = 140;

@@ -1,0 +1,86 @@
+//! The packet in a frame, as far as guards and snooping read it: ARP, and IP up to the header of the upper layer.
+//!
+//! Separate from `rxo_wire::parse`, which reads what can be coalesced and gives up on everything else. A guard must be
+//! able to say of every frame of a guest that it is none of those that only others may send, so this module follows VLAN
+//! tags, SNAP headers and extension headers to their end, as the most tolerant receiver would. What ends too early to
+//! tell is [`Packet::Malformed`] (RFC 7113, section 3; RFC 7112).
+//!
+//! # Contract
+//! Nothing panics or allocates, whatever the bytes. The work is bounded: [`MOST_TAGS`], [`MOST_HEADERS`].
+
+mod arp;
+mod ip;
+
+pub(super) use arp::Arp;
+pub(super) use ip::{ICMP, ICMPV6, IGMP, Ip, UDP, Upper};
+
+/// The greatest number of VLAN tags that a frame may have.
+const MOST_TAGS: usize = 8;
+
+/// The packet in a frame.
+#[derive(Debug)]
+pub(super) enum Packet<'f> {
+    /// ARP or RARP for IPv4 over Ethernet.
+    Arp(Arp),
+    /// IPv4 or IPv6.
+    Ip(Ip<'f>),
+    /// Another protocol.
+    Other,
+    /// A frame that claims to be ARP or IP, but ends early, contradicts itself, or has too many headers to follow.
+    Malformed,
+}
+
+impl<'f> Packet<'f> {
+    /// Reads the packet behind the link header of a frame.
+    pub(super) fn read(frame: &'f [u8]) -> Self {
+        let Some((ethertype, packet)) = network(frame) else { return Self::Malformed };
+        let read = match ethertype {
+            ARP => Arp::read(packet, false).map(Self::Arp),
+            RARP => Arp::read(packet, true).map(Self::Arp),
+            IPV4 => Ip::read_v4(packet).map(Self::Ip),
+            IPV6 => Ip::read_v6(packet).map(Self::Ip),
+            _ => Some(Self::Other),
+        };
+        read.unwrap_or(Self::Malformed)
+    }
+}
+
+/// Returns the type of the packet and its bytes, behind all tags; `None` if the frame ends before.
+fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
+    let mut rest = frame.get(ADDRESSES_BYTES..)?;
+    for _ in 0..=MOST_TAGS {
+        let (ethertype, behind) = rest.split_first_chunk()?;
+        let ethertype = u16::from_be_bytes(*ethertype);
+        if !TAG_TYPES.contains(&ethertype) {
+            return Some(if ethertype < LEAST_TYPE { snap(behind) } else { (ethertype, behind) });
+        }
+        rest = behind.get(TAG_BYTES..)?;
+    }
+    None
+}
+
+/// Returns the type and the packet of an IEEE 802.3 frame, which has a length in place of the type. Some systems accept
+/// IP and ARP behind a SNAP header (RFC 1042). Other frames have no type that matters here.
+fn snap(behind: &[u8]) -> (u16, &[u8]) {
+    match behind {
+        [0xaa, 0xaa, 0x03, 0, 0, 0 | 0xf8, high, low, packet @ ..] => {
+            (u16::from_be_bytes([*high, *low]), packet)
+        }
+        _ => (0, behind),
+    }
+}
+
+const ADDRESSES_BYTES: usize = 12;
+/// The rest of a tag behind its type: priority and identifier.
+const TAG_BYTES: usize = 2;
+/// 802.1Q, 802.1ad, and what came before 802.1ad.
+const TAG_TYPES: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+/// Smaller numbers are lengths (IEEE 802.3, clause 3.2.6).
+const LEAST_TYPE: u16 = 0x600;
+const IPV4: u16 = rxo_wire::ETHERTYPE_IPV4;
+const IPV6: u16 = rxo_wire::ETHERTYPE_IPV6;
+const ARP: u16 = 0x0806;
+const RARP: u16 = 0x8035;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Snooping of IGMP and MLD: frames of a multicast group go only to ports whose devices want it (RFC 4541).
+//!
+//! Separate from the table of addresses, because a group has many ports, each with a time of its own, and is known from
+//! messages instead of from sources. Routers, and the ports that may route, get every group. While no router asks for
+//! memberships they would all be forgotten, so without a querier every group goes everywhere.
+//!
+//! # Contract
+//! No clock: time is an argument. Memory is bounded: [`MOST_GROUPS`] for each port. A port that wants more gets all groups
+//! for a while, which costs nobody else anything. Groups are told apart by their Ethernet address, which 32 groups of
+//! IPv4 share: a port may get too much, never too little.
+
+mod messages;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use rxo_frame::Instant;
+
+use super::packet::Packet;
+use super::{MacAddress, Port, PortSet};
+
+use messages::{Heard, Member};
+
+/// The greatest number of groups of a port.
+const MOST_GROUPS: usize = 256;
+/// A membership is forgotten after this time without a report (RFC 3376, section 8.4; RFC 3810, section 9.4).
+const MEMBERSHIP: Duration = Duration::from_secs(260);
+/// A querier has gone after this time without a general query (RFC 3376, section 8.5).
+const QUERIER: Duration = Duration::from_secs(255);
+/// The time in which other members behind a port report, after one has left (RFC 3376, section 8.8).
+const LAST_MEMBER: Duration = Duration::from_secs(2);
+/// Time between two searches for memberships that have ended.
+const SEARCH_EVERY: Duration = Duration::from_secs(1);
+
+/// The version of IP of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Family {
+    V4,
+    V6,
+}
+
+/// The memberships of all ports.
+#[derive(Debug)]
+pub(super) struct Snooping {
+    /// The members of each group, and the times at which they end. The hash is keyed at random.
+    groups: HashMap<(u16, MacAddress), Vec<(Port, Instant)>>,
+    /// The last general query in each VLAN. Only routers add to it.
+    queries: HashMap<(u16, Family), Instant>,
+    /// For each port the number of its groups.
+    counts: Vec<usize>,
+    /// For each port the time until which it gets all groups, because it wanted too many.
+    overflows: Vec<Option<Instant>>,
+    next_search: Instant,
+}
+
+/// The treatment of a frame for a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receivers {
+    /// All ports of the VLAN.
+    All,
+    /// Ports of routers only: it is a report of memberships (RFC 4541, section 2.1.1, item 1).
+    Routers,
+    /// Ports of routers and these.
+    Members(PortSet),
+}
+
+impl Snooping {
+    pub(super) fn new(ports: usize) -> Self {
+        Self {
+            groups: HashMap::new(),
+            queries: HashMap::new(),
+            counts: vec![0; ports],
+            overflows: vec![None; ports],
+            next_search: Instant::ZERO,
+        }
+    }
+
+    /// Takes a frame for `group` that came in at `from`, and remembers what it reports. Returns its receivers.
+    pub(super) fn receivers(
+        &mut self,
+        (from, is_router): (Port, bool),
+        (vlan, group): (u16, MacAddress),
+        packet: &Packet<'_>,
+        now: Instant,
+    ) -> Receivers {
+        let Some(family) = family(group) else { return Receivers::All };
+        match messages::read(packet) {
+            Some(Heard::GeneralQuery(family)) if is_router => {
+                self.queries.insert((vlan, family), now);
+                return Receivers::All;
+            }
+            Some(Heard::GeneralQuery(_)) => return Receivers::All,
+            Some(Heard::Members(members)) => {
+                if !is_router {
+                    members.for_each(|member| self.note(from, vlan, member, now));
+                }
+                return Receivers::Routers;
+            }
+            None => {}
+        }
+        let is_asked = |asked: &Instant| now.since(*asked) <= QUERIER;
+        if goes_everywhere(group) || !self.queries.get(&(vlan, family)).is_some_and(is_asked) {
+            return Receivers::All;
+        }
+        Receivers::Members(self.members((vlan, group), now))
+    }
+
+    /// Forgets the memberships of `port`, because its device is gone.
+    pub(super) fn forget(&mut self, port: Port) {
+        self.retain(|member, _| member != port);
+        self.overflows[port.index()] = None;
+    }
+
+    /// Returns the number of memberships. Those that have ended count until their place is needed.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    fn members(&self, group: (u16, MacAddress), now: Instant) -> PortSet {
+        let known = self.groups.get(&group).into_iter().flatten();
+        let known = known.filter(|(_, until)| now < *until).map(|(port, _)| *port);
+        let greedy = self.overflows.iter().enumerate();
+        let greedy = greedy.filter(|(_, until)| until.is_some_and(|until| now < until));
+        known.chain(greedy.map(|(index, _)| Port::nth(index))).collect()
+    }
+
+    fn note(&mut self, port: Port, vlan: u16, member: Member, now: Instant) {
+        let group = (vlan, member.group);
+        if goes_everywhere(member.group) {
+            return;
+        }
+        let members = self.groups.get_mut(&group);
+        let known = members.and_then(|all| all.iter_mut().find(|(own, _)| *own == port));
+        match known {
+            Some((_, until)) if member.joins => *until = now + MEMBERSHIP,
+            // Others behind the port have this time to say that they are there.
+            Some((_, until)) => *until = (*until).min(now + LAST_MEMBER),
+            None if member.joins => self.join(port, group, now),
+            None => {}
+        }
+    }
+
+    fn join(&mut self, port: Port, group: (u16, MacAddress), now: Instant) {
+        if self.counts[port.index()] >= MOST_GROUPS && now >= self.next_search {
+            self.next_search = now + SEARCH_EVERY;
+            self.retain(|_, until| now < until);
+        }
+        if self.counts[port.index()] >= MOST_GROUPS {
+            self.overflows[port.index()] = Some(now + MEMBERSHIP);
+            return;
+        }
+        self.groups.entry(group).or_default().push((port, now + MEMBERSHIP));
+        self.counts[port.index()] += 1;
+    }
+
+    /// Keeps the memberships for which `stays` is true.
+    fn retain(&mut self, stays: impl Fn(Port, Instant) -> bool) {
+        let Self { groups, counts, .. } = self;
+        groups.retain(|_, members| {
+            members.retain(|(port, until)| {
+                let stays = stays(*port, *until);
+                counts[port.index()] -= usize::from(!stays);
+                stays
+            });
+            !members.is_empty()
+        });
+    }
+}
+
+/// Returns the version of IP whose groups have this address; `None` for any other address.
+pub(super) const fn family(group: MacAddress) -> Option<Family> {
+    match group.0 {
+        [0x01, 0x00, 0x5e, 0..=0x7f, ..] => Some(Family::V4),
+        [0x33, 0x33, ..] => Some(Family::V6),
+        _ => None,
+    }
+}
+
+/// Returns `true` for a group that nobody reports, although all hosts are in it: 224.0.0.0/24 (RFC 4541, section 2.1.2),
+/// all nodes (section 3), and groups of a narrower scope.
+const fn goes_everywhere(group: MacAddress) -> bool {
+    matches!(group.0, [0x01, 0x00, 0x5e, 0, 0, _] | [0x33, 0x33, 0, 0, 0, 1])
+}
+
+#[cfg(test)]
+mod tests;
