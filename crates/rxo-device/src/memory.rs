@@ -80,6 +80,8 @@ struct State {
     packets: VecDeque<Sent>,
     now: Instant,
     is_gone: bool,
+    /// The number of other sides that have gone.
+    peers_gone: u64,
     refuses_aggregates: bool,
     /// The number of packets that the simulated device still accepts; `None` for no limit.
     room: Option<usize>,
@@ -168,6 +170,11 @@ impl MemoryLink {
     /// Simulates, from now on, a removed device. The source still returns the packets in the link.
     pub fn vanish(&self) {
         self.lock().is_gone = true;
+    }
+
+    /// Simulates that the other side of the device goes and another one comes.
+    pub fn replace_peer(&self) {
+        self.lock().peers_gone += 1;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -406,6 +413,10 @@ impl FrameSource for MemorySource {
 
     fn counters(&mut self) -> SourceCounters {
         self.link.lock().received
+    }
+
+    fn peers_gone(&self) -> u64 {
+        self.link.lock().peers_gone
     }
 }
 

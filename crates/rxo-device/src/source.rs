@@ -93,6 +93,12 @@ pub trait FrameSource {
         None
     }
 
+    /// The number of times that the other side of the device has gone, such as the machine of a guest. Whoever learned
+    /// something of that side, such as its addresses, should then forget it. 0 for a device that does not know.
+    fn peers_gone(&self) -> u64 {
+        0
+    }
+
     /// Does periodic work that the device needs even if no frames are received, such as answering messages of
     /// a virtual machine monitor. Call it instead of [`FrameSource::receive`] while frames are not wanted.
     /// Returns no frames, and is cheap. Most devices need nothing.
@@ -155,6 +161,10 @@ impl<S: FrameSource + ?Sized> FrameSource for Box<S> {
 
     fn poll_at(&self) -> Option<Instant> {
         (**self).poll_at()
+    }
+
+    fn peers_gone(&self) -> u64 {
+        (**self).peers_gone()
     }
 
     fn attend(&mut self) {

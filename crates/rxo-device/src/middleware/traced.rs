@@ -93,6 +93,10 @@ impl<S: FrameSource, L: PacketLog> FrameSource for TracedSource<S, L> {
         self.source.poll_at()
     }
 
+    fn peers_gone(&self) -> u64 {
+        self.source.peers_gone()
+    }
+
     fn attend(&mut self) {
         self.source.attend();
     }

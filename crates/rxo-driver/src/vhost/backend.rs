@@ -36,6 +36,8 @@ pub(crate) struct Backend {
     discards: Discards,
     /// Invalid chains of previous front ends.
     invalid: u64,
+    /// Front ends that have gone.
+    gone: u64,
 }
 
 /// An obstacle to accepting a front end. Each is reported to the user once.
@@ -84,6 +86,10 @@ impl Side for Backend {
         started.is_some_and(Connection::is_polled)
     }
 
+    fn gone(&self) -> u64 {
+        self.gone
+    }
+
     fn invalid(&self) -> u64 {
         self.invalid + self.connection.as_ref().map_or(0, Connection::invalid)
     }
@@ -117,6 +123,7 @@ impl Backend {
             notices: Notices::default(),
             discards: Discards::default(),
             invalid: 0,
+            gone: 0,
         })
     }
 
@@ -159,6 +166,7 @@ impl Backend {
     fn close(&mut self, why: &io::Error) {
         self.invalid = self.invalid();
         self.connection = None;
+        self.gone += 1;
         let was_started = std::mem::take(&mut self.has_said_start);
         if why.kind() != io::ErrorKind::UnexpectedEof {
             self.notices.add(format!("closed the connection of a front end: {why}"));
@@ -167,8 +175,8 @@ impl Backend {
         }
     }
 
-    /// Accepts a front end if none is connected. The previous one may have disconnected without an event, and
-    /// so may one that is waiting.
+    /// Accepts a front end if there is none. The one before may have ended unnoticed, and so may one that
+    /// has just come.
     fn accept(&mut self) {
         self.is_accept_due = false;
         for _ in 0..MOST_ACCEPTS {

@@ -42,7 +42,12 @@ pub(crate) trait Side: Debug {
         false
     }
 
-    /// Returns the number of rules of the rings that other sides have broken.
+    /// How many other sides have gone.
+    fn gone(&self) -> u64 {
+        0
+    }
+
+    /// How often other sides have broken a rule of the rings.
     fn invalid(&self) -> u64;
 
     /// Returns the waiting lines for the user.

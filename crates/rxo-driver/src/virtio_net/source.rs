@@ -208,8 +208,12 @@ impl<S: Side> FrameSource for RingSource<S> {
         side.next_look().into_iter().chain(polled).min()
     }
 
-    /// Answers the other side's messages and sends due notifications, even while its frames are not being
-    /// read. The sink is not called while it has nothing to send.
+    fn peers_gone(&self) -> u64 {
+        self.side.borrow().gone()
+    }
+
+    /// The other side waits for answers to its messages, and for notifications, whether its frames are wanted
+    /// or not. The sink is not called while it has nothing to send.
     fn attend(&mut self) {
         let (now, mut side) = (clock::now(), self.side.borrow_mut());
         if now >= self.next_look {

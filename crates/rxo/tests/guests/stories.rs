@@ -10,7 +10,7 @@ use rxo::worker::Coalesce;
 use rxo::{Frame, Instant, Policy, WorkerConfig};
 use rxo_testkit::seg;
 
-use crate::world::{BROADCAST, Event, PEER, World, fixed, mac, plain};
+use crate::world::{BROADCAST, Event, PEER, World, access, fixed, mac, plain};
 
 const SEGMENT_BYTES: u32 = 1_448;
 
@@ -45,6 +45,22 @@ fn each_guest_gets_its_own_aggregates() {
     }
     assert_eq!(ended.totals.all.nic_in.frames, 40);
     assert!(ended.to_nic.is_empty());
+}
+
+/// Another guest behind the same socket must not get what was for the one before.
+#[test]
+fn a_guest_that_goes_is_forgotten() {
+    for leaves in [false, true] {
+        let world = World::new(&[access(0, None), access(0, None)]);
+        world.at_us(0, Event::FromGuest(0, plain(PEER, mac(7), b"here")));
+        if leaves {
+            world.at_us(10, Event::GuestGone(0));
+        }
+        world.at_us(1_000, Event::FromNic(plain(mac(7), PEER, b"there?")));
+        let ended = world.run(Policy::linux_gro());
+        let reached = ended.to_guests.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(reached, if leaves { [1, 2] } else { [1, 1] }, "leaves: {leaves}");
+    }
 }
 
 #[test]

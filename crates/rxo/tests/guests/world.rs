@@ -62,6 +62,7 @@ pub(crate) enum Event {
     NicRoom(Option<usize>),
     GuestRoom(usize, Option<usize>),
     NicGone,
+    GuestGone(usize),
     Stop,
 }
 
@@ -192,6 +193,7 @@ impl World {
             Event::NicRoom(room) => self.nic.to.set_room(room),
             Event::GuestRoom(guest, room) => self.guests[guest].to.set_room(room),
             Event::Stop => self.stop(),
+            Event::GuestGone(guest) => self.guests[guest].from.replace_peer(),
             Event::NicGone => {
                 [&self.nic.from, &self.nic.to].into_iter().for_each(MemoryLink::vanish);
             }

@@ -233,6 +233,10 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> FrameSource for WireSource<S> {
         self.source.expect_holds();
     }
 
+    fn peers_gone(&self) -> u64 {
+        self.source.peers_gone()
+    }
+
     fn attend(&mut self) {
         self.source.attend();
     }

@@ -37,7 +37,21 @@ fn there_is_one_front_end_at_a_time() {
     assert!(reply.header.is_reply);
 }
 
-/// A front end that disconnected before it was accepted must not block the next one.
+#[test]
+fn each_front_end_that_goes_is_counted() {
+    let mut stage = Stage::new("gone");
+    for gone in 0..3 {
+        let mut front = stage.connect();
+        front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+        stage.turn();
+        assert_eq!(stage.device.source.peers_gone(), gone);
+        drop(front);
+        stage.turn();
+        assert_eq!(stage.device.source.peers_gone(), gone + 1);
+    }
+}
+
+/// One that ended before it was accepted must not keep out the one that came after it.
 #[test]
 fn a_front_end_that_has_gone_makes_way() {
     let mut stage = Stage::new("dead");

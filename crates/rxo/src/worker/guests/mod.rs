@@ -49,6 +49,8 @@ type GuestWorker<NI, NO, HI, HO> = Worker<PortSource<NI, NO>, PortSink<NI, NO>, 
 pub struct Guests<NI: FrameSource<Buffer: From<Vec<u8>>>, NO: FrameSink, HI: FrameSource, HO> {
     hub: Rc<RefCell<Hub<NI, NO>>>,
     workers: Vec<GuestWorker<NI, NO, HI, HO>>,
+    /// For each guest how often its machine had gone, when the switch forgot it last.
+    forgotten: Vec<u64>,
     config: WorkerConfig,
     times: Times,
     /// The balance of the hub; each worker has its own.
@@ -115,9 +117,10 @@ where
             let (source, sink) = port::ends(&hub, Port::new(n + 1));
             Worker::new(Duplex { source, sink }, guest, each.clone())
         });
-        let workers = workers.collect::<Result<_, _>>()?;
+        let workers: Vec<_> = workers.collect::<Result<_, _>>()?;
         let (times, balance) = (Times::default(), Balance::default());
-        Ok(Self { hub, workers, config, times, balance })
+        let forgotten = vec![0; workers.len()];
+        Ok(Self { hub, workers, forgotten, config, times, balance })
     }
 
     /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once per
@@ -213,7 +216,12 @@ where
                 Ok(turn) => from_host = turn.from_host.max(from_host),
                 Err(error) => result = result.and(Err(error)),
             }
-            self.hub.borrow_mut().queues[n].set_blocked(worker.to_host.outlet.is_blocked());
+            let hub = &mut *self.hub.borrow_mut();
+            hub.queues[n].set_blocked(worker.to_host.outlet.is_blocked());
+            let gone = worker.to_nic.source.peers_gone();
+            if std::mem::replace(&mut self.forgotten[n], gone) != gone {
+                hub.switch.forget(Port::new(n + 1));
+            }
         }
         let from_nic = received?;
         result?;
