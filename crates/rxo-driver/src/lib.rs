@@ -100,5 +100,5 @@ pub use packet::{PacketOptions, PacketSource};
 pub use priority::set_nice;
 pub use pulse::Pulse;
 pub use tap::{SubmitMode, Tap, TapKind, TapSource};
-pub use vhost::{GuestOptions, LINE_BYTES, PayloadPlaces};
+pub use vhost::{GUEST_FILES, GuestMemory, GuestOptions, LINE_BYTES, PayloadPlaces};
 pub use virtio_net::{CopyPath, FrameLayout};

@@ -281,9 +281,9 @@ const TYPING: [u32; 2] = [c::TIOCSTI as u32, c::TIOCLINUX as u32];
 /// Allowed operations of `prctl`: names of threads, the precision of timers, and names of memory.
 const PRCTL: [c_int; 4] = [c::PR_SET_NAME, c::PR_GET_NAME, c::PR_SET_TIMERSLACK, c::PR_SET_VMA];
 
-/// `ioctl` requests on sockets, terminals and interfaces that are allowed. They change only whether a
-/// descriptor blocks and is inherited.
-const IOCTL: [u32; 13] = [
+/// Allowed `ioctl` requests on sockets, terminals and interfaces. They change nothing but how a descriptor waits and is
+/// inherited.
+const IOCTL: [u32; 14] = [
     c::FIONBIO as u32,
     c::FIOCLEX as u32,
     c::FIONREAD as u32,
@@ -298,6 +298,8 @@ const IOCTL: [u32; 13] = [
     c::SIOCGIFHWADDR as u32,
     // Reads the coalescing settings of an interface. Changing them takes a capability.
     c::SIOCETHTOOL as u32,
+    // Watches memory of a guest for holes (UFFDIO_REGISTER), by a descriptor that was opened before.
+    0xc020_aa00,
 ];
 
 /// Allowed socket options: the timeouts of a socket.

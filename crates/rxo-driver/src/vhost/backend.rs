@@ -13,6 +13,7 @@ use crate::fault;
 use crate::listener::Listener;
 use crate::vhost_user::Channel;
 use crate::vhost_user::foreign::Discards;
+use crate::virtio_net::holes;
 use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Token, Watched};
 
 /// The state that the source and the sink of the device share.
@@ -107,6 +108,13 @@ impl Backend {
         options: GuestOptions,
     ) -> Result<Self, DeviceError> {
         let cannot = |error| fault::opening(label, error);
+        let mut notices = Notices::default();
+        if !options.memory.may_be_sparse && !holes::prepare() {
+            notices.add(
+                "this kernel has no userfaultfd: memory that the guest gives back and takes again may be \
+                 charged to rxo",
+            );
+        }
         let events = Rc::new(Events::new().map_err(cannot)?);
         let fd = std::os::fd::AsFd::as_fd(&listener);
         let _watched = events.watch(fd, Token::Listener).map_err(cannot)?;
@@ -120,7 +128,7 @@ impl Backend {
             said_obstacles: Vec::new(),
             mtu,
             options,
-            notices: Notices::default(),
+            notices,
             discards: Discards::default(),
             invalid: 0,
             gone: 0,

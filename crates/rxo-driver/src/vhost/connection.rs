@@ -5,24 +5,23 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rxo_frame::{Instant, Load};
-use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Region, Taken};
+use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Taken};
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
 use super::moderator::Moderator;
-use super::options::GuestOptions;
+use super::options::{GuestMemory, GuestOptions};
 use super::places::PayloadPlaces;
+use super::shared::Shared;
 use crate::clock;
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 use crate::vhost_user::foreign::Discards;
 use crate::vhost_user::{Change, Channel, Ring, Session};
-use crate::virtio_net::mapping;
 use crate::virtio_net::{
-    Accepts, Buffers, Events, Given, Link, Loss, Notifier, PacketRing, Token, Watched,
-    header_bytes, queue_of,
+    Accepts, Buffers, Events, Given, Link, Notifier, PacketRing, Token, Watched, header_bytes,
+    queue_of,
 };
 use crate::wait::has_hung_up;
 
@@ -37,10 +36,10 @@ const MOST_MESSAGES: usize = 64;
 pub(crate) struct Connection {
     channel: Channel,
     session: Session,
-    memory: Memory,
-    /// For each region: the flag that reports the loss of its memory.
-    losses: Vec<Loss>,
-    /// The queues by the index of their ring; `None` if a ring cannot be used.
+    shared: Shared,
+    /// What it may share.
+    allowed: GuestMemory,
+    /// By the index of their ring; `None` if it cannot be used.
     queues: Vec<Option<Queue>>,
     /// The indices of the receive rings in use.
     receivers: Vec<usize>,
@@ -83,8 +82,8 @@ impl Connection {
         Ok(Self {
             channel: Channel::discarding_to(stream, discards.clone())?,
             session: Session::offering(options.features(), 2 * MOST_PAIRS),
-            memory: Memory::new(),
-            losses: Vec::new(),
+            shared: Shared::default(),
+            allowed: options.memory,
             queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
             receivers: Vec::with_capacity(MOST_PAIRS),
             is_polled: false,
@@ -142,7 +141,7 @@ impl Connection {
             }
             let done = self.session.take(message).map_err(invalid)?;
             if done.change == Change::Memory {
-                (self.memory, self.losses) = map(&self.session)?;
+                self.shared.follow(&self.session, self.allowed)?;
             }
             match done.change {
                 Change::None => {}
@@ -162,8 +161,8 @@ impl Connection {
 
     /// Returns the reason why the connection can no longer be used; `None` if it can.
     pub(super) fn fault(&self) -> Option<String> {
-        if self.losses.iter().any(|loss| loss.is_lost()) {
-            return Some("a file of its memory has shrunk, or has no huge pages".to_owned());
+        if self.shared.is_lost() {
+            return Some("a file of its memory has shrunk, has holes, or no huge pages".to_owned());
         }
         let is_broken =
             |queue: &Option<Queue>| queue.as_ref().is_some_and(|it| it.queue.is_broken());
@@ -196,7 +195,7 @@ impl Connection {
     /// that changes a region removes it and then adds it.
     fn make_queues(&mut self) -> io::Result<()> {
         for n in 0..self.queues.len() {
-            if is_in(&self.memory, &self.session.rings()[n]) {
+            if is_in(self.shared.memory(), &self.session.rings()[n]) {
                 self.make_queue(n)?;
             } else {
                 self.end_queue(n);
@@ -209,9 +208,10 @@ impl Connection {
     /// Creates the queue of ring `n` again, if it can be used now.
     fn make_queue(&mut self, n: usize) -> io::Result<()> {
         self.end_queue(n);
-        let usable = self.session.usable(n).filter(|_| !self.memory.regions().is_empty());
+        let usable = self.session.usable(n).filter(|_| !self.shared.memory().regions().is_empty());
         if let Some(ring) = usable {
-            let made = make_queue(&self.memory, self.session.features(), ring, &self.events);
+            let made =
+                make_queue(self.shared.memory(), self.session.features(), ring, &self.events);
             let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
             // Notifications are enabled only when needed: for frames when the source waits, for buffers when
             // there are too few.
@@ -258,7 +258,7 @@ impl Link for Connection {
         for _ in 0..MOST_PAIRS {
             let ring = 2 * self.next + 1;
             let queue = self.queues[ring].as_mut();
-            match queue.map(|queue| queue.queue.take(&self.memory, &mut buffer)) {
+            match queue.map(|queue| queue.queue.take(self.shared.memory(), &mut buffer)) {
                 Some(Taken::Frame(bytes)) => {
                     buffer.truncate(bytes);
                     return Given::Frame(buffer);
@@ -327,7 +327,7 @@ impl PacketRing for Connection {
         };
         let all = u32::try_from(header.len() + bytes).map_err(|_| too_large())?;
         for _ in 0..MOST_ATTEMPTS {
-            let refused = match queue.reserve(&self.memory, all, fit) {
+            let refused = match queue.reserve(self.shared.memory(), all, fit) {
                 Ok(mut writer) => {
                     if let Some(places) = self.places {
                         places.count(&writer, (header, all), first);
@@ -427,25 +427,6 @@ fn make_queue(
     Ok(Queue { queue, call, kick, starved_since: None })
 }
 
-/// Maps all regions of a session. Returns the memory, and a flag for each region that reports its loss.
-fn map(session: &Session) -> io::Result<(Memory, Vec<Loss>)> {
-    let (mut memory, mut losses) = (Memory::new(), Vec::new());
-    for shared in session.regions() {
-        let region = shared.region;
-        let refused = |why: &dyn Display| invalid(format!("{region:x?} cannot be mapped: {why}"));
-        // The session has checked that this sum is a valid address.
-        let end = region.file_offset.saturating_add(region.bytes);
-        let mapped = mapping::map(shared.file.as_fd(), end);
-        let (mapping, loss) = mapped.map_err(|why| refused(&why))?;
-        losses.push(loss);
-        let (guest, user) = (region.guest_address, region.user_address);
-        let mapped = Region::new(guest, user, Arc::new(mapping), region.file_offset, region.bytes)
-            .map_err(|why| refused(&why))?;
-        memory.add(mapped).map_err(|why| refused(&why))?;
-    }
-    Ok((memory, losses))
-}
-
-fn invalid(why: impl Display) -> io::Error {
+pub(super) fn invalid(why: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.to_string())
 }

@@ -5,8 +5,9 @@
 //!
 //! * `backend` is the device: one front end at a time, which may disconnect and connect again.
 //! * `connection` is one front end: its session, its memory, its queues.
-//! * `options` lists the features that a guest is offered; `moderator` decides when it is notified.
-//! * `places` counts where payload starts in a guest's memory, for experiments.
+//! * `options` is what a guest is offered; `moderator` decides when it is notified.
+//! * `shared` is the memory of a front end, as it is mapped.
+//! * `places` counts where payload lies in a guest's memory, for experiments.
 //!
 //! Source and sink are those of `virtio_net`. They share the backend and belong to one thread.
 //!
@@ -22,11 +23,19 @@ mod kind;
 mod moderator;
 mod options;
 mod places;
+mod shared;
 #[cfg(test)]
 mod tests;
+
+use crate::vhost_user;
 
 #[cfg(test)]
 pub(crate) use backend::Backend;
 pub(crate) use kind::KIND;
-pub use options::GuestOptions;
+pub use options::{GuestMemory, GuestOptions};
 pub use places::{LINE_BYTES, PayloadPlaces};
+
+/// The most descriptors that a device `vhost:PATH` has open: those of each ring and their duplicates, files of memory, and
+/// the sockets and what is refused by one message.
+pub const GUEST_FILES: usize =
+    2 * connection::MOST_PAIRS * 4 + vhost_user::MOST_REGIONS + vhost_user::MOST_DESCRIPTORS + 8;

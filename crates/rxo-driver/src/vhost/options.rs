@@ -31,9 +31,27 @@ pub struct GuestOptions {
     pub path: CopyPath,
     /// The layout in which the frames of these packets lie before they are copied.
     pub layout: FrameLayout,
-    /// Counts the positions of payload in the guest's memory; `None` counts nothing. For experiments, because
-    /// each packet must be parsed.
+    /// What the guest may share.
+    pub memory: GuestMemory,
+    /// Where payload in the guest's memory is counted, if at all. For experiments: each packet is parsed for it.
     pub places: Option<&'static PayloadPlaces>,
+}
+
+/// The memory that a guest may share. The default accepts any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestMemory {
+    /// The greatest sum of all regions, in bytes; `None` for no limit.
+    pub most_bytes: Option<u64>,
+    /// `true` if its files may have holes. The system charges a page in a hole to the process of the device, when a packet
+    /// is copied there. If `false`, a file with holes is refused, and a page that goes missing later ends the connection.
+    /// Huge pages are not checked.
+    pub may_be_sparse: bool,
+}
+
+impl Default for GuestMemory {
+    fn default() -> Self {
+        Self { most_bytes: None, may_be_sparse: true }
+    }
 }
 
 impl Default for GuestOptions {
@@ -48,6 +66,7 @@ impl Default for GuestOptions {
             moderation,
             path,
             layout,
+            memory: GuestMemory::default(),
             places: None,
         }
     }

@@ -34,6 +34,7 @@ pub use header::{HEADER_BYTES, Header, MOST_PAYLOAD_BYTES};
 pub use region::{Region, SharedRegion};
 pub use reply::Reply;
 pub use request::{Request, RingAddresses, RingDescriptor, RingNumber};
+pub(crate) use session::MOST_REGIONS;
 pub use session::{Change, Done, Ring, Session};
 pub use wrong::Wrong;
 

@@ -11,7 +11,8 @@ use rxo_virtqueue::{
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
 use super::layout::{LARGE_BYTES, Places, SEND_BUFFERS, START};
-use crate::virtio_net::{Buffers, Given, PacketRing, mapping};
+use crate::virtio_net::mapping::{self, Holes};
+use crate::virtio_net::{Buffers, Given, PacketRing};
 
 /// The driver's rings, over memory that the back end shares.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ struct Partial {
 impl Driver {
     /// Creates rings over the memory of the empty file `file`, and posts all receive buffers.
     pub(super) fn new(file: BorrowedFd<'_>, places: Places) -> io::Result<Self> {
-        // The file was created by this process and is sealed, so its memory cannot be lost.
-        let (mapping, _) = mapping::map(file, places.bytes)?;
+        // The file is our own, and sealed.
+        let (mapping, _) = mapping::map(file, 0..places.bytes, Holes::Filled)?;
         let mapping = Arc::new(mapping);
         let region = Region::new(START, START, mapping, 0, places.bytes);
         let mut memory = Memory::new();

@@ -1,34 +1,53 @@
 //! Mapping: shared memory of this process: mapped files, and memory files to be mapped.
 //!
-//! Contract: a mapping is never longer than its file was, and its file is sealed against shrinking if
-//! possible. Otherwise the file may lose its memory; the mapping then contains zeros, and [`Loss`] reports
-//! it.
+//! Contract: a mapping is never longer than its file was, and a file that can be sealed against
+//! shrinking is. Any other may lose its memory; then the mapping has zeros, and [`Loss`] says so. A mapping is in no core
+//! file, and no process that is forked gets it.
 #![allow(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 
 use rxo_virtqueue::Mapping;
 
+use super::holes;
 use super::lost::{Guard, Loss};
 use crate::sys::check;
 
-/// Maps the first `bytes` bytes of `file` for reading and writing. Also returns the flag that reports whether
-/// the file has shrunk since.
+/// Pages that the file of a mapping does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holes {
+    /// The system makes them when they are accessed, and charges them to this process.
+    Filled,
+    /// A file with holes is not mapped. A page that goes missing later loses the mapping.
+    Refused,
+}
+
+/// Maps `file` from its beginning to the end of `range`, to read and write. Only `range` is accessed. Returns also what
+/// says whether memory has been lost since.
 ///
 /// # Errors
-/// `InvalidInput` if the file is shorter; otherwise the system's error.
-pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss)> {
+/// `InvalidInput` if the file is shorter, or has holes in `range` that are refused; or as the system refuses.
+pub(crate) fn map(
+    file: BorrowedFd<'_>,
+    range: Range<u64>,
+    holes: Holes,
+) -> io::Result<(Mapping, Loss)> {
     let file = File::from(file.try_clone_to_owned()?);
     seal(&file, libc::F_SEAL_SHRINK);
-    let length = usize::try_from(bytes).ok().filter(|length| *length > 0);
-    let length = length.filter(|_| file.metadata().is_ok_and(|metadata| metadata.len() >= bytes));
+    let length = usize::try_from(range.end).ok().filter(|_| !range.is_empty());
+    let length = length.filter(|_| file.metadata().is_ok_and(|it| it.len() >= range.end));
     let length = length.ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "its file is shorter than the region")
     })?;
+    let is_watched = holes == Holes::Refused && !is_on_hugetlbfs(&file);
+    if is_watched {
+        holes::refuse(&file, &range)?;
+    }
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let (shared, fd) = (libc::MAP_SHARED | libc::MAP_NORESERVE, file.as_raw_fd());
     // SAFETY: the call creates a mapping at an address that the kernel chooses.
@@ -39,18 +58,42 @@ pub(crate) fn map(file: BorrowedFd<'_>, bytes: u64) -> io::Result<(Mapping, Loss
     let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
     let bytes = mapped_bytes(&file, length);
     let mut owner = Box::new(Mapped { start, bytes, guard: None });
-    // SAFETY: the call creates a mapping, which only `Mapping` accesses.
+    keep_private(start, bytes);
+    // SAFETY: a new mapping, which only `Mapping` accesses.
     let guard = owner.guard.insert(unsafe { Guard::new(start, bytes) }?);
     let loss = guard.loss();
+    if is_watched {
+        watch(start, range.start as usize..length)?;
+    }
     // SAFETY: the memory stays mapped until `owner` is dropped; nothing else of this process has its
     // address; it is guarded in case that the file shrinks.
     Ok((unsafe { Mapping::from_raw(start, length, owner) }, loss))
 }
 
-/// Returns the number of bytes that a mapping of `length` bytes of `file` occupies. The system rounds to
-/// normal pages by itself, but requires whole huge pages for unmapping. Only hugetlbfs has huge pages in this
-/// sense: on other file systems the block size may exceed the mapping, and unmapping that much would unmap
-/// its neighbours.
+/// Keeps a mapping out of core files and of processes that are forked. Both are precautions: this process writes no core
+/// file, and forks before it maps.
+fn keep_private(start: NonNull<u8>, bytes: usize) {
+    for advice in [libc::MADV_DONTDUMP, libc::MADV_DONTFORK] {
+        // SAFETY: the range is a mapping of this process; the advice changes none of its bytes.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) };
+    }
+}
+
+/// Watches the pages of `range` in the guarded mapping at `start` for holes.
+fn watch(start: NonNull<u8>, range: Range<usize>) -> io::Result<()> {
+    // SAFETY: takes a number only.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
+    let first = range.start / page * page;
+    // SAFETY: within the mapping, whose last page is whole.
+    let from = unsafe { start.add(first) };
+    // SAFETY: a mapping of this process that is guarded against the signal.
+    unsafe { holes::watch(from, range.end.next_multiple_of(page) - first) }
+}
+
+/// How many bytes a mapping of `length` bytes of `file` takes. The system rounds to its own pages, but wants
+/// to be told of whole huge pages. Only hugetlbfs has them: elsewhere the block size is larger than what is
+/// mapped, and unmapping that much would take neighbours along.
 fn mapped_bytes(file: &File, length: usize) -> usize {
     let huge = is_on_hugetlbfs(file).then(|| file.metadata().ok()).flatten();
     let page = huge.and_then(|metadata| usize::try_from(metadata.blksize()).ok());
@@ -65,7 +108,7 @@ fn is_on_hugetlbfs(file: &File) -> bool {
     done.is_ok() && unsafe { system.assume_init() }.f_type == libc::HUGETLBFS_MAGIC as _
 }
 
-/// Creates a file of `bytes` zeros in memory, whose length is fixed by seals.
+/// A file of `bytes` zeros in memory, which never changes its length and has no holes.
 ///
 /// # Errors
 /// If the system refuses.
@@ -75,7 +118,9 @@ pub(crate) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
     let fd = check(unsafe { libc::memfd_create(c"rxo-virtio".as_ptr(), flags) })?;
     // SAFETY: the descriptor is new and has no other owner.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    file.set_len(bytes)?;
+    let length = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) })?;
     seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
     Ok(file.into())
 }
@@ -119,18 +164,23 @@ pub(crate) fn unsealed_file(bytes: u64) -> OwnedFd {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
     use std::sync::Arc;
 
     use rxo_virtqueue::{Memory, Region};
 
     use super::*;
 
+    fn map_first(file: &impl AsFd, bytes: u64) -> io::Result<(Mapping, Loss)> {
+        map(file.as_fd(), 0..bytes, Holes::Filled)
+    }
+
     #[test]
     fn a_file_shorter_than_its_region_is_refused() {
         let file = memory_file(8_192).unwrap();
-        assert_eq!(map(file.as_fd(), 8_192).unwrap().0.len(), 8_192);
+        assert_eq!(map_first(&file, 8_192).unwrap().0.len(), 8_192);
         for bytes in [8_193, 0, u64::MAX] {
-            let error = map(file.as_fd(), bytes).unwrap_err();
+            let error = map_first(&file, bytes).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bytes}");
         }
     }
@@ -148,8 +198,8 @@ mod tests {
     #[test]
     fn a_file_that_shrinks_ends_nothing() {
         let file = File::from(unsealed_file(12_288));
-        let (mapping, loss) = map(file.as_fd(), 12_288).unwrap();
-        let (other, other_loss) = map(file.as_fd(), 4_096).unwrap();
+        let (mapping, loss) = map_first(&file, 12_288).unwrap();
+        let (other, other_loss) = map_first(&file, 4_096).unwrap();
         let mut memory = Memory::new();
         memory.add(Region::new(0, 0, Arc::new(mapping), 0, 12_288).unwrap()).unwrap();
         let mut bytes = [7; 100];
@@ -170,7 +220,64 @@ mod tests {
         // SAFETY: the descriptor is new and has no other owner.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         file.set_len(8_192).unwrap();
-        let _mapping = map(file.as_fd(), 8_192).unwrap();
+        let _mapping = map_first(&file, 8_192).unwrap();
         assert!(file.set_len(4_096).is_err());
+    }
+
+    /// The blocks of a file in memory are pages that somebody is charged for.
+    fn pages(file: &File) -> u64 {
+        file.metadata().unwrap().blocks() / 8
+    }
+
+    fn refused(file: &File, range: Range<u64>) -> io::Result<(Mapping, Loss)> {
+        map(file.as_fd(), range, Holes::Refused)
+    }
+
+    #[test]
+    fn a_file_with_holes_is_refused_where_it_is_to_be_used() {
+        let file = File::from(unsealed_file(5 * 4_096));
+        file.write_all_at(&[7; 4_096], 4_096).unwrap();
+        file.write_all_at(&[7; 4_096], 3 * 4_096).unwrap();
+        for range in [4_096..8_192, 12_288..16_384, 5_000..6_000] {
+            assert!(refused(&file, range.clone()).is_ok(), "{range:?}");
+        }
+        for range in [0..4_096, 4_096..8_193, 4_095..8_192, 4_096..16_384, 16_384..20_480] {
+            let error = refused(&file, range.clone()).unwrap_err();
+            assert!(error.to_string().contains("has holes"), "{range:?}: {error}");
+            assert!(map(file.as_fd(), range, Holes::Filled).is_ok());
+        }
+        assert_eq!(pages(&file), 2, "to look fills nothing");
+        assert!(refused(&File::from(memory_file(20_480).unwrap()), 0..20_480).is_ok());
+    }
+
+    /// The front end may make holes while the memory is in use, and again whenever they are filled.
+    #[test]
+    fn a_hole_that_is_made_later_is_not_filled() {
+        assert!(holes::prepare(), "needs Linux 5.11");
+        let file = File::from(unsealed_file(3 * 4_096));
+        file.write_all_at(&[7; 3 * 4_096], 0).unwrap();
+        let (mapping, loss) = refused(&file, 0..3 * 4_096).unwrap();
+        let mut memory = Memory::new();
+        memory.add(Region::new(0, 0, Arc::new(mapping), 0, 3 * 4_096).unwrap()).unwrap();
+        let mut bytes = [0; 100];
+        assert!(memory.read(5_000, &mut bytes));
+        assert_eq!((bytes, loss.is_lost()), ([7; 100], false));
+        punch(&file, 4_096..8_192);
+        assert!(memory.write(100, &bytes) && !loss.is_lost(), "this page is there");
+        assert!(memory.write(5_000, &[9; 100]));
+        assert_eq!((loss.is_lost(), pages(&file)), (true, 2), "nothing was charged");
+        // A page that was never written, but allocated, is there.
+        let file = File::from(memory_file(4_096).unwrap());
+        let (mapping, loss) = refused(&file, 0..4_096).unwrap();
+        let mut memory = Memory::new();
+        memory.add(Region::new(0, 0, Arc::new(mapping), 0, 4_096).unwrap()).unwrap();
+        assert!(memory.write(0, &[9; 100]) && !loss.is_lost());
+    }
+
+    fn punch(file: &File, range: Range<u64>) {
+        let (start, bytes) = (range.start as libc::off_t, (range.end - range.start) as libc::off_t);
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: takes numbers only.
+        check(unsafe { libc::fallocate(file.as_raw_fd(), mode, start, bytes) }).unwrap();
     }
 }

@@ -19,6 +19,7 @@ mod buffers;
 mod copying;
 mod encoder;
 mod events;
+pub(crate) mod holes;
 mod link;
 mod lost;
 pub(crate) mod mapping;

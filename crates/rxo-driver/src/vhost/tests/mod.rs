@@ -1,10 +1,11 @@
 //! Tests of front ends that send messages of their own, most of them invalid. A front end can end only its
 //! own connection.
 //!
-//! This file tests messages and replies. `rings` tests rings in guest memory and notifications. `front_ends`
-//! tests connections that begin, end, or are refused.
+//! Here: what messages may say, and that they are answered. `rings`: rings in the memory of a guest, and who is notified.
+//! `memory`: what may be shared. `front_ends`: connections that come, go, or cannot be served.
 
 mod front_ends;
+mod memory;
 mod rings;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,6 +16,7 @@ use std::time::Duration;
 use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 
+use super::{GuestMemory, GuestOptions};
 use crate::device::{Device, DeviceName, DeviceOptions};
 use crate::vhost_user::features::{ACK_TEMPLATES, PROTOCOL_REPLY_ACK, VERSION_1};
 use crate::vhost_user::{
@@ -30,10 +32,17 @@ struct Stage {
 
 impl Stage {
     fn new(name: &str) -> Self {
+        Self::allowing(name, GuestMemory::default())
+    }
+
+    /// A device whose guest may share this memory.
+    fn allowing(name: &str, memory: GuestMemory) -> Self {
+        let guest = GuestOptions { memory, ..GuestOptions::default() };
+        let options = DeviceOptions { guest, ..DeviceOptions::default() };
         let folder = std::env::temp_dir().join(format!("rxo-vhost-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let name = format!("vhost:{}", folder.join("s").display()).parse().unwrap();
-        Self { device: Device::open(&name, DeviceOptions::default()).unwrap(), folder }
+        Self { device: Device::open(&name, options).unwrap(), folder }
     }
 
     fn label(&self) -> String {

@@ -1,0 +1,111 @@
+//! The memory of a front end, as this process has mapped it.
+//!
+//! Separate from the connection, because it decides what is mapped at all: the sum of the regions is bounded, and a region
+//! that a new table repeats stays mapped, so that a front end that sends its table again and again costs nothing.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use rxo_virtqueue::{Mapping, Memory, Region};
+
+use super::connection::invalid;
+use super::options::GuestMemory;
+use crate::vhost_user::{Session, SharedRegion};
+use crate::virtio_net::Loss;
+use crate::virtio_net::mapping::{self, Holes};
+
+/// The regions in use.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    memory: Memory,
+    parts: Vec<Part>,
+}
+
+/// A part of a file, mapped.
+#[derive(Clone, Debug)]
+struct Part {
+    place: Place,
+    mapping: Arc<Mapping>,
+    loss: Loss,
+}
+
+/// The part of a file that a region has: device and number of the file, offset and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    file: (u64, u64),
+    offset: u64,
+    bytes: u64,
+}
+
+impl Shared {
+    pub(super) const fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Returns `true` if the memory of a region is lost.
+    pub(super) fn is_lost(&self) -> bool {
+        self.parts.iter().any(|part| part.loss.is_lost())
+    }
+
+    /// Maps the regions of `session` that are new, and unmaps those that it does not have any more.
+    ///
+    /// # Errors
+    /// If the regions are larger than `allowed`, or one cannot be mapped. Nothing has changed then.
+    pub(super) fn follow(&mut self, session: &Session, allowed: GuestMemory) -> io::Result<()> {
+        let regions = session.regions();
+        check_sum(regions, allowed)?;
+        let (mut memory, mut parts) = (Memory::new(), Vec::with_capacity(regions.len()));
+        for shared in regions {
+            let region = shared.region;
+            let refused =
+                |why: &dyn Display| invalid(format!("{region:x?} cannot be mapped: {why}"));
+            let part = self.part(shared, allowed).map_err(|why| refused(&why))?;
+            let (guest, user) = (region.guest_address, region.user_address);
+            let mapping = Arc::clone(&part.mapping);
+            Region::new(guest, user, mapping, region.file_offset, region.bytes)
+                .and_then(|region| memory.add(region))
+                .map_err(|why| refused(&why))?;
+            parts.push(part);
+        }
+        *self = Self { memory, parts };
+        Ok(())
+    }
+
+    /// Returns the part of a file that a region has: the one that is mapped already, or a new one.
+    fn part<F: AsFd>(&self, shared: &SharedRegion<F>, allowed: GuestMemory) -> io::Result<Part> {
+        let place = Place::of(shared)?;
+        if let Some(part) = self.parts.iter().find(|part| part.place == place) {
+            return Ok(part.clone());
+        }
+        let holes = if allowed.may_be_sparse { Holes::Filled } else { Holes::Refused };
+        // The session has checked that this is an address.
+        let end = place.offset.saturating_add(place.bytes);
+        let (mapping, loss) = mapping::map(shared.file.as_fd(), place.offset..end, holes)?;
+        Ok(Part { place, mapping: Arc::new(mapping), loss })
+    }
+}
+
+impl Place {
+    fn of<F: AsFd>(shared: &SharedRegion<F>) -> io::Result<Self> {
+        let file: BorrowedFd<'_> = shared.file.as_fd();
+        let metadata = File::from(file.try_clone_to_owned()?).metadata()?;
+        let file = (metadata.dev(), metadata.ino());
+        Ok(Self { file, offset: shared.region.file_offset, bytes: shared.region.bytes })
+    }
+}
+
+/// Checks that the regions together are no larger than allowed.
+fn check_sum<F>(regions: &[SharedRegion<F>], allowed: GuestMemory) -> io::Result<()> {
+    let sizes = regions.iter().map(|shared| shared.region.bytes);
+    let (bytes, most) = (sizes.fold(0, u64::saturating_add), allowed.most_bytes);
+    match most.filter(|most| bytes > *most) {
+        None => Ok(()),
+        Some(most) => Err(invalid(format!(
+            "it shares {bytes} bytes of memory and {most} are allowed; raise memory=, or give the guest less"
+        ))),
+    }
+}
