@@ -32,6 +32,7 @@ mod doctor;
 mod endpoint;
 pub mod exit;
 mod expand;
+mod files;
 mod findings;
 mod flags;
 mod hosting;

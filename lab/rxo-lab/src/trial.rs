@@ -94,7 +94,8 @@ fn start(network: &Namespace, folder: &Folder, guests: usize) -> Result<Process>
     let nic = format!("packet:{}", Lab::WIRE_INTERFACE);
     command.args(["rxo", "guest", "--json", "--stats", "1s", "--nic", &nic]);
     for n in 0..guests {
-        command.arg(format!("--vhost={}={}", name(n), folder.guest(n).display()));
+        let (name, socket, mac) = (name(n), folder.guest(n), number(n));
+        command.arg(format!("--vhost={name}={},mac=52:54:00:00:00:{mac:02x}", socket.display()));
     }
     let mut rxo = network.run(|| Process::spawn("rxo guest", &mut command))??;
     rxo.line::<Value>()?;
@@ -105,7 +106,7 @@ fn boot(image: &GuestImage, processor: Processor, socket: PathBuf, n: usize) -> 
     let options = GuestOptions {
         net: GuestNet::Vhost(socket),
         address: (Ipv4Addr::new(10, 77, 0, 10 + n as u8), 24),
-        number: 0x10 + n as u8,
+        number: number(n),
         processor,
     };
     Ok(Guest::boot(image, &options)?)
@@ -170,6 +171,11 @@ fn table(outcomes: &[Outcome]) -> String {
 
 fn name(guest: usize) -> String {
     format!("guest{guest}")
+}
+
+/// The last byte of the guest's Ethernet address.
+const fn number(guest: usize) -> u8 {
+    0x10 + guest as u8
 }
 
 #[cfg(test)]

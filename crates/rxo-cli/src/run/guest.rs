@@ -1,10 +1,16 @@
 //! The guests of `rxo guest`, as typed after `--vhost`.
 
+mod rights;
+
+use std::net::IpAddr;
+
 use anyhow::{Context, Result};
-use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
+use rxo::switch::{Guard, Port, PortSettings, Switch, SwitchOptions, Vlans};
 use rxo_console::shell;
-use rxo_driver::DeviceName;
+use rxo_driver::{DeviceName, GuestMemory};
 use serde::Serialize;
+
+use self::rights::Rights;
 
 use crate::exit::usage;
 
@@ -16,7 +22,8 @@ const MOST_GUESTS: usize = 24;
 pub(super) struct Guest {
     pub(super) name: String,
     pub(super) device: DeviceName,
-    port: PortSettings,
+    vlans: Vlans,
+    rights: Rights,
 }
 
 /// A guest, as the configuration shows it.
@@ -28,6 +35,18 @@ pub(super) struct GuestConfiguration {
     mac: Option<String>,
     /// The guest's VLAN; 0 for frames without a tag, and `None` for all.
     vlan: Option<u16>,
+    /// Its only IP addresses; none for any.
+    ips: Vec<IpAddr>,
+    isolated: bool,
+    router: bool,
+    dhcp: bool,
+    /// Most memory that it may share, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_bytes: Option<u64>,
+    sparse: bool,
+    /// What it may do beyond sending from its own address.
+    #[serde(skip)]
+    rights: String,
     /// The part of QEMU's command line for this guest.
     qemu: String,
 }
@@ -61,8 +80,8 @@ impl Guest {
     fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             usage(format!(
-                "--vhost {text}: write NAME=PATH[,mac=MAC][,vlan=N|all], such as \
-                 web=/run/web.sock,mac=52:54:00:00:00:02"
+                "--vhost {text}: write NAME=PATH,mac=MAC|learn=yes[,vlan=N|all][,ip=IP][,memory=SIZE][,isolated=yes]\
+                 [,router=yes][,dhcp=yes][,sparse=yes], such as web=/run/web.sock,mac=52:54:00:00:00:02"
             ))
         };
         let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
@@ -71,30 +90,44 @@ impl Guest {
         if name.is_empty() {
             return Err(wrong());
         }
-        let mut port = PortSettings { vlans: Vlans::Only(0), fixed: None };
+        let (mut vlans, mut rights) = (Vlans::Only(0), Rights::default());
         for part in parts {
             match part.split_once('=').ok_or_else(wrong)? {
-                ("mac", mac) => port.fixed = Some(mac_address(text, mac)?),
-                ("vlan", "all") => port.vlans = Vlans::All,
-                ("vlan", vlan) => port.vlans = Vlans::Only(vlan_number(text, vlan)?),
+                ("vlan", "all") => vlans = Vlans::All,
+                ("vlan", vlan) => vlans = Vlans::Only(vlan_number(text, vlan)?),
+                (key, value) if rights.take(text, key, value)? => {}
                 _ => return Err(wrong()),
             }
         }
+        rights.check(text)?;
         let device = format!("vhost:{path}").parse().with_context(|| format!("--vhost {text}"))?;
-        Ok(Self { name: name.to_owned(), device, port })
+        Ok(Self { name: name.to_owned(), device, vlans, rights })
+    }
+
+    /// Returns the memory that the guest may share.
+    pub(super) const fn memory(&self) -> GuestMemory {
+        self.rights.memory
     }
 
     /// Returns the guest as the configuration shows it.
     pub(super) fn configuration(&self) -> GuestConfiguration {
-        let Self { name, device, port } = self;
+        let Self { name, device, vlans, rights } = self;
+        let Guard { ips, routes, serves_dhcp, is_isolated } = rights.guard.clone();
         GuestConfiguration {
             name: name.clone(),
             socket: device.name().to_owned(),
-            mac: port.fixed.map(|mac| mac.to_string()),
-            vlan: match port.vlans {
+            mac: rights.mac.map(|mac| mac.to_string()),
+            vlan: match vlans {
                 Vlans::All => None,
-                Vlans::Only(vlan) => Some(vlan),
+                Vlans::Only(vlan) => Some(*vlan),
             },
+            ips,
+            isolated: is_isolated,
+            router: routes,
+            dhcp: serves_dhcp,
+            memory_bytes: rights.memory.most_bytes,
+            sparse: rights.memory.may_be_sparse,
+            rights: rights.text(),
             qemu: self.qemu(),
         }
     }
@@ -102,15 +135,18 @@ impl Guest {
     /// Returns the part of QEMU's command line for this guest's device and its shared memory, quoted for a
     /// shell.
     fn qemu(&self) -> String {
-        let Self { name, device, port } = self;
-        let mac = port.fixed.map_or(String::new(), |mac| format!(",mac={mac}"));
+        let Self { name, device, rights, .. } = self;
+        let mac = rights.mac.map_or(String::new(), |mac| format!(",mac={mac}"));
+        let GuestMemory { most_bytes, may_be_sparse } = rights.memory;
+        let memory = most_bytes.map_or(QEMU_MEMORY.to_owned(), |bytes| format!("{}M", bytes >> 20));
+        let allocated = if may_be_sparse { "" } else { ",prealloc=on" };
         let id = qemu_id(name);
         // QEMU reads a doubled comma in a value as one.
         let path = device.name().replace(',', ",,");
         let socket = format!("socket,id={id},path={path},reconnect=1");
         let socket = shell::quoted(&socket);
         format!(
-            "-m {QEMU_MEMORY} -object memory-backend-memfd,id={id}-mem,size={QEMU_MEMORY},share=on \
+            "-m {memory} -object memory-backend-memfd,id={id}-mem,size={memory},share=on{allocated} \
              -machine memory-backend={id}-mem -chardev {socket} \
              -netdev vhost-user,id={id}-net,chardev={id} -device virtio-net-pci,netdev={id}-net{mac}"
         )
@@ -148,7 +184,7 @@ impl GuestConfiguration {
             Some(0) => "no VLAN".to_owned(),
             Some(vlan) => format!("VLAN {vlan}"),
         };
-        format!("{} at {}, address {mac}, {vlan}", self.name, self.socket)
+        format!("{} at {}, address {mac}, {vlan}{}", self.name, self.socket, self.rights)
     }
 
     fn qemu_line(&self) -> String {
@@ -162,14 +198,14 @@ impl GuestConfiguration {
 /// If the ports' settings conflict.
 pub(super) fn switch(guests: &[Guest]) -> Result<Switch> {
     let nic = PortSettings { vlans: Vlans::All, fixed: None };
-    let ports = std::iter::once(nic).chain(guests.iter().map(|guest| guest.port)).collect();
-    Switch::new(ports, SwitchOptions::default()).map_err(|error| usage(format!("--vhost: {error}")))
-}
-
-fn mac_address(text: &str, mac: &str) -> Result<MacAddress> {
-    mac.parse().map_err(|_| {
-        usage(format!("--vhost {text}: {mac} is no address; write one such as 52:54:00:00:00:02"))
-    })
+    let port = |guest: &Guest| PortSettings { vlans: guest.vlans, fixed: guest.rights.mac };
+    let ports = std::iter::once(nic).chain(guests.iter().map(port)).collect();
+    let made = Switch::new(ports, SwitchOptions::default());
+    let mut switch = made.map_err(|error| usage(format!("--vhost: {error}")))?;
+    for (n, guest) in guests.iter().enumerate() {
+        switch.guard(Port::new(n + 1), guest.rights.guard.clone());
+    }
+    Ok(switch)
 }
 
 fn vlan_number(text: &str, vlan: &str) -> Result<u16> {
@@ -188,14 +224,21 @@ mod tests {
 
     #[test]
     fn a_guest_is_a_name_a_socket_and_what_its_port_carries() {
-        let texts =
-            ["web=/run/web.sock,mac=52:54:00:00:00:02", "db=/run/db.sock,vlan=7", "t=s,vlan=all"];
+        let texts = [
+            "web=/run/web.sock,mac=52:54:00:00:00:02",
+            "db=/run/db.sock,vlan=7,learn=yes",
+            "t=s,vlan=all,mac=52:54:00:00:00:03,ip=192.0.2.7,ip=fd00::7,isolated=yes,memory=2G",
+            "r=r,learn=yes,router=yes,dhcp=yes,sparse=yes,memory=512M,isolated=no",
+        ];
         let guests = all(&texts).unwrap();
         let shown = guests.iter().map(|guest| guest.configuration().text());
         let expected = [
             "web at /run/web.sock, address 52:54:00:00:00:02, no VLAN",
             "db at /run/db.sock, address learned, VLAN 7",
-            "t at s, address learned, all VLANs",
+            "t at s, address 52:54:00:00:00:03, all VLANs, 192.0.2.7, fd00::7, isolated, at most \
+             2147483648 bytes of memory",
+            "r at r, address learned, no VLAN, a router, a DHCP server, memory with holes, at most \
+             536870912 bytes of memory",
         ];
         assert_eq!(shown.collect::<Vec<_>>(), expected);
     }
@@ -216,17 +259,23 @@ mod tests {
             let guests: Vec<_> = all(texts).unwrap().iter().map(Guest::configuration).collect();
             qemu_lines(&guests).collect::<Vec<_>>()
         };
-        let shown = lines(&["web=/run/web.sock", "db=/run/db.sock"]);
+        let shown = lines(&["web=/run/web.sock,learn=yes", "db=/run/db.sock,learn=yes"]);
         assert_eq!((shown.len(), &shown[2][..]), (3, WITHOUT_KVM));
         assert!(WITHOUT_KVM.contains(" ,vectors=0 "));
     }
 
     #[test]
     fn qemu_gets_the_memory_that_both_share() {
-        let line = all(&["web=/run/web.sock"]).unwrap()[0].configuration().qemu_line();
+        let line = |rest: &str| {
+            let text = format!("web=/run/web.sock,learn=yes{rest}");
+            all(&[&text]).unwrap()[0].configuration().qemu_line()
+        };
+        let sparse = "-m 512M -object memory-backend-memfd,id=web-mem,size=512M,share=on -machine";
+        assert!(line(",memory=512M,sparse=yes").contains(sparse));
         assert_eq!(
-            line,
-            "web: qemu-system-x86_64 … -m 1G -object memory-backend-memfd,id=web-mem,size=1G,share=on \
+            line(""),
+            "web: qemu-system-x86_64 … -m 1G -object \
+             memory-backend-memfd,id=web-mem,size=1G,share=on,prealloc=on \
              -machine memory-backend=web-mem -chardev socket,id=web,path=/run/web.sock,reconnect=1 \
              -netdev vhost-user,id=web-net,chardev=web -device virtio-net-pci,netdev=web-net"
         );
@@ -236,22 +285,49 @@ mod tests {
     fn qemu_gets_identifiers_that_it_accepts_and_a_shell_words_that_it_reads() {
         let ids = ["web", "7web", "my web/1", "", "Ä", "a.b_c-d"].map(qemu_id);
         assert_eq!(ids, ["web", "guest-7web", "my-web-1", "guest-", "guest--", "a.b_c-d"]);
-        let line = all(&["7's=/run/my vm's.sock"]).unwrap()[0].configuration().qemu_line();
+        let line =
+            all(&["7's=/run/my vm's.sock,learn=yes"]).unwrap()[0].configuration().qemu_line();
         let words = r"-chardev 'socket,id=guest-7-s,path=/run/my vm'\''s.sock,reconnect=1' -netdev";
         assert!(line.contains(words), "{line}");
     }
 
     #[test]
     fn an_invalid_guest_is_named_with_a_valid_one() {
-        let rows: [(&[&str], &str); 9] = [
+        let rows: [(&[&str], &str); 17] = [
             (&["web"], "--vhost web: write NAME=PATH"),
             (&["=/run/s"], "--vhost =/run/s: write NAME=PATH"),
             (&["web="], "--vhost web=: write NAME=PATH"),
             (&["web=s,speed=1"], "--vhost web=s,speed=1: write NAME=PATH"),
             (&["web=s,mac=x"], "--vhost web=s,mac=x: x is no address; write one such as"),
             (&["web=s,vlan=0"], "--vhost web=s,vlan=0: vlan=0 is no VLAN; give 1 to 4094"),
-            (&["a=s", "a=t"], "two guests have the name a; give each its own"),
-            (&["a=s", "b=s"], "two guests have the socket s; give each its own"),
+            (
+                &["web=s"],
+                "--vhost web=s: give its address by mac=, such as mac=52:54:00:00:00:02, or",
+            ),
+            (&["web=s,learn=no"], "--vhost web=s,learn=no: give its address by mac="),
+            (&["web=s,learn=on"], "--vhost web=s,learn=on: learn=on means nothing; give yes or no"),
+            (
+                &["web=s,mac=52:54:00:00:00:02,learn=yes"],
+                "--vhost web=s,mac=52:54:00:00:00:02,learn=yes: mac= is its only address, and learn=yes",
+            ),
+            (&["a=s,learn=yes,ip=7"], "--vhost a=s,learn=yes,ip=7: 7 is no IP address; write one"),
+            (
+                &["a=s,learn=yes,ip=fd00::7,router=yes"],
+                "--vhost a=s,learn=yes,ip=fd00::7,router=yes: a router sends for other addresses",
+            ),
+            (
+                &["a=s,learn=yes,memory=0"],
+                "--vhost a=s,learn=yes,memory=0: memory=0 is no size; give one such as 2G",
+            ),
+            (
+                &["a=s,learn=yes,sparse=yes"],
+                "--vhost a=s,learn=yes,sparse=yes: with sparse=yes rxo pays for memory of the guest;",
+            ),
+            (&["a=s,learn=yes", "a=t,learn=yes"], "two guests have the name a; give each its own"),
+            (
+                &["a=s,learn=yes", "b=s,learn=yes"],
+                "two guests have the socket s; give each its own",
+            ),
             (
                 &["a=s,mac=52:54:00:00:00:02", "b=t,mac=52:54:00:00:00:02"],
                 "--vhost: two ports have the address 52:54:00:00:00:02",
@@ -261,7 +337,7 @@ mod tests {
             let error = all(texts).unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
-        let many: Vec<_> = (0..25).map(|n| format!("g{n}=s{n}")).collect();
+        let many: Vec<_> = (0..25).map(|n| format!("g{n}=s{n},learn=yes")).collect();
         assert!(Guest::all(&many).unwrap_err().to_string().contains("at most 24"));
     }
 }

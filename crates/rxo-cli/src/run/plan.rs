@@ -81,7 +81,9 @@ impl Plan {
         let guests = Guest::all(&flags.vhost)?;
         let Some(first) = guests.first() else {
             return Err(usage(
-                "--vhost: give at least one guest, such as web=/run/web.sock".to_owned(),
+                "--vhost: give at least one guest, such as \
+                 web=/run/web.sock,mac=52:54:00:00:00:02"
+                    .to_owned(),
             ));
         };
         let devices = [("--nic", nic), ("--vhost", first.device.clone())];

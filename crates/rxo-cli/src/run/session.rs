@@ -13,12 +13,14 @@ use rxo_console::log::{self, Level};
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
 use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::custody::{self, Begun, Control};
-use rxo_driver::{DeviceHandle, DeviceName, Interface, Origin, Pulse, set_nice, wait};
+use rxo_driver::{
+    DeviceHandle, DeviceName, GUEST_FILES, GuestOptions, Interface, Origin, Pulse, set_nice, wait,
+};
 use rxo_frame::Instant;
 
 use super::card::CardPlan;
 use super::configuration::Configuration;
-use super::guest::switch;
+use super::guest::{Guest, switch};
 use super::plan::Plan;
 use super::reload::{FileOfRun, Reloader};
 use super::remote::Remote;
@@ -27,7 +29,7 @@ use super::survey::Survey;
 use crate::control::Sockets;
 use crate::exit::usage;
 use crate::tap::Capture;
-use crate::{output, sandbox};
+use crate::{files, output, sandbox};
 
 /// Everything decided before the devices are opened.
 #[derive(Debug)]
@@ -128,15 +130,20 @@ impl Session {
 
     fn open(&self, held: &Handles) -> Result<Devices> {
         let Self { plan, survey, .. } = self;
-        let made = |makes: bool| DeviceOptions {
+        allow_files(plan.guests.len());
+        let offered = plan.copying.options(plan.card.map(CardPlan::guest).unwrap_or_default());
+        let made = |makes: bool, guest: GuestOptions| DeviceOptions {
             mtu: makes.then_some(survey.mtu),
             // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
             bring_up: !plan.take_over,
-            guest: plan.card.map(CardPlan::guest).unwrap_or_default(),
+            guest,
             ..DeviceOptions::default()
         };
-        let nic = held.nic.open(made(survey.makes_nic))?;
-        let hosts = held.hosts.iter().map(|host| host.open(made(survey.makes_host)));
+        let nic = held.nic.open(made(survey.makes_nic, offered))?;
+        let hosts = held.hosts.iter().enumerate().map(|(n, host)| {
+            let memory = plan.guests.get(n).map_or(offered.memory, Guest::memory);
+            host.open(made(survey.makes_host, GuestOptions { memory, ..offered }))
+        });
         Ok(Devices { nic, hosts: hosts.collect::<Result<_, _>>()? })
     }
 
@@ -340,3 +347,18 @@ fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
         ..config
     }
 }
+
+/// Raises the limit of open files as far as so many guests could need. The default of most systems, 1,024, is too low for
+/// 24 guests with eight pairs of queues each.
+fn allow_files(guests: usize) {
+    let wanted = if guests == 0 { 0 } else { guests * GUEST_FILES + OTHER_FILES };
+    if let Some(most) = files::allow(wanted as u64) {
+        output::note(&format!(
+            "{most} open files are allowed and {guests} guests can need {wanted}: some may be refused; raise the \
+             hard limit (`ulimit -Hn`, LimitNOFILE= in a unit of systemd)"
+        ));
+    }
+}
+
+/// The open files beside those of guests: the nic, sockets of control and metrics, captures, standard streams.
+const OTHER_FILES: usize = 128;

@@ -14,7 +14,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rxo_confine::InForce;
 use rxo_console::log;
 use rxo_console::printer::Printer;
@@ -30,7 +29,7 @@ use crate::control::{Doors, host_process, with_sockets_removed};
 use crate::exit::usage;
 use crate::flags::ServeFlags;
 use crate::hosting::{FastTotals, Listeners};
-use crate::{output, stop};
+use crate::{files, output, stop};
 
 /// Serves until a signal.
 ///
@@ -77,14 +76,7 @@ fn serve(flags: &ServeFlags) -> Result<()> {
 /// Raises the limit of open files to the most that `clients` could need, because each file being sent is
 /// open.
 fn allow_files(clients: usize) {
-    let wanted = (clients + OTHER_FILES) as u64;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= wanted) {
-        return;
-    }
-    let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let allowed = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum });
-    if allowed.is_err() || most < wanted {
+    if let Some(most) = files::allow((clients + OTHER_FILES) as u64) {
         output::note(&format!(
             "{most} open files are allowed: if {clients} clients ask for as many files, some get status 503; \
              raise `ulimit -n`"

@@ -141,7 +141,7 @@ fn a_run_that_waits() {
 fn guests_and_a_card() {
     let (lab, socket) = (Lab::through().unwrap(), Socket::new("privileges"));
     let place = Place::new();
-    let line = format!("guest --json --nic packet:wire0 --vhost web={}", socket.path());
+    let line = format!("guest --json --nic packet:wire0 --vhost web={},learn=yes", socket.path());
     let (rxo, _) = start(lab.host(), &place, &line);
     is_confined("rxo guest", rxo.worker(), 0);
     end(rxo);

@@ -48,6 +48,20 @@ impl Rxo {
         Self::started(namespace, command(&format!("guest --json {flags}")))
     }
 
+    /// Starts it under this soft limit of open files.
+    pub(crate) fn guests_within(
+        namespace: &Namespace,
+        flags: &str,
+        open_files: u32,
+    ) -> (Self, Value) {
+        let limited = format!("ulimit -Sn {open_files}; exec \"$0\" \"$@\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &limited, crate::PROGRAM, "guest", "--json"]);
+        shell.args(flags.split_whitespace()).stdin(Stdio::piped());
+        shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::started(namespace, shell)
+    }
+
     fn started(namespace: &Namespace, mut command: Command) -> (Self, Value) {
         let child = namespace.run(|| command.spawn()).unwrap().unwrap();
         Self::begun(child).unwrap_or_else(|said| panic!("rxo did not start: {said}"))

@@ -27,6 +27,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_guest_leaves_and_returns_while_another_receives", returns),
     ("a_guest_that_is_stopped_delays_nobody", stopped),
     ("guests_of_a_vlan_are_apart_from_others", apart),
+    ("a_guest_with_an_address_that_is_not_its_own_reaches_nobody", guarded),
+    ("isolated_guests_reach_the_peer_and_not_each_other", isolated),
+    ("24_guests_start_under_a_low_limit_of_open_files", many),
     ("a_guest_of_a_vlan_reaches_the_peer_with_its_tag", tagged),
     ("a_killed_switch_is_replaced_and_connections_go_on", killed),
     ("a_nic_that_is_unplugged_ends_the_run_or_is_waited_for", unplugged),
@@ -50,10 +53,13 @@ impl Sockets {
         self.0.join(format!("{guest}.sock")).display().to_string()
     }
 
-    /// Returns the flags of `rxo guest` with these guests; each of `ports` is the suffix of a guest's flag.
+    /// The flags of `rxo guest` with these guests, each with what its port carries. Without an address it learns.
     fn flags(&self, ports: &[&str]) -> String {
         let guests = ports.iter().enumerate();
-        let guests = guests.map(|(n, port)| format!(" --vhost g{n}={}{port}", self.path(n)));
+        let guests = guests.map(|(n, port)| {
+            let learns = if port.contains("mac=") { "" } else { ",learn=yes" };
+            format!(" --vhost g{n}={}{port}{learns}", self.path(n))
+        });
         format!("--nic packet:wire0{}", guests.collect::<String>())
     }
 
@@ -191,8 +197,73 @@ fn returns() {
     assert!(said.contains("1.sock: the guest has gone"), "{said}");
 }
 
-/// Guest 0 is stopped with a full ring. The transfer to guest 1 completes, frames for guest 0 are dropped and
-/// counted, and its own transfer resumes with it.
+/// Guest 1 takes an IP address that is not in its flag: nobody learns where it is.
+fn guarded() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("guarded"));
+    let [own, other] = [2, 3].map(|host| format!(",mac=52:54:00:00:00:0{host},ip=10.77.0.{host}"));
+    let flags = format!("{} --stats 100ms", sockets.flags(&[&own, &other]));
+    let (mut rxo, configuration) = Rxo::guests(lab.host(), &flags);
+    assert_eq!(configuration["guests"][1]["ips"][0], "10.77.0.3");
+    let host = |guest: usize, ip: u8| {
+        let path = sockets.path(guest);
+        format!("--nic virtio:{path} --ip 10.77.0.{ip}/24 --mac 52:54:00:00:00:0{}", 2 + guest)
+    };
+    let bytes = pattern(1_000_000);
+    let line = |host: &str| format!("sink {host} --listen 7000 --hash --json --interval 0s");
+    let good = spawn(lab.host(), &line(&host(0, 2)));
+    send(lab.peer(), 0, &bytes);
+    received(good, &bytes);
+    let mut thief = spawn(lab.host(), &line(&host(1, 9)));
+    // It has asked whether others have the address.
+    while rxo.next()["guests"][1]["refused"].as_u64() == Some(0) {}
+    // Whoever asks for the address gets no answer.
+    let stream = lab.peer().run(|| {
+        let to = "10.77.0.9:7000".parse().unwrap();
+        std::net::TcpStream::connect_timeout(&to, Duration::from_secs(3))
+    });
+    assert!(stream.unwrap().is_err());
+    thief.kill().unwrap();
+    thief.wait().unwrap();
+    let totals = totals(rxo);
+    let dropped = &totals["switch"]["dropped"];
+    assert!(dropped["foreign_neighbour"].as_u64() > Some(0), "{dropped}");
+    assert_eq!(totals["guests"][0]["refused"], 0, "{dropped}");
+}
+
+fn isolated() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("isolated"));
+    let flags = sockets.flags(&[",isolated=yes"; 2]);
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    let bytes = pattern(1_000_000);
+    let sinks = [0, 1].map(|guest| sockets.sink(&lab, guest));
+    for (guest, sink) in sinks.into_iter().enumerate() {
+        send(lab.peer(), guest, &bytes);
+        received(sink, &bytes);
+    }
+    let mut sink = sockets.sink(&lab, 1);
+    let (host, to) = (sockets.host(0), address(1));
+    let source = format!("source {host} {to}:7000 --bytes 1000 --json --interval 0s");
+    let output = run(lab.host(), &source);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot connect"), "{said}");
+    sink.kill().unwrap();
+    sink.wait().unwrap();
+    totals(rxo);
+}
+
+/// Each could have eight pairs of queues.
+fn many() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("many"));
+    let (rxo, _) = Rxo::guests_within(lab.host(), &sockets.flags(&[""; 24]), 256);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", rxo.worker())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let soft: usize = line.split_whitespace().nth(3).unwrap().parse().unwrap();
+    assert!(soft >= 24 * rxo_driver::GUEST_FILES, "{line}");
+    totals(rxo);
+}
+
+/// Guest 0 stands still with a full ring. The transfer to guest 1 ends all the same, what is for guest 0 is
+/// dropped and counted, and its own transfer goes on when it does.
 fn stopped() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("stopped"));
     let flags = format!("{} --stats 100ms", sockets.flags(&["", ""]));
@@ -393,12 +464,17 @@ fn refused() {
     let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&[""]));
     let taken = sockets.path(0);
     let rows = [
-        (format!("--nic tap:other --vhost a={taken}"), 1, "a process listens there; end it"),
-        (format!("--nic packet:wire0 --vhost a={taken}x"), 1, "another rxo"),
-        ("--nic packet:none --vhost a=/tmp/s".to_owned(), 2, "--nic: "),
-        ("--nic tun:t --vhost a=/tmp/s".to_owned(), 2, "carries IP packets"),
+        (
+            format!("--nic tap:other --vhost a={taken},learn=yes"),
+            1,
+            "a process listens there; end it",
+        ),
+        (format!("--nic packet:wire0 --vhost a={taken}x,learn=yes"), 1, "another rxo"),
+        ("--nic packet:none --vhost a=/tmp/s,learn=yes".to_owned(), 2, "--nic: "),
+        ("--nic tun:t --vhost a=/tmp/s,learn=yes".to_owned(), 2, "carries IP packets"),
         ("--nic packet:wire0 --vhost a".to_owned(), 2, "--vhost a: write NAME=PATH"),
-        ("--nic tap:other --vhost a=/nowhere/s".to_owned(), 1, "/nowhere"),
+        ("--nic packet:wire0 --vhost a=/tmp/s".to_owned(), 2, "--vhost a=/tmp/s: give its address"),
+        ("--nic tap:other --vhost a=/nowhere/s,learn=yes".to_owned(), 1, "/nowhere"),
     ];
     for (flags, code, part) in rows {
         let output = run(lab.host(), &format!("guest {flags}"));

@@ -85,7 +85,7 @@ pub(crate) fn the_next_guest_is_served_after_qemu_was_killed() {
     let image = GuestImage::find().unwrap();
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
     let socket = folder.0.join("vm.sock");
-    let flags = format!("--nic packet:wire0 --vhost vm={}", socket.display());
+    let flags = format!("--nic packet:wire0 --vhost vm={},mac=52:54:00:00:00:02", socket.display());
     let (rxo, _) = Rxo::guests(lab.host(), &flags);
     for _ in 0..TIMES {
         let mut guest = boot(&image, &socket);

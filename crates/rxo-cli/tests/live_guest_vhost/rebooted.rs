@@ -30,7 +30,11 @@ pub(crate) fn a_guest_reboots_while_another_receives() {
     let (lab, folder, content) = (Lab::through().unwrap(), Folder::new(), content());
     let content = &content[..BYTES];
     let [first, second] = ["first", "second"].map(|name| folder.0.join(name));
-    let ports = format!("--vhost linux={} --vhost rxo={}", first.display(), second.display());
+    let ports = format!(
+        "--vhost linux={},learn=yes --vhost rxo={},learn=yes",
+        first.display(),
+        second.display()
+    );
     let (rxo, _) = Rxo::guests(lab.host(), &format!("--nic packet:wire0 {ports}"));
     let steady = format!("--nic virtio:{} --ip {STEADY}/24", second.display());
     let line = format!("sink {steady} --listen {STEADY_PORT} --hash --json --interval 0s");

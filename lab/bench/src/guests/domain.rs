@@ -115,7 +115,7 @@ impl Domain {
         let path = socket.display();
         let command = match self.kind {
             Kind::Vhost(policy) => rxo("run", "--host", format!("vhost:{path}"), policy),
-            Kind::Guest(policy) => rxo("guest", "--vhost", format!("vm={path}"), policy),
+            Kind::Guest(policy) => rxo("guest", "--vhost", format!("vm={path},learn=yes"), policy),
             Kind::Tap => rxo("run", "--host", format!("tap:{RXO_TAP}"), COALESCING),
             Kind::Testpmd => testpmd(socket),
         };

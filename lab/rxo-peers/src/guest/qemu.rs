@@ -43,8 +43,11 @@ pub(super) fn command(
     command
         .args(rest)
         .args(["-m", MEMORY])
-        // Memory that a vhost-user server can map.
-        .args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")])
+        // Memory that a vhost-user server can map, without holes that it would be charged for.
+        .args([
+            "-object",
+            &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on,prealloc=on"),
+        ])
         .args(["-machine", "memory-backend=memory"]);
     if let Some(chardev) = chardev {
         command.args(["-chardev", &chardev]);

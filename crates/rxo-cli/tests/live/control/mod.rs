@@ -384,7 +384,7 @@ fn guests() {
     let (scratch, lab) = (Scratch::new("ctl-guests"), Lab::through().unwrap());
     let [socket, a, b] = ["ctl.sock", "a.sock", "b.sock"].map(|name| scratch.file(name));
     let flags = format!(
-        "--nic packet:wire0 --vhost a={} --vhost b={} --control {}",
+        "--nic packet:wire0 --vhost a={},learn=yes --vhost b={},learn=yes --control {}",
         a.display(),
         b.display(),
         socket.display()

@@ -1,0 +1,120 @@
+//! The parts of `--vhost` that say what a guest may claim and share: its addresses, its role on the link, its memory.
+
+use anyhow::Result;
+use rxo::switch::{Guard, MacAddress};
+use rxo_console::numbers::parse_bytes;
+use rxo_driver::GuestMemory;
+
+use crate::exit::usage;
+
+/// The rights of a guest.
+#[derive(Clone, Debug)]
+pub(in crate::run) struct Rights {
+    /// Its only Ethernet address; `None` if its addresses are learned.
+    pub(in crate::run) mac: Option<MacAddress>,
+    pub(in crate::run) guard: Guard,
+    pub(in crate::run) memory: GuestMemory,
+    learns: bool,
+}
+
+impl Default for Rights {
+    /// No address, and memory of any size without holes.
+    fn default() -> Self {
+        let memory = GuestMemory { may_be_sparse: false, ..GuestMemory::default() };
+        Self { mac: None, guard: Guard::default(), memory, learns: false }
+    }
+}
+
+impl Rights {
+    /// Takes a part `key=value` of `text`. Returns `false` if it is about something else.
+    ///
+    /// # Errors
+    /// If the value is invalid.
+    pub(super) fn take(&mut self, text: &str, key: &str, value: &str) -> Result<bool> {
+        let yes = || is_yes(text, key, value);
+        match key {
+            "mac" => self.mac = Some(mac_address(text, value)?),
+            "ip" => self.guard.ips.push(value.parse().map_err(|_| {
+                let remedy =
+                    "write one such as 192.0.2.7, or fd00::7; give ip= again for each other";
+                usage(format!("--vhost {text}: {value} is no IP address; {remedy}"))
+            })?),
+            "memory" => self.memory.most_bytes = Some(memory_bytes(text, value)?),
+            "learn" => self.learns = yes()?,
+            "isolated" => self.guard.is_isolated = yes()?,
+            "router" => self.guard.routes = yes()?,
+            "dhcp" => self.guard.serves_dhcp = yes()?,
+            "sparse" => self.memory.may_be_sparse = yes()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Checks that all parts together make sense.
+    ///
+    /// # Errors
+    /// If the guest has no address, or parts contradict each other.
+    pub(super) fn check(&self, text: &str) -> Result<()> {
+        let Self { mac, guard, memory, learns } = self;
+        let wrong = |why: &str| Err(usage(format!("--vhost {text}: {why}")));
+        if mac.is_none() && !learns {
+            return wrong(
+                "give its address by mac=, such as mac=52:54:00:00:00:02, or learn=yes to a guest \
+                 that may have any",
+            );
+        }
+        if mac.is_some() && *learns {
+            return wrong("mac= is its only address, and learn=yes allows any; give one of them");
+        }
+        if guard.routes && !guard.ips.is_empty() {
+            return wrong("a router sends for other addresses than ip=; give ip= or router=yes");
+        }
+        if memory.may_be_sparse && memory.most_bytes.is_none() {
+            return wrong(
+                "with sparse=yes rxo pays for memory of the guest; say how much by memory=, such as \
+                 memory=2G",
+            );
+        }
+        Ok(())
+    }
+
+    /// Formats what the guest may do beyond sending from its own address.
+    pub(super) fn text(&self) -> String {
+        let Guard { ips, routes, serves_dhcp, is_isolated } = &self.guard;
+        let ips = ips.iter().map(|ip| format!(", {ip}"));
+        let memory =
+            self.memory.most_bytes.map(|bytes| format!(", at most {bytes} bytes of memory"));
+        let flags = [
+            (*is_isolated, ", isolated"),
+            (*routes, ", a router"),
+            (*serves_dhcp, ", a DHCP server"),
+            (self.memory.may_be_sparse, ", memory with holes"),
+        ];
+        let flags =
+            flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, text)| text.to_owned());
+        ips.chain(flags).chain(memory).collect()
+    }
+}
+
+fn is_yes(text: &str, key: &str, value: &str) -> Result<bool> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(usage(format!("--vhost {text}: {key}={value} means nothing; give yes or no"))),
+    }
+}
+
+fn mac_address(text: &str, mac: &str) -> Result<MacAddress> {
+    mac.parse().map_err(|_| {
+        usage(format!("--vhost {text}: {mac} is no address; write one such as 52:54:00:00:00:02"))
+    })
+}
+
+/// Parses a size. `2G` is that of a guest of QEMU with `-m 2G`: a power of 1024.
+fn memory_bytes(text: &str, memory: &str) -> Result<u64> {
+    let is_short = memory.ends_with(['K', 'M', 'G']);
+    let bytes = parse_bytes(&if is_short { format!("{memory}iB") } else { memory.to_owned() });
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        usage(format!("--vhost {text}: memory={memory} is no size; give one such as 2G or 512M"))
+    })
+}
