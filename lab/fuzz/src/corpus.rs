@@ -56,13 +56,23 @@ pub fn seeds() -> Vec<Seed> {
     add("host-fast-path", fast_path::scripts());
     add("http", http::conversations());
     add("vhost", vhost::conversations());
+    add("switch", talks());
     for target in ["ring-device", "ring-driver"] {
         add(target, rings::scripts());
     }
     seeds
 }
 
-/// Returns changes to a part of a study: none, one in each kilobyte, and many.
+/// Random bytes, of which the target makes frames.
+fn talks() -> Vec<(String, Vec<u8>)> {
+    let talk = |n: u64| {
+        let mut random = Random::new(n);
+        (format!("talk-{n}"), (0..1_000 * n).map(|_| random.next() as u8).collect())
+    };
+    (1..=10).map(talk).collect()
+}
+
+/// Changes to a part: none, one in each kilobyte, many.
 fn parts() -> Vec<(String, Vec<u8>)> {
     let change = |at: u16, value: u8| [at.to_le_bytes().to_vec(), vec![value]].concat();
     let mut random = Random::new(9);

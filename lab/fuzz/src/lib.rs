@@ -27,6 +27,7 @@ pub mod rings;
 pub mod split;
 #[path = "../../../crates/rxo-ack/tests/harness/mod.rs"]
 mod split_harness;
+pub mod switch;
 pub mod tcp;
 pub mod template;
 pub mod vhost;
@@ -57,6 +58,7 @@ pub const TARGETS: &[Target] = &[
     ("host-fast-path", host::fast_path),
     ("http", http::run),
     ("vhost", vhost::run),
+    ("switch", switch::run),
     ("vnet", vnet::run),
     ("ring-device", rings::device),
     ("ring-driver", rings::driver),

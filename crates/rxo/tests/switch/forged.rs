@@ -5,7 +5,7 @@ use proptest::prelude::{any, proptest};
 use rxo_testkit::Random;
 use rxo_testkit::script::property;
 
-use crate::harness::{self, Belief};
+use crate::harness::{self, believer::Belief};
 
 proptest! {
     #![proptest_config(property(300))]

@@ -10,10 +10,9 @@ use rxo::switch::{Forward, Guard, MacAddress, Port, PortSettings, Switch, Switch
 use rxo::{Frame, Instant};
 
 #[path = "believer.rs"]
-mod believer;
+pub(crate) mod believer;
 
-pub(crate) use believer::Belief;
-use believer::Believer;
+use believer::{Belief, Believer};
 
 const OWN: [u8; 6] = [0x52, 0x54, 0, 0, 0, 2];
 const OTHER: [u8; 6] = [0x52, 0x54, 0, 0, 0, 9];

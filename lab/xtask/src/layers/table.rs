@@ -259,6 +259,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         MAY_DO_IO,
         &[
             ("rxo-testkit", "turns bytes into traffic, and the oracle"),
+            ("rxo", "under test: the switch"),
             ("rxo-wire", "under test"),
             ("rxo-frame", "under test"),
             ("rxo-ack", "under test"),
