@@ -131,7 +131,7 @@ impl Session {
     fn open(&self, held: &Handles) -> Result<Devices> {
         let Self { plan, survey, .. } = self;
         allow_files(plan.guests.len());
-        let offered = plan.copying.options(plan.card.map(CardPlan::guest).unwrap_or_default());
+        let offered = plan.card.map(CardPlan::guest).unwrap_or_default();
         let made = |makes: bool, guest: GuestOptions| DeviceOptions {
             mtu: makes.then_some(survey.mtu),
             // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
