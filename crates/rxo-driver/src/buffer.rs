@@ -1,6 +1,8 @@
 //! The memory of received frames: one buffer type for the sources of all devices, so that any source works
 //! with any sink.
 
+use std::sync::Arc;
+
 use rxo_frame::{FrameBuffer, PoolBuf};
 use rxo_vnet::VNET_HEADER_BYTES;
 
@@ -18,9 +20,9 @@ pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 /// A frame's bytes, lent by a source. Dropping the buffer returns the memory, in any order and on any thread,
 /// even after the source is gone.
 ///
-/// The memory is a slot of a packet socket's ring, a buffer of a pool, or a copy that middleware made. Drop
-/// it soon: the kernel cannot fill a slot that is held. While the oldest slots of the ring are held, the
-/// kernel drops new frames.
+/// It is a slot of a packet socket's ring, a buffer of a pool, a copy that middleware made, or one that several guests
+/// share. Drop it soon: the kernel cannot fill a slot that is held, and while the oldest slots of a lap are
+/// held it drops what arrives.
 #[derive(Debug)]
 pub struct DeviceBuf(Memory);
 
@@ -31,6 +33,8 @@ enum Memory {
     Pooled(PoolBuf, u8),
     /// A vector of its own that contains only the frame.
     Copied(Vec<u8>),
+    /// Nothing but the frame, which others have as well.
+    Shared(Arc<[u8]>),
 }
 
 impl DeviceBuf {
@@ -72,6 +76,20 @@ impl From<Vec<u8>> for DeviceBuf {
     }
 }
 
+/// Takes a buffer that has nothing but a frame.
+impl From<PoolBuf> for DeviceBuf {
+    fn from(frame: PoolBuf) -> Self {
+        Self::behind(0, frame)
+    }
+}
+
+/// Takes a frame that others have as well.
+impl From<Arc<[u8]>> for DeviceBuf {
+    fn from(frame: Arc<[u8]>) -> Self {
+        Self(Memory::Shared(frame))
+    }
+}
+
 impl Default for DeviceBuf {
     /// Returns an empty buffer that borrows no memory of a device.
     #[inline]
@@ -89,6 +107,7 @@ impl AsRef<[u8]> for DeviceBuf {
                 buffer.get(usize::from(*header)..).unwrap_or_default()
             }
             Memory::Copied(frame) => frame,
+            Memory::Shared(frame) => frame,
         }
     }
 }
@@ -98,7 +117,7 @@ impl FrameBuffer for DeviceBuf {
 
     fn drop_all(buffers: impl Iterator<Item = Self>) {
         PoolBuf::drop_all(buffers.filter_map(|buffer| match buffer.0 {
-            Memory::Slot(_) | Memory::Copied(_) => None,
+            Memory::Slot(_) | Memory::Copied(_) | Memory::Shared(_) => None,
             Memory::Pooled(buffer, _) => Some(buffer),
         }));
     }

@@ -16,13 +16,12 @@
 //!   side is this process.
 //! * [`udp`] has sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
 //! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
-//! * [`custody`] records each change that a run makes to an interface, and restores it however the run ends;
-//!   [`guard`] starts the extra processes for that, [`Pulse`] shows that a process still works, and
-//!   [`service`] notifies systemd.
-//! * [`machine`] detects which features this machine has, and
-//!   [`Custody::findings`](custody::Custody::findings) lists what a run would break, as [`Finding`]s.
-//! * [`Listener`] is a unix socket at a path, for guests and for programs that control this process.
-//! * [`wait`] waits on descriptors, [`clock`] reads the time, [`heap`] returns freed memory to the system.
+//! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
+//!   makes the processes that it takes, and [`Pulse`] shows that one works; [`service`] tells systemd.
+//! * [`machine`] finds what this machine offers, and [`Custody::findings`](custody::Custody::findings) what a run would
+//!   break: a list of [`Finding`]s.
+//! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
+//! * [`wait`] waits on descriptors, [`Bell`] wakes another thread that does, [`clock`] reads the time, [`heap`] gives freed memory back to the system.
 //!
 //! This crate has no knowledge of protocols: a checksum to complete is a start and an offset, an aggregate is
 //! a list of pieces with a segment size. An error is one line that names the device, the value and the
@@ -49,6 +48,7 @@
 #![cfg(target_os = "linux")]
 
 mod addressing;
+mod bell;
 mod buffer;
 pub mod clock;
 pub mod custody;
@@ -83,6 +83,7 @@ mod virtio;
 mod virtio_net;
 pub mod wait;
 
+pub use bell::Bell;
 pub use buffer::DeviceBuf;
 pub use device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, DeviceSource, KINDS,

@@ -19,7 +19,7 @@ pub fn on_wire(source: DeviceSource, validates: bool, expand: Option<Expand>) ->
     })
 }
 
-impl<L: PacketLog + fmt::Debug> SystemSource for TracedSource<DeviceSource, L> {
+impl<L: PacketLog + fmt::Debug + Send> SystemSource for TracedSource<DeviceSource, L> {
     fn discard_before(&mut self, instant: Instant) {
         self.inner_mut().discard_before(instant);
     }

@@ -40,8 +40,8 @@ pub use sink::DeviceSink;
 pub(crate) use kind::{Attach, interface_name};
 pub(crate) use sink::Port;
 
-/// A source and a sink: both ends of one device, or the source of one device and the sink of another. It
-/// belongs to the thread that opened it.
+/// A device of the system, open both ways, or the source of one beside the sink of another. Both ends
+/// belong to one thread, which need not be the one that opened it.
 #[derive(Debug)]
 pub struct Device {
     /// The source, which receives the frames that arrive on the device.
@@ -105,10 +105,11 @@ pub trait DeviceHandle: fmt::Debug {
 /// The source of a device of any kind, as a trait object.
 pub type DeviceSource = Box<dyn SystemSource>;
 
-/// Functions of a device's source beyond those of [`FrameSource`].
-pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Debug {
-    /// Discards frames that arrived before `instant`, because the kernel received them too. Call it before
-    /// the first [`receive`](FrameSource::receive). Does nothing for a device that the kernel does not read.
+/// What the source of a device of the system does beyond [`FrameSource`].
+pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Debug + Send {
+    /// Discards what arrived before `instant`, because something else received it. Call it before
+    /// the first [`receive`](FrameSource::receive). A device that nothing else reads has nothing to
+    /// discard.
     fn discard_before(&mut self, _instant: Instant) {}
 
     /// Returns the Ethernet address that a host on this device must use; `None` if it may choose one.

@@ -16,8 +16,8 @@ use crate::transmit::batch::Form;
 use crate::transmit::{Transmitter, Writer};
 
 /// The part of a sink that differs between kinds of devices.
-pub(crate) trait Port: Writer + Descriptors + fmt::Debug {
-    /// Returns the features that the device accepts. They stay the same while it is open.
+pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
+    /// What the device accepts. Fixed while it is open.
     fn capabilities(&self) -> SinkCapabilities;
 
     /// Returns the device's name as the user wrote it: `tap:rxo0`.

@@ -87,6 +87,9 @@ pub(crate) struct Messages {
     list: Vec<Message>,
 }
 
+// SAFETY: its pointers are only followed by a `Sealed` batch, which borrows it, on the thread that encoded the batch.
+unsafe impl Send for Messages {}
+
 impl Messages {
     /// Allocates memory for `messages` packets of `pieces` pieces each. It grows if a batch needs more.
     pub(crate) fn with_room(messages: usize, pieces: usize) -> Self {

@@ -20,6 +20,9 @@ pub(crate) struct SendMmsg {
     full_queue: FullQueue,
 }
 
+// SAFETY: the headers have pointers only during a call of `send`.
+unsafe impl Send for SendMmsg {}
+
 impl SendMmsg {
     pub(crate) fn new(socket: OwnedFd) -> Self {
         Self { socket, headers: Vec::new(), full_queue: FullQueue::default() }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
@@ -21,7 +21,7 @@ use crate::virtio_net::{Attended, Copying, Events, Happened, Notices, Side, Toke
 pub(crate) struct Backend {
     listener: Listener,
     _watched: Watched,
-    events: Rc<Events>,
+    events: Arc<Events>,
     connection: Option<Connection>,
     /// Set once the user has been notified that the guest has started.
     has_said_start: bool,
@@ -56,8 +56,8 @@ const MOST_ACCEPTS: usize = 8;
 impl Side for Backend {
     type Link = Connection;
 
-    fn events(&self) -> Rc<Events> {
-        Rc::clone(&self.events)
+    fn events(&self) -> Arc<Events> {
+        Arc::clone(&self.events)
     }
 
     fn attend(&mut self) -> Attended {
@@ -108,14 +108,7 @@ impl Backend {
         options: GuestOptions,
     ) -> Result<Self, DeviceError> {
         let cannot = |error| fault::opening(label, error);
-        let mut notices = Notices::default();
-        if !options.memory.may_be_sparse && !holes::prepare() {
-            notices.add(
-                "this kernel has no userfaultfd: memory that the guest gives back and takes again may be \
-                 charged to rxo",
-            );
-        }
-        let events = Rc::new(Events::new().map_err(cannot)?);
+        let events = Arc::new(Events::new().map_err(cannot)?);
         let fd = std::os::fd::AsFd::as_fd(&listener);
         let _watched = events.watch(fd, Token::Listener).map_err(cannot)?;
         Ok(Self {

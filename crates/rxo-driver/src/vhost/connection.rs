@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rxo_frame::{Instant, Load};
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
     receivers: Vec<usize>,
     /// `true` if a transmit ring in use has no notifications.
     is_polled: bool,
-    events: Rc<Events>,
+    events: Arc<Events>,
     _watched: Watched,
     /// The transmit ring from which the next frame is taken first.
     next: usize,
@@ -75,7 +75,7 @@ impl Connection {
     pub(super) fn new(
         stream: UnixStream,
         discards: &Discards,
-        events: &Rc<Events>,
+        events: &Arc<Events>,
         options: GuestOptions,
     ) -> io::Result<Self> {
         let _watched = events.watch(stream.as_fd(), Token::Channel)?;
@@ -87,7 +87,7 @@ impl Connection {
             queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
             receivers: Vec::with_capacity(MOST_PAIRS),
             is_polled: false,
-            events: Rc::clone(events),
+            events: Arc::clone(events),
             _watched,
             next: 0,
             invalid: 0,
@@ -402,7 +402,7 @@ fn make_queue(
     memory: &Memory,
     features: u64,
     ring: &Ring,
-    events: &Rc<Events>,
+    events: &Arc<Events>,
 ) -> Result<Queue, String> {
     let has = |bits| features & bits != 0;
     let addresses = ring.addresses.ok_or("it has no addresses")?;

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
 
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
@@ -10,7 +9,7 @@ use rxo_frame::LinkKind;
 use super::backend::Backend;
 use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
 use crate::listener::{Access, Listener};
-use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Side as _, check_path};
+use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Shared, Side as _, check_path};
 
 /// The kind for a guest that connects to a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
@@ -42,7 +41,7 @@ struct Handle {
 #[derive(Debug)]
 enum State {
     Bound(Option<Listener>),
-    Open(Rc<RefCell<Backend>>, u32),
+    Open(Shared<Backend>, u32),
 }
 
 impl Handle {
@@ -54,29 +53,33 @@ impl Handle {
 }
 
 impl DeviceHandle for Handle {
-    /// Opens the device. After the first time it keeps the same front end, MTU and offered features.
+    /// Opened again, the device has the same front end, the same MTU and offers the same. It is gone while a thread that
+    /// hangs keeps it.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
         if let State::Bound(listener) = &mut *state {
             let mtu = options.mtu.unwrap_or(DEFAULT_MTU);
             let listener = listener.take().ok_or_else(|| DeviceError::Gone(self.label.clone()))?;
             let backend = Backend::new(&self.label, listener, mtu, options.guest)?;
-            *state = State::Open(Rc::new(RefCell::new(backend)), mtu);
+            *state = State::Open(Shared::new(backend), mtu);
         }
         let State::Open(backend, mtu) = &*state else {
             return Err(DeviceError::Gone(self.label.clone()));
         };
+        let copying = backend.try_lock().map(|backend| backend.copying());
+        let copying = copying.ok_or_else(|| DeviceError::Gone(self.label.clone()))?;
         let source = Box::new(RingSource::new(backend, BUFFERS, *mtu));
-        let copying = backend.borrow().copying();
         let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu, copying));
         Ok(Device { source, sink })
     }
 
-    /// Answers messages while the device is closed, because a virtual machine monitor, and its guest with it,
-    /// waits for replies. The guest's frames stay in its rings until the device is opened again.
+    /// A machine monitor waits for its replies, and its guest with it. Frames of the guest stay in its rings
+    /// until the device is opened again. A thread that hangs keeps the device, and does not make others wait.
     fn attend(&self) {
-        if let State::Open(backend, _) = &*self.backend.borrow() {
-            backend.borrow_mut().attend();
+        if let State::Open(backend, _) = &*self.backend.borrow()
+            && let Some(mut backend) = backend.try_lock()
+        {
+            backend.attend();
         }
     }
 }

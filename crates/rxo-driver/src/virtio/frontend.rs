@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rxo_device::DeviceError;
@@ -31,7 +31,7 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 pub(super) struct Frontend {
     path: PathBuf,
     wishes: Wishes,
-    events: Rc<Events>,
+    events: Arc<Events>,
     link: Option<Link>,
     /// A connection whose negotiation is not complete, and its watch.
     opening: Option<(Handshake, Watched)>,
@@ -56,8 +56,8 @@ pub(super) struct Link {
 impl Side for Frontend {
     type Link = Link;
 
-    fn events(&self) -> Rc<Events> {
-        Rc::clone(&self.events)
+    fn events(&self) -> Arc<Events> {
+        Arc::clone(&self.events)
     }
 
     fn attend(&mut self) -> Attended {
@@ -93,7 +93,7 @@ impl Side for Frontend {
 impl Frontend {
     /// Connects for the first time, and waits until the negotiation is complete.
     pub(super) fn open(label: &str, path: &Path, wishes: Wishes) -> Result<Self, DeviceError> {
-        let events = Rc::new(Events::new().map_err(|error| fault::opening(label, error))?);
+        let events = Arc::new(Events::new().map_err(|error| fault::opening(label, error))?);
         let discards = Discards::default();
         let link =
             Link::open(path, wishes, &discards, &events).map_err(|error| cannot(label, error))?;
@@ -171,7 +171,7 @@ impl Link {
         path: &Path,
         wishes: Wishes,
         discards: &Discards,
-        events: &Rc<Events>,
+        events: &Arc<Events>,
     ) -> io::Result<Self> {
         let mut handshake = Handshake::begin(path, wishes, discards)?;
         while !handshake.advance()? {
@@ -182,7 +182,7 @@ impl Link {
         Self::new(agreed, events)
     }
 
-    fn new((channel, rings): (Channel, Rings), events: &Rc<Events>) -> io::Result<Self> {
+    fn new((channel, rings): (Channel, Rings), events: &Arc<Events>) -> io::Result<Self> {
         let Rings { driver, features, kicks, calls, .. } = rings;
         let watch = |call: &Notifier| events.watch(call.as_fd(), Token::Notification);
         let mut watched = calls.iter().map(watch).collect::<io::Result<Vec<_>>>()?;

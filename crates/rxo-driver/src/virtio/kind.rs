@@ -1,16 +1,16 @@
 //! Row of the device kind `virtio` in the table of kinds.
 
-use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
 
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::frontend::Frontend;
 use super::handshake::{WANTED, Wishes};
-use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
-use crate::virtio_net::{Copying, DEFAULT_MTU, RingPort, RingSource, check_path};
+use crate::device::{
+    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
+};
+use crate::virtio_net::{Copying, DEFAULT_MTU, RingPort, RingSource, Shared, check_path};
 
 /// The kind for a vhost-user back end that listens on a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
@@ -52,7 +52,7 @@ impl DeviceHandle for Handle {
 
 /// Creates the source and the sink of the device.
 pub(super) fn device(frontend: Frontend, label: &str, mtu: u32) -> Device {
-    let frontend = Rc::new(RefCell::new(frontend));
+    let frontend = Shared::new(frontend);
     let source = Box::new(RingSource::new(&frontend, BUFFERS, mtu));
     let sink = DeviceSink::new(RingPort::new(&frontend, label, mtu, Copying::default()));
     Device { source, sink }

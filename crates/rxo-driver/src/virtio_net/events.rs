@@ -6,9 +6,9 @@
 #![allow(unsafe_code, reason = "epoll takes pointers")]
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::sys::check;
 use crate::vhost_user::foreign::is_eventfd;
@@ -33,7 +33,7 @@ pub(crate) struct Events {
 /// A descriptor that is watched until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    events: Rc<Events>,
+    events: Arc<Events>,
     file: OwnedFd,
 }
 
@@ -59,7 +59,7 @@ impl Events {
 
     /// Watches a duplicate of `file` for being readable. Fails if epoll cannot watch it.
     pub(crate) fn watch(
-        self: &Rc<Self>,
+        self: &Arc<Self>,
         file: BorrowedFd<'_>,
         token: Token,
     ) -> io::Result<Watched> {
@@ -70,7 +70,7 @@ impl Events {
         let (epoll, fd) = (self.epoll.as_raw_fd(), file.as_raw_fd());
         // SAFETY: the event is live; the kernel copies it.
         check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) })?;
-        Ok(Watched { events: Rc::clone(self), file })
+        Ok(Watched { events: Arc::clone(self), file })
     }
 
     /// Returns and clears the events since the last call. Does not block.
@@ -147,9 +147,12 @@ impl Notifier {
         }
         let _full_or_gone = (&self.file).write(&1_u64.to_ne_bytes());
     }
-}
 
-impl Notifier {
+    /// Forgets all notifications so far. Only for an eventfd of this side, which never blocks.
+    pub(crate) fn forget(&self) {
+        let _none = (&self.file).read(&mut [0; 8]);
+    }
+
     fn has_room(&self) -> bool {
         let mut polled =
             libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
@@ -178,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_notification_wakes_once_and_is_never_read() {
-        let events = Rc::new(Events::new().unwrap());
+        let events = Arc::new(Events::new().unwrap());
         let notifier = Notifier::new().unwrap();
         let watched = events.watch(notifier.as_fd(), Token::Notification).unwrap();
         for _ in 0..3 {
@@ -196,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_channel_is_ready_until_it_is_read() {
-        let events = Rc::new(Events::new().unwrap());
+        let events = Arc::new(Events::new().unwrap());
         let (left, mut right) = UnixStream::pair().unwrap();
         let _watched = events.watch(left.as_fd(), Token::Channel).unwrap();
         right.write_all(b"x").unwrap();
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_waited_for_is_refused() {
-        let events = Rc::new(Events::new().unwrap());
+        let events = Arc::new(Events::new().unwrap());
         let file = tempfile();
         assert!(events.watch(file.as_fd(), Token::Notification).is_err());
     }

@@ -2,7 +2,7 @@
 //! [`Link`] is the connected other side.
 
 use std::fmt::Debug;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rxo_frame::{Instant, Load, PoolBuf};
 
@@ -17,13 +17,13 @@ pub(crate) struct Attended {
     pub(crate) is_notified: bool,
 }
 
-/// The device side or the driver side of a device, which source and sink share.
-pub(crate) trait Side: Debug {
-    /// The connected other side.
+/// The device side or the driver side of a device. The source and the sink share it.
+pub(crate) trait Side: Debug + Send {
+    /// The other side while it is there.
     type Link: Link;
 
-    /// Returns the events to wait for.
-    fn events(&self) -> Rc<Events>;
+    /// What to wait for.
+    fn events(&self) -> Arc<Events>;
 
     /// Checks the sockets, and consumes notifications.
     fn attend(&mut self) -> Attended;

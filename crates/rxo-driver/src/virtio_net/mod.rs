@@ -27,6 +27,7 @@ mod notices;
 mod port;
 #[cfg(test)]
 pub(crate) mod samples;
+mod shared;
 mod source;
 mod steering;
 
@@ -40,6 +41,7 @@ pub(crate) use link::{Attended, Given, Link, Side};
 pub(crate) use lost::Loss;
 pub(crate) use notices::Notices;
 pub(crate) use port::RingPort;
+pub(crate) use shared::Shared;
 pub(crate) use source::RingSource;
 pub(crate) use steering::queue_of;
 

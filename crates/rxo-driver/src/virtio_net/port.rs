@@ -1,9 +1,7 @@
 //! Ring port: sends packets by a ring from which the other side receives.
 
-use std::cell::RefCell;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::rc::Rc;
 
 use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 use rxo_frame::{LinkKind, Load};
@@ -11,7 +9,7 @@ use rxo_frame::{LinkKind, Load};
 use super::accepts::Accepts;
 use super::copying::Copies;
 use super::link::{Link, Side};
-use super::{Copying, Encoder};
+use super::{Copying, Encoder, Shared};
 use crate::device::Port;
 use crate::interface::Interface;
 use crate::transmit::batch::Sealed;
@@ -23,7 +21,7 @@ const LARGEST_PACKET_BYTES: u32 = 65_535;
 /// The sending port over a side's rings.
 #[derive(Debug)]
 pub(crate) struct RingPort<S> {
-    side: Rc<RefCell<S>>,
+    side: Shared<S>,
     encoder: Encoder,
     label: String,
     mtu: u32,
@@ -36,9 +34,9 @@ pub(crate) struct RingPort<S> {
 }
 
 impl<S: Side> RingPort<S> {
-    pub(crate) fn new(side: &Rc<RefCell<S>>, label: &str, mtu: u32, copying: Copying) -> Self {
-        let (side, label) = (Rc::clone(side), label.to_owned());
-        let accepts = side.borrow_mut().link().map(|link| link.accepts());
+    pub(crate) fn new(side: &Shared<S>, label: &str, mtu: u32, copying: Copying) -> Self {
+        let (side, label) = (side.clone(), label.to_owned());
+        let accepts = side.lock().link().map(|link| link.accepts());
         let expands_acks = accepts.is_some_and(Accepts::ack_templates);
         let segments_udp = accepts.is_none_or(Accepts::udp);
         Self { side, encoder: Encoder::new(copying), label, mtu, expands_acks, segments_udp }
@@ -77,17 +75,17 @@ impl<S: Side> Port for RingPort<S> {
     }
 
     fn take_notice(&mut self) -> Option<String> {
-        self.side.borrow_mut().notices().take()
+        self.side.lock().notices().take()
     }
 
     fn load(&self) -> Option<Load> {
-        self.side.borrow_mut().link()?.load()
+        self.side.lock().link()?.load()
     }
 }
 
 impl<S: Side> Writer for RingPort<S> {
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
-        let mut side = self.side.borrow_mut();
+        let mut side = self.side.lock();
         let Some(link) = side.link() else {
             let refused = Some(io::Error::from_raw_os_error(libc::ENETDOWN));
             return Written { refused, ..Written::default() };

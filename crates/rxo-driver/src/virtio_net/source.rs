@@ -1,8 +1,7 @@
 //! Ring source: receives the frames that the other side of a ring sends.
 
-use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rxo_device::{
@@ -11,8 +10,8 @@ use rxo_device::{
 };
 use rxo_frame::{ChecksumStatus, Frame, Gso, GsoKind, Instant, LinkKind};
 
-use super::Buffers;
 use super::link::{Attended, Given, Link, Side};
+use super::{Buffers, Shared};
 use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
 use crate::clock;
 use crate::device::SystemSource;
@@ -35,8 +34,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// The arrival time of all frames of a batch is the time at which its first frame was read.
 #[derive(Debug)]
 pub(crate) struct RingSource<S> {
-    side: Rc<RefCell<S>>,
-    events: Rc<Events>,
+    side: Shared<S>,
+    events: Arc<Events>,
     buffers: Buffers,
     most_buffers: usize,
     mtu: u32,
@@ -50,11 +49,11 @@ pub(crate) struct RingSource<S> {
 }
 
 impl<S: Side> RingSource<S> {
-    /// Creates a source with memory for `buffers` frames of 64 KiB.
-    pub(crate) fn new(side: &Rc<RefCell<S>>, buffers: usize, mtu: u32) -> Self {
+    /// A source with memory for so many frames of 64 KiB.
+    pub(crate) fn new(side: &Shared<S>, buffers: usize, mtu: u32) -> Self {
         Self {
-            side: Rc::clone(side),
-            events: side.borrow().events(),
+            side: side.clone(),
+            events: side.lock().events(),
             buffers: Buffers::new(buffers, LARGE_BUFFER_BYTES),
             most_buffers: buffers,
             mtu,
@@ -74,7 +73,7 @@ impl<S: Side> RingSource<S> {
         look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
     ) -> Looked {
         let (mut looked, mut discards, mut arrived_at) = (Looked::default(), MOST_DISCARDS, None);
-        let mut side = self.side.borrow_mut();
+        let mut side = self.side.lock();
         let Some(link) = side.link() else { return looked };
         let (header_bytes, gives) = (link.header_bytes(), link.gives());
         while looked.frames() < budget && discards > 0 {
@@ -139,7 +138,7 @@ impl<S: Side> RingSource<S> {
     /// Checks the sockets and requests notifications. Returns `true` if frames may have arrived in the
     /// meantime.
     fn prepare_to_wait(&mut self) -> bool {
-        let mut side = self.side.borrow_mut();
+        let mut side = self.side.lock();
         let Attended { has_changed, .. } = side.attend();
         let has_more = side.link().is_some_and(Link::ask_for_notifications);
         has_changed || has_more
@@ -203,7 +202,7 @@ impl<S: Side> FrameSource for RingSource<S> {
         if self.has_more && !self.is_starved() {
             return Some(Instant::ZERO);
         }
-        let side = self.side.borrow();
+        let side = self.side.lock();
         let polled = side.is_polled().then_some(self.next_look);
         side.next_look().into_iter().chain(polled).min()
     }
@@ -215,7 +214,7 @@ impl<S: Side> FrameSource for RingSource<S> {
     /// The other side waits for answers to its messages, and for notifications, whether its frames are wanted
     /// or not. The sink is not called while it has nothing to send.
     fn attend(&mut self) {
-        let (now, mut side) = (clock::now(), self.side.borrow_mut());
+        let (now, mut side) = (clock::now(), self.side.lock());
         if now >= self.next_look {
             self.next_look = now + BETWEEN_LOOKS;
             let Attended { has_changed, is_notified } = side.attend();
@@ -227,7 +226,7 @@ impl<S: Side> FrameSource for RingSource<S> {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        let invalid = self.invalid_headers + self.side.borrow().invalid();
+        let invalid = self.invalid_headers + self.side.lock().invalid();
         SourceCounters { invalid, ..self.counters }
     }
 }

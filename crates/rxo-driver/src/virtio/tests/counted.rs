@@ -1,9 +1,7 @@
 //! Tests of aggregates that contain the number of their segments (`VIRTIO_NET_F_RSC_EXT`). The counts replace
 //! the offsets of a partial checksum in the header, so neither may be mistaken for the other.
 
-use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
@@ -19,18 +17,18 @@ use crate::listener::{Access, Listener};
 use crate::vhost::{Backend, GuestOptions};
 use crate::vhost_user::features::{GUEST_CSUM, RSC_EXT};
 use crate::virtio_net::samples::{OfSeven, large, large_udp, tcp, udp};
-use crate::virtio_net::{Copying, Link, PacketRing, RingPort, Side};
+use crate::virtio_net::{Copying, Link, PacketRing, RingPort, Shared, Side};
 
-/// Starts a device side that calls `give` once, after its guest has started.
-fn giving(path: &Path, give: fn(&Rc<RefCell<Backend>>)) -> Echo {
+/// A device side that calls `give` once, when its guest has started.
+fn giving(path: &Path, give: fn(&Shared<Backend>)) -> Echo {
     let socket = path.to_owned();
     Echo::running(path, move |stop| {
         let listener = Listener::bind("vhost:test", &socket, Access::ByUmask).unwrap();
         let backend = Backend::new("vhost:test", listener, 1_500, GuestOptions::default()).unwrap();
-        let (backend, mut has_given) = (Rc::new(RefCell::new(backend)), false);
+        let (backend, mut has_given) = (Shared::new(backend), false);
         while !stop.load(Ordering::Relaxed) {
-            backend.borrow_mut().attend();
-            if !has_given && backend.borrow_mut().link().is_some() {
+            backend.lock().attend();
+            if !has_given && backend.lock().link().is_some() {
                 give(&backend);
                 has_given = true;
             }
@@ -39,8 +37,8 @@ fn giving(path: &Path, give: fn(&Rc<RefCell<Backend>>)) -> Echo {
     })
 }
 
-/// Sends an aggregate of TCP for each version of IP, and one of UDP datagrams.
-fn give_aggregates(backend: &Rc<RefCell<Backend>>) {
+/// An aggregate of each version of IP, and one of datagrams.
+fn give_aggregates(backend: &Shared<Backend>) {
     let mut sink = DeviceSink::new(RingPort::new(backend, "vhost:test", 1_500, Copying::default()));
     for (bytes, large, _) in families() {
         sink.transmit([OfSeven(large(&bytes))].into_iter()).unwrap();
@@ -94,9 +92,9 @@ fn an_aggregate_with_counts_can_be_sent_on() {
     }
 }
 
-/// Sends the same frame once with each of these headers, then once with an empty header.
-fn give_headers(backend: &Rc<RefCell<Backend>>, headers: &[VnetHeader]) {
-    let (bytes, mut backend) = (tcp(2_500), backend.borrow_mut());
+/// Puts each of these headers before the same frame, then a plain frame.
+fn give_headers(backend: &Shared<Backend>, headers: &[VnetHeader]) {
+    let (bytes, mut backend) = (tcp(2_500), backend.lock());
     let link = backend.link().unwrap();
     for header in headers.iter().chain([&VnetHeader::default()]) {
         let pieces = [&bytes[..]].into_iter();

@@ -11,7 +11,7 @@ use crate::virtio_net::{Accepts, Notices, PacketRing};
 /// A side whose other side has sent a list of frames.
 #[derive(Debug)]
 struct Sent {
-    events: Rc<Events>,
+    events: Arc<Events>,
     notices: Notices,
     link: List,
 }
@@ -26,8 +26,8 @@ struct List {
 impl Side for Sent {
     type Link = List;
 
-    fn events(&self) -> Rc<Events> {
-        Rc::clone(&self.events)
+    fn events(&self) -> Arc<Events> {
+        Arc::clone(&self.events)
     }
 
     fn attend(&mut self) -> Attended {
@@ -97,15 +97,14 @@ impl Link for List {
     }
 }
 
-/// Creates a source with `buffers` buffers, and its side with frames of 60 bytes each, filled with the bytes
-/// `frames`.
-fn source(buffers: usize, frames: &[u8]) -> (RingSource<Sent>, Rc<RefCell<Sent>>) {
+/// A source with so many buffers, and its side, whose frames are of 60 bytes each.
+fn source(buffers: usize, frames: &[u8]) -> (RingSource<Sent>, Shared<Sent>) {
     let frames = frames.iter().map(|byte| vec![*byte; 60]).collect();
-    let side = Rc::new(RefCell::new(Sent {
-        events: Rc::new(Events::new().unwrap()),
+    let side = Shared::new(Sent {
+        events: Arc::new(Events::new().unwrap()),
         notices: Notices::default(),
         link: List { frames, given_back: 0 },
-    }));
+    });
     (RingSource::new(&side, buffers, 1_500), side)
 }
 
@@ -124,7 +123,7 @@ fn a_consumed_frame_gives_its_buffer_back_at_once_and_is_not_lent() {
     assert_eq!((source.counters().frames, source.counters().bytes), (3, 180));
     // The buffer of the returned frame is lent; the source has the other one again.
     assert!(!source.is_starved());
-    let side = side.borrow();
+    let side = side.lock();
     assert_eq!((side.link.frames.len(), side.link.given_back), (1, 1));
 }
 
