@@ -14,9 +14,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// The greatest number of descriptors that one message may carry: as many as a table of memory regions has.
 pub const MOST_DESCRIPTORS: usize = 8;
 
-/// The size of the control message for [`MOST_DESCRIPTORS`] descriptors, in 8-byte words. The kernel cuts off
-/// descriptors that do not fit, and reports that.
-const CONTROL_WORDS: usize = 2 + MOST_DESCRIPTORS.div_ceil(2);
+/// The most descriptors that the kernel sends with a message (SCM_MAX_FD). All are received: those that find no room would
+/// be closed inside the system call, and closing a descriptor of another process may block.
+const MOST_RECEIVED: usize = 253;
+
+/// Room for the control message of so many descriptors, in 8-byte words.
+const fn control_words(descriptors: usize) -> usize {
+    2 + descriptors.div_ceil(2)
+}
 
 /// Bytes received from a socket, and the descriptors that came with them.
 #[derive(Debug)]
@@ -24,7 +29,7 @@ pub(crate) struct Received {
     /// The number of bytes; 0 if the other end has closed the socket.
     pub(crate) count: usize,
     pub(crate) files: Vec<OwnedFd>,
-    /// `true` if the message had more descriptors than the limit; the kernel has dropped the excess.
+    /// Whether the kernel closed descriptors for which there was no room.
     pub(crate) is_cut: bool,
 }
 
@@ -34,7 +39,7 @@ pub(crate) fn receive(
     target: &mut [u8],
     flags: libc::c_int,
 ) -> io::Result<Received> {
-    let mut control = [0_u64; CONTROL_WORDS];
+    let mut control = [0_u64; control_words(MOST_RECEIVED)];
     let mut piece = libc::iovec { iov_base: target.as_mut_ptr().cast(), iov_len: target.len() };
     let mut message = message_of(&mut piece, &mut control);
     let flags = flags | libc::MSG_CMSG_CLOEXEC;
@@ -83,13 +88,13 @@ pub(crate) fn send(
     bytes: &[u8],
     files: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let mut control = [0_u64; CONTROL_WORDS];
+    let mut control = [0_u64; control_words(MOST_RECEIVED)];
     let mut piece =
         libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut message = message_of(&mut piece, &mut control);
     if files.is_empty() {
         (message.msg_control, message.msg_controllen) = (std::ptr::null_mut(), 0);
-    } else if files.len() > MOST_DESCRIPTORS {
+    } else if files.len() > MOST_RECEIVED {
         return Err(io::ErrorKind::InvalidInput.into());
     } else {
         let file_bytes = size_of_val(files) as u32;
@@ -128,8 +133,8 @@ unsafe fn put_descriptors(message: &libc::msghdr, files: &[BorrowedFd<'_>]) {
     }
 }
 
-fn message_of(piece: &mut libc::iovec, control: &mut [u64; CONTROL_WORDS]) -> libc::msghdr {
-    // SAFETY: the structure has only integers and pointers, for which zeros are valid.
+fn message_of(piece: &mut libc::iovec, control: &mut [u64]) -> libc::msghdr {
+    // SAFETY: a structure of integers and pointers, for which zeros are valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     (message.msg_iov, message.msg_iovlen) = (piece, 1);
     (message.msg_control, message.msg_controllen) =

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::foreign::{self, Discards};
-use super::{Assembler, Message, Reply, Request, Wrong};
+use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong};
 use crate::descriptors::{self, Received};
 use crate::sys;
 
@@ -127,12 +127,13 @@ fn receive_with_descriptors(
 ) -> io::Result<(usize, Vec<OwnedFd>)> {
     let received = descriptors::receive(socket, target, libc::MSG_DONTWAIT)?;
     let Received { count, files, is_cut } = received;
+    if is_cut || files.len() > MOST_DESCRIPTORS {
+        discards.add(files);
+        return Err(invalid(Wrong::Descriptors));
+    }
     if !files.iter().all(|file| foreign::is_harmless(file.as_fd())) {
         discards.add(files);
         return Err(invalid(Wrong::Foreign));
-    }
-    if is_cut {
-        return Err(invalid(Wrong::Descriptors));
     }
     Ok((count, files))
 }
@@ -142,7 +143,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::vhost_user::{MOST_DESCRIPTORS, Region, SharedRegion};
+    use crate::vhost_user::{Region, SharedRegion};
 
     fn pair() -> (Channel, Channel) {
         let (left, right) = UnixStream::pair().unwrap();
@@ -195,6 +196,21 @@ mod tests {
         let error = Channel::new(left).unwrap().receive().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert_eq!(error.to_string(), "a message has version 0 instead of 1");
+    }
+
+    /// Whatever the kernel sends with a message is received, and closed on a thread of its own.
+    #[test]
+    fn all_descriptors_that_the_kernel_sends_are_received() {
+        let (left, right) = UnixStream::pair().unwrap();
+        let discards = Discards::default();
+        let mut back = Channel::discarding_to(right, discards.clone()).unwrap();
+        let files: Vec<_> = (0..253).map(|_| file()).collect();
+        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let bytes = Request::<OwnedFd>::SetFeatures(0).to_bytes(false);
+        descriptors::send(left.as_fd(), &bytes, &files).unwrap();
+        let error = back.receive().unwrap_err();
+        assert_eq!(error.to_string(), Wrong::Descriptors.to_string());
+        assert_eq!(discards.seen(), 253);
     }
 
     #[test]

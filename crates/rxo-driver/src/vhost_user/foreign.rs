@@ -9,7 +9,7 @@ use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use super::MOST_DESCRIPTORS;
@@ -35,14 +35,19 @@ pub(crate) fn is_eventfd(file: BorrowedFd<'_>) -> bool {
 /// Refused descriptors, which a separate thread closes because closing may block: a file on FUSE waits for
 /// its process, a socket for its peer.
 ///
-/// A device has one `Discards`, and accepts no connection while [too many](Self::are_too_many) are open, so
-/// the other side cannot use up the descriptors of this process. Clones share one count.
+/// A device has one, with a thread from its first descriptor on, so that what one front end sends delays the closing of
+/// no other's. The device makes no connection while [too many](Self::are_too_many) are open. So the other side
+/// cannot use up the descriptors of this process. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Discards {
     open: Arc<AtomicUsize>,
+    #[cfg(test)]
+    seen: Arc<AtomicUsize>,
+    /// Ends its thread when the last clone is dropped. `None` if the system refused the thread.
+    closer: Arc<OnceLock<Option<Sender<Vec<OwnedFd>>>>>,
 }
 
-/// The number of open descriptors from which no connection is accepted: as many as one message may carry.
+/// The open descriptors with which no connection is made: as many as one message may carry.
 const TOO_MANY: usize = MOST_DESCRIPTORS;
 
 impl Discards {
@@ -51,32 +56,36 @@ impl Discards {
         self.open.load(Ordering::Relaxed) >= TOO_MANY
     }
 
-    /// Passes `files` to the thread that closes them.
+    /// How many descriptors it was given.
+    #[cfg(test)]
+    pub(super) fn seen(&self) -> usize {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    /// Closes `files` some time later.
     pub(super) fn add(&self, files: Vec<OwnedFd>) {
-        type Closer = Mutex<Sender<(Vec<OwnedFd>, Discards)>>;
-        static CLOSER: OnceLock<Option<Closer>> = OnceLock::new();
         self.open.fetch_add(files.len(), Ordering::Relaxed);
-        let closer = CLOSER.get_or_init(|| {
-            let (sender, receiver) = channel::<(Vec<OwnedFd>, Self)>();
-            let close = move || receiver.into_iter().for_each(|(files, count)| count.close(files));
+        #[cfg(test)]
+        self.seen.fetch_add(files.len(), Ordering::Relaxed);
+        let closer = self.closer.get_or_init(|| {
+            let (sender, receiver) = channel::<Vec<OwnedFd>>();
+            let open = Arc::clone(&self.open);
+            let close = move || receiver.into_iter().for_each(|files| close(files, &open));
             let started = thread::Builder::new().name("rxo-closer".into()).spawn(close);
-            started.ok().map(|_| Mutex::new(sender))
+            started.ok().map(|_| sender)
         });
         // Without that thread, the files stay open until this process ends.
         match closer {
-            Some(closer) => {
-                let files = (files, self.clone());
-                _ = closer.lock().unwrap_or_else(PoisonError::into_inner).send(files);
-            }
+            Some(closer) => _ = closer.send(files),
             None => std::mem::forget(files),
         }
     }
+}
 
-    fn close(&self, files: Vec<OwnedFd>) {
-        for file in files {
-            drop(file);
-            self.open.fetch_sub(1, Ordering::Relaxed);
-        }
+fn close(files: Vec<OwnedFd>, open: &AtomicUsize) {
+    for file in files {
+        drop(file);
+        open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

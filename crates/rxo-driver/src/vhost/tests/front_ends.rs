@@ -151,8 +151,30 @@ fn files_that_cannot_be_closed_use_up_no_descriptors() {
     }
 }
 
-/// Files in messages that the device never reads: after an invalid message, from a second front end, and from
-/// one that is still waiting when the device is closed. Closing each file directly would block for an hour.
+/// A file of one front end blocks the thread that closes it, and the files of another are closed all the same.
+#[test]
+fn files_that_cannot_be_closed_delay_those_of_no_other_guest() {
+    let (mut hostile, mut other) = (Stage::new("closes-not"), Stage::new("closes"));
+    let (blocking, peer) = socket_that_blocks_its_closing();
+    give_files(&mut hostile, vec![blocking]);
+    for _ in 0..8 {
+        let files = (0..8).map(|_| std::fs::File::open("/dev/null").unwrap().into()).collect();
+        give_files(&mut other, files);
+    }
+    // One that is accepted shows that the files before it are closed.
+    let mut front = other.connect();
+    front.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+    let begun = std::time::Instant::now();
+    while front.receive().unwrap().is_none() {
+        assert!(begun.elapsed() < PATIENCE, "files of another guest are in the way");
+        std::thread::sleep(Duration::from_millis(1));
+        other.turn();
+    }
+    drop(peer);
+}
+
+/// Files come with messages that the device never reads: behind an invalid message, from a second front end, and
+/// from one that still waits when the device is closed. The device would wait for them an hour.
 #[test]
 fn unread_files_that_cannot_be_closed_block_nobody() {
     let mut stage = Stage::new("unread");
