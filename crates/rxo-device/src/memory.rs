@@ -160,7 +160,13 @@ impl MemoryLink {
         self.lock().refuse_every = every;
     }
 
-    /// Returns `true` if the source would return neither a packet nor an error.
+    /// How many packets are in it.
+    #[must_use]
+    pub fn packets(&self) -> usize {
+        self.lock().packets.len()
+    }
+
+    /// Whether its source has neither a packet nor an error to give.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let state = self.lock();

@@ -188,8 +188,8 @@ rxo_frame::counters! {
         /// outside the frame), and rules of a shared ring that the other side broke. None of these frames was
         /// received.
         pub invalid: u64,
-        /// Bytes of frames copied in addition on the way here: between guests, for several guests, to remove
-        /// a tag, or because the guest had no free buffers. 0 without a switch.
+        /// Bytes of those frames that were copied aside on the way here, from the switch of several guests. A copy that
+        /// several guests share counts for the first of them. 0 if there is no switch.
         pub bytes_copied_aside: u64,
         /// Totals of an impairment; all zeros without one.
         pub impaired: ImpairmentCounters,

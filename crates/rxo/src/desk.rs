@@ -70,6 +70,18 @@ impl<Q> Desk<Q> {
         self.await_answer(&answer, patience)
     }
 
+    /// Leaves a question without waiting, where nobody else asks. Returns it if the one before is not taken yet.
+    pub(crate) fn post(&self, question: Q) -> Option<Q> {
+        match self.shared.question.try_lock() {
+            Ok(mut place) if place.is_none() => {
+                *place = Some(question);
+                self.shared.is_asked.store(true, Ordering::Release);
+                None
+            }
+            _ => Some(question),
+        }
+    }
+
     fn await_answer<A>(&self, answer: &Receiver<A>, patience: Duration) -> Option<A> {
         match answer.recv_timeout(patience) {
             Ok(answer) => Some(answer),
@@ -173,6 +185,19 @@ mod tests {
         let answer = desk.ask(|reply| Question::Double(7, reply), || {}, Duration::ZERO);
         assert_eq!(answer, None);
         assert!(desk.take().is_none(), "it would be answered for nobody");
+    }
+
+    #[test]
+    fn a_question_that_is_posted_waits_for_its_turn() {
+        let desk = Desk::new();
+        let ((reply, answer), (other, _)) = (Reply::new(), Reply::new());
+        assert!(desk.post(Question::Double(3, reply)).is_none());
+        let Some(Question::Double(4, other)) = desk.post(Question::Double(4, other)) else {
+            panic!("there is one already")
+        };
+        answer_one(&desk);
+        assert_eq!(answer.recv(), Ok(6));
+        assert!(desk.post(Question::Double(5, other)).is_none());
     }
 
     #[test]

@@ -320,7 +320,9 @@ fn station(
     (nic, mut hosts): (Device, Vec<Device>),
 ) -> Result<Option<Station>> {
     if !plan.guests.is_empty() {
-        return Ok(Some(Station::switched(nic, hosts, switch(&plan.guests)?, config)));
+        let budgets = plan.guests.iter().map(|guest| guest.budget).collect();
+        let station = Station::switched(nic, hosts, switch(&plan.guests)?, config);
+        return Ok(Some(station.limited(budgets)));
     }
     Ok(hosts.pop().map(|host| match plan.card {
         Some(card) => {

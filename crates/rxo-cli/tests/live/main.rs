@@ -18,6 +18,7 @@ mod ending;
 mod endpoint;
 mod fast_path;
 mod guests;
+mod hostile;
 mod hostlife;
 mod instants;
 mod isolation;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         endpoint::TESTS,
         fast_path::TESTS,
         guests::TESTS,
+        hostile::TESTS,
         isolation::TESTS,
         kernel_udp::TESTS,
         losses::TESTS,

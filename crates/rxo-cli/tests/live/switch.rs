@@ -39,22 +39,22 @@ pub(crate) const TESTS: &[Test] = &[
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Sockets in a folder of their own, which is removed on drop.
-struct Sockets(PathBuf);
+/// Sockets in a folder of their own, which is removed at the end.
+pub(crate) struct Sockets(PathBuf);
 
 impl Sockets {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("rxo-switch-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 
-    fn path(&self, guest: usize) -> String {
+    pub(crate) fn path(&self, guest: usize) -> String {
         self.0.join(format!("{guest}.sock")).display().to_string()
     }
 
-    /// The flags of `rxo guest` with these guests, each with what its port carries. Without an address it learns.
-    fn flags(&self, ports: &[&str]) -> String {
+    /// The flags of `rxo guest` with these guests, each with what its port carries.
+    pub(crate) fn flags(&self, ports: &[&str]) -> String {
         let guests = ports.iter().enumerate();
         let guests = guests.map(|(n, port)| {
             let learns = if port.contains("mac=") { "" } else { ",learn=yes" };
@@ -70,7 +70,7 @@ impl Sockets {
         format!("--nic virtio:{path} --ip {ip}/24 --mac 52:54:00:00:00:{guest:02x}")
     }
 
-    fn sink(&self, lab: &Lab, guest: usize) -> Child {
+    pub(crate) fn sink(&self, lab: &Lab, guest: usize) -> Child {
         let host = self.host(guest);
         spawn(lab.host(), &format!("sink {host} --listen 7000 --hash --json --interval 0s"))
     }
@@ -86,8 +86,8 @@ fn address(guest: usize) -> IpAddr {
     [10, 77, 0, 2 + guest as u8].into()
 }
 
-/// Sends `bytes` to a receiving guest, and waits until it has all.
-fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
+/// Sends `bytes` to a guest that receives, and waits until it has all.
+pub(crate) fn send(from: &Namespace, guest: usize, bytes: &[u8]) {
     let stream = connect(from, &format!("{}:7000", address(guest)));
     (&stream).write_all(bytes).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
@@ -107,8 +107,8 @@ fn send_from(lab: &Lab, source: &str) -> Vec<Value> {
     }
 }
 
-/// Checks that a sink received exactly `bytes`.
-fn received(sink: Child, bytes: &[u8]) {
+/// That a sink received `bytes`, and nothing else.
+pub(crate) fn received(sink: Child, bytes: &[u8]) {
     let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
     let got = (totals["bytes"].as_u64(), totals["ends"][0]["crc32"].as_str());
     assert_eq!(got, (Some(bytes.len() as u64), Some(hash(bytes).as_str())));

@@ -22,7 +22,7 @@ mod wire;
 
 pub use impairment::{
     BadImpairment, Displacement, ImpairedSource, Impairment, ImpairmentCounters, ImpairmentError,
-    ImpairmentSettings,
+    ImpairmentSettings, parse_rate,
 };
 pub use log::{Direction, NoLog, PacketLog};
 pub use traced::{TracedSink, TracedSource};

@@ -124,8 +124,8 @@ pub struct GuestFigures {
     pub bytes_copied: u64,
     /// The average number of times that each byte was copied.
     pub copies: f64,
-    /// Other copied bytes: of frames that go between guests or to several guests, lose a VLAN tag, or wait
-    /// for free buffers.
+    /// Bytes copied besides those: of all its frames, once between its thread and the one that has the nic, and of those
+    /// that wait for room.
     pub bytes_copied_aside: u64,
     /// Pieces of memory per packet.
     pub pieces: f64,
@@ -144,7 +144,12 @@ pub struct GuestFigures {
     /// The number of times that the guest broke a rule of its rings, by a chain of buffers or by a frame's
     /// header.
     pub invalid: u64,
-    /// The state of coalescing for the guest; left out unless it may be off (`--coalesce`).
+    /// Frames that it sent and that waited because of its `rate=`, or went to fewer than they were for because of its
+    /// `storm=`.
+    pub over_budget: u64,
+    /// How often its thread made no turn for 5 ms although frames waited for it.
+    pub stalls: u64,
+    /// As [`Figures::coalescing`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coalescing: Option<Switched>,
 }
@@ -170,6 +175,8 @@ impl GuestFigures {
             sent: of.host_in.frames,
             refused: of.nic_out.dropped_frames,
             invalid: of.host_in.invalid,
+            over_budget: of.over_budget,
+            stalls: of.stalls,
             coalescing: Switched::new(&of.coalescing),
         }
     }

@@ -73,10 +73,10 @@ fn trouble(figures: &Figures) -> String {
 fn guests(guests: &[GuestFigures]) -> String {
     let width = guests.iter().map(|guest| guest.name.len()).max().unwrap_or(0);
     let lines = guests.iter().map(|guest| {
-        let more = extra(guest.bytes_copied_aside, "bytes copied aside")
-            + &extra(guest.dropped, "DROPPED")
+        let more = extra(guest.dropped, "DROPPED")
             + &extra(guest.refused, "refused")
-            + &extra(guest.invalid, "INVALID");
+            + &extra(guest.invalid, "INVALID")
+            + &extra(guest.over_budget, "over budget");
         format!(
             "\n            {:<width$}  {} pkt in {} deliveries ({:.1} pkt/aggregate, {:.1} pieces each), \
              each byte copied {:.1} times, held {} us (p99 {} us), sent {}{more}",

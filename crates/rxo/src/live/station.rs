@@ -1,5 +1,6 @@
 //! Station: the devices of a run, the middleware around them, and the workers between them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
@@ -7,14 +8,16 @@ use rxo_ack::expand_packed;
 use rxo_coalesce::Policy;
 use rxo_device::DeviceError;
 use rxo_device::middleware::Expand;
-use rxo_driver::on_wire;
+use rxo_driver::{Bell, on_wire};
 
-use super::middleware::{Ends, ends, wrap};
+use super::middleware::{Ends, LiveSink, ends, notice, wrap};
 use super::notices::Notices;
 use super::{Device, Middleware, SystemWaiter};
 use crate::desk::Desk;
 use crate::switch::Switch;
-use crate::worker::{Guests, Misfit, Pause, Question, Readings, Report, Worker, WorkerConfig};
+use crate::worker::{
+    Budget, Guests, Misfit, Pause, Question, Readings, Report, Threads, Worker, WorkerConfig,
+};
 
 /// An event of a run, for its observer.
 #[derive(Debug)]
@@ -77,8 +80,8 @@ pub struct Card {
 #[derive(Debug)]
 enum Hosts {
     One(Box<Ends>),
-    /// The guests behind a switch.
-    Guests(Box<Switch>, Vec<Ends>),
+    /// Those behind a switch, and their budgets.
+    Guests(Box<Switch>, Vec<Ends>, Vec<Budget>),
 }
 
 impl Station {
@@ -109,7 +112,8 @@ impl Station {
         Self::new(Device { source: from_wire, ..wire }, guest, config)
     }
 
-    /// Creates a station with a switch between a nic and guests. Port 0 of the switch is the nic's.
+    /// Makes a station with a switch between a nic and guests. Its port 0 is the nic's. Each guest has a thread of its own
+    /// while the station runs.
     ///
     /// # Examples
     /// ```no_run
@@ -137,7 +141,17 @@ impl Station {
         config: WorkerConfig,
     ) -> Self {
         let guests = guests.into_iter().map(|guest| ends(guest, None)).collect();
-        Self { nic: ends(nic, None), hosts: Hosts::Guests(Box::new(switch), guests), config }
+        let hosts = Hosts::Guests(Box::new(switch), guests, Vec::new());
+        Self { nic: ends(nic, None), hosts, config }
+    }
+
+    /// Limits what each guest may use, in their order. Without guests it changes nothing.
+    #[must_use]
+    pub fn limited(mut self, limits: Vec<Budget>) -> Self {
+        if let Hosts::Guests(_, _, budgets) = &mut self.hosts {
+            *budgets = limits;
+        }
+        self
     }
 
     /// Adds middleware around the devices. Each frame is then copied once, even if nothing is impaired.
@@ -149,14 +163,14 @@ impl Station {
         let mut around = |host| wrap(host, impair_host.clone(), logs.next());
         let hosts = match self.hosts {
             Hosts::One(host) => Hosts::One(Box::new(around(*host))),
-            Hosts::Guests(switch, guests) => {
-                Hosts::Guests(switch, guests.into_iter().map(around).collect())
+            Hosts::Guests(switch, guests, budgets) => {
+                Hosts::Guests(switch, guests.into_iter().map(around).collect(), budgets)
             }
         };
         Self { nic, hosts, config: self.config }
     }
 
-    /// Runs the workers on this thread until `stop` is set or a device fails.
+    /// Runs the worker, or the hub of the guests, on this thread until `stop` is set or a device fails.
     ///
     /// # Errors
     /// [`Misfit`] before the first frame is received; a later failure of a device is in the [`Outcome`],
@@ -186,12 +200,13 @@ impl Station {
                 notices.last(&totals, &mut nic.sink, [&mut host.sink], observe);
                 Ok(Outcome { totals, result })
             }
-            Hosts::Guests(switch, guests) => {
-                let mut guests = Guests::new(nic, guests, *switch, config)?;
-                let result =
-                    guests.run(&mut waiter, stop, |report| notices.report(report, observe));
+            Hosts::Guests(switch, guests, budgets) => {
+                let mut guests = Guests::new(nic, guests, *switch, config)?.limited(&budgets);
+                let report = |report: Report<'_, _, _>| notices.report(report, observe);
+                let result = guests.run_on_threads(&mut waiter, stop, &THREADS, report);
                 let totals = guests.reading();
-                guests.report(false, &mut |Report { nic_sink, host_sinks, .. }| {
+                guests.report(false, &mut |Report { nic_sink, host_sinks, lines, .. }| {
+                    lines.into_iter().for_each(|line| observe(Event::Notice(line)));
                     notices.last(&totals, nic_sink, host_sinks, observe);
                 });
                 Ok(Outcome { totals, result })
@@ -200,7 +215,24 @@ impl Station {
     }
 }
 
-/// A closure that observes the events of a run.
+/// What the guests' threads have of the system.
+const THREADS: Threads<SystemWaiter, LiveSink> = Threads {
+    waiter: SystemWaiter::new,
+    bell: || Bell::new().map(|bell| Arc::new(bell) as Arc<dyn crate::worker::Bell>),
+    notice,
+};
+
+impl crate::worker::Bell for Bell {
+    fn ring(&self) {
+        Self::ring(self);
+    }
+
+    fn silence(&self) {
+        Self::silence(self);
+    }
+}
+
+/// An observer of a run.
 pub(super) type Observer<'o> = &'o mut dyn FnMut(Event<'_>);
 
 /// The longest interval between two checks of the devices for notices.

@@ -27,6 +27,7 @@ use rxo_frame::{Frame, Instant, reasons};
 pub use guard::Guard;
 pub use header::MacAddress;
 pub use port::{MAX_PORTS, Port, PortSet, PortSettings, SwitchError, Vlans};
+pub(crate) use tagging::Tagged;
 pub use tagging::Tagging;
 
 use header::Header;

@@ -44,21 +44,48 @@ impl Switch {
     }
 }
 
+/// A frame as it leaves by a port.
+pub(crate) struct Tagged<'a> {
+    /// All of it but the bytes.
+    pub(crate) facts: Frame<()>,
+    /// Its bytes: what is before a tag that goes, and what is behind it.
+    pub(crate) pieces: [&'a [u8]; 2],
+}
+
 impl Tagging {
-    /// Copies `frame`, with the tag with which it leaves the switch.
-    pub(crate) fn copy<B: AsRef<[u8]>>(self, frame: &Frame<B>) -> Frame<Vec<u8>> {
-        let (bytes, vlan) = (frame.bytes(), self.tag);
+    /// `frame` with the tag that it leaves with. Copies nothing.
+    pub(crate) fn apply<'a>(self, frame: &Frame<&'a [u8]>) -> Tagged<'a> {
+        let whole = Tagged::whole(frame);
+        let facts = Frame { vlan: self.tag, ..whole.facts };
         if !self.strips {
-            return Frame { vlan, ..frame.with_bytes(bytes.to_vec()) };
+            return Tagged { facts, ..whole };
         }
-        let (addresses, rest) = bytes.split_at(TAG_AT.min(bytes.len()));
-        let bytes = [addresses, rest.get(VLAN_TAG_BYTES..).unwrap_or_default()].concat();
-        Frame {
+        let (addresses, rest) = frame.bytes.split_at(TAG_AT.min(frame.bytes.len()));
+        let facts = Frame {
             checksum: stripped_checksum(frame.checksum),
             gso: frame.gso.map(stripped_gso),
-            vlan,
-            ..frame.with_bytes(bytes)
-        }
+            ..facts
+        };
+        Tagged { facts, pieces: [addresses, rest.get(VLAN_TAG_BYTES..).unwrap_or_default()] }
+    }
+}
+
+impl<'a> Tagged<'a> {
+    /// A frame as it is.
+    pub(crate) const fn whole(frame: &Frame<&'a [u8]>) -> Self {
+        let Frame { bytes, arrived_at, checksum, gso, vlan } = *frame;
+        Self { facts: Frame { bytes: (), arrived_at, checksum, gso, vlan }, pieces: [bytes, &[]] }
+    }
+
+    pub(crate) const fn byte_len(&self) -> usize {
+        self.pieces[0].len() + self.pieces[1].len()
+    }
+
+    /// Copies its bytes to `target`, which has as many.
+    pub(crate) fn copy_to(&self, target: &mut [u8]) {
+        let (before, behind) = target.split_at_mut(self.pieces[0].len());
+        before.copy_from_slice(self.pieces[0]);
+        behind.copy_from_slice(self.pieces[1]);
     }
 }
 

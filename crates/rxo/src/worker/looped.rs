@@ -10,7 +10,7 @@ use rxo_frame::Instant;
 use super::next::{Next, Turn, next};
 use super::reading::{Due, Times};
 use super::{
-    Awake, Coalesce, Misfit, Moment, PolicyInForce, Question, Readings, Waiter, WorkerConfig, fit,
+    Awake, Coalesce, Misfit, Moment, PolicyInForce, Question, Readings, Waiter, WorkerConfig,
 };
 use crate::desk::Desk;
 
@@ -55,6 +55,12 @@ pub(super) trait Looped<NI, NO, HI, HO> {
     /// Compares the counters of all stages, between two turns.
     fn check_balance(&mut self);
 
+    /// Answers a question, now or some turns later.
+    fn answer(&mut self, question: Question);
+}
+
+/// What can answer each question at once.
+pub(super) trait Answers {
     fn readings(&mut self) -> Readings;
 
     /// Returns the policy of each engine.
@@ -65,6 +71,9 @@ pub(super) trait Looped<NI, NO, HI, HO> {
 
     /// Sets the mode of coalescing, unless `when` is `None`. Returns when a change takes effect.
     fn coalesce(&mut self, when: Option<Coalesce>) -> Moment;
+
+    /// Changes the time between two reports.
+    fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit>;
 }
 
 /// The greatest number of turns after a stop in which the worker forwards the frames that the devices still
@@ -112,7 +121,7 @@ fn work<NI, NO, HI, HO, L: Looped<NI, NO, HI, HO>, W: Waiter<NI, NO, HI, HO>>(
         }
         if let Some(question) = it.config().desk.as_ref().and_then(Desk::take) {
             it.times().set(turn.now, waiter.cpu_time());
-            answer(it, question);
+            it.answer(question);
         }
         let due = [it.times().due_at(), it.deadline()];
         awake = match next(it.config(), turn, due.into_iter().flatten().min()) {
@@ -133,14 +142,12 @@ fn work<NI, NO, HI, HO, L: Looped<NI, NO, HI, HO>, W: Waiter<NI, NO, HI, HO>>(
     Ok(())
 }
 
-pub(super) fn answer<NI, NO, HI, HO>(it: &mut impl Looped<NI, NO, HI, HO>, question: Question) {
+pub(super) fn answer(it: &mut impl Answers, question: Question) {
     match question {
         Question::Counters(reply) => reply.give(it.readings()),
         Question::Policies(reply) => reply.give(it.policies()),
         Question::ChangePolicy(policy, reply) => reply.give(it.change_policy(policy)),
         Question::Coalesce(when, reply) => reply.give(it.coalesce(when)),
-        Question::ReportEvery(time, reply) => {
-            reply.give(fit::check_report(time).map(|()| it.times().report_every(time)));
-        }
+        Question::ReportEvery(time, reply) => reply.give(it.report_every(time)),
     }
 }

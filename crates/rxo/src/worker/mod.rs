@@ -51,7 +51,7 @@ pub use balance::Imbalance;
 pub use coalescing::{BadCoalesce, Coalesce, Coalescing};
 pub use config::{Directions, WorkerConfig};
 pub use fit::{Misfit, carried};
-pub use guests::{Guests, PortSink, PortSource};
+pub use guests::{Bell, Budget, Guests, HubDoor, PortBuffer, PortSink, PortSource, Threads};
 pub use overload::Overload;
 pub use question::{Moment, PolicyInForce, Question};
 pub use reading::Reading;
@@ -62,7 +62,7 @@ pub use waiter::{Awake, Waiter, Wanted, WantedHost};
 use account::Sendings;
 use balance::{Balance, Snapshot, Stage};
 use coalescing::{Judge, Sample};
-use looped::Looped;
+use looped::{Answers, Looped};
 use next::Turn;
 use reading::{Due, Times};
 use splitting::Splitting;
@@ -103,8 +103,10 @@ pub struct Report<'a, NO, HO> {
     pub is_due: bool,
     /// The nic's sink, to check it for notices.
     pub nic_sink: &'a mut NO,
-    /// The host's sink, or the sinks of all guests, to check them for notices.
+    /// The host's sink, or those of all guests that have no threads of their own.
     pub host_sinks: Vec<&'a mut HO>,
+    /// Lines about guests that the user should see once.
+    pub lines: Vec<String>,
 }
 
 impl<NI, NO, HI, HO> Worker<NI, NO, HI, HO>
@@ -198,6 +200,8 @@ where
             not_scheduled,
             unaccounted: self.to_host.account.unaccounted,
             unsent: self.sendings.unsent,
+            over_budget: 0,
+            stalls: 0,
             imbalance: self.balance.found(),
             coalescing: self.coalescing(),
             split: self.splitting.as_ref().map(Splitting::counters),
@@ -294,6 +298,7 @@ where
             is_due: due == Due::Report,
             nic_sink: &mut self.to_nic.outlet.sink,
             host_sinks: vec![&mut self.to_host.outlet.sink],
+            lines: Vec::new(),
         });
     }
 
@@ -422,6 +427,18 @@ where
         self.balance.check(now);
     }
 
+    fn answer(&mut self, question: Question) {
+        looped::answer(self, question);
+    }
+}
+
+impl<NI, NO, HI, HO> Answers for Worker<NI, NO, HI, HO>
+where
+    NI: FrameSource,
+    NO: FrameSink,
+    HI: FrameSource,
+    HO: FrameSink,
+{
     fn readings(&mut self) -> Readings {
         self.reading().into()
     }
@@ -440,5 +457,9 @@ where
             (self.config.coalesce, self.judge) = (when, self.judge.anew());
         }
         self.use_engine(when != Coalesce::Off)
+    }
+
+    fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit> {
+        self.times.report_every(time)
     }
 }

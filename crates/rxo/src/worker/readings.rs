@@ -39,6 +39,10 @@ impl Readings {
         nic_out.dropped += of_guests.nic_out.dropped;
         nic_out.dropped_frames += of_guests.nic_out.dropped_frames;
         let all = Reading {
+            // The hub's thread, and those of the guests if they have any.
+            cpu: nic.cpu + of_guests.cpu,
+            over_budget: of_guests.over_budget,
+            stalls: of_guests.stalls,
             nic_in,
             nic_out,
             host_in: of_guests.host_in,

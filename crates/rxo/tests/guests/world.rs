@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rxo::device::{MemorySink, MemorySource, Sent};
 use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
-use rxo::worker::{Awake, Guests, Readings, Waiter, Wanted};
+use rxo::worker::{Awake, Budget, Guests, Readings, Waiter, Wanted};
 use rxo::{DeviceError, Duplex, Frame, Instant, MemoryLink, MemoryOptions, Policy, WorkerConfig};
 
 /// The time by which a reading of the clock advances it.
@@ -140,10 +140,16 @@ impl World {
     }
 
     pub(crate) fn run_with(&self, config: WorkerConfig) -> Ended {
+        self.run_limited(config, &[])
+    }
+
+    /// Runs with these budgets of the first guests.
+    pub(crate) fn run_limited(&self, config: WorkerConfig, budgets: &[Budget]) -> Ended {
         let ports = [&[TRUNK], &self.settings[..]].concat();
         let switch = Switch::new(ports, SwitchOptions::default()).unwrap();
         let guests = self.guests.iter().map(Links::ends).collect();
-        let mut workers = Guests::new(self.nic.ends(), guests, switch, config).unwrap();
+        let mut workers =
+            Guests::new(self.nic.ends(), guests, switch, config).unwrap().limited(budgets);
         let mut reports = Vec::new();
         let result = workers
             .run(&mut self.clone(), &self.stop, |report| reports.push(report.reading.clone()));

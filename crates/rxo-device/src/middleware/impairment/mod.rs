@@ -34,7 +34,7 @@ use fate::{Dice, Fate};
 
 pub use settings::{Displacement, ImpairmentCounters, ImpairmentError, ImpairmentSettings};
 pub use source::ImpairedSource;
-pub use text::BadImpairment;
+pub use text::{BadImpairment, parse_rate};
 
 /// An impaired network. It owns copies of the frames in it.
 #[derive(Clone, Debug)]

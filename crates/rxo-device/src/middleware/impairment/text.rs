@@ -117,12 +117,17 @@ fn time(text: &str) -> Parsed<Duration> {
 }
 
 fn rate(text: &str) -> Parsed<u64> {
+    parse_rate(text).ok_or_else(|| "give a rate such as 800kbit, 100mbit or 10gbit".to_owned())
+}
+
+/// Reads `800kbit`, `100mbit` or `10gbit` a second, in bytes a second; `None` for anything else, and for no bytes.
+#[must_use]
+pub fn parse_rate(text: &str) -> Option<u64> {
     let units = [("kbit", 125), ("mbit", 125_000), ("gbit", 125_000_000)];
-    let bytes = units.into_iter().find_map(|(unit, bytes)| {
+    units.into_iter().find_map(|(unit, bytes)| {
         let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
         number.checked_mul(bytes).filter(|bytes| *bytes > 0)
-    });
-    bytes.ok_or_else(|| "give a rate such as 800kbit, 100mbit or 10gbit".to_owned())
+    })
 }
 
 fn frames(text: &str) -> Parsed<usize> {

@@ -1,27 +1,32 @@
-//! Hub: the nic, the switch, and a queue for each guest.
+//! The hub: the nic, the switch, and an end of two lanes for each guest.
 //!
-//! The hub is the part that guests share. A guest's worker has a [`PortSource`](super::port::PortSource) and
-//! a [`PortSink`](super::port::PortSink) of the hub in place of a nic.
+//! It is what the guests share. A guest's worker has a [`PortSource`](super::port::PortSource) and a
+//! [`PortSink`](super::port::PortSink) in the place of a nic, perhaps on another thread.
 //!
-//! Contract: frames from the nic for one guest are not copied. Frames for several guests, between guests, and
-//! for a guest without free buffers are copied, which allocates. A full nic stops the guests from sending; a
-//! full guest stops nobody.
+//! Contract: the hub never waits for a guest, and nothing that it calls is a guest's. A frame is copied once for a guest, or
+//! once for all guests that get it. A guest without room loses frames, which are counted, and stops nobody. Guests send in
+//! fair turns, each within its [`Budget`]; a nic without room stops them all.
 
-use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
-use rxo_frame::{Frame, Gather, Instant};
-use rxo_wire::VLAN_TAG_BYTES;
+use rxo_frame::{Frame, FrameBuffer, Instant};
 
-use super::queue::Queue;
+use super::bell::Door;
+use super::budget::{Bucket, Budget};
+use super::fair::FairTurns;
+use super::lane::{Copied, LaneIn, LaneOut};
+use super::port::{HubEnds, PortState, add};
 use crate::switch::{Forward, Port, PortSet, Switch};
-use crate::worker::WorkerConfig;
 use crate::worker::account::{Account, Sendings};
 use crate::worker::balance::{Snapshot, Stage};
 use crate::worker::outlet::Outlet;
 use crate::worker::overload::CoDel;
 use crate::worker::ring::Ring;
 use crate::worker::work_clock::WorkClock;
+use crate::worker::{Imbalance, Reading, Readings, WorkerConfig};
 
 /// The nic's port. Guest `n`, counted from 0, has port `n + 1`.
 pub(super) const NIC: Port = Port::new(0);
@@ -30,9 +35,11 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) source: I,
     pub(super) outlet: Outlet<O>,
     pub(super) switch: Switch,
-    /// The queues, one for each guest.
-    pub(super) queues: Vec<Queue<I::Buffer>>,
-    /// Frames dropped because more arrived than the guests' workers could take.
+    /// One for each guest.
+    pub(super) sides: Vec<Side>,
+    /// Where guests knock.
+    pub(super) door: Arc<Door>,
+    /// Frames dropped because more arrived than the hub could take.
     pub(super) overload_drops: u64,
     pub(super) ring: Ring,
     pub(super) account: Account,
@@ -42,27 +49,140 @@ pub(super) struct Hub<I: FrameSource, O> {
     codel: Option<CoDel>,
     batch: Vec<Frame<I::Buffer>>,
     budget: usize,
+    fair: FairTurns,
+    /// Frames of guests for the nic.
+    leaving: Vec<Frame<Copied>>,
+    /// The most frames of guests in a turn.
+    guests_budget: usize,
     now: Instant,
 }
 
-/// The outcome for a packet from a guest.
-pub(super) struct Passed {
-    /// Frames that left by a port.
-    pub(super) frames: u64,
-    /// Frames that the switch dropped, or whose VLAN no other port carries.
-    pub(super) dropped: u64,
-    /// Bytes of frames that were copied before they left by the nic.
-    pub(super) copied_bytes: u64,
+/// The hub's side of a port.
+pub(super) struct Side {
+    pub(super) to_guest: LaneIn,
+    pub(super) from_guest: LaneOut,
+    pub(super) state: Arc<PortState>,
+    rate: Option<Bucket>,
+    storm: Option<Bucket>,
+    /// When the first frame from the guest may go, if it must wait for that.
+    due_at: Option<Instant>,
+    /// Whether something was put in or taken out since the last knock.
+    has_news: bool,
+    /// Whether the guest's worker hangs: it gets nothing, and what it sent waits.
+    pub(super) is_cut_off: bool,
 }
 
-impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
-    pub(super) fn new((source, sink): (I, O), switch: Switch, config: &WorkerConfig) -> Self {
-        let guests = switch.port_count() - 1;
+impl Side {
+    pub(super) fn new(ends: HubEnds) -> Self {
+        let HubEnds { to_guest, from_guest, state } = ends;
+        let mut side = Self {
+            to_guest,
+            from_guest,
+            state,
+            rate: None,
+            storm: None,
+            due_at: None,
+            has_news: false,
+            is_cut_off: false,
+        };
+        side.limit(Budget::default());
+        side
+    }
+
+    /// From now on the guest has this budget, and all of it at first.
+    pub(super) fn limit(&mut self, Budget { rate, burst, storm }: Budget) {
+        self.rate = rate.map(|rate| Bucket::new(rate, burst));
+        self.storm = storm.map(|storm| Bucket::new(storm, storm));
+    }
+
+    /// What the first frame of the guest costs the hub, if there is one that may go.
+    fn cost(&mut self, now: Instant) -> Option<u64> {
+        let first = self.from_guest.first().filter(|_| !self.is_cut_off)?;
+        if self.due_at.is_some_and(|due_at| now < due_at) {
+            return None;
+        }
+        let bytes = first.bytes().len() as u64;
+        if let Some(Err(due_at)) = self.rate.map(|mut rate| rate.take(bytes, now)) {
+            if self.due_at.is_none() {
+                add(&self.state.over_budget, 1);
+            }
+            self.due_at = Some(due_at);
+            return None;
+        }
+        Some(bytes + FRAME_COST_BYTES)
+    }
+
+    /// Takes the first frame of the guest, which pays for it.
+    fn take(&mut self, now: Instant) -> Option<Frame<Copied>> {
+        let frame = self.from_guest.pop()?;
+        if let Some(rate) = &mut self.rate {
+            _ = rate.take(frame.bytes().len() as u64, now);
+        }
+        self.due_at = None;
+        self.has_news |= self.state.wants_room.load(Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// Whether the guest may send this frame to several others.
+    fn may_flood<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> bool {
+        let segment_bytes = frame.gso.map_or(usize::MAX, |gso| gso.size.get().into());
+        let segments = frame.bytes().len().div_ceil(segment_bytes).max(1) as u64;
+        let Some(storm) = &mut self.storm else { return true };
+        let may = storm.take(segments, now).is_ok();
+        add(&self.state.over_budget, u64::from(!may));
+        may
+    }
+
+    fn refuse(&self, bytes: usize) {
+        add(&self.state.refused, 1);
+        add(&self.state.refused_bytes, bytes as u64);
+    }
+
+    fn lose(&self) {
+        add(&self.state.lost, 1);
+    }
+
+    /// Notes whether a frame found room in the guest's lane.
+    fn note(&mut self, is_put: bool, copied_bytes: usize) {
+        if is_put {
+            self.has_news = true;
+            add(&self.state.copied_bytes, copied_bytes as u64);
+        } else {
+            self.lose();
+        }
+    }
+
+    fn knock(&mut self) {
+        if std::mem::take(&mut self.has_news) {
+            self.state.door.knock();
+        }
+    }
+}
+
+/// Where a frame for several others goes that is over the budget of its guest: a broadcast nowhere. One for an address that
+/// nobody has sent from may belong to a stream without answers; it leaves by the nic, where others pay nothing for it.
+fn beyond_budget<B: AsRef<[u8]>>(ports: PortSet, frame: &Frame<B>) -> PortSet {
+    let is_group = frame.bytes().first().is_some_and(|first| first & 1 != 0);
+    if is_group || !ports.contains(NIC) { PortSet::default() } else { PortSet::only(NIC) }
+}
+
+/// What a frame costs beside its bytes, in bytes: so a flood of small frames gets no more of the hub's time than others.
+const FRAME_COST_BYTES: u64 = 1_024;
+
+impl<I: FrameSource, O: FrameSink> Hub<I, O> {
+    pub(super) fn new(
+        (source, sink): (I, O),
+        switch: Switch,
+        (door, ends): (Arc<Door>, Vec<HubEnds>),
+        config: &WorkerConfig,
+    ) -> Self {
         Self {
             source,
             outlet: Outlet::new(sink),
             switch,
-            queues: (0..guests).map(|_| Queue::new()).collect(),
+            fair: FairTurns::new(ends.len()),
+            sides: ends.into_iter().map(Side::new).collect(),
+            door,
             overload_drops: 0,
             ring: Ring::new(),
             account: Account::default(),
@@ -71,15 +191,17 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(config.budget_frames),
             budget: config.budget_frames,
+            leaving: Vec::with_capacity(config.host_budget_frames),
+            guests_budget: config.host_budget_frames,
             now: Instant::ZERO,
         }
     }
 
-    /// Receives a batch from the nic and puts each frame into the queues of its guests. Returns the number of
-    /// frames. Without `is_worth_a_look`, only receives frames that the source has delayed.
+    /// Takes a batch of the nic and puts each frame into the lanes of its guests. Returns how many frames
+    /// the batch had. Without `is_worth_a_look` it takes only frames that the source has delayed.
     ///
     /// # Errors
-    /// If the nic failed. Frames received before that are in the queues.
+    /// If the nic failed. What was received before that is in the lanes.
     pub(super) fn receive(
         &mut self,
         is_worth_a_look: bool,
@@ -100,75 +222,169 @@ impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> Hub<I, O> {
             self.overload_drops += codel.drop_from(&mut self.batch, is_all, self.now, work);
         }
         let mut batch = std::mem::take(&mut self.batch);
-        batch.drain(..).for_each(|frame| self.distribute(frame));
+        for frame in &batch {
+            let frame = frame.borrowed();
+            if let Forward::To(ports) = self.switch.forward(NIC, &frame, self.now) {
+                self.copy_to(ports, NIC, &frame);
+            }
+        }
+        I::Buffer::drop_all(batch.drain(..).map(|frame| frame.bytes));
         self.batch = batch;
+        self.knock();
         resumed.and(received)
     }
 
-    /// Puts a frame from the nic into the queues of its guests.
-    fn distribute(&mut self, frame: Frame<I::Buffer>) {
-        let Forward::To(ports) = self.switch.forward(NIC, &frame, self.now) else { return };
-        let Some(last) = ports.last() else { return };
-        self.copy_to(ports.without(last), NIC, &frame);
-        let tagging = self.switch.tagging(NIC, last, &frame);
-        let queue = &mut self.queues[last.index() - 1];
-        if tagging.strips {
-            queue.push_copy(frame.bytes().len(), || tagging.copy(&frame));
-        } else {
-            queue.push(Frame { vlan: tagging.tag, ..frame });
-        }
-    }
-
-    fn copy_to<B: AsRef<[u8]>>(&mut self, ports: PortSet, from: Port, frame: &Frame<B>) {
+    /// Copies a frame for the guests at `ports`: once for all, if there are several.
+    fn copy_to(&mut self, ports: PortSet, from: Port, frame: &Frame<&[u8]>) {
+        // With the tag in its bytes, and without.
+        let mut copies: [Option<Arc<[u8]>>; 2] = [None, None];
         for port in ports {
             let tagging = self.switch.tagging(from, port, frame);
-            self.queues[port.index() - 1].push_copy(frame.bytes().len(), || tagging.copy(frame));
+            let (tagged, side) = (tagging.apply(frame), &mut self.sides[port.index() - 1]);
+            if side.is_cut_off {
+                side.lose();
+            } else if ports.len() == 1 {
+                let is_put = side.to_guest.push(&tagged);
+                side.note(is_put, tagged.byte_len());
+            } else if side.to_guest.has_room_for(tagged.byte_len()) {
+                let copy = &mut copies[usize::from(tagging.strips)];
+                let copied_bytes = if copy.is_none() { tagged.byte_len() } else { 0 };
+                let bytes = copy.get_or_insert_with(|| tagged.pieces.concat().into());
+                let is_put = side.to_guest.push_shared(tagged.facts.with_bytes(Arc::clone(bytes)));
+                side.note(is_put, copied_bytes);
+            } else {
+                side.lose();
+            }
         }
     }
 
-    /// Forwards packets from the guest at port `from`: to the nic, and as copies to other guests.
+    /// Passes on frames of guests: to the nic, and as copies to other guests. Returns how many. Passes on none while the
+    /// nic has no room.
     ///
     /// # Errors
     /// If the nic failed.
-    pub(super) fn transmit<'a, G: Gather<'a>>(
-        &mut self,
-        from: Port,
-        batch: impl ExactSizeIterator<Item = G>,
-        mut passed: impl FnMut(G, Passed),
-    ) -> Result<(), DeviceError> {
-        let mut leaving: Vec<Frame<Cow<'a, [u8]>>> = Vec::with_capacity(batch.len());
-        for packet in batch {
-            let mut result = Passed { frames: 0, dropped: 0, copied_bytes: 0 };
-            packet.for_each_frame(|frame| {
-                let ports = match self.switch.forward(from, &frame, self.now) {
-                    Forward::To(ports) if !ports.is_empty() => ports,
-                    Forward::To(_) | Forward::Drop(_) => return result.dropped += 1,
-                };
-                result.frames += 1;
-                self.copy_to(ports.without(NIC), from, &frame);
-                if ports.contains(NIC) {
-                    let tagging = self.switch.tagging(from, NIC, &frame);
-                    leaving.push(if tagging.strips {
-                        result.copied_bytes += (frame.bytes.len() - VLAN_TAG_BYTES) as u64;
-                        tagging.copy(&frame).map_bytes(Cow::Owned)
-                    } else {
-                        Frame { vlan: tagging.tag, ..frame }.map_bytes(Cow::Borrowed)
-                    });
-                }
-            });
-            passed(packet, result);
+    pub(super) fn serve(&mut self, now: Instant) -> Result<usize, DeviceError> {
+        self.now = now;
+        let mut served = 0;
+        if self.outlet.is_blocked() {
+            return Ok(0);
         }
-        if leaving.is_empty() {
-            return Ok(());
+        while served < self.guests_budget {
+            let Self { fair, sides, .. } = self;
+            let Some(n) = fair.next(|n| sides[n].cost(now)) else { break };
+            let Some(frame) = sides[n].take(now) else { break };
+            self.pass_on(n, frame);
+            served += 1;
         }
-        self.given += leaving.len() as u64;
-        self.outlet.sink.transmit(leaving.iter().map(Frame::borrowed))
+        self.knock();
+        if self.leaving.is_empty() {
+            return Ok(served);
+        }
+        self.given += self.leaving.len() as u64;
+        let sent = self.outlet.sink.transmit(self.leaving.iter().map(Frame::borrowed));
+        self.leaving.clear();
+        sent.map(|()| served)
     }
 
-    /// Returns the counters of the switch and of the nic's sink, between two turns, given that guests have
-    /// sent `sent` frames.
-    pub(super) fn snapshot(&mut self, sent: u64) -> Snapshot {
+    /// Passes on a frame of the `n`-th guest.
+    fn pass_on(&mut self, n: usize, frame: Frame<Copied>) {
+        let from = Port::new(n + 1);
+        let Forward::To(ports) = self.switch.forward(from, &frame, self.now) else {
+            return self.sides[n].refuse(frame.bytes().len());
+        };
+        let is_within = ports.len() <= 1 || self.sides[n].may_flood(&frame, self.now);
+        let ports = if is_within { ports } else { beyond_budget(ports, &frame) };
+        if ports.is_empty() {
+            return self.sides[n].refuse(frame.bytes().len());
+        }
+        let borrowed = frame.borrowed();
+        self.copy_to(ports.without(NIC), from, &borrowed);
+        if ports.contains(NIC) {
+            let tagging = self.switch.tagging(from, NIC, &borrowed);
+            let leaving = if tagging.strips {
+                let tagged = tagging.apply(&borrowed);
+                tagged.facts.with_bytes(Copied::Shared(tagged.pieces.concat().into()))
+            } else {
+                Frame { vlan: tagging.tag, ..frame }
+            };
+            self.leaving.push(leaving);
+        }
+    }
+
+    /// Whether nothing of guests can be passed on any more.
+    pub(super) fn is_served(&self) -> bool {
+        self.outlet.is_blocked() || self.sides.iter().all(|side| side.from_guest.is_empty())
+    }
+
+    /// Drops what guests have sent and the nic has no room for, and counts it, at the end.
+    pub(super) fn abandon(&mut self) {
+        for side in &mut self.sides {
+            while let Some(frame) = side.from_guest.pop() {
+                side.from_guest.dropped += 1;
+                side.refuse(frame.bytes().len());
+            }
+        }
+    }
+
+    fn knock(&mut self) {
+        self.sides.iter_mut().for_each(Side::knock);
+    }
+
+    /// When a turn is due even if nothing arrives: at once, if a frame of a guest may be passed on.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let has_room = !self.outlet.is_blocked();
+        let waiting =
+            self.sides.iter().filter(|it| has_room && !it.is_cut_off && !it.from_guest.is_empty());
+        let guests = waiting.map(|side| side.due_at.unwrap_or(Instant::ZERO));
+        guests.chain(self.source.poll_at()).min()
+    }
+
+    /// The time of the last batch.
+    pub(super) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Asks the system what has arrived at the nic and left by it, to be compared.
+    pub(super) fn look(&mut self, now: Instant) {
+        self.account.open(&mut self.source);
+        self.sendings.look(now, &mut self.outlet.sink);
+    }
+
+    /// The counters of the nic and the switch, with those of all guests. `times` are the elapsed time and the hub's
+    /// processor time.
+    pub(super) fn readings(
+        &mut self,
+        (elapsed, cpu): (Duration, Duration),
+        imbalance: Imbalance,
+        mut guests: Vec<Reading>,
+    ) -> Readings {
+        for (reading, side) in guests.iter_mut().zip(&self.sides) {
+            let PortState { over_budget, stalls, .. } = &*side.state;
+            reading.over_budget = over_budget.load(Ordering::Relaxed);
+            reading.stalls = stalls.load(Ordering::Relaxed);
+            reading.elapsed = elapsed;
+        }
+        let (nic_in, not_scheduled) = self.ring.counters(&mut self.source);
+        let of_hub = Reading {
+            elapsed,
+            cpu,
+            nic_in,
+            nic_out: self.outlet.sink.counters(),
+            overload: self.overload_drops,
+            not_scheduled,
+            unaccounted: self.account.unaccounted,
+            unsent: self.sendings.unsent,
+            imbalance,
+            ..Reading::default()
+        };
+        Readings::switched(of_hub, guests, *self.switch.counters())
+    }
+
+    /// What the switch and the nic's sink have counted, between two turns.
+    pub(super) fn snapshot(&mut self) -> Snapshot {
         let received = self.source.counters().frames;
+        let passed = |side: &Side| side.from_guest.taken - side.from_guest.dropped;
+        let sent: u64 = self.sides.iter().map(passed).sum();
         let entered = received.saturating_sub(self.overload_drops) + sent;
         let accounted = self.switch.counters().frames();
         let switch = Stage { entered, accounted };

@@ -1,25 +1,35 @@
 //! Guests: a nic shared by several guests.
 //!
 //! ```text
-//!  nic.source --> switch --queue--> engine --deliveries--> guest's sink      one engine, queue and
-//!  nic.sink   <-- switch <--------------------------------- guest's source   worker for each guest
+//!  nic.source --> switch --lane--> engine --deliveries--> guest's sink      one engine, worker and
+//!  nic.sink   <-- switch <--lane-------------------------- guest's source   two lanes for each guest
+//!  \_________ hub _________/     \_________ worker of a guest __________/
 //! ```
 //!
-//! Each guest has its own [`Worker`] between a port of the switch and the guest's device, so that neither
-//! polls nor a full device of one guest affect another. All run on one thread. In a turn, the `hub` receives
-//! a batch from the nic and distributes it; then every worker has its turn.
+//! Each guest has a [`Worker`] of its own, between a port of the switch and the guest's device, so that
+//! neither the polls nor the room of one guest decide anything for another. The [`hub`] has the nic and the switch. Frames
+//! cross between hub and worker by lanes, of which neither end waits for the other, so each may have a thread:
+//!
+//! * [`Guests::run_on_threads`] gives each guest a thread. What a guest makes its thread do, or wait for, is nobody else's
+//!   time: its rings, its notifications, the messages of its machine, its memory.
+//! * [`Guests::run`] takes all turns on one thread, for tests on virtual time and devices that cannot move to a thread.
 //!
 //! # Contract
-//! The contract of the worker, for each guest. A guest that does not read its frames loses those that exceed
-//! its queue, which are counted as `ring_drops` of its reading, and delays nobody. A full nic stops all
-//! guests from sending, even to each other, because they share its queue.
+//! As that of the worker, for each guest. A guest that does not take its frames loses those that its lane
+//! has no room for, which are counted as `ring_drops` of its reading, and delays nobody. Guests send in fair turns, each
+//! within its [`Budget`]. A nic without room stops all guests from sending, to each other too, because they share its queue.
 
+mod bell;
+mod budget;
+mod fair;
+mod gather;
 mod hub;
+mod lane;
 mod port;
-mod queue;
+mod threads;
+mod watch;
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -27,30 +37,38 @@ use rxo_coalesce::Policy;
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
-use super::balance::Balance;
-use super::looped::{self, Looped};
+use super::balance::{Balance, Stage};
+use super::looped::{self, Answers, Looped};
 use super::next::Turn;
 use super::reading::{Due, Times};
 use super::waiter::{timed, wait};
 use super::{
-    Awake, Coalesce, Directions, Duplex, Misfit, Moment, PolicyInForce, Reading, Readings, Report,
-    Waiter, Wanted, WantedHost, Worker, WorkerConfig,
+    Awake, Coalesce, Directions, Duplex, Misfit, Moment, Pause, PolicyInForce, Question, Reading,
+    Readings, Report, Waiter, Wanted, WantedHost, Worker, WorkerConfig,
 };
-use crate::switch::{MAX_PORTS, Port, Switch};
+use crate::switch::{MAX_PORTS, Switch};
 
+use bell::Door;
 use hub::Hub;
 
+pub use bell::Bell;
+pub use budget::Budget;
+pub use lane::PortBuffer;
 pub use port::{PortSink, PortSource};
+pub use threads::{HubDoor, Threads};
 
-/// The worker of one guest.
-type GuestWorker<NI, NO, HI, HO> = Worker<PortSource<NI, NO>, PortSink<NI, NO>, HI, HO>;
+/// The worker of one guest. `B` is the memory of its frames.
+type GuestWorker<B, HI, HO> = Worker<PortSource<B>, PortSink, HI, HO>;
 
-/// The workers of all guests, and their shared hub. The parameters are those of [`Worker`].
-pub struct Guests<NI: FrameSource<Buffer: From<Vec<u8>>>, NO: FrameSink, HI: FrameSource, HO> {
-    hub: Rc<RefCell<Hub<NI, NO>>>,
-    workers: Vec<GuestWorker<NI, NO, HI, HO>>,
-    /// For each guest how often its machine had gone, when the switch forgot it last.
-    forgotten: Vec<u64>,
+/// The workers of all guests, and what they share. The parameters are those of [`Worker`].
+pub struct Guests<NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO> {
+    hub: Hub<NI, NO>,
+    /// Those of guests whose threads ended, or have not begun.
+    workers: Vec<GuestWorker<NI::Buffer, HI, HO>>,
+    /// The guests whose threads did not end, by their place among all, with their last readings.
+    lost: Vec<(usize, Reading)>,
+    /// Lines for the user about guests that nobody has seen.
+    lines: Vec<String>,
     config: WorkerConfig,
     times: Times,
     /// The balance of the hub; each worker has its own.
@@ -59,7 +77,7 @@ pub struct Guests<NI: FrameSource<Buffer: From<Vec<u8>>>, NO: FrameSink, HI: Fra
 
 impl<NI, NO, HI, HO> Guests<NI, NO, HI, HO>
 where
-    NI: FrameSource<Buffer: From<Vec<u8>>>,
+    NI: FrameSource<Buffer: PortBuffer>,
     NO: FrameSink,
     HI: FrameSource,
     HO: FrameSink,
@@ -101,10 +119,9 @@ where
         if ports != devices {
             return Err(Misfit::Ports { ports, devices });
         }
-        let hub = Hub::new((nic.source, nic.sink), switch, &config);
-        let hub = Rc::new(RefCell::new(hub));
-        // The hub detects overload for all guests, and reports cover all of them.
+        // The hub tells a standing queue from a short one for all, and lets frames gather; reports are of all.
         let each = WorkerConfig {
+            pause: Pause::NEVER,
             overload: None,
             report_every: None,
             look_every: None,
@@ -113,14 +130,26 @@ where
             directions: Directions::Both,
             ..config.clone()
         };
-        let workers = guests.into_iter().enumerate().map(|(n, guest)| {
-            let (source, sink) = port::ends(&hub, Port::new(n + 1));
+        let capable = (nic.source.capabilities(), nic.sink.capabilities());
+        let (door, mut ends) = (Arc::<Door>::default(), Vec::with_capacity(guests.len()));
+        let workers = guests.into_iter().map(|guest| {
+            let (of_hub, source, sink) = port::port(&door, capable);
+            ends.push(of_hub);
             Worker::new(Duplex { source, sink }, guest, each.clone())
         });
-        let workers: Vec<_> = workers.collect::<Result<_, _>>()?;
+        let workers = workers.collect::<Result<_, _>>()?;
+        let hub = Hub::new((nic.source, nic.sink), switch, (door, ends), &config);
+        let (lost, lines) = (Vec::new(), Vec::new());
         let (times, balance) = (Times::default(), Balance::default());
-        let forgotten = vec![0; workers.len()];
-        Ok(Self { hub, workers, forgotten, config, times, balance })
+        Ok(Self { hub, workers, lost, lines, config, times, balance })
+    }
+
+    /// Limits what each guest may use, in their order. Guests beyond the last budget have the default.
+    #[must_use]
+    pub fn limited(mut self, budgets: &[Budget]) -> Self {
+        let limited = self.hub.sides.iter_mut().zip(budgets);
+        limited.for_each(|(side, budget)| side.limit(*budget));
+        self
     }
 
     /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once per
@@ -140,54 +169,47 @@ where
         })
     }
 
-    /// Returns all counters since the workers were created. The times are those of the last report or of the
-    /// end.
+    /// All counters since the workers were made. The times are those of the last report or of the end. Of a guest whose
+    /// thread did not end they are the last that it told.
     pub fn reading(&mut self) -> Readings {
-        let (elapsed, cpu) = (self.times.elapsed(), self.times.cpu());
-        let guests = self.workers.iter_mut().map(|worker| {
-            let mut reading = worker.reading();
-            (reading.elapsed, reading.cpu) = (elapsed, cpu);
-            reading
-        });
-        let guests = guests.collect();
-        let hub = &mut *self.hub.borrow_mut();
-        let (nic_in, not_scheduled) = hub.ring.counters(&mut hub.source);
-        let of_hub = Reading {
-            elapsed,
-            cpu,
-            nic_in,
-            nic_out: hub.outlet.sink.counters(),
-            overload: hub.overload_drops,
-            not_scheduled,
-            unaccounted: hub.account.unaccounted,
-            unsent: hub.sendings.unsent,
-            imbalance: self.balance.found(),
-            ..Reading::default()
-        };
-        Readings::switched(of_hub, guests, *hub.switch.counters())
+        let mut guests: Vec<_> = self.workers.iter_mut().map(Worker::reading).collect();
+        // In ascending order, so that each finds its place.
+        for (n, reading) in &self.lost {
+            guests.insert(*n, reading.clone());
+        }
+        self.hub.readings((self.times.elapsed(), self.times.cpu()), self.balance.found(), guests)
     }
 
     /// Calls `observe` now; `is_due` is `true` if the interval between two reports has passed.
     pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
-        {
-            let (hub, now) = (&mut *self.hub.borrow_mut(), self.times.now());
-            hub.account.open(&mut hub.source);
-            hub.sendings.look(now, &mut hub.outlet.sink);
-        }
+        self.hub.look(self.times.now());
         self.check_balance();
         let reading = self.reading();
         observe(Report {
             reading: &reading,
             is_due,
-            nic_sink: &mut self.hub.borrow_mut().outlet.sink,
+            nic_sink: &mut self.hub.outlet.sink,
             host_sinks: self.workers.iter_mut().map(|w| &mut w.to_host.outlet.sink).collect(),
+            lines: std::mem::take(&mut self.lines),
         });
+    }
+
+    /// Whether each frame that was put into a lane was taken out, or is still in it. Only while nobody else uses the lanes.
+    fn crossing(&self) -> Stage {
+        let mut stage = Stage::default();
+        for (side, worker) in self.hub.sides.iter().zip(&self.workers) {
+            stage.entered += side.to_guest.put + worker.to_nic.outlet.sink.put();
+            stage.accounted += worker.to_host.source.accounted()
+                + side.from_guest.taken
+                + side.from_guest.len() as u64;
+        }
+        stage
     }
 }
 
 impl<NI, NO, HI, HO> Looped<NI, NO, HI, HO> for Guests<NI, NO, HI, HO>
 where
-    NI: FrameSource<Buffer: From<Vec<u8>>>,
+    NI: FrameSource<Buffer: PortBuffer>,
     NO: FrameSink,
     HI: FrameSource,
     HO: FrameSink,
@@ -200,14 +222,14 @@ where
         &mut self.times
     }
 
-    /// Receives a batch from the nic, and processes the packets of every guest. If one guest's device fails,
-    /// the others are still served.
+    /// Takes a batch of the nic, gives every guest a turn, and passes on what they sent. If one fails, the others have
+    /// theirs.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
         awake: Awake,
     ) -> Result<Turn, DeviceError> {
-        let received = self.hub.borrow_mut().receive(awake.nic, |work| timed(waiter, work));
+        let received = self.hub.receive(awake.nic, |work| timed(waiter, work));
         let (mut from_host, mut result) = (0, Ok(()));
         for (n, worker) in self.workers.iter_mut().enumerate() {
             let mut awake_here = Awake { nic: true, hosts: 0 };
@@ -216,22 +238,16 @@ where
                 Ok(turn) => from_host = turn.from_host.max(from_host),
                 Err(error) => result = result.and(Err(error)),
             }
-            let hub = &mut *self.hub.borrow_mut();
-            hub.queues[n].set_blocked(worker.to_host.outlet.is_blocked());
-            let gone = worker.to_nic.source.peers_gone();
-            if std::mem::replace(&mut self.forgotten[n], gone) != gone {
-                hub.switch.forget(Port::new(n + 1));
-            }
         }
+        let served = self.hub.serve(self.hub.now());
         let from_nic = received?;
-        result?;
+        let from_host = result.and(served)?.max(from_host);
         Ok(Turn { from_nic, from_host, now: waiter.now() })
     }
 
     fn deadline(&self) -> Option<Instant> {
         let guests = self.workers.iter().filter_map(Looped::deadline);
-        let nic = self.hub.borrow().source.poll_at();
-        guests.chain(nic).min()
+        guests.chain(self.hub.deadline()).min()
     }
 
     /// Waits for frames from the nic, and for the next event that each guest needs.
@@ -240,7 +256,7 @@ where
         waiter: &mut W,
         timeout: Duration,
     ) -> Result<Awake, DeviceError> {
-        let hub = self.hub.borrow();
+        let hub = &self.hub;
         let mut hosts = [WantedHost::NONE; MAX_PORTS];
         for (wanted, worker) in hosts.iter_mut().zip(&self.workers) {
             *wanted = worker.wanted_host();
@@ -271,33 +287,47 @@ where
         waiter: &mut W,
     ) -> Result<(), DeviceError> {
         let mut result = Ok(());
-        for (n, worker) in self.workers.iter_mut().enumerate() {
-            for _ in 0..queue::MOST_FRAMES {
+        for worker in &mut self.workers {
+            for _ in 0..port::MOST_FRAMES {
                 let given = worker.to_host.turn(true, None, |_| waiter.now());
                 result = result.and(given.map(|_| ()));
-                if self.hub.borrow().queues[n].is_empty() || worker.to_host.outlet.is_blocked() {
+                let is_empty = worker.to_host.source.poll_at().is_none();
+                if is_empty || worker.to_host.outlet.is_blocked() {
                     break;
                 }
             }
-            self.hub.borrow_mut().queues[n].clear();
+            worker.to_host.source.clear();
         }
         result
     }
 
     fn flush(&mut self, now: Instant) -> Result<(), DeviceError> {
         let flushed = all(self.workers.iter_mut().map(|worker| worker.flush(now)));
-        flushed.and(self.hub.borrow_mut().outlet.finish())
+        self.hub.abandon();
+        flushed.and(self.hub.outlet.finish())
     }
 
     fn check_balance(&mut self) {
-        let mut sent = 0;
-        for worker in &mut self.workers {
-            worker.check_balance();
-            sent += worker.to_nic.source.counters().frames;
-        }
-        self.balance.check(self.hub.borrow_mut().snapshot(sent));
+        self.workers.iter_mut().for_each(Looped::check_balance);
+        let mut snapshot = self.hub.snapshot();
+        let crossing = if self.lost.is_empty() { self.crossing() } else { Stage::default() };
+        snapshot.switch.entered += crossing.entered;
+        snapshot.switch.accounted += crossing.accounted;
+        self.balance.check(snapshot);
     }
 
+    fn answer(&mut self, question: Question) {
+        looped::answer(self, question);
+    }
+}
+
+impl<NI, NO, HI, HO> Answers for Guests<NI, NO, HI, HO>
+where
+    NI: FrameSource<Buffer: PortBuffer>,
+    NO: FrameSink,
+    HI: FrameSource,
+    HO: FrameSink,
+{
     fn readings(&mut self) -> Readings {
         self.reading()
     }
@@ -316,6 +346,10 @@ where
 
     fn coalesce(&mut self, when: Option<Coalesce>) -> Moment {
         together(self.workers.iter_mut().map(|worker| worker.coalesce(when)))
+    }
+
+    fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit> {
+        self.times.report_every(time)
     }
 }
 

@@ -1,99 +1,282 @@
-//! Ends of a switch port, which a guest's worker has in place of a nic.
+//! The ends of a switch port: what a guest's worker has in the place of a nic.
+//!
+//! They may be on another thread than the hub. Contract: neither waits for the hub, and the hub for neither. Frames of the
+//! guest that find no room are kept, at most a batch of them, and the worker reads no more meanwhile.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use rxo_device::{
-    DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters, SourceCapabilities,
-    SourceCounters,
+    Descriptors, DeviceError, FrameSink, FrameSource, SinkCapabilities, SinkCounters,
+    SourceCapabilities, SourceCounters,
 };
 use rxo_frame::{Frame, Gather, Instant};
 
-use super::hub::{Hub, Passed};
-use crate::switch::Port;
+use super::bell::Door;
+use super::lane::{LaneIn, LaneOut, LaneSize, PortBuffer, lane};
+use crate::switch::Tagged;
 
-/// The source of a guest's worker: frames that the switch has forwarded to the guest.
-pub struct PortSource<I: FrameSource, O> {
-    hub: Rc<RefCell<Hub<I, O>>>,
-    port: Port,
+/// What both sides of a port know. Each number is written by one thread.
+#[derive(Default)]
+pub(super) struct PortState {
+    /// Where the guest's worker waits for frames and for room.
+    pub(super) door: Door,
+    /// How often the guest's worker has come by.
+    pub(super) turns: AtomicU64,
+    /// Whether frames of the guest wait for room.
+    pub(super) wants_room: AtomicBool,
+    /// Frames for the guest that found no room.
+    pub(super) lost: AtomicU64,
+    /// Bytes of frames for the guest that were copied.
+    pub(super) copied_bytes: AtomicU64,
+    /// Frames of the guest that left by no port, and their bytes.
+    pub(super) refused: AtomicU64,
+    pub(super) refused_bytes: AtomicU64,
+    /// Frames of the guest that waited or were dropped because of its budget.
+    pub(super) over_budget: AtomicU64,
+    /// How often the guest's worker did not come by although frames waited.
+    pub(super) stalls: AtomicU64,
 }
 
-/// The sink of a guest's worker: passes the guest's frames to the switch.
-pub struct PortSink<I: FrameSource, O> {
-    hub: Rc<RefCell<Hub<I, O>>>,
-    port: Port,
-    counters: SinkCounters,
+/// Adds to a number that only this thread writes.
+pub(super) fn add(number: &AtomicU64, more: u64) {
+    number.store(number.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
-/// Creates source and sink of a port.
-pub(super) fn ends<I: FrameSource, O>(
-    hub: &Rc<RefCell<Hub<I, O>>>,
-    port: Port,
-) -> (PortSource<I, O>, PortSink<I, O>) {
-    let source = PortSource { hub: Rc::clone(hub), port };
-    (source, PortSink { hub: Rc::clone(hub), port, counters: SinkCounters::default() })
+/// Gives the frames that the switch has for a guest, in buffers `B`.
+pub struct PortSource<B> {
+    lane: LaneOut,
+    state: Arc<PortState>,
+    capabilities: SourceCapabilities,
+    bytes: u64,
+    /// Whether the hub is to knock.
+    is_armed: bool,
+    buffer: PhantomData<fn() -> B>,
 }
 
-impl<I: FrameSource<Buffer: From<Vec<u8>>>, O> FrameSource for PortSource<I, O> {
-    type Buffer = I::Buffer;
+/// Gives the frames of a guest to the switch.
+pub struct PortSink {
+    lane: LaneIn,
+    state: Arc<PortState>,
+    hub: Arc<Door>,
+    capabilities: SinkCapabilities,
+    /// Bytes of frames in the lane and out of it.
+    bytes: u64,
+    /// Bytes of frames that were copied.
+    copied_bytes: u64,
+    /// Frames for which there was no room.
+    kept: VecDeque<Frame<Vec<u8>>>,
+    /// Frames that were dropped here.
+    abandoned: u64,
+}
 
-    /// Frames from other guests may be GSO frames and have a checksum status, whatever the nic does.
-    fn capabilities(&self) -> SourceCapabilities {
-        let nic = self.hub.borrow().source.capabilities();
-        SourceCapabilities { says_checksum: true, gives_gso: true, ..nic }
+/// The hub's ends of a port.
+pub(super) struct HubEnds {
+    pub(super) to_guest: LaneIn,
+    pub(super) from_guest: LaneOut,
+    pub(super) state: Arc<PortState>,
+}
+
+/// Frames that wait for a guest. It is several batches of the nic, because several guests may send to one.
+pub(super) const MOST_FRAMES: usize = 1_024;
+/// Frames of a guest that wait for the hub, which serves 64 in a turn. More would be a queue that its sender does not see.
+pub(super) const MOST_FROM_GUEST: usize = 256;
+/// How often a call looks again for frames that came while it prepared to wait.
+const MOST_LOOKS: usize = 4;
+
+/// Both sides of a port, and its ends. `nic` is what the nic can do.
+pub(super) fn port<B>(
+    hub: &Arc<Door>,
+    nic: (SourceCapabilities, SinkCapabilities),
+) -> (HubEnds, PortSource<B>, PortSink) {
+    let (of_source, of_sink) = nic;
+    let (to_guest, frames) = lane(LaneSize::of(MOST_FRAMES, of_source.mtu));
+    let (lane, from_guest) = lane(LaneSize::of(MOST_FROM_GUEST, of_sink.mtu));
+    let state = Arc::<PortState>::default();
+    let source = PortSource {
+        lane: frames,
+        state: Arc::clone(&state),
+        // Other guests give GSO frames and say what they know of checksums, whatever the nic does.
+        capabilities: SourceCapabilities { says_checksum: true, gives_gso: true, ..of_source },
+        bytes: 0,
+        is_armed: false,
+        buffer: PhantomData,
+    };
+    let sink = PortSink {
+        lane,
+        state: Arc::clone(&state),
+        hub: Arc::clone(hub),
+        capabilities: of_sink,
+        bytes: 0,
+        copied_bytes: 0,
+        kept: VecDeque::new(),
+        abandoned: 0,
+    };
+    (HubEnds { to_guest, from_guest, state }, source, sink)
+}
+
+impl<B> PortSource<B> {
+    /// Drops what waits, and counts it as lost. Only when the hub puts nothing in any more.
+    pub(super) fn clear(&mut self) {
+        self.lane.clear();
     }
 
-    fn receive(
-        &mut self,
-        batch: &mut Vec<Frame<Self::Buffer>>,
-        budget: usize,
-    ) -> Result<usize, DeviceError> {
-        Ok(self.hub.borrow_mut().queues[self.port.index() - 1].take(batch, budget))
+    /// Frames that were taken out, and those that wait in it.
+    pub(super) fn accounted(&self) -> u64 {
+        self.lane.taken + self.lane.len() as u64
+    }
+
+    fn disarm(&mut self) {
+        if std::mem::take(&mut self.is_armed) {
+            self.state.door.disarm();
+        }
+    }
+}
+
+impl<B: PortBuffer> FrameSource for PortSource<B> {
+    type Buffer = B;
+
+    fn capabilities(&self) -> SourceCapabilities {
+        self.capabilities
+    }
+
+    fn receive(&mut self, batch: &mut Vec<Frame<B>>, budget: usize) -> Result<usize, DeviceError> {
+        add(&self.state.turns, 1);
+        let before = batch.len();
+        for _ in 0..MOST_LOOKS {
+            self.disarm();
+            while batch.len() - before < budget {
+                let Some(frame) = self.lane.pop() else { break };
+                self.bytes += frame.bytes().len() as u64;
+                batch.push(frame.map_bytes(|bytes| bytes.into_buffer()));
+            }
+            if batch.len() - before == budget {
+                break;
+            }
+            self.state.door.arm();
+            self.is_armed = true;
+            if self.lane.is_empty() {
+                break;
+            }
+        }
+        Ok(batch.len() - before)
     }
 
     fn counters(&mut self) -> SourceCounters {
-        self.hub.borrow().queues[self.port.index() - 1].counters
+        SourceCounters {
+            frames: self.lane.taken - self.lane.dropped,
+            bytes: self.bytes,
+            ring_drops: self.state.lost.load(Ordering::Relaxed) + self.lane.dropped,
+            bytes_copied_aside: self.state.copied_bytes.load(Ordering::Relaxed),
+            ..SourceCounters::default()
+        }
     }
 
-    fn expect_holds(&mut self) {
-        self.hub.borrow_mut().source.expect_holds();
-    }
-
-    /// Returns [`Instant::ZERO`] if frames are waiting, because no system event reports them.
+    /// At once, if frames wait: no event of the system need come for them.
     fn poll_at(&self) -> Option<Instant> {
-        let is_empty = self.hub.borrow().queues[self.port.index() - 1].is_empty();
-        (!is_empty).then_some(Instant::ZERO)
+        (!self.lane.is_empty()).then_some(Instant::ZERO)
+    }
+
+    fn attend(&mut self) {
+        add(&self.state.turns, 1);
     }
 }
 
-impl<I: FrameSource<Buffer: From<Vec<u8>>>, O: FrameSink> FrameSink for PortSink<I, O> {
+impl<B> Descriptors for PortSource<B> {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        self.state.door.visit_descriptors(visit);
+    }
+}
+
+impl PortSink {
+    /// Frames that were put into the lane.
+    pub(super) const fn put(&self) -> u64 {
+        self.lane.put
+    }
+
+    fn push(&mut self, frame: Frame<&[u8]>) {
+        let bytes = frame.bytes.len() as u64;
+        self.copied_bytes += bytes;
+        if self.kept.is_empty() && self.lane.push(&Tagged::whole(&frame)) {
+            self.bytes += bytes;
+        } else {
+            self.kept.push_back(frame.with_bytes(frame.bytes.to_vec()));
+        }
+    }
+
+    /// Moves kept frames to the lane, as far as it has room.
+    fn move_kept(&mut self) {
+        while let Some(frame) = self.kept.front()
+            && self.lane.push(&Tagged::whole(&frame.borrowed()))
+        {
+            let bytes = frame.bytes.len() as u64;
+            self.bytes += bytes;
+            self.copied_bytes += bytes;
+            self.kept.pop_front();
+        }
+        self.state.wants_room.store(!self.kept.is_empty(), Ordering::Relaxed);
+    }
+}
+
+impl FrameSink for PortSink {
     fn capabilities(&self) -> SinkCapabilities {
-        self.hub.borrow().outlet.sink.capabilities()
+        self.capabilities
     }
 
     fn transmit<'a, G: Gather<'a>>(
         &mut self,
         batch: impl ExactSizeIterator<Item = G>,
     ) -> Result<(), DeviceError> {
-        let counters = &mut self.counters;
-        self.hub.borrow_mut().transmit(self.port, batch, |packet, passed| {
-            let Passed { frames, dropped, copied_bytes } = passed;
-            let is_dropped = frames == 0;
-            counters.packets += u64::from(!is_dropped);
-            counters.frames += frames;
-            counters.bytes += if is_dropped { 0 } else { packet.byte_len() as u64 };
-            counters.dropped += u64::from(is_dropped);
-            counters.dropped_frames += dropped;
-            counters.bytes_copied_aside += copied_bytes;
-        })
+        batch.for_each(|packet| packet.for_each_frame(|frame| self.push(frame)));
+        if !self.kept.is_empty() {
+            self.state.wants_room.store(true, Ordering::Relaxed);
+            // The hub may have made room just before.
+            fence(Ordering::SeqCst);
+            self.move_kept();
+        }
+        self.hub.knock();
+        Ok(())
     }
 
+    /// A frame that is in the lane counts as sent until the hub has refused it.
     fn counters(&self) -> SinkCounters {
-        self.counters
+        let PortState { refused, refused_bytes, .. } = &*self.state;
+        let refused = refused.load(Ordering::Relaxed);
+        let sent = self.lane.put - refused;
+        SinkCounters {
+            packets: sent,
+            frames: sent,
+            bytes: self.bytes.saturating_sub(refused_bytes.load(Ordering::Relaxed)),
+            dropped: refused + self.abandoned,
+            dropped_frames: refused + self.abandoned,
+            bytes_copied_aside: self.copied_bytes,
+            ..SinkCounters::default()
+        }
     }
 
-    /// Returns `true` if the nic's sink is blocked. The hub resumes it.
     fn is_blocked(&self) -> bool {
-        self.hub.borrow().outlet.is_blocked()
+        !self.kept.is_empty()
     }
+
+    fn kept_frames(&self) -> u64 {
+        self.kept.len() as u64
+    }
+
+    fn resume(&mut self) -> Result<(), DeviceError> {
+        self.move_kept();
+        self.hub.knock();
+        Ok(())
+    }
+
+    fn abandon(&mut self) {
+        self.abandoned += self.kept.drain(..).count() as u64;
+    }
+}
+
+/// The source's descriptor reports room, too: an eventfd becomes readable, never writable.
+impl Descriptors for PortSink {
+    fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
 }

@@ -1,0 +1,189 @@
+//! `rxo guest` with a front end that does its worst, beside a guest that receives. The worst front end blocks the thread
+//! that serves it, so what it does must be nobody else's time.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
+use rxo_device::Descriptors;
+use rxo_driver::Bell;
+use rxo_driver::vhost_user::features::VERSION_1;
+use rxo_driver::vhost_user::{
+    Channel, Region, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion,
+};
+use rxo_testbed::Lab;
+use serde_json::Value;
+
+use crate::Test;
+use crate::endpoint::pattern;
+use crate::process::{Rxo, wait_until};
+use crate::switch::{Sockets, received, send};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_guest_that_blocks_its_thread_delays_no_other", blocks),
+    ("a_front_end_that_comes_again_and_again_delays_no_other", storms),
+];
+
+const MEMORY_BYTES: u64 = 1 << 16;
+const USER: u64 = 1 << 40;
+/// Entries of a ring, and where its buffers are.
+const ENTRIES: u16 = 16;
+const BUFFERS: u64 = 0x8000;
+const BUFFER_BYTES: u64 = 2_048;
+
+/// A driver that has posted buffers for packets, and the eventfd by which it is notified.
+struct Driver {
+    _channel: Channel,
+    notifications: File,
+}
+
+impl Driver {
+    fn start(path: &str) -> Self {
+        let notifications = eventfd();
+        let mut channel = Channel::new(UnixStream::connect(path).unwrap()).unwrap();
+        let call = notifications.try_clone().unwrap().into();
+        let requests = [
+            vec![Request::SetOwner, Request::SetFeatures(VERSION_1), memory()],
+            ring(0, Some(call)),
+            ring(1, None),
+        ];
+        for request in requests.into_iter().flatten() {
+            channel.request(&request, false).unwrap();
+        }
+        Self { _channel: channel, notifications }
+    }
+
+    /// From now on whoever notifies it waits.
+    fn block(&self) {
+        let mut more = u64::MAX - 1;
+        // The counter may have something already, so that less fits.
+        while more > 0 {
+            if (&self.notifications).write(&more.to_ne_bytes()).is_err() {
+                more /= 2;
+            }
+        }
+        fcntl_setfl(&self.notifications, OFlags::RDWR).unwrap();
+    }
+}
+
+/// An eventfd of this process.
+fn eventfd() -> File {
+    let (bell, mut file) = (Bell::new().unwrap(), None);
+    bell.visit_descriptors(&mut |fd| file = Some(fd.try_clone_to_owned().unwrap()));
+    file.unwrap().into()
+}
+
+/// One region, in which ring 0 has buffers and ring 1 is empty.
+fn memory() -> Request {
+    let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).unwrap());
+    memory.set_len(MEMORY_BYTES).unwrap();
+    for n in 0..ENTRIES {
+        let at = BUFFERS + u64::from(n) * BUFFER_BYTES;
+        // Written by the device, not chained.
+        let entry =
+            [&at.to_le_bytes()[..], &(BUFFER_BYTES as u32).to_le_bytes(), &[2, 0, 0, 0]].concat();
+        memory.write_all_at(&entry, 16 * u64::from(n)).unwrap();
+        memory.write_all_at(&n.to_le_bytes(), part(0, 1) + 4 + 2 * u64::from(n)).unwrap();
+    }
+    memory.write_all_at(&ENTRIES.to_le_bytes(), part(0, 1) + 2).unwrap();
+    let region =
+        Region { guest_address: 0, bytes: MEMORY_BYTES, user_address: USER, file_offset: 0 };
+    Request::SetMemTable(vec![SharedRegion { region, file: memory.into() }])
+}
+
+/// Where a part of a ring is: its entries, what the driver writes, what the device writes.
+const fn part(ring: u32, part: u64) -> u64 {
+    ring as u64 * 0x1000 + part * 0x400
+}
+
+fn ring(ring: u32, call: Option<OwnedFd>) -> Vec<Request> {
+    let [descriptors, driver, device] = [0, 1, 2].map(|n| USER + part(ring, n));
+    let kick = Some(eventfd().into());
+    vec![
+        Request::SetRingSize(RingNumber { ring, number: ENTRIES.into() }),
+        Request::SetRingAddresses(RingAddresses {
+            ring,
+            flags: 0,
+            descriptors,
+            device,
+            driver,
+            log: 0,
+        }),
+        Request::SetRingCall(RingDescriptor { ring, file: call }),
+        Request::SetRingKick(RingDescriptor { ring, file: kick }),
+    ]
+}
+
+/// The totals of a run that was told to end, and what it said.
+fn ended(rxo: Rxo) -> (Value, String) {
+    rxo.signal("INT");
+    let (code, mut lines, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    (lines.pop().unwrap(), said)
+}
+
+/// Asserts that rxo has counted each frame.
+fn all_is_counted(totals: &Value) {
+    let imbalance = totals["imbalance"].as_object().unwrap();
+    assert!(imbalance.values().all(|frames| frames == 0), "{totals}");
+}
+
+/// Frames for unknown addresses reach guest 0 as well. The notification of the first blocks its thread.
+fn blocks() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("blocks"));
+    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&["", ""]));
+    let driver = Driver::start(&sockets.path(0));
+    // It is notified when its ring is ready.
+    wait_until("the ring is ready", || (&driver.notifications).read(&mut [0; 8]).is_ok());
+    driver.block();
+    let bytes = pattern(20_000_000);
+    for _ in 0..2 {
+        let sink = sockets.sink(&lab, 1);
+        send(lab.peer(), 1, &bytes);
+        received(sink, &bytes);
+    }
+    let (totals, said) = ended(rxo);
+    assert!(said.contains("guest 1 of 2 hangs"), "{said}");
+    all_is_counted(&totals);
+}
+
+/// It connects, sends descriptors of files that may not be used and the same request again and again, and goes.
+fn storms() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("storms"));
+    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&["", ""]));
+    let (path, stop) = (sockets.path(0), AtomicBool::new(false));
+    let bytes = pattern(20_000_000);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                storm(&path);
+            }
+        });
+        let sink = sockets.sink(&lab, 1);
+        send(lab.peer(), 1, &bytes);
+        received(sink, &bytes);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let (totals, _) = ended(rxo);
+    all_is_counted(&totals);
+}
+
+fn storm(path: &str) {
+    let Ok(stream) = UnixStream::connect(path) else { return };
+    let mut channel = Channel::new(stream).unwrap();
+    for _ in 0..64 {
+        // The socket fills up, or is closed.
+        if channel.request(&Request::<OwnedFd>::SetFeatures(VERSION_1), false).is_err() {
+            return;
+        }
+    }
+    let region = Region { guest_address: 0, bytes: 1, user_address: USER, file_offset: 0 };
+    let file = || OwnedFd::from(File::open("/dev/null").unwrap());
+    let table = (0..8).map(|_| SharedRegion { region, file: file() }).collect();
+    _ = channel.request(&Request::SetMemTable(table), false);
+}

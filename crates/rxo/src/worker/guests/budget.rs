@@ -1,0 +1,137 @@
+//! What a guest may use of what it shares with others, as token buckets.
+//!
+//! It is separate so that its bounds can be tested alone. Pure: the time goes in, and a decision comes out. Contract: in any
+//! time `t` a bucket gives at most `rate · t`, its depth, and what one request exceeds that by.
+
+use std::time::Duration;
+
+use rxo_frame::Instant;
+
+/// The limits of a guest. The default has none for what it sends, and the usual one for frames to several others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The most that it sends, in bytes a second; what is more waits in its own rings. `None` for no limit.
+    pub rate: Option<u64>,
+    /// The most bytes that it sends at once after a pause. Only with a `rate`. At least a GSO frame goes whatever this says.
+    pub burst: u64,
+    /// The most frames a second for several others (broadcasts, groups, unknown addresses), and as many at once. What is
+    /// more is dropped, or leaves only by the nic if its address is unknown. A GSO frame counts as the segments that it
+    /// becomes. `None` for no limit.
+    pub storm: Option<u64>,
+}
+
+impl Budget {
+    /// Frames a second for several others, by default: some 60 Mbit/s of full frames, and far more than neighbour
+    /// discovery, DHCP and routing protocols of one guest take.
+    pub const STORM: u64 = 5_000;
+    /// The default of `burst`: 256 KiB, 20 ms at 100 Mbit/s.
+    pub const BURST: u64 = 256 << 10;
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { rate: None, burst: Self::BURST, storm: Some(Self::STORM) }
+    }
+}
+
+/// A token bucket, full at first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    /// Tokens a second, at least 1.
+    rate: u64,
+    /// The most tokens.
+    depth: u64,
+    /// What it has, in billionths of a token: what it gets in a nanosecond is a whole number of them. Negative after it
+    /// gave more than it ever has.
+    level: i128,
+    /// When it was filled up last.
+    at: Instant,
+}
+
+const BILLION: i128 = 1_000_000_000;
+
+impl Bucket {
+    pub(super) fn new(rate: u64, depth: u64) -> Self {
+        Self { rate: rate.max(1), depth, level: i128::from(depth) * BILLION, at: Instant::ZERO }
+    }
+
+    /// Takes `tokens`. If the bucket never has so many, it gives them when it is full, and owes the rest.
+    ///
+    /// # Errors
+    /// When they will be there, if not at `now`. Nothing is taken.
+    pub(super) fn take(&mut self, tokens: u64, now: Instant) -> Result<(), Instant> {
+        self.fill(now);
+        let missing = i128::from(tokens.min(self.depth)) * BILLION - self.level;
+        if missing <= 0 {
+            self.level -= i128::from(tokens) * BILLION;
+            return Ok(());
+        }
+        let time_ns = missing.unsigned_abs().div_ceil(self.rate.into());
+        Err(now + Duration::from_nanos(u64::try_from(time_ns).unwrap_or(u64::MAX)))
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let passed_ns = i128::from(now.as_nanos().saturating_sub(self.at.as_nanos()));
+        self.at = self.at.max(now);
+        let full = i128::from(self.depth) * BILLION;
+        let gained = passed_ns.saturating_mul(self.rate.into());
+        self.level = self.level.saturating_add(gained).min(full);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    #[test]
+    fn a_bucket_says_when_it_will_have_enough() {
+        let mut bucket = Bucket::new(1_000, 10);
+        assert_eq!(bucket.take(10, at(5)), Ok(()), "full at first");
+        let due = bucket.take(4, at(5)).unwrap_err();
+        assert_eq!(due, at(4_000_005));
+        assert!(bucket.take(4, at(4_000_004)).is_err());
+        assert_eq!(bucket.take(4, due), Ok(()));
+        // More than it ever has is given when it is full, and owed.
+        assert_eq!(bucket.take(15, due), Err(at(14_000_005)));
+        assert_eq!(bucket.take(15, at(14_000_005)), Ok(()));
+        assert_eq!(bucket.take(1, at(14_000_005)), Err(at(20_000_005)));
+    }
+
+    #[test]
+    fn time_that_goes_back_gives_nothing() {
+        let mut bucket = Bucket::new(1_000_000_000, 10);
+        assert_eq!(bucket.take(10, at(100)), Ok(()));
+        assert!(bucket.take(1, at(50)).is_err());
+        assert!(bucket.take(10, at(109)).is_err());
+        assert_eq!(bucket.take(10, at(110)), Ok(()));
+    }
+
+    proptest! {
+        /// Whatever is asked for and when: never more than the rate, the depth and one request, and all that was promised.
+        #[test]
+        fn it_gives_the_rate_and_the_depth_and_keeps_its_word(
+            (rate, depth) in (1_u64..10_000_000_000, 1_u64..1_000_000),
+            asks in prop::collection::vec((0_u64..100_000_000, 0_u64..2_000_000), 1..200),
+        ) {
+            let (mut bucket, mut now, mut given) = (Bucket::new(rate, depth), 0_u64, 0_i128);
+            for (gap, tokens) in asks {
+                now += gap;
+                if let Err(due) = bucket.take(tokens, at(now)) {
+                    prop_assert!(due > at(now));
+                    prop_assert_eq!(bucket.take(tokens, due), Ok(()), "it was promised");
+                    now = due.as_nanos();
+                }
+                let before = given + i128::from(tokens.min(depth));
+                given += i128::from(tokens);
+                let most = i128::from(depth) + i128::from(now) * i128::from(rate) / BILLION;
+                prop_assert!(before <= most, "{} of {}", before, most);
+            }
+        }
+    }
+}

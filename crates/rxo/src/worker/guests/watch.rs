@@ -1,0 +1,127 @@
+//! Watch: decides whether a guest's thread hangs.
+//!
+//! It is separate, and without a clock, so that it can be tested alone. Nobody waits for a guest, so a guest that is late
+//! costs others nothing; the watch is there to say whose fault it is that frames for it are lost. Contract: only time
+//! counts in which frames waited for the guest and the hub itself ran, so neither a guest without traffic nor a machine that
+//! was suspended looks dead.
+
+use std::time::Duration;
+
+use rxo_frame::Instant;
+
+/// After this time without a turn a guest is late, and that is counted. It may have had no processor, so it is not said.
+pub(super) const LATE: Duration = Duration::from_millis(5);
+/// After this time a guest hangs: frames for it are dropped and it is named, until it goes on.
+pub(super) const HANGS: Duration = Duration::from_secs(1);
+/// The most time between two looks that counts.
+const LONGEST_STEP: Duration = Duration::from_millis(10);
+
+/// The silence of one guest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Watch {
+    turns: u64,
+    silent: Duration,
+    /// When its silence was looked at last; `None` if it was not silent then.
+    last: Option<Instant>,
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing new.
+    Nothing,
+    /// It has just become late.
+    IsLate,
+    /// It has just begun to hang.
+    Hangs,
+    /// It goes on after it hung.
+    GoesOn,
+}
+
+impl Watch {
+    /// Looks at a guest that has made so many turns. `is_awaited` says whether frames wait for it.
+    pub(super) fn look(&mut self, turns: u64, is_awaited: bool, now: Instant) -> Found {
+        let before = self.silent;
+        let hung = before >= HANGS;
+        let has_turned = std::mem::replace(&mut self.turns, turns) != turns;
+        if has_turned || (!is_awaited && !hung) {
+            *self = Self { turns, silent: Duration::ZERO, last: is_awaited.then_some(now) };
+            return if hung { Found::GoesOn } else { Found::Nothing };
+        }
+        let passed = self.last.map_or(Duration::ZERO, |last| now.since(last).min(LONGEST_STEP));
+        self.last = Some(now);
+        self.silent += passed;
+        let passes = |limit| before < limit && self.silent >= limit;
+        match (passes(HANGS), passes(LATE)) {
+            (true, _) => Found::Hangs,
+            (_, true) => Found::IsLate,
+            _ => Found::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_micros(1_000_000 + ms * 1_000)
+    }
+
+    /// What looks in each millisecond from `from` to `to` find, of a guest that turns as `turns` says.
+    fn found(
+        watch: &mut Watch,
+        (from, to): (u64, u64),
+        turns: impl Fn(u64) -> u64,
+        is_awaited: bool,
+    ) -> Vec<(u64, Found)> {
+        let looks = (from..to).map(|ms| (ms, watch.look(turns(ms), is_awaited, at(ms))));
+        looks.filter(|(_, found)| *found != Found::Nothing).collect()
+    }
+
+    #[test]
+    fn a_guest_that_turns_is_never_late() {
+        let mut watch = Watch::default();
+        assert!(found(&mut watch, (0, 10_000), |ms| ms / 4, true).is_empty());
+    }
+
+    #[test]
+    fn a_guest_that_nobody_waits_for_may_sleep() {
+        assert!(found(&mut Watch::default(), (0, 10_000), |_| 7, false).is_empty());
+    }
+
+    /// It sleeps, and a frame comes just before the look.
+    #[test]
+    fn a_guest_that_was_just_given_work_is_not_late() {
+        let mut watch = Watch::default();
+        watch.look(7, false, at(0));
+        assert_eq!(watch.look(7, true, at(100)), Found::Nothing);
+        assert_eq!(watch.look(7, true, at(104)), Found::Nothing);
+        assert_eq!(watch.look(7, true, at(105)), Found::IsLate);
+    }
+
+    #[test]
+    fn a_silent_guest_is_late_then_hangs_and_then_goes_on() {
+        let mut watch = Watch::default();
+        watch.look(7, true, at(0));
+        let seen = found(&mut watch, (1, 5_000), |_| 7, true);
+        assert_eq!(seen, [(5, Found::IsLate), (1_000, Found::Hangs)]);
+        // Nothing is put before it any more, and it still hangs.
+        assert!(found(&mut watch, (5_000, 6_000), |_| 7, false).is_empty());
+        assert_eq!(found(&mut watch, (6_000, 6_010), |_| 8, false), [(6_000, Found::GoesOn)]);
+        assert_eq!(found(&mut watch, (6_010, 6_020), |_| 8, true), [(6_015, Found::IsLate)]);
+    }
+
+    #[test]
+    fn time_in_which_the_hub_did_not_look_does_not_count() {
+        let mut watch = Watch::default();
+        watch.look(7, true, at(0));
+        assert_eq!(
+            watch.look(7, true, at(3_600_000)),
+            Found::IsLate,
+            "it may be late, but does not hang"
+        );
+        assert_eq!(watch.look(7, true, at(7_200_000)), Found::Nothing);
+        assert_eq!(watch.silent, 2 * LONGEST_STEP);
+    }
+}

@@ -1,0 +1,276 @@
+//! Guests on threads of their own, on links in memory and real time. Conditions are waited for, not times.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use rxo::desk::Desk;
+use rxo::device::{Descriptors, MemorySink, MemorySource, SinkCapabilities, SinkCounters};
+use rxo::switch::{Switch, SwitchOptions};
+use rxo::worker::{Awake, Bell, Guests, Question, Readings, Threads, Waiter, Wanted};
+use rxo::{
+    DeviceError, Duplex, FrameSink, Gather, Instant, MemoryLink, MemoryOptions, Policy,
+    WorkerConfig,
+};
+
+use crate::world::{PEER, TRUNK, fixed, mac, plain};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const FRAMES: u32 = 5_000;
+
+/// Whether a device makes its thread wait.
+#[derive(Default)]
+struct Gate {
+    is_closed: Mutex<bool>,
+    opened: Condvar,
+    /// Threads that have come to it while it was closed.
+    waiting: AtomicU64,
+}
+
+impl Gate {
+    fn set(&self, is_closed: bool) {
+        *self.is_closed.lock().unwrap() = is_closed;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let is_closed = self.is_closed.lock().unwrap();
+        if *is_closed {
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(self.opened.wait_while(is_closed, |is_closed| *is_closed).unwrap());
+    }
+}
+
+/// A guest's device that blocks whoever sends to it while its gate is closed, as a hostile front end may.
+struct Hostile {
+    sink: MemorySink,
+    gate: Arc<Gate>,
+}
+
+impl FrameSink for Hostile {
+    fn capabilities(&self) -> SinkCapabilities {
+        self.sink.capabilities()
+    }
+
+    fn transmit<'a, G: Gather<'a>>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = G>,
+    ) -> Result<(), DeviceError> {
+        self.gate.pass();
+        self.sink.transmit(batch)
+    }
+
+    fn counters(&self) -> SinkCounters {
+        self.sink.counters()
+    }
+}
+
+/// Looks at everything again and again.
+struct Restless(std::time::Instant);
+
+impl<NI, NO, HI, HO> Waiter<NI, NO, HI, HO> for Restless {
+    fn now(&mut self) -> Instant {
+        Instant::ZERO + self.0.elapsed()
+    }
+
+    fn cpu_time(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn pause(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+
+    fn wait(
+        &mut self,
+        _wanted: Wanted<'_, NI, NO, HI, HO>,
+        timeout: Duration,
+    ) -> Result<Awake, DeviceError> {
+        thread::sleep(timeout.min(Duration::from_micros(100)));
+        Ok(Awake::ALL)
+    }
+}
+
+fn restless() -> Restless {
+    Restless(std::time::Instant::now())
+}
+
+/// A bell that nobody waits for.
+struct Mute;
+
+impl Descriptors for Mute {
+    fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
+}
+
+impl Bell for Mute {
+    fn ring(&self) {}
+
+    fn silence(&self) {}
+}
+
+const THREADS: Threads<Restless, Hostile> =
+    Threads { waiter: restless, bell: || io::Result::Ok(Arc::new(Mute)), notice: |_| None };
+
+/// A run of three guests on a thread; the test is at the other ends of its links.
+struct Run {
+    from_nic: MemoryLink,
+    to_nic: MemoryLink,
+    from_guests: Vec<MemoryLink>,
+    to_guests: Vec<MemoryLink>,
+    gates: Vec<Arc<Gate>>,
+    desk: Desk<Question>,
+    lines: Arc<Mutex<Vec<String>>>,
+    stop: Arc<AtomicBool>,
+    thread: thread::JoinHandle<(Result<(), DeviceError>, Readings)>,
+}
+
+impl Run {
+    fn start() -> Self {
+        let options = MemoryOptions { most_packets: 1 << 16, ..MemoryOptions::default() };
+        let links = |count| (0..count).map(|_| MemoryLink::new(options)).collect::<Vec<_>>();
+        let (mut nic, from_guests, to_guests) = (links(2), links(3), links(3));
+        let gates: Vec<_> = (0..3).map(|_| Arc::new(Gate::default())).collect();
+        let desk = Desk::new();
+        let (lines, stop) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<AtomicBool>::default());
+        let devices: Vec<Duplex<MemorySource, Hostile>> = (0..3)
+            .map(|n| Duplex {
+                source: from_guests[n].source(),
+                sink: Hostile { sink: to_guests[n].sink(), gate: Arc::clone(&gates[n]) },
+            })
+            .collect();
+        let (to_nic, from_nic) = (nic.remove(1), nic.remove(0));
+        let ends = Duplex { source: from_nic.source(), sink: to_nic.sink() };
+        let config = WorkerConfig {
+            overload: None,
+            look_every: Some(Duration::from_millis(20)),
+            desk: Some(desk.clone()),
+            ..WorkerConfig::new(Policy::linux_gro())
+        };
+        let (told, stopped) = (Arc::clone(&lines), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            let ports = [&[TRUNK], &fixed(3)[..]].concat();
+            let switch = Switch::new(ports, SwitchOptions::default()).unwrap();
+            let mut guests = Guests::new(ends, devices, switch, config).unwrap();
+            let note = |lines: Vec<String>| told.lock().unwrap().extend(lines);
+            let result = guests
+                .run_on_threads(&mut restless(), &stopped, &THREADS, |report| note(report.lines));
+            let totals = guests.reading();
+            guests.report(false, &mut |report| note(report.lines));
+            (result, totals)
+        });
+        Self { from_nic, to_nic, from_guests, to_guests, gates, desk, lines, stop, thread }
+    }
+
+    /// Sends from the nic and from guest 2 to guest 1, from guest 1 to the nic, and waits until all is there.
+    fn others_go_on(&self) {
+        for n in 0..FRAMES {
+            let text = n.to_be_bytes();
+            self.from_nic.push(&plain(mac(1), PEER, &text));
+            self.from_guests[2].push(&plain(mac(1), mac(2), &text));
+            self.from_guests[1].push(&plain(PEER, mac(1), &text));
+            if n % 64 == 0 {
+                // No faster than a lane has room.
+                wait_until("some are there", || self.to_guests[1].packets() as u32 + 512 > 2 * n);
+            }
+        }
+        wait_until("guest 1 has all", || self.to_guests[1].packets() as u32 == 2 * FRAMES);
+        wait_until("the nic has all", || self.to_nic.packets() as u32 == FRAMES);
+    }
+
+    fn said(&self, part: &str) -> bool {
+        self.lines.lock().unwrap().iter().any(|line| line.contains(part))
+    }
+
+    fn end(self) -> (Result<(), DeviceError>, Readings) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}: not within a minute");
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn guests_on_threads_lose_nothing_and_count_all() {
+    let run = Run::start();
+    run.others_go_on();
+    let counters = run.desk.ask(Question::Counters, || {}, PATIENCE).unwrap();
+    assert_eq!(counters.guests[1].host_out.frames, u64::from(2 * FRAMES));
+    let policies = run.desk.ask(Question::Policies, || {}, PATIENCE).unwrap();
+    assert_eq!(policies.len(), 3);
+    let (result, totals) = run.end();
+    result.unwrap();
+    assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
+    assert_eq!(totals.all.nic_out.frames, u64::from(FRAMES));
+    let lost = |guest: &rxo::Reading| guest.nic_in.ring_drops + guest.nic_out.dropped_frames;
+    assert_eq!(totals.guests.iter().map(lost).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_guest_whose_thread_is_blocked_delays_nobody_and_goes_on() {
+    let run = Run::start();
+    run.gates[0].set(true);
+    run.from_nic.push(&plain(mac(0), PEER, b"blocks"));
+    wait_until("guest 0 blocks", || run.gates[0].waiting.load(Ordering::Relaxed) == 1);
+    run.from_nic.push(&plain(mac(0), PEER, b"waits"));
+    run.others_go_on();
+    wait_until("it is named", || {
+        run.said("guest 1 of 3 hangs: its thread has made no turn for 1s")
+    });
+    // Whoever asks has an answer, with what guest 0 told last, and a change reaches it later.
+    let counters = run.desk.ask(Question::Counters, || {}, PATIENCE).unwrap();
+    assert_eq!(counters.guests[1].host_out.frames, u64::from(2 * FRAMES));
+    assert!(counters.guests[0].stalls > 0);
+    let change = |reply| Question::ChangePolicy(Policy::none(), reply);
+    let moment = run.desk.ask(change, || {}, PATIENCE).unwrap().unwrap();
+    assert_eq!(moment, rxo::worker::Moment::WhenThereIsRoom(1));
+    run.gates[0].set(false);
+    wait_until("it goes on", || run.said("guest 1 of 3 goes on"));
+    run.from_nic.push(&plain(mac(0), PEER, b"again"));
+    wait_until("it gets its frames", || run.to_guests[0].packets() == 3);
+    wait_until("it has the policy", || {
+        let policies = run.desk.ask(Question::Policies, || {}, PATIENCE).unwrap();
+        policies.iter().all(|it| it.policy.name == Policy::none().name && it.next.is_none())
+    });
+    let (result, totals) = run.end();
+    result.unwrap();
+    assert_eq!(totals.all.imbalance.total(), 0, "{totals:?}");
+}
+
+/// The end does not wait for it, either.
+#[test]
+fn a_guest_that_hangs_does_not_keep_a_run_from_ending() {
+    let run = Run::start();
+    run.gates[0].set(true);
+    run.from_nic.push(&plain(mac(0), PEER, b"blocks"));
+    wait_until("guest 0 blocks", || run.gates[0].waiting.load(Ordering::Relaxed) == 1);
+    run.others_go_on();
+    let (gate, lines) = (Arc::clone(&run.gates[0]), Arc::clone(&run.lines));
+    let (result, totals) = run.end();
+    gate.set(false);
+    result.unwrap();
+    assert_eq!(totals.guests[1].host_out.frames, u64::from(2 * FRAMES));
+    assert!(
+        lines.lock().unwrap().iter().any(|line| line == "guest 1 of 3 hangs; rxo ends without it")
+    );
+}
+
+#[test]
+fn a_nic_that_fails_ends_all_threads() {
+    let run = Run::start();
+    run.others_go_on();
+    run.from_nic.vanish();
+    run.to_nic.vanish();
+    let (result, totals) = run.thread.join().unwrap();
+    assert!(result.is_err());
+    assert_eq!(totals.guests[1].host_out.frames, u64::from(2 * FRAMES));
+}
