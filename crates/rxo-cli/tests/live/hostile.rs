@@ -26,7 +26,7 @@ use crate::switch::{Sockets, received, send};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_guest_that_blocks_its_thread_delays_no_other", blocks),
-    ("a_front_end_that_comes_again_and_again_delays_no_other", storms),
+    ("front_ends_that_never_rest_delay_no_other", storms),
 ];
 
 const MEMORY_BYTES: u64 = 1 << 16;
@@ -38,24 +38,25 @@ const BUFFER_BYTES: u64 = 2_048;
 
 /// A driver that has posted buffers for packets, and the eventfd by which it is notified.
 struct Driver {
-    _channel: Channel,
+    channel: Channel,
+    memory: File,
     notifications: File,
 }
 
 impl Driver {
     fn start(path: &str) -> Self {
-        let notifications = eventfd();
-        let mut channel = Channel::new(UnixStream::connect(path).unwrap()).unwrap();
+        Self::connect(path).unwrap()
+    }
+
+    /// `None` if the device does not take it now.
+    fn connect(path: &str) -> Option<Self> {
+        let (memory, notifications) = (memory(), eventfd());
+        let mut channel = Channel::new(UnixStream::connect(path).ok()?).unwrap();
         let call = notifications.try_clone().unwrap().into();
-        let requests = [
-            vec![Request::SetOwner, Request::SetFeatures(VERSION_1), memory()],
-            ring(0, Some(call)),
-            ring(1, None),
-        ];
-        for request in requests.into_iter().flatten() {
-            channel.request(&request, false).unwrap();
-        }
-        Self { _channel: channel, notifications }
+        let begin = vec![Request::SetOwner, Request::SetFeatures(VERSION_1), table(&memory)];
+        let mut requests = [begin, ring(0, Some(call)), ring(1, None)].into_iter().flatten();
+        let is_sent = requests.all(|request| channel.request(&request, false).is_ok());
+        is_sent.then_some(Self { channel, memory, notifications })
     }
 
     /// From now on whoever notifies it waits.
@@ -78,8 +79,8 @@ fn eventfd() -> File {
     file.unwrap().into()
 }
 
-/// One region, in which ring 0 has buffers and ring 1 is empty.
-fn memory() -> Request {
+/// Memory in which ring 0 has buffers and ring 1 is empty.
+fn memory() -> File {
     let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).unwrap());
     memory.set_len(MEMORY_BYTES).unwrap();
     for n in 0..ENTRIES {
@@ -91,9 +92,15 @@ fn memory() -> Request {
         memory.write_all_at(&n.to_le_bytes(), part(0, 1) + 4 + 2 * u64::from(n)).unwrap();
     }
     memory.write_all_at(&ENTRIES.to_le_bytes(), part(0, 1) + 2).unwrap();
-    let region =
-        Region { guest_address: 0, bytes: MEMORY_BYTES, user_address: USER, file_offset: 0 };
-    Request::SetMemTable(vec![SharedRegion { region, file: memory.into() }])
+    memory
+}
+
+/// The only region.
+fn table(memory: &File) -> Request {
+    let (guest_address, bytes) = (0, MEMORY_BYTES);
+    let region = Region { guest_address, bytes, user_address: USER, file_offset: 0 };
+    let file = memory.try_clone().unwrap().into();
+    Request::SetMemTable(vec![SharedRegion { region, file }])
 }
 
 /// Where a part of a ring is: its entries, what the driver writes, what the device writes.
@@ -152,27 +159,35 @@ fn blocks() {
     all_is_counted(&totals);
 }
 
-/// It connects, sends descriptors of files that may not be used and the same request again and again, and goes.
+/// Twelve guests, some of which do the same thing again and again while the last one receives. The first blocks its thread.
 fn storms() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("storms"));
-    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&["", ""]));
-    let (path, stop) = (sockets.path(0), AtomicBool::new(false));
-    let bytes = pattern(20_000_000);
+    let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&[""; 12]));
+    let (stop, bytes) = (AtomicBool::new(false), pattern(20_000_000));
+    let blocking = Driver::start(&sockets.path(0));
+    wait_until("the ring is ready", || (&blocking.notifications).read(&mut [0; 8]).is_ok());
+    blocking.block();
+    let attacks: [fn(&str); 4] = [storm, shrink, remap, features];
     thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                storm(&path);
-            }
-        });
-        let sink = sockets.sink(&lab, 1);
-        send(lab.peer(), 1, &bytes);
+        for (n, attack) in attacks.into_iter().enumerate() {
+            let (path, stop) = (sockets.path(1 + n), &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    attack(&path);
+                }
+            });
+        }
+        let sink = sockets.sink(&lab, 11);
+        send(lab.peer(), 11, &bytes);
         received(sink, &bytes);
         stop.store(true, Ordering::Relaxed);
     });
-    let (totals, _) = ended(rxo);
+    let (totals, said) = ended(rxo);
+    assert!(said.contains("guest 1 of 12 hangs"), "{said}");
     all_is_counted(&totals);
 }
 
+/// Connects, sends a request again and again, then descriptors of files that may not be used, and goes.
 fn storm(path: &str) {
     let Ok(stream) = UnixStream::connect(path) else { return };
     let mut channel = Channel::new(stream).unwrap();
@@ -186,4 +201,31 @@ fn storm(path: &str) {
     let file = || OwnedFd::from(File::open("/dev/null").unwrap());
     let table = (0..8).map(|_| SharedRegion { region, file: file() }).collect();
     _ = channel.request(&Request::SetMemTable(table), false);
+}
+
+/// Starts a ring, takes its memory away, and goes.
+fn shrink(path: &str) {
+    let Some(driver) = Driver::connect(path) else { return };
+    driver.memory.set_len(0).unwrap();
+}
+
+/// Shares the same memory again and again.
+fn remap(path: &str) {
+    let Some(mut driver) = Driver::connect(path) else { return };
+    for _ in 0..100 {
+        if driver.channel.request(&table(&driver.memory), false).is_err() {
+            return;
+        }
+    }
+}
+
+/// Agrees on the same features again and again, so that its rings are made anew.
+fn features(path: &str) {
+    let Some(mut driver) = Driver::connect(path) else { return };
+    for _ in 0..1_000 {
+        let request = Request::<OwnedFd>::SetFeatures(VERSION_1);
+        if driver.channel.request(&request, false).is_err() {
+            return;
+        }
+    }
 }

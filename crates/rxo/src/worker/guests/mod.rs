@@ -133,6 +133,8 @@ where
         let capable = (nic.source.capabilities(), nic.sink.capabilities());
         let (door, mut ends) = (Arc::<Door>::default(), Vec::with_capacity(guests.len()));
         let workers = guests.into_iter().map(|guest| {
+            // The memory of many guests takes a while on a busy machine, which is no hang.
+            config.count_turn();
             let (of_hub, source, sink) = port::port(&door, capable);
             ends.push(of_hub);
             Worker::new(Duplex { source, sink }, guest, each.clone())

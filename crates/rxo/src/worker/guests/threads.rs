@@ -537,6 +537,8 @@ where
         self.stop_all();
         let (begun, mut result) = (waiter.now(), Ok(()));
         loop {
+            // Waiting for a guest is no hang of the hub.
+            self.config.count_turn();
             let now = waiter.now();
             let have_ended = self.join();
             // The last of it after they have ended.
