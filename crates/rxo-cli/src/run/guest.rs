@@ -17,7 +17,7 @@ use self::rights::Rights;
 
 use crate::exit::usage;
 
-/// Most guests: a single wait of the system takes that many descriptors besides the nic's.
+/// Most guests: each takes a thread and some 15 MB.
 const MOST_GUESTS: usize = 24;
 
 /// A guest and its port of the switch.
