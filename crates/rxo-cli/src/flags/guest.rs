@@ -12,15 +12,17 @@ pub(crate) struct GuestFlags {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 
-    /// A guest: its name, the unix socket on which rxo waits for its virtual machine, and what its port of
-    /// the switch carries. mac=52:54:00:00:00:02 fixes its only address; without it the address is
-    /// learned. vlan=7 puts it into this VLAN, without a tag; vlan=all gives it all VLANs with their tags;
-    /// without it the guest has the frames that have no tag. rate=100mbit limits what it sends, with
-    /// burst=256KiB at once after a pause; storm=5000 limits its frames a second for several others, and
-    /// storm=off does not. Once for each guest, at most 24.
+    /// A guest: its name, the unix socket on which rxo waits for its virtual machine, and its rights.
+    /// mac=52:54:00:00:00:02 is its only address; learn=yes lets it have any, also several. vlan=7 puts it
+    /// into this VLAN, without a tag; vlan=all gives it all VLANs with their tags; without it the guest has the
+    /// frames that have no tag. ip=192.0.2.7, once for each, are its only IP addresses. isolated=yes keeps it
+    /// from other isolated guests; router=yes and dhcp=yes let it advertise routes and answer DHCP. memory=2G
+    /// bounds the memory that it may share; with sparse=yes that may have holes, which rxo fills.
+    /// rate=100mbit limits what it sends, with burst=256KiB at once after a pause; storm=5000 limits its frames
+    /// a second for several others, and storm=off does not. Once for each guest, at most 24.
     #[arg(
         long,
-        value_name = "NAME=PATH[,mac=MAC][,vlan=N|all][,rate=RATE][,burst=BYTES][,storm=N|off]",
+        value_name = "NAME=PATH,mac=MAC|learn=yes[,vlan=N|all][,ip=IP][,rate=RATE]...",
         required = true
     )]
     pub(crate) vhost: Vec<String>,

@@ -5,12 +5,12 @@ mod rights;
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
-use rxo::switch::{MacAddress, PortSettings, Switch, SwitchOptions, Vlans};
+use rxo::switch::{Guard, Port, PortSettings, Switch, SwitchOptions, Vlans};
 use rxo::worker::Budget;
 use rxo_console::numbers::{grouped, parse_bytes};
 use rxo_console::shell;
 use rxo_device::middleware::parse_rate;
-use rxo_driver::DeviceName;
+use rxo_driver::{DeviceName, GuestMemory};
 use serde::Serialize;
 
 use self::rights::Rights;
@@ -25,7 +25,8 @@ const MOST_GUESTS: usize = 24;
 pub(super) struct Guest {
     pub(super) name: String,
     pub(super) device: DeviceName,
-    port: PortSettings,
+    vlans: Vlans,
+    rights: Rights,
     pub(super) budget: Budget,
 }
 
@@ -38,6 +39,18 @@ pub(super) struct GuestConfiguration {
     mac: Option<String>,
     /// The guest's VLAN; 0 for frames without a tag, and `None` for all.
     vlan: Option<u16>,
+    /// Its only IP addresses; none for any.
+    ips: Vec<IpAddr>,
+    isolated: bool,
+    router: bool,
+    dhcp: bool,
+    /// Most memory that it may share, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_bytes: Option<u64>,
+    sparse: bool,
+    /// What it may do beyond sending from its own address.
+    #[serde(skip)]
+    rights: String,
     /// The most bytes a second that the guest sends, and at once after a pause; left out without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_bytes_per_s: Option<u64>,
@@ -78,8 +91,9 @@ impl Guest {
     fn parse(text: &str) -> Result<Self> {
         let wrong = || {
             usage(format!(
-                "--vhost {text}: write NAME=PATH[,mac=MAC][,vlan=N|all][,rate=RATE[,burst=BYTES]][,storm=N|off], \
-                 such as web=/run/web.sock,mac=52:54:00:00:00:02"
+                "--vhost {text}: write NAME=PATH,mac=MAC|learn=yes[,vlan=N|all][,ip=IP][,memory=SIZE][,isolated=yes]\
+                 [,router=yes][,dhcp=yes][,sparse=yes][,rate=RATE[,burst=BYTES]][,storm=N|off], such as \
+                 web=/run/web.sock,mac=52:54:00:00:00:02"
             ))
         };
         let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
@@ -88,31 +102,38 @@ impl Guest {
         if name.is_empty() {
             return Err(wrong());
         }
-        let mut port = PortSettings { vlans: Vlans::Only(0), fixed: None };
+        let (mut vlans, mut rights) = (Vlans::Only(0), Rights::default());
         let (mut budget, mut has_burst) = (Budget::default(), false);
         for part in parts {
             match part.split_once('=').ok_or_else(wrong)? {
-                ("mac", mac) => port.fixed = Some(mac_address(text, mac)?),
-                ("vlan", "all") => port.vlans = Vlans::All,
-                ("vlan", vlan) => port.vlans = Vlans::Only(vlan_number(text, vlan)?),
+                ("vlan", "all") => vlans = Vlans::All,
+                ("vlan", vlan) => vlans = Vlans::Only(vlan_number(text, vlan)?),
                 ("rate", rate) => budget.rate = Some(bytes_per_s(text, rate)?),
                 ("burst", burst) => (budget.burst, has_burst) = (burst_bytes(text, burst)?, true),
                 ("storm", "off") => budget.storm = None,
                 ("storm", storm) => budget.storm = Some(storm_frames(text, storm)?),
+                (key, value) if rights.take(text, key, value)? => {}
                 _ => return Err(wrong()),
             }
         }
+        rights.check(text)?;
         if has_burst && budget.rate.is_none() {
             let remedy = "burst= is what may exceed rate=; give both, or neither";
             return Err(usage(format!("--vhost {text}: {remedy}")));
         }
         let device = format!("vhost:{path}").parse().with_context(|| format!("--vhost {text}"))?;
-        Ok(Self { name: name.to_owned(), device, port, budget })
+        Ok(Self { name: name.to_owned(), device, vlans, rights, budget })
+    }
+
+    /// Returns the memory that the guest may share.
+    pub(super) const fn memory(&self) -> GuestMemory {
+        self.rights.memory
     }
 
     /// Returns the guest as the configuration shows it.
     pub(super) fn configuration(&self) -> GuestConfiguration {
-        let Self { name, device, port, budget } = self;
+        let Self { name, device, vlans, rights, budget } = self;
+        let Guard { ips, routes, serves_dhcp, is_isolated } = rights.guard.clone();
         GuestConfiguration {
             name: name.clone(),
             socket: device.name().to_owned(),
@@ -121,6 +142,13 @@ impl Guest {
                 Vlans::All => None,
                 Vlans::Only(vlan) => Some(*vlan),
             },
+            ips,
+            isolated: is_isolated,
+            router: routes,
+            dhcp: serves_dhcp,
+            memory_bytes: rights.memory.most_bytes,
+            sparse: rights.memory.may_be_sparse,
+            rights: rights.text(),
             rate_bytes_per_s: budget.rate,
             burst_bytes: budget.rate.map(|_| budget.burst),
             storm_frames_per_s: budget.storm,
@@ -131,8 +159,11 @@ impl Guest {
     /// Returns the part of QEMU's command line for this guest's device and its shared memory, quoted for a
     /// shell.
     fn qemu(&self) -> String {
-        let Self { name, device, port, .. } = self;
-        let mac = port.fixed.map_or(String::new(), |mac| format!(",mac={mac}"));
+        let Self { name, device, rights, .. } = self;
+        let mac = rights.mac.map_or(String::new(), |mac| format!(",mac={mac}"));
+        let GuestMemory { most_bytes, may_be_sparse } = rights.memory;
+        let memory = most_bytes.map_or(QEMU_MEMORY.to_owned(), |bytes| format!("{}M", bytes >> 20));
+        let allocated = if may_be_sparse { "" } else { ",prealloc=on" };
         let id = qemu_id(name);
         // QEMU reads a doubled comma in a value as one.
         let path = device.name().replace(',', ",,");
@@ -177,7 +208,8 @@ impl GuestConfiguration {
             Some(0) => "no VLAN".to_owned(),
             Some(vlan) => format!("VLAN {vlan}"),
         };
-        format!("{} at {}, address {mac}, {vlan}{}", self.name, self.socket, self.limits())
+        let (name, socket, rights) = (&self.name, &self.socket, &self.rights);
+        format!("{name} at {socket}, address {mac}, {vlan}{rights}{}", self.limits())
     }
 
     /// Formats the limits that are not the default.
@@ -278,7 +310,8 @@ mod tests {
     fn a_guest_has_limits() {
         let texts =
             ["a=s,rate=100mbit", "b=t,rate=8gbit,burst=1MiB,storm=100", "c=u,storm=off", "d=v"];
-        let guests = all(&texts).unwrap();
+        let texts = texts.map(|text| format!("{text},learn=yes"));
+        let guests = Guest::all(&texts).unwrap();
         let budgets: Vec<_> = guests.iter().map(|guest| guest.budget).collect();
         let usual = Budget::default();
         let expected = [
@@ -348,28 +381,54 @@ mod tests {
 
     #[test]
     fn an_invalid_guest_is_named_with_a_valid_one() {
-        let rows: [(&[&str], &str); 13] = [
+        let rows: [(&[&str], &str); 21] = [
             (&["web"], "--vhost web: write NAME=PATH"),
             (&["=/run/s"], "--vhost =/run/s: write NAME=PATH"),
             (&["web="], "--vhost web=: write NAME=PATH"),
             (&["web=s,speed=1"], "--vhost web=s,speed=1: write NAME=PATH"),
             (&["web=s,mac=x"], "--vhost web=s,mac=x: x is no address; write one such as"),
             (&["web=s,vlan=0"], "--vhost web=s,vlan=0: vlan=0 is no VLAN; give 1 to 4094"),
+            (
+                &["web=s"],
+                "--vhost web=s: give its address by mac=, such as mac=52:54:00:00:00:02, or",
+            ),
+            (&["web=s,learn=no"], "--vhost web=s,learn=no: give its address by mac="),
+            (&["web=s,learn=on"], "--vhost web=s,learn=on: learn=on means nothing; give yes or no"),
+            (
+                &["web=s,mac=52:54:00:00:00:02,learn=yes"],
+                "--vhost web=s,mac=52:54:00:00:00:02,learn=yes: mac= is its only address, and learn=yes",
+            ),
+            (&["a=s,learn=yes,ip=7"], "--vhost a=s,learn=yes,ip=7: 7 is no IP address; write one"),
+            (
+                &["a=s,learn=yes,ip=fd00::7,router=yes"],
+                "--vhost a=s,learn=yes,ip=fd00::7,router=yes: a router sends for other addresses",
+            ),
+            (
+                &["a=s,learn=yes,memory=0"],
+                "--vhost a=s,learn=yes,memory=0: memory=0 is no size; give one such as 2G",
+            ),
+            (
+                &["a=s,learn=yes,sparse=yes"],
+                "--vhost a=s,learn=yes,sparse=yes: with sparse=yes rxo pays for memory of the guest;",
+            ),
             (&["web=s,rate=5"], "--vhost web=s,rate=5: rate=5 is no rate; give one such as"),
             (
                 &["web=s,rate=1gbit,burst=0"],
                 "--vhost web=s,rate=1gbit,burst=0: burst=0 is no number",
             ),
             (
-                &["web=s,burst=1k"],
-                "--vhost web=s,burst=1k: burst= is what may exceed rate=; give both",
+                &["web=s,learn=yes,burst=1k"],
+                "--vhost web=s,learn=yes,burst=1k: burst= is what may exceed rate=; give both",
             ),
             (
                 &["web=s,storm=0"],
                 "--vhost web=s,storm=0: storm=0 is no limit; give frames a second",
             ),
-            (&["a=s", "a=t"], "two guests have the name a; give each its own"),
-            (&["a=s", "b=s"], "two guests have the socket s; give each its own"),
+            (&["a=s,learn=yes", "a=t,learn=yes"], "two guests have the name a; give each its own"),
+            (
+                &["a=s,learn=yes", "b=s,learn=yes"],
+                "two guests have the socket s; give each its own",
+            ),
             (
                 &["a=s,mac=52:54:00:00:00:02", "b=t,mac=52:54:00:00:00:02"],
                 "--vhost: two ports have the address 52:54:00:00:00:02",

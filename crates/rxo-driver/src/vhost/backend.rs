@@ -108,6 +108,13 @@ impl Backend {
         options: GuestOptions,
     ) -> Result<Self, DeviceError> {
         let cannot = |error| fault::opening(label, error);
+        let mut notices = Notices::default();
+        if !options.memory.may_be_sparse && !holes::prepare() {
+            notices.add(
+                "this kernel has no userfaultfd: memory that the guest gives back and takes again may be \
+                 charged to rxo",
+            );
+        }
         let events = Arc::new(Events::new().map_err(cannot)?);
         let fd = std::os::fd::AsFd::as_fd(&listener);
         let _watched = events.watch(fd, Token::Listener).map_err(cannot)?;

@@ -7,9 +7,7 @@ use rxo_frame::LinkKind;
 
 use super::frontend::Frontend;
 use super::handshake::{WANTED, Wishes};
-use crate::device::{
-    Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, Ends,
-};
+use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
 use crate::virtio_net::{Copying, DEFAULT_MTU, RingPort, RingSource, Shared, check_path};
 
 /// The kind for a vhost-user back end that listens on a unix socket.

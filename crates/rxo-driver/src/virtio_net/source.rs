@@ -208,7 +208,7 @@ impl<S: Side> FrameSource for RingSource<S> {
     }
 
     fn peers_gone(&self) -> u64 {
-        self.side.borrow().gone()
+        self.side.lock().gone()
     }
 
     /// The other side waits for answers to its messages, and for notifications, whether its frames are wanted

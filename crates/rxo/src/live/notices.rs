@@ -19,7 +19,7 @@ pub(super) struct Notices {
 impl Notices {
     /// Gives `observe` the lines that are due, and the reading if it is due.
     pub(super) fn report(&mut self, report: Report<'_, LiveSink, LiveSink>, observe: Observer<'_>) {
-        let Report { reading: readings, is_due, nic_sink, host_sinks, lines } = report;
+        let Report { reading: readings, is_due, nic_sink, host_sinks, lines, .. } = report;
         let alarms = self.alarm.lines(readings.all.elapsed, Violations::of(&readings.all));
         alarms.for_each(|line| observe(Event::Notice(line)));
         self.switched_lines(readings).for_each(|line| observe(Event::Notice(line)));

@@ -107,6 +107,8 @@ pub struct Report<'a, NO, HO> {
     pub host_sinks: Vec<&'a mut HO>,
     /// Lines about guests that the user should see once.
     pub lines: Vec<String>,
+    /// Number of machines that have left the host's device so far, such as virtual machines that ended.
+    pub peers_gone: u64,
 }
 
 impl<NI, NO, HI, HO> Worker<NI, NO, HI, HO>
@@ -299,6 +301,7 @@ where
             nic_sink: &mut self.to_nic.outlet.sink,
             host_sinks: vec![&mut self.to_host.outlet.sink],
             lines: Vec::new(),
+            peers_gone: self.to_nic.source.peers_gone(),
         });
     }
 

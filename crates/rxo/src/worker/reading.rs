@@ -9,91 +9,50 @@ use rxo_frame::Instant;
 
 use super::{Coalescing, Imbalance, Misfit, WorkerConfig, fit};
 
-/// All counters of a worker at one instant. They are totals; [`Reading::since`] gives those of an
-/// interval.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// Time since the worker began to run.
-    pub elapsed: Duration,
-    /// Processor time of its thread since then, user and system together.
-    pub cpu: Duration,
-    /// Counters of the nic's source.
-    pub nic_in: SourceCounters,
-    /// Counters of the host's sink.
-    pub host_out: SinkCounters,
-    /// Counters of the host's source.
-    pub host_in: SourceCounters,
-    /// Counters of the nic's sink.
-    pub nic_out: SinkCounters,
-    /// Counters of the engine.
-    pub engine: Counters,
-    /// Frames from the nic that were dropped because more came than the worker could take.
-    pub overload: u64,
-    /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run, because others
-    /// used its core or it was stopped.
-    pub not_scheduled: u64,
-    /// Frames that the system says arrived at the nic and that `nic_in` neither has nor counts as lost; compared at every
-    /// report, once the source was empty. 0 if the system does not say what arrives. Anything else is a loss that nobody
-    /// counted.
-    pub unaccounted: u64,
-    /// Packets that were written to the nic, and that the system counts neither as sent nor as dropped; compared at every
-    /// report when nothing waits. 0 if the system does not say what leaves, and too little if others send by the nic.
-    pub unsent: u64,
-    /// Frames of a guest that waited because of its `rate`, or went to fewer than they were for because of its `storm`, as
-    /// its [`Budget`](super::Budget) says. 0 without a switch.
-    pub over_budget: u64,
-    /// How often a guest's thread made no turn for 5 ms although frames waited for it. 0 without threads.
-    pub stalls: u64,
-    /// Frames on which the counters of the worker's stages do not agree; compared at every report and at the end.
-    pub imbalance: Imbalance,
-    /// Whether frames go through the engine. Of a difference or a sum, the state is the later one.
-    pub coalescing: Coalescing,
-    /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
-    ///
-    /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
-    pub split: Option<SplitCounters>,
-}
-
-impl Reading {
-    /// The counters and times since `earlier`, a reading of the same worker.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        self.zip_with(earlier, u64::sub, Duration::saturating_sub)
-    }
-
-    /// The sum of the readings of two workers that ran one after the other.
-    #[must_use]
-    pub fn plus(&self, later: &Self) -> Self {
-        self.zip_with(later, u64::add, Duration::saturating_add)
-    }
-
-    fn zip_with(
-        &self,
-        other: &Self,
-        count: fn(u64, u64) -> u64,
-        time: fn(Duration, Duration) -> Duration,
-    ) -> Self {
-        Self {
-            elapsed: time(self.elapsed, other.elapsed),
-            cpu: time(self.cpu, other.cpu),
-            nic_in: self.nic_in.zip_with(&other.nic_in, count),
-            host_out: self.host_out.zip_with(&other.host_out, count),
-            host_in: self.host_in.zip_with(&other.host_in, count),
-            nic_out: self.nic_out.zip_with(&other.nic_out, count),
-            engine: self.engine.zip_with(&other.engine, count),
-            overload: count(self.overload, other.overload),
-            not_scheduled: count(self.not_scheduled, other.not_scheduled),
-            unaccounted: count(self.unaccounted, other.unaccounted),
-            unsent: count(self.unsent, other.unsent),
-            over_budget: count(self.over_budget, other.over_budget),
-            stalls: count(self.stalls, other.stalls),
-            imbalance: self.imbalance.zip_with(&other.imbalance, count),
-            coalescing: self.coalescing.zip_with(other.coalescing, count),
-            split: match (&self.split, &other.split) {
-                (Some(ours), Some(theirs)) => Some(ours.zip_with(theirs, count)),
-                (ours, theirs) => ours.as_ref().or(theirs.as_ref()).cloned(),
-            },
-        }
+rxo_frame::counters! {
+    /// All counters of a worker at one instant. They are totals; [`Reading::since`] gives those of an
+    /// interval.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Reading {
+        /// Time since the worker began to run.
+        pub elapsed: Duration,
+        /// Processor time of its thread since then, user and system together.
+        pub cpu: Duration,
+        /// Counters of the nic's source.
+        pub nic_in: SourceCounters,
+        /// Counters of the host's sink.
+        pub host_out: SinkCounters,
+        /// Counters of the host's source.
+        pub host_in: SourceCounters,
+        /// Counters of the nic's sink.
+        pub nic_out: SinkCounters,
+        /// Counters of the engine.
+        pub engine: Counters,
+        /// Frames from the nic that were dropped because more came than the worker could take.
+        pub overload: u64,
+        /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run, because others
+        /// used its core or it was stopped.
+        pub not_scheduled: u64,
+        /// Frames that the system says arrived at the nic and that `nic_in` neither has nor counts as lost; compared at every
+        /// report, once the source was empty. 0 if the system does not say what arrives. Anything else is a loss that nobody
+        /// counted.
+        pub unaccounted: u64,
+        /// Packets that were written to the nic, and that the system counts neither as sent nor as dropped; compared at every
+        /// report when nothing waits. 0 if the system does not say what leaves, and too little if others send by the nic.
+        pub unsent: u64,
+        /// Frames of a guest that waited because of its `rate`, or went to fewer ports than they were for because of its
+        /// `storm`, as its [`Budget`](super::Budget) says. 0 without a switch.
+        pub over_budget: u64,
+        /// Number of times that a guest's thread made no turn for 5 ms although frames waited for it. 0 without threads.
+        pub stalls: u64,
+        /// Frames on which the counters of the worker's stages do not agree; compared at every report and at the end.
+        pub imbalance: Imbalance,
+        /// Whether frames go through the engine. Of a difference or a sum, the state is the later one.
+        pub coalescing: Coalescing,
+        /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
+        ///
+        /// [`WorkerConfig::ack_split`]: super::WorkerConfig::ack_split
+        pub split: Option<SplitCounters>,
     }
 }
 

@@ -41,7 +41,8 @@ impl Accounts {
 
     /// The largest accounts, and behind them the one without a name.
     pub(in crate::fast) fn report(&self) -> Vec<Account> {
-        let (mut named, rest): (Vec<&Account>, Vec<_>) = self.0.values().partition(|of| of.name.is_some());
+        let (mut named, rest): (Vec<&Account>, Vec<_>) =
+            self.0.values().partition(|of| of.name.is_some());
         named.sort_by_key(|account| Reverse((account.bytes, account.frames)));
         named.into_iter().take(MOST_REPORTED).chain(rest).copied().collect()
     }

@@ -68,6 +68,8 @@ pub(super) struct Side {
     due_at: Option<Instant>,
     /// Whether something was put in or taken out since the last knock.
     has_news: bool,
+    /// Number of machines that had left the guest's device when the switch last forgot its addresses.
+    forgotten: u64,
     /// Whether the guest's worker hangs: it gets nothing, and what it sent waits.
     pub(super) is_cut_off: bool,
 }
@@ -83,6 +85,7 @@ impl Side {
             storm: None,
             due_at: None,
             has_news: false,
+            forgotten: 0,
             is_cut_off: false,
         };
         side.limit(Budget::default());
@@ -258,6 +261,16 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
+    /// Forgets what the switch learned of machines that have left.
+    fn forget_gone(&mut self) {
+        for (n, side) in self.sides.iter_mut().enumerate() {
+            let gone = side.state.gone();
+            if std::mem::replace(&mut side.forgotten, gone) != gone {
+                self.switch.forget(Port::new(n + 1));
+            }
+        }
+    }
+
     /// Passes on frames of guests: to the nic, and as copies to other guests. Returns how many. Passes on none while the
     /// nic has no room.
     ///
@@ -265,6 +278,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     /// If the nic failed.
     pub(super) fn serve(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.now = now;
+        self.forget_gone();
         let mut served = 0;
         if self.outlet.is_blocked() {
             return Ok(0);

@@ -1,4 +1,4 @@
-//! Guests: a nic shared by several guests.
+//! A nic and several guests.
 //!
 //! ```text
 //!  nic.source --> switch --lane--> engine --deliveries--> guest's sink      one engine, worker and
@@ -71,7 +71,7 @@ pub struct Guests<NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO> 
     lines: Vec<String>,
     config: WorkerConfig,
     times: Times,
-    /// The balance of the hub; each worker has its own.
+    /// That of the hub. Each worker has one of its own.
     balance: Balance,
 }
 
@@ -82,12 +82,11 @@ where
     HI: FrameSource,
     HO: FrameSink,
 {
-    /// Creates a `switch` between a nic and guests. Port 0 of the switch is the nic's; guest `n`, counted
+    /// Puts `switch` between a nic and guests. Its port 0 is the nic's, and the `n`-th guest, counted
     /// from 0, has port `n + 1`. Every guest's worker gets the same configuration.
     ///
     /// # Errors
-    /// Returns the errors of [`Worker::new`], and an error if the switch does not have one port for each
-    /// device.
+    /// As [`Worker::new`], and if the switch has no port for each device.
     ///
     /// # Examples
     /// ```
@@ -154,12 +153,12 @@ where
         self
     }
 
-    /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once per
+    /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once in every
     /// [`WorkerConfig::report_every`].
     ///
     /// # Errors
-    /// The first failure of a device, after the guests got everything that was held or queued for them.
-    /// Frames for a full guest are then dropped and counted.
+    /// The first failure of a device, after the guests were given everything that was held or queued for
+    /// them. Frames for a guest without room are then dropped and counted.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -182,17 +181,19 @@ where
         self.hub.readings((self.times.elapsed(), self.times.cpu()), self.balance.found(), guests)
     }
 
-    /// Calls `observe` now; `is_due` is `true` if the interval between two reports has passed.
+    /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
     pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
         self.hub.look(self.times.now());
         self.check_balance();
         let reading = self.reading();
+        let peers_gone = self.hub.sides.iter().map(|side| side.state.gone()).sum();
         observe(Report {
             reading: &reading,
             is_due,
             nic_sink: &mut self.hub.outlet.sink,
             host_sinks: self.workers.iter_mut().map(|w| &mut w.to_host.outlet.sink).collect(),
             lines: std::mem::take(&mut self.lines),
+            peers_gone,
         });
     }
 
@@ -240,6 +241,7 @@ where
                 Ok(turn) => from_host = turn.from_host.max(from_host),
                 Err(error) => result = result.and(Err(error)),
             }
+            self.hub.sides[n].state.note_gone(worker.to_nic.source.peers_gone());
         }
         let served = self.hub.serve(self.hub.now());
         let from_nic = received?;
@@ -252,7 +254,7 @@ where
         guests.chain(self.hub.deadline()).min()
     }
 
-    /// Waits for frames from the nic, and for the next event that each guest needs.
+    /// Waits for the nic and for what each guest needs next.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
         waiter: &mut W,
@@ -282,8 +284,8 @@ where
         self.workers.iter_mut().for_each(|worker| worker.judge(now, cpu));
     }
 
-    /// Delivers the queued frames of each guest, then drops and counts those that a full guest did not
-    /// accept. Works even if the nic has failed.
+    /// Gives each guest the frames of its queue, and drops and counts those that it has no room for. A failed
+    /// nic has no part in this.
     fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -355,7 +357,7 @@ where
     }
 }
 
-/// Returns when changes take effect at all guests.
+/// When changes take effect at all guests.
 fn together(moments: impl Iterator<Item = Moment>) -> Moment {
     match moments.filter(|moment| *moment != Moment::NextTurn).count() {
         0 => Moment::NextTurn,
@@ -363,7 +365,7 @@ fn together(moments: impl Iterator<Item = Moment>) -> Moment {
     }
 }
 
-/// Returns the first error; all results are evaluated.
+/// The first error of all.
 fn all(results: impl Iterator<Item = Result<(), DeviceError>>) -> Result<(), DeviceError> {
     results.fold(Ok(()), Result::and)
 }

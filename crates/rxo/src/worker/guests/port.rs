@@ -39,6 +39,20 @@ pub(super) struct PortState {
     pub(super) over_budget: AtomicU64,
     /// How often the guest's worker did not come by although frames waited.
     pub(super) stalls: AtomicU64,
+    /// Number of machines that have left the guest's device.
+    gone: AtomicU64,
+}
+
+impl PortState {
+    /// Records the number of machines that have left the guest's device. Called by the guest's worker.
+    pub(super) fn note_gone(&self, count: u64) {
+        self.gone.store(count, Ordering::Relaxed);
+    }
+
+    /// Returns the number that was recorded last.
+    pub(super) fn gone(&self) -> u64 {
+        self.gone.load(Ordering::Relaxed)
+    }
 }
 
 /// Adds to a number that only this thread writes.

@@ -266,9 +266,10 @@ where
             let takes = worker.to_host.outlet.sink.capabilities();
             let (waiter, notice) = (threads.waiter, threads.notice);
             let (stop, say) = (Arc::clone(&self.stop_guests), say.clone());
-            let door = Arc::clone(&self.hub.door);
+            let (door, gone) = (Arc::clone(&self.hub.door), Arc::clone(&state));
             let work = move || {
                 let result = worker.run(&mut waiter(), &stop, |report| {
+                    gone.note_gone(report.peers_gone);
                     let sinks = report.host_sinks.into_iter();
                     let lines = sinks.flat_map(|sink| from_fn(move || notice(sink)));
                     // A line that finds no room is one of very many.
@@ -428,6 +429,7 @@ where
             nic_sink: &mut self.hub.outlet.sink,
             host_sinks: Vec::new(),
             lines,
+            peers_gone: self.hub.sides.iter().map(|side| side.state.gone()).sum(),
         });
     }
 
