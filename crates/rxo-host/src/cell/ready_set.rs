@@ -1,5 +1,9 @@
-//! A queue of the tokens of sockets that changed, for applications with many sockets.
+//! Which of many sockets to use again: the tokens of those that changed, in a queue.
+//!
+//! The first token in the queue wakes who waits, and no other does: until that thread has come to take them, waking it again
+//! would be a system call for nothing. A turn of the worker changes dozens of sockets.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,20 +15,25 @@ use super::Signal;
 pub(crate) struct ReadySet {
     told: Sender<u64>,
     tokens: Mutex<Receiver<u64>>,
+    /// Whether who waits was woken since it last took the tokens.
+    is_woken: AtomicBool,
     signal: Signal,
 }
 
 impl ReadySet {
     pub(crate) fn new() -> Self {
         let (told, tokens) = channel();
-        Self { told, tokens: Mutex::new(tokens), signal: Signal::default() }
+        let is_woken = AtomicBool::new(false);
+        Self { told, tokens: Mutex::new(tokens), is_woken, signal: Signal::default() }
     }
 
-    /// Appends `token` and wakes a waiting thread.
+    /// Appends `token`, and wakes who waits unless that was done since the tokens were last taken.
     pub(crate) fn tell(&self, token: u64) {
         // Sending cannot fail: the receiver lives as long as `self`.
         let _sent = self.told.send(token);
-        self.signal.notify();
+        if !self.is_woken.swap(true, Ordering::SeqCst) {
+            self.signal.notify();
+        }
     }
 
     /// Moves all tokens to `into`. If there is none, blocks until one comes or `timeout` passes; `None` is no
@@ -34,6 +43,8 @@ impl ReadySet {
         let before = into.len();
         loop {
             let seen = self.signal.changes();
+            // Before the tokens are taken: one that comes afterwards wakes again.
+            self.is_woken.store(false, Ordering::SeqCst);
             into.extend(self.tokens.lock().unwrap_or_else(PoisonError::into_inner).try_iter());
             let left = timeout.map(|timeout| {
                 let deadline = *deadline.get_or_insert_with(|| now() + timeout);
@@ -50,4 +61,38 @@ impl ReadySet {
 #[allow(clippy::disallowed_methods, reason = "a blocking call's timeout is on the system's clock")]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_come_together_wake_once() {
+        let set = ReadySet::new();
+        let before = set.signal.changes();
+        (1..=3).for_each(|token| set.tell(token));
+        assert_eq!(set.signal.changes(), before + 1);
+        let mut tokens = Vec::new();
+        set.wait(&mut tokens, None);
+        assert_eq!(tokens, [1, 2, 3]);
+        set.tell(4);
+        assert_eq!(set.signal.changes(), before + 2);
+        set.wait(&mut tokens, None);
+        assert_eq!(tokens, [1, 2, 3, 4]);
+    }
+
+    /// Whatever the threads' order, no token is left while somebody waits for it.
+    #[test]
+    fn no_token_is_missed() {
+        let set = ReadySet::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..10_000).for_each(|token| set.tell(token)));
+            let mut tokens = Vec::new();
+            while tokens.len() < 10_000 {
+                set.wait(&mut tokens, None);
+            }
+            assert!(tokens.is_sorted());
+        });
+    }
 }
