@@ -39,7 +39,7 @@ fn fails(line: &str, code: i32, parts: &[&str]) {
 
 #[test]
 fn what_is_typed_wrong_is_one_line_and_code_2() {
-    let rows: [(&str, &[&str]); 26] = [
+    let rows: [(&str, &[&str]); 27] = [
         ("", &["a command is missing", "`rxo --help`"]),
         ("cast", &["a command is missing", "`rxo cast --help`"]),
         ("analyze x --html /dev/null", &["--html /dev/null", "no plain file"]),
@@ -64,6 +64,10 @@ fn what_is_typed_wrong_is_one_line_and_code_2() {
         ("cat --nic tap:r0 --ip 192.0.2.2/24 --listen 0", &["--listen 0", "1 to 65535"]),
         ("cat --nic tap:r0 --ip 192.0.2.2/24 --listen 7 --mac 1", &["--mac 1", "six bytes"]),
         ("sink --nic tap:r0 --ip 127.0.0.1/8 --listen 7", &["127.0.0.1", "the system has it"]),
+        (
+            "sink --nic tap:r0 --ip 192.0.2.2/24 --listen 7 --connections 10001",
+            &["--connections 10001", "choose 1 to 10000"],
+        ),
         ("source --nic tap:r0 --ip 192.0.2.2/24 192.0.2.1:7 --rr 0", &["--rr 0", "1 to 65536"]),
         ("source --nic tap:r0 --ip 192.0.2.2/24 192.0.2.1:7 --bytes 1T", &["--bytes 1T", "10M"]),
     ];

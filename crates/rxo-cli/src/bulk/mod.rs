@@ -1,10 +1,11 @@
 //! `rxo sink` and `rxo source`: measure the rate and the processor cost at which rxo's own TCP receives
 //! and sends. The peer may be a Linux socket or another rxo.
 //!
-//! The flags become a [`plan`]. Each connection has a thread for its [`session`]; all sessions count in
-//! the [`meter`]; the main thread [`watch`]es it and shows [`figures`]. The cost is that of the whole
-//! process: the host's thread and those of the sessions.
+//! The flags become a [`plan`]. Each connection has a [`session`]; the [`crowd`] of them is on the main thread, which
+//! [`watch`]es the [`meter`] in which they count, and shows [`figures`]. The cost is that of the whole process: this
+//! thread and the host's, however many connections there are.
 
+mod crowd;
 mod figures;
 mod meter;
 mod plan;

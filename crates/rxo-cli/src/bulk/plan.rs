@@ -50,6 +50,18 @@ pub(super) enum Amount {
     Bytes(u64),
 }
 
+impl Work {
+    /// Returns the time that each connection works for, if that is its end.
+    pub(super) const fn time(self) -> Option<Duration> {
+        match self {
+            Self::Send(Amount::Time(time)) | Self::Ask { amount: Amount::Time(time), .. } => {
+                Some(time)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Plan {
     /// Makes the plan from the flags.
     ///
@@ -116,7 +128,7 @@ fn bytes(text: &str) -> Result<u64> {
     })
 }
 
-const MOST_CONNECTIONS: usize = 1_000;
+const MOST_CONNECTIONS: usize = 10_000;
 const MOST_ASKED: usize = 65_536;
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_TIME: Duration = Duration::from_secs(3_600);

@@ -6,5 +6,5 @@
 mod open;
 mod plan;
 
-pub(crate) use self::open::{Endpoint, incomplete, is_wait, settle};
+pub(crate) use self::open::{Endpoint, Opening, incomplete, is_wait, settle};
 pub(crate) use self::plan::EndpointPlan;

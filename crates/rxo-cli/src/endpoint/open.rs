@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -24,8 +23,13 @@ pub(crate) struct Endpoint {
     host: Running,
     other: Other,
     stop: Arc<AtomicBool>,
-    /// Stream that becomes readable once a signal has come.
-    requests: UnixStream,
+}
+
+/// A connection that is being opened.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    peer: SocketAddr,
+    begun: Instant,
 }
 
 impl Endpoint {
@@ -34,9 +38,9 @@ impl Endpoint {
     /// # Errors
     /// If the device cannot be opened, or does not fit the host.
     pub(crate) fn start(plan: &EndpointPlan) -> Result<Self> {
-        let (stop, requests) = (stop::on_request()?, stop::requests(false)?);
+        let stop = stop::on_request()?;
         let host = plan.host.start_with(Vec::new(), |config| plan.configure(config))?;
-        Ok(Self { host, other: plan.other.clone(), stop, requests })
+        Ok(Self { host, other: plan.other.clone(), stop })
     }
 
     /// Returns the running host.
@@ -99,36 +103,28 @@ impl Endpoint {
     /// Connects to the peer.
     ///
     /// # Errors
-    /// If the peer refuses, does not answer in time, or a signal arrived first.
-    pub(crate) fn connect(&self) -> Result<TcpStream> {
-        let Other::Connect(peer) = self.other else { bail!("there is no peer to connect to") };
-        self.connect_to(peer).with_context(|| format!("cannot connect to {peer}"))
-    }
-
-    fn connect_to(&self, peer: SocketAddr) -> Result<TcpStream> {
-        let stream = self.host.handle().connect_nonblocking(peer)?;
-        let begun = Instant::now();
-        while !stream.is_connected()? {
+    /// If the peer refuses, does not answer in time, or a signal came first.
+    fn connect(&self) -> Result<TcpStream> {
+        let (stream, opening) = self.begin_to_connect()?;
+        while !opening.is_over(&stream)? {
             if self.is_over() {
-                bail!("interrupted");
+                bail!("{}: interrupted", cannot_connect(opening.peer));
             }
-            if begun.elapsed() > CONNECT_TIMEOUT {
-                bail!("nobody answers; check the address, and that the peer has a route back");
-            }
-            wait_for(&stream)?;
+            wait_readable(&[stream.as_fd()], Some(SHORT))?;
         }
-        stream.set_nonblocking(false)?;
         limit_waits(&stream)?;
         Ok(stream)
     }
 
-    /// Waits, without a time limit, until `stream` may be readable, a signal arrives, or the host ends.
+    /// Begins to connect to the peer.
     ///
     /// # Errors
-    /// If the wait itself fails.
-    pub(crate) fn await_readable(&self, stream: &TcpStream) -> Result<()> {
-        wait_readable(&[stream.as_fd(), self.requests.as_fd()], None)?;
-        Ok(())
+    /// If there is no peer, no route to it, or no room for the connection.
+    pub(crate) fn begin_to_connect(&self) -> Result<(TcpStream, Opening)> {
+        let Other::Connect(peer) = self.other else { bail!("there is no peer to connect to") };
+        let stream = self.host.handle().connect_nonblocking(peer);
+        let stream = stream.with_context(|| cannot_connect(peer))?;
+        Ok((stream, Opening { peer, begun: Instant::now() }))
     }
 
     /// Stops the host; returns its counters.
@@ -140,7 +136,29 @@ impl Endpoint {
     }
 }
 
-/// Waits until the peer has acknowledged everything, including the FIN.
+impl Opening {
+    /// Returns true if the connection, which is `stream`, is open.
+    ///
+    /// # Errors
+    /// If the peer refuses, or has not answered in time.
+    pub(crate) fn is_over(&self, stream: &TcpStream) -> Result<bool> {
+        let Self { peer, begun } = *self;
+        let is_open = stream.is_connected().with_context(|| cannot_connect(peer))?;
+        if !is_open && begun.elapsed() > CONNECT_TIMEOUT {
+            bail!(
+                "{}: nobody answers; check the address, and that the peer has a route back",
+                cannot_connect(peer)
+            );
+        }
+        Ok(is_open)
+    }
+}
+
+fn cannot_connect(peer: SocketAddr) -> String {
+    format!("cannot connect to {peer}")
+}
+
+/// Waits until the peer has everything, the FIN included.
 ///
 /// # Errors
 /// If the peer did not get everything: the connection failed, the time was up, or a signal arrived.
@@ -163,11 +181,6 @@ pub(crate) fn is_wait(error: &io::Error) -> bool {
 fn limit_waits(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(SHORT))?;
     stream.set_write_timeout(Some(SHORT))?;
-    Ok(())
-}
-
-fn wait_for(stream: &TcpStream) -> Result<()> {
-    wait_readable(&[stream.as_fd()], Some(SHORT))?;
     Ok(())
 }
 

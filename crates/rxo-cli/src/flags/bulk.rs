@@ -7,7 +7,7 @@ use super::{ControlFlags, EndpointFlags, LogFlags};
 /// Flags for the measurement and output of both commands.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MeterFlags {
-    /// Number of connections at a time, 1 to 1000. A sink ends after so many connections have ended.
+    /// Number of connections at a time, 1 to 10000. A sink ends after so many connections have ended.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) connections: usize,
 

@@ -24,6 +24,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_source_says_when_the_peer_did_not_get_all", source_is_cut_off),
     ("a_sink_receives_what_linux_sends", sink_receives),
     ("a_source_sends_what_linux_receives", source_sends),
+    ("hundreds_of_connections_take_no_thread_and_no_descriptor_each", sink_has_many),
+    ("hundreds_of_connections_ask_and_each_gets_its_answers", source_has_many),
     ("a_source_sends_for_a_time", source_for_a_time),
     ("a_source_stays_for_a_peer_that_missed_the_last_ack", source_stays),
     ("requests_are_answered_either_way", requests),
@@ -306,6 +308,54 @@ fn source_sends() {
     let sent: Vec<_> = totals["ends"].as_array().unwrap().iter().map(hash_of).collect();
     assert_eq!(server.join().unwrap(), sent);
 }
+
+/// One is open, then all the others; what the sink has of threads and descriptors stays the same.
+fn sink_has_many() {
+    let lab = Lab::through().unwrap();
+    let line =
+        format!("sink {HOST} --listen 7000 --connections {MANY} --hash --json --interval 0s");
+    let sink = spawn(lab.host(), &line);
+    let has = |what: &str| fs::read_dir(format!("/proc/{}/{what}", sink.id())).unwrap().count();
+    let first = connect(lab.peer(), AT_HOST);
+    let before = ["task", "fd"].map(has);
+    let others = (1..MANY).map(|_| connect(lab.peer(), AT_HOST));
+    let streams: Vec<_> = [first].into_iter().chain(others).collect();
+    for mut stream in &streams {
+        stream.write_all(&pattern(10_000)).unwrap();
+    }
+    assert_eq!(["task", "fd"].map(has), before);
+    for stream in streams {
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_all(&stream), b"");
+    }
+    let totals = json(&sink.wait_with_output().unwrap()).pop().unwrap();
+    let ends = totals["ends"].as_array().unwrap();
+    assert_eq!((totals["connections"].as_u64(), ends.len()), (Some(MANY as u64), MANY));
+    let expected = (10_000, hash(&pattern(10_000)));
+    assert!(ends.iter().all(|end| hash_of(end) == expected), "{ends:?}");
+}
+
+/// Each exchange is a byte, so none is answered in two pieces.
+fn source_has_many() {
+    let lab = Lab::through().unwrap();
+    let server = serve(&lab, MANY, |mut stream| {
+        let (mut buffer, mut answered) = ([0; 4_096], 0);
+        loop {
+            match stream.read(&mut buffer).unwrap() {
+                0 => return answered,
+                read => stream.write_all(&buffer[..read]).unwrap(),
+            }
+            answered += 1;
+        }
+    });
+    let line = format!("source {HOST} {AT_PEER} --connections {MANY} --rr 1 --bytes 20 --json");
+    let totals = json(&run(lab.host(), &line)).pop().unwrap();
+    assert_eq!(totals["exchanges"].as_u64(), Some(20 * MANY as u64), "{totals}");
+    assert!(server.join().unwrap().into_iter().all(|answered| answered == 20));
+}
+
+/// Fewer than the descriptors that a test may have.
+const MANY: usize = 300;
 
 fn source_for_a_time() {
     // On a busy machine a short time may have few intervals and no bytes.

@@ -65,7 +65,7 @@ pub use cast::{
 };
 pub use linger::{Lingering, linger};
 pub use listeners::Listeners;
-pub use settle::{Unsettled, settle};
+pub use settle::{Settling, Unsettled, settle};
 
 use super::middleware::{Ends, ends};
 use super::waiter::cannot_wait;

@@ -1,4 +1,4 @@
-//! Settle: waits at the end of a connection until the peer has received everything.
+//! The end of a connection: until the peer has everything.
 
 use std::io::{self, ErrorKind, Read};
 use std::time::{Duration, Instant};
@@ -32,33 +32,63 @@ pub enum Unsettled {
 /// If the peer has not received everything.
 pub fn settle(stream: &TcpStream, is_over: impl Fn() -> bool) -> Result<(), Unsettled> {
     stream.set_read_timeout(Some(SHORT)).map_err(Unsettled::Failed)?;
-    let (mut left, mut since) = (unacknowledged(stream), Instant::now());
+    let mut settling = Settling::begin(stream);
     let mut is_peer_done = false;
-    loop {
-        // A failed connection has no unacknowledged bytes left, so failure is checked before and after.
-        refuse_failed(stream)?;
-        let (is_closed, now_left) = (stream.is_connected().is_err(), unacknowledged(stream));
-        // A reset after all data leaves only the FIN unacknowledged.
-        if now_left == 0 || is_closed && now_left == 1 {
-            return refuse_failed(stream);
-        }
-        if is_closed {
-            return Err(Unsettled::Ended(now_left));
-        }
-        if now_left != left {
-            (left, since) = (now_left, Instant::now());
-        }
-        if is_over() {
-            return Err(Unsettled::Interrupted(left));
-        }
-        if since.elapsed() >= TIMEOUT {
-            return Err(Unsettled::Silent(left));
-        }
+    while !settling.is_done(stream, &is_over)? {
         is_peer_done = is_peer_done || drop_some(stream);
         if is_peer_done {
             // The peer has closed, so a read would return at once.
             wait::pause(TINY);
         }
+    }
+    Ok(())
+}
+
+/// A stream that is shut down for writing, until the peer has acknowledged everything: [`settle`] for the owner of many
+/// streams, who waits by other means, and drops what their peers still send.
+#[derive(Debug)]
+pub struct Settling {
+    left: u32,
+    since: Instant,
+}
+
+impl Settling {
+    /// Begins to watch `stream`.
+    #[must_use]
+    pub fn begin(stream: &TcpStream) -> Self {
+        Self { left: unacknowledged(stream), since: Instant::now() }
+    }
+
+    /// Returns whether the peer of `stream` has acknowledged everything, the FIN included. To be called again and again, at
+    /// least once a second; never waits. Once `is_over` returns true, it fails instead of returning false.
+    ///
+    /// # Errors
+    /// If the peer did not get everything.
+    pub fn is_done(
+        &mut self,
+        stream: &TcpStream,
+        is_over: impl Fn() -> bool,
+    ) -> Result<bool, Unsettled> {
+        // A failed connection has nothing left to send, so failure is checked before and after.
+        refuse_failed(stream)?;
+        let (is_closed, left) = (stream.is_connected().is_err(), unacknowledged(stream));
+        // A reset after all data leaves the FIN unacknowledged.
+        if left == 0 || is_closed && left == 1 {
+            return refuse_failed(stream).map(|()| true);
+        }
+        if is_closed {
+            return Err(Unsettled::Ended(left));
+        }
+        if left != self.left {
+            *self = Self { left, since: Instant::now() };
+        }
+        if is_over() {
+            return Err(Unsettled::Interrupted(left));
+        }
+        if self.since.elapsed() >= TIMEOUT {
+            return Err(Unsettled::Silent(left));
+        }
+        Ok(false)
     }
 }
 

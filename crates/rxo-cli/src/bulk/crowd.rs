@@ -1,0 +1,221 @@
+//! All connections on one thread: opens or accepts them, and lets each go on when its stream is ready.
+//!
+//! Separate from the [`session`](super::session) because it knows no work. A turn costs what is ready, not what there is.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result};
+use hdrhistogram::Histogram;
+use rxo::live::host::Listeners;
+use rxo_host::Readiness;
+
+use super::meter::Meter;
+use super::plan::Plan;
+use super::session::{Done, Session, Shared, Step};
+use crate::endpoint::Endpoint;
+
+/// The sessions of a run.
+pub(super) struct Crowd<'a> {
+    endpoint: &'a Endpoint,
+    shared: Shared,
+    /// The place of a session is its token in `readiness`; `None` once it has ended.
+    sessions: Vec<Option<Session>>,
+    /// Sessions that have not ended.
+    living: usize,
+    /// Those of them that are not open yet.
+    opening: usize,
+    /// Connections that are yet to be opened or accepted.
+    to_come: usize,
+    /// Accepts connections until all have come; `None` if this side connects.
+    listeners: Option<Listeners>,
+    readiness: Readiness,
+    ready: Vec<u64>,
+    /// Sessions that can go on at once.
+    paused: Vec<u64>,
+    /// The next look at sessions whose streams do not tell what they wait for, and true if there may be some.
+    look_at: Instant,
+    is_watching: bool,
+    pub(super) done: Vec<Done>,
+    pub(super) failures: Vec<Error>,
+}
+
+impl<'a> Crowd<'a> {
+    /// Makes the crowd of `plan`. It listens if this side is to.
+    ///
+    /// # Errors
+    /// If the port is taken.
+    pub(super) fn new(plan: &Plan, endpoint: &'a Endpoint) -> Result<Self> {
+        let (readiness, listeners) = (Readiness::new(), endpoint.listen()?);
+        listeners.iter().try_for_each(|listeners| listeners.watch(&readiness, DOOR))?;
+        Ok(Self {
+            endpoint,
+            shared: Shared::new(plan)?,
+            sessions: Vec::new(),
+            living: 0,
+            opening: 0,
+            to_come: plan.connections,
+            listeners,
+            readiness,
+            ready: Vec::new(),
+            paused: vec![DOOR],
+            look_at: Instant::now(),
+            is_watching: false,
+            done: Vec::new(),
+            failures: Vec::new(),
+        })
+    }
+
+    pub(super) fn meter(&self) -> &Meter {
+        &self.shared.meter
+    }
+
+    /// Takes the round trips of all sessions, if they ask.
+    pub(super) fn take_round_trips(&mut self) -> Option<Histogram<u64>> {
+        self.shared.round_trips.take()
+    }
+
+    /// Lets the sessions go on that can. If none can, waits for one, at most for `most`. Returns false once all have
+    /// ended.
+    pub(super) fn turn(&mut self, most: Duration) -> bool {
+        if self.endpoint.is_over() {
+            self.interrupt();
+        }
+        self.connect();
+        if self.living == 0 && self.to_come == 0 {
+            return false;
+        }
+        self.ready.append(&mut self.paused);
+        let pause = self.pause(most);
+        self.readiness.wait(&mut self.ready, Some(pause));
+        self.look(Instant::now());
+        let mut ready = mem::take(&mut self.ready);
+        for token in ready.drain(..) {
+            match token {
+                DOOR => self.accept(),
+                token => self.visit(token),
+            }
+        }
+        self.ready = ready;
+        true
+    }
+
+    /// The longest wait for a change.
+    fn pause(&self, most: Duration) -> Duration {
+        match self.is_watching {
+            _ if !self.ready.is_empty() => Duration::ZERO,
+            true => self.look_at.saturating_duration_since(Instant::now()).min(most),
+            false => most,
+        }
+    }
+
+    /// Begins to open connections, so many at a time: the backlog of a peer takes no 10,000 SYNs at once.
+    fn connect(&mut self) {
+        while self.listeners.is_none() && self.to_come > 0 && self.opening < MOST_OPENING {
+            self.to_come -= 1;
+            let begun = self.endpoint.begin_to_connect();
+            self.join(
+                begun.and_then(|(stream, opening)| Session::open(stream, opening, &self.shared)),
+            );
+        }
+    }
+
+    /// Accepts what waits, and listens no more once all have come.
+    fn accept(&mut self) {
+        while self.to_come > 0
+            && let Some(listeners) = &self.listeners
+        {
+            let session = match listeners.accept() {
+                Ok(None) => return,
+                Ok(Some((stream, _))) => Session::accept(stream, &self.shared),
+                Err(error) => Err(error.into()),
+            };
+            self.to_come -= 1;
+            self.join(session);
+        }
+        self.listeners = None;
+    }
+
+    /// Takes a session in, to go on in the next turn.
+    fn join(&mut self, session: Result<Session>) {
+        let token = self.sessions.len() as u64;
+        let watched = session.and_then(|session| {
+            self.readiness.watch(session.stream(), token)?;
+            Ok(session)
+        });
+        match watched {
+            Err(error) => self.failures.push(error),
+            Ok(session) => {
+                self.living += 1;
+                self.opening += usize::from(session.is_opening());
+                self.sessions.push(Some(session));
+                self.paused.push(token);
+            }
+        }
+    }
+
+    /// Makes the sessions ready for which a time may be over. The more there are, the less often.
+    fn look(&mut self, now: Instant) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK * (1 + self.living / MOST_LOOKED_AT_OFTEN) as u32;
+        self.is_watching = false;
+        for (token, session) in (0..).zip(&self.sessions) {
+            let Some(session) = session.as_ref().filter(|session| session.is_due(now)) else {
+                continue;
+            };
+            self.is_watching |= session.is_watched();
+            self.ready.push(token);
+        }
+    }
+
+    /// Lets the session with `token` go on, unless it has ended.
+    fn visit(&mut self, token: u64) {
+        let Some(place) = self.sessions.get_mut(token as usize) else { return };
+        let Some(session) = place else { return };
+        let was_opening = session.is_opening();
+        let ended = match session.go_on(&mut self.shared) {
+            Ok(Step::Ends) => Some(Ok(session.done())),
+            Err(error) => Some(Err(error)),
+            Ok(Step::Waits) => None,
+            Ok(Step::Pauses) => {
+                self.paused.push(token);
+                None
+            }
+        };
+        let is_opening = session.is_opening() && ended.is_none();
+        self.opening -= usize::from(was_opening && !is_opening);
+        self.is_watching |= session.is_watched();
+        if let Some(ended) = ended {
+            *place = None;
+            self.record(ended);
+        }
+    }
+
+    /// Records how a session has ended.
+    fn record(&mut self, ended: Result<Done>) {
+        self.living -= 1;
+        match ended {
+            Ok(done) => self.done.push(done),
+            Err(error) => self.failures.push(error),
+        }
+    }
+
+    /// Ends all sessions. No further ones come.
+    fn interrupt(&mut self) {
+        (self.to_come, self.opening, self.listeners) = (0, 0, None);
+        for mut session in mem::take(&mut self.sessions).into_iter().flatten() {
+            self.record(session.interrupt());
+        }
+    }
+}
+
+/// The token of the listeners.
+const DOOR: u64 = u64::MAX;
+/// Connections that are being opened at a time.
+const MOST_OPENING: usize = 256;
+/// The time between two looks at sessions that wait for a time, for so many sessions...
+const LOOK: Duration = Duration::from_millis(1);
+/// ...and as much longer as there are more.
+const MOST_LOOKED_AT_OFTEN: usize = 64;
