@@ -88,6 +88,19 @@ impl Namespace {
         on_new_thread("lab-inside", work).context(|| self.cannot_enter())
     }
 
+    /// Runs `work` as [`Namespace::run`] does, with descriptors of its own: what it opens does not count against those
+    /// that a process may have, and is closed at its end. It has copies of those that are open already.
+    ///
+    /// # Errors
+    /// As [`Namespace::run`].
+    ///
+    /// # Panics
+    /// As [`Namespace::run`].
+    pub fn run_apart<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        self.run(|| sys::unshare(sys::Unshare::Descriptors).map(|()| work()))?
+            .context(|| self.cannot_enter())
+    }
+
     /// Starts an independent thread inside the namespace. It keeps the namespace alive.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub(crate) use socket::{
 pub(crate) use tap::open_tap;
 pub use tap::open_tun;
 
-/// The namespaces to separate from the rest of the system; see unshare(2).
+/// What to separate from the rest of the system or of the process; see unshare(2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unshare {
     /// The calling thread gets a new, empty network.
@@ -36,13 +36,16 @@ pub(crate) enum Unshare {
     /// The process gets a new user namespace and a new, empty network. The process must have one
     /// thread only.
     UserAndNetwork,
+    /// The calling thread, and those that it starts, get a copy of the process's descriptors as their own.
+    Descriptors,
 }
 
-/// Moves the calling thread into new namespaces.
+/// Separates the calling thread.
 pub(crate) fn unshare(what: Unshare) -> io::Result<()> {
     let flags = match what {
         Unshare::Network => libc::CLONE_NEWNET,
         Unshare::UserAndNetwork => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+        Unshare::Descriptors => libc::CLONE_FILES,
     };
     // SAFETY: unshare takes no pointers; only the calling thread's view of the system changes.
     check(unsafe { libc::unshare(flags) })

@@ -1,8 +1,8 @@
 //! The memory of a receiving connection, idle and active.
 //!
-//! For rxo it is the resident memory of the process `rxo sink` per connection beyond the first, including the
-//! application and its thread. For Linux it is the kernel's memory of a socket: its objects, with sizes from
-//! `/proc/slabinfo`, and the queued or reserved bytes from `SO_MEMINFO`.
+//! Of rxo it is what the process `rxo sink` has in memory for each connection beyond its first, the application
+//! included. Of Linux it is what the kernel has allocated for a socket: its objects, which
+//! `/proc/slabinfo` gives sizes of, and what `SO_MEMINFO` says is in its queues or set aside for them.
 
 use std::fs;
 use std::io::Read;

@@ -44,7 +44,8 @@ pub struct LiveTcpArgs {
     /// What rxo begins with where it sends: rfc6928, or a number of segments. Linux begins with 10.
     #[arg(long, value_name = "SEGMENTS", default_value = RFC_6928)]
     initial_window: String,
-    /// Every combination: MTU 1,500 and 9,000, TSO, 0 and 40 ms, 0 and 1 % loss, 1, 16 and 400 connections.
+    /// Every combination: MTU 1,500 and 9,000, TSO, 0 and 40 ms, 0 and 1 % loss, 1, 16 and 400 connections, and on a wire
+    /// 4, 64, 2,000 and 10,000.
     #[arg(long)]
     all: bool,
     /// Only rows of every combination with these words, such as receiving,mtu=1500,tso=off,delay=0,loss=0,
@@ -116,6 +117,7 @@ pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
     rxo_testbed::become_root_in_user_namespace()?;
     let rxo = args.subject.path()?;
     let cases = cases(args)?;
+    transfer::allow_files(cases.iter().map(|case| case.connections).max().unwrap_or_default())?;
     let rows = rows(&cases, &rxo, args);
     let has_memory = args.only.is_empty() || args.only.iter().any(|word| word == MEMORY);
     let memory = if has_memory { memory(&rxo, args)? } else { Vec::new() };

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use crc32fast::Hasher;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rxo_testbed::Lab;
 use rxo_testbed::traffic::Pattern;
 use serde::Deserialize;
@@ -48,7 +49,7 @@ struct Totals {
 }
 
 pub(super) const PORT: u16 = 7_000;
-const BACKLOG: i32 = 1_024;
+const BACKLOG: i32 = 4_096;
 const CALL_BYTES: usize = 256 << 10;
 /// Timeout, longer than any machine needs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
@@ -64,8 +65,8 @@ impl Place {
         let mut others: Vec<u32> = self.path_process().into_iter().collect();
         let (mut cost, at_peer, at_stack) = match self.stack {
             Stack::Linux => thread::scope(|scope| {
-                let far = scope
-                    .spawn(|| self.namespace().run(|| connect_and_move(case, self.congestion)));
+                let far = move || connect_and_move(case, self.congestion);
+                let far = scope.spawn(move || self.namespace().run_apart(far));
                 let check = || match far.is_finished() {
                     true => bail!("Linux's side has ended"),
                     false => Ok(()),
@@ -195,32 +196,53 @@ fn serve(
     Ok((Cost { time, processor, own, peer_frames: 0 }, sums?))
 }
 
-/// Runs Linux's side in place of rxo's.
+/// Linux's side where rxo's would be. Connects one after the other, so that no backlog has to take all SYNs at once.
 fn connect_and_move(case: &Case, congestion: Congestion) -> Result<Vec<Sum>> {
     let address = SocketAddr::from((Lab::PEER_ADDRESSES.0, PORT));
-    let pattern = pattern();
-    let work = &|| -> Result<Sum> {
+    let pattern = &pattern()[..];
+    let connect = || -> Result<TcpStream> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE).context("cannot connect")?;
         limit(&stream)?;
         congestion.set(&stream)?;
-        Ok(match case.direction {
-            Direction::Receiving => take(&stream)?,
-            Direction::Sending => {
-                // Received bytes are hashed at the other end too; rxo also hashes its sent bytes.
-                let mut hasher = Hasher::new();
-                each_part(&pattern, case.each(), |part| {
-                    hasher.update(part);
-                    (&stream).write_all(part)
-                })?;
-                end(&stream)?;
-                Sum::new(case.each(), hasher)
-            }
-        })
+        Ok(stream)
+    };
+    let at_stack = |stream: TcpStream| {
+        move || match case.direction {
+            Direction::Receiving => take(&stream),
+            Direction::Sending => give_hashed(&stream, pattern, case.each()),
+        }
     };
     thread::scope(|scope| {
-        let threads: io::Result<Vec<_>> =
-            (0..case.connections).map(|_| spawn(scope, work)).collect();
-        threads?.into_iter().map(|thread| joined(thread)?).collect()
+        let threads: Result<Vec<_>> =
+            (0..case.connections).map(|_| Ok(spawn(scope, at_stack(connect()?))?)).collect();
+        threads?.into_iter().map(|thread| Ok(joined(thread)??)).collect()
+    })
+}
+
+/// Sends `bytes` of `pattern`, and hashes them: what arrives is hashed at the other end, and rxo hashes what it sends.
+fn give_hashed(stream: &TcpStream, pattern: &[u8], bytes: u64) -> io::Result<Sum> {
+    let mut hasher = Hasher::new();
+    each_part(pattern, bytes, |part| {
+        hasher.update(part);
+        (&*stream).write_all(part)
+    })?;
+    end(stream)?;
+    Ok(Sum::new(bytes, hasher))
+}
+
+/// Lets each end have the sockets of so many connections.
+///
+/// # Errors
+/// If the system does not permit so many open files.
+pub(super) fn allow_files(connections: usize) -> Result<()> {
+    let wanted = (connections + OTHER_FILES) as u64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let maximum = maximum.map(|maximum| maximum.max(wanted));
+    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).with_context(|| {
+        format!("{connections} connections need {wanted} open files; raise `ulimit -n`")
     })
 }
 
@@ -315,7 +337,9 @@ pub(super) fn pattern() -> Vec<u8> {
 }
 
 const PATTERN_BYTES: usize = 257 * 1_021;
-/// Stack of a connection's thread. Its buffers are on the heap.
+/// Files beside the sockets.
+const OTHER_FILES: usize = 256;
+/// Buffers are on the heap.
 const STACK_BYTES: usize = 128 << 10;
 
 #[cfg(test)]

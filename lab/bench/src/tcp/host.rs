@@ -1,7 +1,7 @@
 //! rxo as a program uses it: an `rxo_host::Host` whose `turn` is called repeatedly, and an application with
 //! its streams. With shards, the device also steers each frame to its shard, inside the timed part.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -50,7 +50,7 @@ impl Hosted {
         let Setting { role, checksums, timestamps, connections, reading, takes_large } = setting;
         let queue = |_| {
             let port = Rc::new(RefCell::new(Port::new(checksums, takes_large)));
-            Device { port, checksums, takes_large }
+            Device { port, checksums, takes_large, says_queue: Rc::default() }
         };
         let queues: Vec<_> = (0..shards).map(queue).collect();
         let own = if role == Role::OpensAndWrites { CLIENT } else { SERVER };
@@ -86,6 +86,12 @@ impl Hosted {
         hosted
     }
 
+    /// On a device that says how much waits in its queue.
+    pub(crate) fn with_queue(self) -> Self {
+        self.queues.iter().for_each(|queue| queue.says_queue.set(true));
+        self
+    }
+
     fn open(&mut self, handle: &Handle, connections: u16) {
         let server = SocketAddr::from((SERVER, SERVER_PORT));
         if self.role == Role::Reads {
@@ -95,10 +101,20 @@ impl Hosted {
             return;
         }
         for _ in 0..connections {
-            let stream = handle.connect_nonblocking(server).expect("a free port");
-            stream.set_nonblocking(true).expect("a stream that lives");
-            self.streams.push(stream);
+            self.join(handle.connect_nonblocking(server).expect("a free port"));
         }
+    }
+
+    /// Takes in a stream that was opened or accepted.
+    fn join(&mut self, stream: TcpStream) {
+        stream.set_nonblocking(true).expect("a stream that lives");
+        if let Some(readiness) = &self.readiness {
+            let number = self.streams.len() as u64;
+            readiness.watch(&stream, number).expect("a stream of its own");
+            // What has come already says nothing any more.
+            readiness.tell(number);
+        }
+        self.streams.push(stream);
     }
 
     fn turn_all(&mut self, now: Instant) {
@@ -133,24 +149,21 @@ impl Hosted {
 
     fn accept(&mut self) {
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
-            stream.set_nonblocking(true).expect("a stream that lives");
-            if let Some(readiness) = &self.readiness {
-                let number = self.streams.len() as u64;
-                readiness.watch(&stream, number).expect("a stream of its own");
-                // Data that arrived before the stream was watched gives no notification, so one is raised
-                // here.
-                readiness.tell(number);
-            }
-            self.streams.push(stream);
+            self.join(stream);
         }
     }
 
-    fn read(&mut self) {
+    /// Which streams to use.
+    fn wait(&mut self) {
         self.ready.clear();
         match &self.readiness {
             Some(readiness) => readiness.wait(&mut self.ready, Some(Duration::ZERO)),
             None => self.ready.extend(0..self.streams.len() as u64),
         }
+    }
+
+    fn read(&mut self) {
+        self.wait();
         for number in &self.ready {
             let stream = &mut self.streams[*number as usize];
             loop {
@@ -165,7 +178,9 @@ impl Hosted {
     }
 
     fn write(&mut self) {
-        for stream in &mut self.streams {
+        self.wait();
+        for number in &self.ready {
+            let stream = &mut self.streams[*number as usize];
             let failure = loop {
                 let written = match &mut self.lent {
                     Some(lent) => stream.write_shared(next_lent(lent)),
@@ -223,13 +238,14 @@ pub(super) struct Device {
     port: Rc<RefCell<Port>>,
     checksums: bool,
     takes_large: bool,
+    says_queue: Rc<Cell<bool>>,
 }
 
 impl Device {
     /// Makes a device for single packets; with `checksums` the host verifies and fills checksums.
     pub(super) fn new(checksums: bool) -> Self {
         let port = Rc::new(RefCell::new(Port::new(checksums, false)));
-        Self { port, checksums, takes_large: false }
+        Self { port, checksums, takes_large: false, says_queue: Rc::default() }
     }
 
     /// Takes the sent frames.
@@ -340,6 +356,11 @@ impl FrameSink for Device {
 
     fn counters(&self) -> SinkCounters {
         SinkCounters::default()
+    }
+
+    fn queued_bytes(&self) -> Option<u64> {
+        let says = self.says_queue.get();
+        says.then(|| (self.port.borrow().sent.len() * MTU) as u64)
     }
 }
 

@@ -10,7 +10,9 @@ use super::stack::{Role, Setting, Stack, TURN_FRAMES};
 const TURN: Duration = Duration::from_micros(20);
 /// Time to skip if nothing moves: longer than any delayed ACK.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Number of consecutive pauses that counts as a failure.
+/// Handshakes that every host finishes in a turn.
+const HANDSHAKES_A_TURN: usize = 8;
+/// Number of pauses in a row that means that something is wrong.
 const MOST_PAUSES: u32 = 100;
 
 /// A contender and its peer.
@@ -45,6 +47,7 @@ impl Lane {
         };
         let mut lane = Self { ends, now: Instant::from_micros(1_000_000), segment_bytes };
         lane.open();
+        lane.shake_hands(connections.into());
         lane
     }
 
@@ -80,6 +83,15 @@ impl Lane {
                 }
                 peer.receive(stack.port(), self.now);
             }
+        }
+    }
+
+    /// Gives a pair of stacks the turns that its handshakes take: a host begins with a few connections in each. Meanwhile
+    /// little moves, which is no reason to pause.
+    fn shake_hands(&mut self, connections: usize) {
+        if matches!(self.ends, Ends::Pair(..)) {
+            (0..connections / HANDSHAKES_A_TURN)
+                .for_each(|_| self.step(&mut |stack, now| stack.turn(now)));
         }
     }
 

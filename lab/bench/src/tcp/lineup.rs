@@ -33,6 +33,8 @@ pub(crate) enum Name {
     /// A host with and without shards, with 400 or 10,000 connections.
     Shards,
     Menon,
+    /// With 1 to 10,000 connections.
+    Curve,
 }
 
 /// A comparison of contenders on one setting.
@@ -60,6 +62,8 @@ pub(crate) enum Contender {
     Host(Variant),
     /// A host in two shards.
     Shards,
+    /// `Host` on a device that says how much waits in its queue, as a packet socket does.
+    Queued(Variant),
 }
 
 impl Contender {
@@ -72,6 +76,8 @@ impl Contender {
             Self::Host(Variant::Stretch) => "rxo-host, stretch ACKs",
             Self::Host(_) => "rxo-host",
             Self::Shards => "two shards",
+            Self::Queued(Variant::Lent) => "rxo-host, queue, lent",
+            Self::Queued(_) => "rxo-host, queue",
             Self::Rxo(Variant::Original) => "rxo, original",
             Self::Rxo(Variant::LimitOne) => "rxo, limit 1",
             Self::Rxo(Variant::Aggregation) => "rxo, aggregation",
@@ -87,6 +93,7 @@ impl Contender {
             Self::Floor => Box::new(Floor::new(setting)),
             Self::Host(variant) => Box::new(Hosted::new(setting, variant, 1)),
             Self::Shards => Box::new(Hosted::new(setting, Variant::Offload, 2)),
+            Self::Queued(variant) => Box::new(Hosted::new(setting, variant, 1).with_queue()),
             Self::Rxo(variant) => Box::new(Rxo::new(setting, variant)),
         }
     }
@@ -116,11 +123,14 @@ const SENDING_CHECKED: &[Contender] = SENDING.split_at(SENDING.len() - 1).0;
 /// Contenders of the comparison with smoltcp, with the lower bound of any stack.
 const WITH_FLOOR: &[Contender] =
     &[Contender::Smoltcp, OFFLOAD, STRETCH, HOST, HOST_STRETCH, Contender::Floor];
-/// Contenders of the rows with 400 connections.
-const MANY: &[Contender] = &[OFFLOAD, HOST];
-/// Contenders that show the cost of shards.
+/// Beside the rows with 400 connections.
+const BESIDE: &[Contender] = &[OFFLOAD, HOST];
+/// What it costs to be in shards.
 const SHARDS: &[Contender] = &[HOST, Contender::Shards];
-/// Contenders for the steps of Menon 2008, figures 7, 11 and 12.
+/// How the cost grows with the connections. Without a limit 10,000 windows wait in the link, which are gigabytes.
+const CURVE: &[Contender] =
+    &[Contender::Queued(Variant::Stretch), Contender::Queued(Variant::Lent)];
+/// The steps of Menon 2008, figures 7, 11 and 12.
 const STEPS: &[Contender] = &[
     Contender::Rxo(Variant::Original),
     Contender::Rxo(Variant::LimitOne),
@@ -142,10 +152,11 @@ const SEEN: Race = Race { name: Name::ReceiveSeen, reading: Reading::InPlace, ..
 const PAIR: Race = Race { name: Name::Send, kind: Kind::EndToEnd, contenders: SENDING, ..ALONE };
 /// Sending between guests, where GSO frames stay whole.
 const GUESTS: Race = Race { name: Name::SendLarge, takes_large: true, ..PAIR };
+const MANY: Race = Race { name: Name::Curve, contenders: CURVE, ..PAIR };
 const MENON: Race = Race { name: Name::Menon, timestamps: true, contenders: STEPS, ..ALONE };
 
 /// All races.
-pub(crate) const RACES: [Race; 15] = [
+pub(crate) const RACES: [Race; 22] = [
     ALONE,
     Race { name: Name::ReceiveChecked, checksums: true, contenders: STACKS, ..ALONE },
     SEEN,
@@ -159,6 +170,13 @@ pub(crate) const RACES: [Race; 15] = [
     MENON,
     Race { checksums: true, ..MENON },
     Race { connections: 400, ..MENON },
-    Race { connections: 10_000, contenders: MANY, ..MENON },
+    Race { connections: 10_000, contenders: BESIDE, ..MENON },
     Race { checksums: true, connections: 400, ..MENON },
+    MANY,
+    Race { connections: 4, ..MANY },
+    Race { connections: 16, ..MANY },
+    Race { connections: 64, ..MANY },
+    Race { connections: 400, ..MANY },
+    Race { connections: 2_000, ..MANY },
+    Race { connections: 10_000, ..MANY },
 ];
