@@ -36,11 +36,12 @@ const MOST_MESSAGES: usize = 64;
 pub(crate) struct Connection {
     channel: Channel,
     session: Session,
+    /// By the index of their ring; `None` if it cannot be used.
+    queues: Vec<Option<Queue>>,
+    /// Behind the queues, which use it and are dropped first.
     shared: Shared,
     /// What it may share.
     allowed: GuestMemory,
-    /// By the index of their ring; `None` if it cannot be used.
-    queues: Vec<Option<Queue>>,
     /// The indices of the receive rings in use.
     receivers: Vec<usize>,
     /// `true` if a transmit ring in use has no notifications.
@@ -140,9 +141,11 @@ impl Connection {
                 }
             }
             let done = self.session.take(message).map_err(invalid)?;
-            if done.change == Change::Memory {
-                self.shared.follow(&self.session, self.allowed)?;
-            }
+            // Kept until the queues are made again, which use it.
+            let _before = match done.change {
+                Change::Memory => Some(self.shared.follow(&self.session, self.allowed)?),
+                _ => None,
+            };
             match done.change {
                 Change::None => {}
                 Change::Ring(ring) => self.make_queue(ring)?,

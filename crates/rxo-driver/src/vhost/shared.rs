@@ -1,14 +1,18 @@
 //! The memory of a front end, as this process has mapped it.
 //!
 //! Separate from the connection, because it decides what is mapped at all: the sum of the regions is bounded, and a region
-//! that a new table repeats stays mapped, so that a front end that sends its table again and again costs nothing.
+//! that a new table repeats stays mapped, so that a front end that sends its table again and again costs nothing. Memory that
+//! is not shared any more is unmapped by a thread of its own: whoever unmaps a file last frees its pages, which takes a
+//! third of a second for some gigabytes.
 
 use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
 
 use rxo_virtqueue::{Mapping, Memory, Region};
 
@@ -51,11 +55,11 @@ impl Shared {
         self.parts.iter().any(|part| part.loss.is_lost())
     }
 
-    /// Maps the regions of `session` that are new, and unmaps those that it does not have any more.
+    /// Maps the regions of `session` that are new. Returns the regions before: drop them when no queue uses them any more.
     ///
     /// # Errors
     /// If the regions are larger than `allowed`, or one cannot be mapped. Nothing has changed then.
-    pub(super) fn follow(&mut self, session: &Session, allowed: GuestMemory) -> io::Result<()> {
+    pub(super) fn follow(&mut self, session: &Session, allowed: GuestMemory) -> io::Result<Self> {
         let regions = session.regions();
         check_sum(regions, allowed)?;
         let (mut memory, mut parts) = (Memory::new(), Vec::with_capacity(regions.len()));
@@ -71,8 +75,7 @@ impl Shared {
                 .map_err(|why| refused(&why))?;
             parts.push(part);
         }
-        *self = Self { memory, parts };
-        Ok(())
+        Ok(std::mem::replace(self, Self { memory, parts }))
     }
 
     /// Returns the part of a file that a region has: the one that is mapped already, or a new one.
@@ -88,6 +91,30 @@ impl Shared {
         Ok(Part { place, mapping: Arc::new(mapping), loss })
     }
 }
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        static UNMAPPER: OnceLock<Option<SyncSender<Vec<Part>>>> = OnceLock::new();
+        self.memory = Memory::new();
+        let parts = std::mem::take(&mut self.parts);
+        if parts.is_empty() {
+            return;
+        }
+        let unmapper = UNMAPPER.get_or_init(|| {
+            let (sender, receiver) = sync_channel(MOST_WAITING);
+            let unmap = move || receiver.into_iter().for_each(drop);
+            let started = thread::Builder::new().name("rxo-unmapper".into()).spawn(unmap);
+            started.ok().map(|_| sender)
+        });
+        if let Some(unmapper) = unmapper {
+            // One that changes its memory faster than it is unmapped waits for it here.
+            drop(unmapper.try_send(parts));
+        }
+    }
+}
+
+/// The greatest number of tables that wait to be unmapped.
+const MOST_WAITING: usize = 16;
 
 impl Place {
     fn of<F: AsFd>(shared: &SharedRegion<F>) -> io::Result<Self> {
