@@ -196,7 +196,9 @@ mod tests {
     #[test]
     fn the_default_takes_rows_of_every_kind() {
         let rows: Vec<_> = Case::all().into_iter().filter(Case::is_default).collect();
-        for word in Case::all().iter().flat_map(Case::words) {
+        // The other numbers of connections are points of the curve only, which is chosen by name.
+        let kept = |case: &&Case| CONNECTIONS.contains(&case.connections);
+        for word in Case::all().iter().filter(kept).flat_map(Case::words) {
             assert!(rows.iter().any(|case| case.words().contains(&word)), "{word}");
         }
         assert!(rows.len() < 30, "{}", rows.len());
