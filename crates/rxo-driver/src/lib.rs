@@ -51,6 +51,7 @@ mod addressing;
 mod bell;
 mod buffer;
 pub mod clock;
+mod cpus;
 pub mod custody;
 mod descriptors;
 mod device;
@@ -72,6 +73,7 @@ mod priority;
 mod pulse;
 pub mod service;
 mod statistics;
+mod steering;
 mod sys;
 pub mod tap;
 mod transmit;
@@ -85,6 +87,7 @@ pub mod wait;
 
 pub use bell::Bell;
 pub use buffer::DeviceBuf;
+pub use cpus::bind_to_cpu;
 pub use device::{
     Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink, DeviceSource, KINDS,
     Origin, SystemSource, on_wire,

@@ -28,12 +28,13 @@ struct Attributes {
 const RESET_ON_FORK: u64 = 1;
 
 /// Sets the nice value of the calling thread, from −20 (highest priority) to 19. Threads that it starts later
-/// begin at 0 if the value is negative. A thread with a real-time policy is left unchanged.
+/// begin at 0 if the value is negative, unless `is_inherited`. A thread with a real-time policy is left
+/// unchanged.
 ///
 /// # Errors
 /// If the system refuses: a value below the thread's own needs `CAP_SYS_NICE`, or a limit (`RLIMIT_NICE`)
 /// that allows it.
-pub fn set_nice(nice: i8) -> io::Result<()> {
+pub fn set_nice(nice: i8, is_inherited: bool) -> io::Result<()> {
     // Raw system calls: musl has no function for either, and systemd's `RestrictRealtime=` mistakes the flag
     // of `sched_setscheduler` for a real-time policy.
     // SAFETY: the call takes only an integer.
@@ -42,8 +43,8 @@ pub fn set_nice(nice: i8) -> io::Result<()> {
         return Ok(());
     }
     let size = size_of::<Attributes>() as u32;
-    let attributes =
-        Attributes { size, flags: RESET_ON_FORK, nice: nice.into(), ..Attributes::default() };
+    let flags = if is_inherited { 0 } else { RESET_ON_FORK };
+    let attributes = Attributes { size, flags, nice: nice.into(), ..Attributes::default() };
     // SAFETY: the kernel reads `size` bytes of a live structure.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     check(set as c_int).map(drop)
@@ -63,8 +64,18 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_carry_frames_have_it_from_the_one_that_starts_them() {
+        thread::spawn(|| match set_nice(-7, true) {
+            Ok(()) => assert_eq!((nice(), thread::spawn(nice).join().unwrap()), (-7, -7)),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn a_thread_has_it_and_the_threads_that_it_starts_do_not() {
-        thread::spawn(|| match set_nice(-7) {
+        thread::spawn(|| match set_nice(-7, false) {
             Ok(()) => assert_eq!((nice(), thread::spawn(nice).join().unwrap()), (-7, 0)),
             // Without privilege the system refuses, which is correct as well.
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
@@ -72,7 +83,7 @@ mod tests {
         .join()
         .unwrap();
         thread::spawn(|| {
-            set_nice(19).unwrap();
+            set_nice(19, false).unwrap();
             assert_eq!((nice(), thread::spawn(nice).join().unwrap()), (19, 19));
         })
         .join()

@@ -210,6 +210,7 @@ const THREADS: &[i64] = &[
     c::SYS_membarrier,
     c::SYS_sched_yield,
     c::SYS_sched_getaffinity,
+    c::SYS_sched_setaffinity,
     c::SYS_rt_sigaction,
     c::SYS_rt_sigprocmask,
     c::SYS_rt_sigreturn,

@@ -28,9 +28,22 @@ pub struct DeviceKind {
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
     /// Takes hold of a device, and makes it if rxo makes those of its kind.
     pub(crate) attach: Attach,
+    /// Takes hold of several queues of the device; `None` if it has one.
+    pub(crate) queues: Option<AttachQueues>,
+}
+
+impl DeviceKind {
+    /// Returns `true` if a device of this kind may have several queues.
+    #[must_use]
+    pub const fn has_queues(&self) -> bool {
+        self.queues.is_some()
+    }
 }
 
 pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
+
+/// Takes hold of so many queues of a device, without opening them yet.
+pub(crate) type AttachQueues = fn(&DeviceName, u32) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
 /// The origin of a device's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

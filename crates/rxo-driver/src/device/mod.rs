@@ -37,7 +37,7 @@ pub use kind::{DeviceKind, KINDS, Origin};
 pub use name::DeviceName;
 pub use sink::DeviceSink;
 
-pub(crate) use kind::{Attach, interface_name};
+pub(crate) use kind::{Attach, AttachQueues, interface_name};
 pub(crate) use sink::Port;
 
 /// A device of the system, open both ways, or the source of one beside the sink of another. Both ends
@@ -91,6 +91,16 @@ pub trait DeviceHandle: fmt::Debug {
     /// # Errors
     /// If the device is gone or down, refuses the options, or privilege is missing.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError>;
+
+    /// Opens all queues that were attached, in their order, each as a device that may go to another thread. The
+    /// queue of a frame is chosen by the rule of
+    /// [`PacketSource::open_shards`](crate::PacketSource::open_shards), alike for all devices.
+    ///
+    /// # Errors
+    /// Returns the errors of [`DeviceHandle::open`], and an error if this kind of device has one queue.
+    fn open_queues(&self, _options: DeviceOptions) -> Result<Vec<Device>, DeviceError> {
+        Err(DeviceError::Usage("this kind of device has one queue".to_owned()))
+    }
 
     /// Answers the messages of a guest's virtual machine while source and sink are dropped. Does not block.
     /// Does nothing for other kinds of devices.

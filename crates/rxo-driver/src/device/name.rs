@@ -9,6 +9,7 @@ use std::str::FromStr;
 use rxo_device::DeviceError;
 
 use super::{DeviceHandle, DeviceKind, KINDS};
+use crate::steering::MOST_QUEUES;
 
 /// A device name: a kind, and a name within that kind.
 #[derive(Clone)]
@@ -59,6 +60,23 @@ impl DeviceName {
     pub fn attach(&self) -> Result<Box<dyn DeviceHandle>, DeviceError> {
         (self.kind.attach)(self)
     }
+
+    /// Takes hold of `queues` queues of the device, which [`DeviceHandle::open_queues`] opens.
+    ///
+    /// # Errors
+    /// Returns the errors of [`DeviceName::attach`], and an error if devices of this kind have one queue, or
+    /// `queues` is not from 1 to 256.
+    pub fn attach_queues(&self, queues: u32) -> Result<Box<dyn DeviceHandle>, DeviceError> {
+        let attach = self.kind.queues.ok_or_else(|| {
+            let others = forms(KINDS.iter().filter(|kind| kind.has_queues()));
+            DeviceError::Usage(format!("device `{self}` has one queue: use {others}"))
+        })?;
+        if !(1..=MOST_QUEUES).contains(&queues) {
+            let remedy = format!("choose from 1 to {MOST_QUEUES}");
+            return Err(DeviceError::Usage(format!("{self}: {queues} queues; {remedy}")));
+        }
+        attach(self, queues)
+    }
 }
 
 impl FromStr for DeviceName {
@@ -94,9 +112,9 @@ fn unknown(kinds: &[DeviceKind], text: &str) -> DeviceError {
 }
 
 /// The forms of names of `kinds`: `packet:IFNAME, tap:NAME or tun:NAME`.
-fn forms(kinds: &[DeviceKind]) -> String {
+fn forms<'a>(kinds: impl IntoIterator<Item = &'a DeviceKind>) -> String {
     let forms: Vec<_> =
-        kinds.iter().map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
+        kinds.into_iter().map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();
     match forms.as_slice() {
         [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
         forms => forms.concat(),

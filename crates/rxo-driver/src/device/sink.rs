@@ -23,7 +23,8 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
     /// Returns the device's name as the user wrote it: `tap:rxo0`.
     fn label(&self) -> &str;
 
-    /// Returns the interface whose state is watched; `None` if the device is not an interface.
+    /// Returns the interface whose state is watched; `None` if the device is not an interface, or another
+    /// queue of it is watched.
     fn interface(&self) -> Option<&Interface>;
 
     /// Converts a write error to the error for the caller; `None` if the device is only down and may come

@@ -103,6 +103,12 @@ impl Interface {
         Some([receive + combined, send + combined])
     }
 
+    /// Returns the number of queues in which the interface receives; `None` if it is not reported.
+    #[must_use]
+    pub fn receive_queues(&self) -> Option<u32> {
+        self.channels().map(|[receive, _]| receive)
+    }
+
     /// Returns `true` if the device coalesces received packets by its own rules (LRO).
     #[must_use]
     pub(crate) fn has_lro(&self) -> bool {

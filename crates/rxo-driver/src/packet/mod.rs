@@ -6,10 +6,12 @@
 //!   interface cannot.
 //! * `departures` counts what the interface has sent, to compare it with what was written to the socket.
 
+mod arrivals;
 mod departures;
 mod fanout;
 mod kind;
 pub(crate) mod ring;
+mod sent;
 mod sink;
 pub(crate) mod socket;
 mod source;

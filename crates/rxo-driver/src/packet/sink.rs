@@ -6,11 +6,11 @@ use std::os::fd::BorrowedFd;
 use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
 use rxo_frame::LinkKind;
 
-use super::departures::Departures;
+use super::sent::Sent;
 use super::socket::{Opened, lost};
 use crate::device::{DeviceSink, Port};
 use crate::interface::Interface;
-use crate::sys;
+use crate::{fault, sys};
 use crate::transmit::batch::Sealed;
 use crate::transmit::{SendMmsg, Writer, Written};
 
@@ -27,29 +27,44 @@ impl DeviceSink {
     /// # Errors
     /// If there is no such interface, it is down, or privilege is missing.
     pub fn packet(name: &str) -> Result<Self, DeviceError> {
+        PacketPort::open(name).map(Self::new)
+    }
+}
+
+/// The port of a packet socket that sends.
+#[derive(Debug)]
+pub(super) struct PacketPort {
+    device: String,
+    interface: Interface,
+    writer: SendMmsg,
+    mtu: u32,
+    sent: Sent,
+}
+
+impl PacketPort {
+    fn open(name: &str) -> Result<Self, DeviceError> {
         let opened = Opened::new(name)?;
         opened.enlarge_queue(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
         // Protocol 0: this socket receives nothing.
         opened.bind(0)?;
         let mtu = opened.interface.mtu()?;
         let Opened { device, interface, socket } = opened;
-        // If no descriptors are left, departures are not counted.
-        let departures = interface.index().ok().and_then(|index| Departures::of(index).ok());
-        let writer = SendMmsg::new(socket);
-        Ok(Self::new(PacketPort { device, interface, writer, mtu, departures }))
+        let sent = Sent::of(&interface);
+        Ok(Self { device, interface, writer: SendMmsg::new(socket), mtu, sent })
     }
-}
 
-/// The port of a packet socket that sends.
-#[derive(Debug)]
-struct PacketPort {
-    device: String,
-    interface: Interface,
-    writer: SendMmsg,
-    mtu: u32,
-    /// The counter of sent packets, opened together with the device because a confined process may not open
-    /// it.
-    departures: Option<Departures>,
+    /// Opens `queues` ports on one interface. The first watches it, and accounts for the packets of all.
+    pub(super) fn open_queues(name: &str, queues: u32) -> Result<Vec<Self>, DeviceError> {
+        let mut all = (0..queues).map(|_| Self::open(name)).collect::<Result<Vec<_>, _>>()?;
+        if let Some((first, others)) = all.split_first_mut() {
+            for other in others {
+                let socket = other.writer.socket().try_clone_to_owned();
+                let socket = socket.map_err(|error| fault::opening(&first.device, error))?;
+                first.sent.add_queue(socket, &mut other.sent);
+            }
+        }
+        Ok(all)
+    }
 }
 
 impl Port for PacketPort {
@@ -71,7 +86,7 @@ impl Port for PacketPort {
     }
 
     fn interface(&self) -> Option<&Interface> {
-        Some(&self.interface)
+        self.sent.is_first().then_some(&self.interface)
     }
 
     fn lost(&self, error: io::Error) -> Option<DeviceError> {
@@ -89,16 +104,16 @@ impl Port for PacketPort {
     }
 
     fn departed(&mut self) -> Option<u64> {
-        if self.queued_bytes() != Some(0) {
-            return None;
-        }
-        self.departures.as_mut()?.read()
+        let is_empty = self.queued_bytes() == Some(0);
+        self.sent.departed().filter(|_| is_empty)
     }
 }
 
 impl Writer for PacketPort {
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
-        self.writer.write(batch, from)
+        let written = self.writer.write(batch, from);
+        self.sent.count(written.sent);
+        written
     }
 }
 

@@ -10,6 +10,7 @@ use rxo_device::{
 };
 use rxo_frame::{Frame, Instant, LinkKind, Pool};
 
+use super::arrivals::Arrivals;
 use super::ring::RingMap;
 use super::socket::{Opened, is_deleted, lost};
 use super::take::{Pools, Taken, discard, take};
@@ -17,7 +18,6 @@ use crate::buffer::DeviceBuf;
 use crate::clock::StampScale;
 use crate::device::SystemSource;
 use crate::interface::{Feature, Interface};
-use crate::statistics::Statistics;
 use crate::{fault, sys};
 
 /// Options of a packet source.
@@ -50,7 +50,7 @@ impl Default for PacketOptions {
 pub struct PacketSource {
     device: String,
     interface: Interface,
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     ring: Arc<RingMap>,
     large: Pools,
     /// Buffers for the newest frame of a batch, if the caller holds frames while it waits for more; otherwise
@@ -63,10 +63,7 @@ pub struct PacketSource {
     counters: SourceCounters,
     is_gone: bool,
     is_down: bool,
-    statistics: Option<Statistics>,
-    /// The packets that the interface had received when the source was opened. Packets received at that very
-    /// moment may be counted twice, but none is missed.
-    received_before: u64,
+    arrivals: Arrivals,
     /// `true` if a large frame waits in the ring because no buffer is free.
     lacks_buffer: bool,
 }
@@ -95,9 +92,8 @@ impl PacketSource {
         let Opened { device, interface, socket } = opened;
         let (ring, large) = (Arc::new(ring), Pools::new(options.large_buffers));
         let counters = SourceCounters::default();
-        let statistics = Statistics::of(interface.index()?).ok();
-        let received_before =
-            statistics.as_ref().and_then(Statistics::read).map_or(0, |it| it.received);
+        let socket = Arc::new(socket);
+        let arrivals = Arrivals::of(&interface, Arc::clone(&socket));
         Ok(Self {
             device,
             interface,
@@ -111,8 +107,7 @@ impl PacketSource {
             counters,
             is_gone: false,
             is_down: false,
-            statistics,
-            received_before,
+            arrivals,
             lacks_buffer: false,
         })
     }
@@ -126,6 +121,19 @@ impl PacketSource {
     /// Returns the device's name as the user wrote it: `packet:eth1`.
     pub(super) fn device(&self) -> &str {
         &self.device
+    }
+
+    /// Makes the sources of a group begin: forgets the frames that came before all of them were members, which
+    /// several may have got, and shares the count of arrivals.
+    pub(super) fn begin_together(sources: &mut [Self]) {
+        for source in &mut *sources {
+            while let Some(slot) = source.ring.filled(source.next_slot) {
+                discard(slot, source.socket.as_fd());
+                source.advance();
+            }
+        }
+        let mut all: Vec<_> = sources.iter_mut().map(|source| &mut source.arrivals).collect();
+        Arrivals::share(&mut all);
     }
 
     /// Returns the error that explains why there is nothing to read; `None` if there is no error.
@@ -302,8 +310,7 @@ impl FrameSource for PacketSource {
     }
 
     fn arrived(&mut self) -> Option<u64> {
-        let now = self.statistics.as_ref()?.read()?;
-        Some(now.received.saturating_sub(self.received_before))
+        self.arrivals.read()
     }
 
     fn gives_fewer(&mut self) -> bool {
@@ -327,12 +334,7 @@ impl FrameSource for PacketSource {
     }
 
     fn counters(&mut self) -> SourceCounters {
-        // Reading resets the kernel's count, so the counts are summed here. If the socket is gone, the sum
-        // stays.
-        let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        if let Ok(new) = sys::option::<libc::tpacket_stats>(self.socket.as_fd(), level, option) {
-            self.counters.ring_drops += u64::from(new.tp_drops);
-        }
+        self.counters.ring_drops = self.arrivals.drops();
         self.counters
     }
 }
@@ -344,8 +346,7 @@ impl SystemSource for PacketSource {
             && scale.arrival(slot.stamp_ns()) < instant
         {
             discard(slot, self.socket.as_fd());
-            // A discarded frame counts as received before the source was opened.
-            self.received_before += 1;
+            self.arrivals.discard();
             self.advance();
         }
     }
@@ -377,10 +378,12 @@ mod tests {
 
     fn source(ring: Arc<RingMap>) -> PacketSource {
         let (socket, _peer) = UnixStream::pair().unwrap();
+        let socket = Arc::new(socket.into());
         PacketSource {
             device: "packet:lo".to_owned(),
             interface: Interface::find("lo").unwrap(),
-            socket: socket.into(),
+            arrivals: Arrivals::none(Arc::clone(&socket)),
+            socket,
             ring,
             large: Pools::new(1),
             spare: None,
@@ -390,8 +393,6 @@ mod tests {
             counters: SourceCounters::default(),
             is_gone: false,
             is_down: false,
-            statistics: None,
-            received_before: 0,
             lacks_buffer: false,
         }
     }

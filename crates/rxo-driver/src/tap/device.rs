@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use rxo_device::DeviceError;
 
-use super::offload::Offloads;
+use super::offload::{Attachment, Offloads};
 use super::sink::TapPort;
 use super::{SubmitMode, TapKind, TapSource, offload};
-use crate::device::DeviceSink;
-use crate::fault;
+use crate::device::{Device, DeviceSink};
 use crate::interface::Interface;
+use crate::lock::Lock;
 use crate::statistics::Statistics;
+use crate::{fault, steering};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
@@ -34,6 +35,8 @@ pub(super) const LARGEST_MTU: u32 = 65_521;
 #[derive(Debug)]
 pub struct Tap {
     device: Arc<TapDevice>,
+    /// The queues beyond the first.
+    others: Vec<Arc<TapDevice>>,
 }
 
 impl Tap {
@@ -42,7 +45,33 @@ impl Tap {
     /// # Errors
     /// If the name is taken, or `/dev/net/tun` or privilege is missing.
     pub fn open(name: &str, kind: TapKind) -> Result<Self, DeviceError> {
-        Ok(Self { device: Arc::new(TapDevice::open(name, kind)?) })
+        Ok(Self { device: Arc::new(TapDevice::open(name, kind, 1)?), others: Vec::new() })
+    }
+
+    /// Creates the interface `name` with `queues` queues, or takes over a persistent one that has several
+    /// (`multi_queue`) and that no other process has open. The kernel chooses the queue of each packet by the
+    /// rule of [`PacketSource::open_shards`](crate::PacketSource::open_shards).
+    ///
+    /// # Errors
+    /// Returns the errors of [`Tap::open`], and an error if the system does not let this process choose the
+    /// rule (`CAP_BPF`).
+    pub(super) fn open_queues(name: &str, kind: TapKind, queues: u32) -> Result<Self, DeviceError> {
+        let device = TapDevice::open(name, kind, queues)?;
+        let others = (1..queues).map(|_| device.another_queue().map(Arc::new));
+        let others = others.collect::<Result<_, _>>()?;
+        device.steer(queues)?;
+        Ok(Self { device: Arc::new(device), others })
+    }
+
+    /// Returns source and sink of each queue, in their order.
+    pub(super) fn queues(&self, mode: SubmitMode) -> Result<Vec<Device>, DeviceError> {
+        let all = std::iter::once(&self.device).chain(&self.others);
+        let queue = |device: &Arc<TapDevice>| {
+            let port = TapPort::new(Arc::clone(device), mode)?;
+            let source = Box::new(TapSource::new(Arc::clone(device))?);
+            Ok(Device { source, sink: DeviceSink::new(port) })
+        };
+        all.map(queue).collect()
     }
 
     /// Returns whether the interface carries Ethernet frames or IP packets.
@@ -106,9 +135,14 @@ pub(super) struct TapDevice {
     pub(super) offloads: Offloads,
     file: File,
     before: Option<Before>,
+    /// The interface's counters; `None` if the system does not count, or for a queue beyond the first.
     statistics: Option<Statistics>,
+    /// `true` for the first queue, or the only one.
+    pub(super) is_first: bool,
     /// The packets that the interface had dropped before it was opened.
     dropped_before: u64,
+    /// The lock of an interface with several queues, which the kernel would let other processes share.
+    _lock: Option<Lock>,
 }
 
 /// The settings of a persistent interface before rxo changed them.
@@ -121,18 +155,41 @@ struct Before {
 }
 
 impl TapDevice {
-    fn open(name: &str, kind: TapKind) -> Result<Self, DeviceError> {
+    fn open(name: &str, kind: TapKind, queues: u32) -> Result<Self, DeviceError> {
         let label = format!("{kind}:{name}");
         let file = open_tun(&label)?;
-        let existed = Interface::find(name).is_ok();
-        offload::attach(file.as_fd(), kind, name)
-            .map_err(|error| refused(&label, kind, name, error))?;
+        let found = Interface::find(name).ok();
+        let existed = found.is_some();
+        let attachment = match queues {
+            1 => Attachment::Single,
+            _ => Attachment::First { existed },
+        };
+        let refused = |error| refused(&label, (kind, attachment), name, error);
+        // One that exists is locked before it is attached to, or a process that uses it would lose packets.
+        let lock = found.filter(|_| queues > 1).map(|found| lock(&found).map_err(refused));
+        let lock = lock.transpose()?;
+        offload::attach(file.as_fd(), kind, name, attachment).map_err(refused)?;
         let interface = Interface::find(name)?;
+        let lock = match lock {
+            None if queues > 1 => Some(self::lock(&interface).map_err(refused)?),
+            held => held,
+        };
         let before = if existed { Some(Before::read(&interface, &file)?) } else { None };
         let offloads = Offloads::default();
         let (statistics, dropped_before) = (Statistics::of(interface.index()?).ok(), 0);
-        let mut device =
-            Self { label, kind, interface, offloads, file, before, statistics, dropped_before };
+        let is_first = true;
+        let mut device = Self {
+            label,
+            kind,
+            interface,
+            offloads,
+            file,
+            before,
+            statistics,
+            is_first,
+            dropped_before,
+            _lock: lock,
+        };
         device.offloads = offload::enable(device.file.as_fd(), kind)
             .map_err(|e| fault::opening(&device.label, e))?;
         if device.interface.queue_packets()? < QUEUE_PACKETS {
@@ -143,6 +200,39 @@ impl TapDevice {
         Ok(device)
     }
 
+    /// Opens one more queue of this interface. The settings of the interface are those of the first.
+    fn another_queue(&self) -> Result<Self, DeviceError> {
+        let Self { label, kind, offloads, .. } = self;
+        let (file, name) = (open_tun(label)?, self.interface.name());
+        let attachment = Attachment::Further;
+        offload::attach(file.as_fd(), *kind, name, attachment)
+            .map_err(|error| refused(label, (*kind, attachment), name, error))?;
+        Ok(Self {
+            label: label.clone(),
+            kind: *kind,
+            interface: Interface::find(name)?,
+            offloads: *offloads,
+            file,
+            before: None,
+            statistics: None,
+            is_first: false,
+            dropped_before: 0,
+            _lock: None,
+        })
+    }
+
+    /// Lets the kernel choose the queue of each packet, so that a flow stays in one and both of its directions
+    /// meet.
+    fn steer(&self, queues: u32) -> Result<(), DeviceError> {
+        let steered = steering::load(&steering::program(queues))
+            .and_then(|program| offload::steer(self.file.as_fd(), Some(program.as_fd())));
+        steered.map_err(|error| {
+            let remedy = "run as root or give CAP_BPF, or use one worker";
+            let label = &self.label;
+            fault::system(format!("cannot choose the queue of each flow of {label}; {remedy}"), error)
+        })
+    }
+
     /// Creates a device that reads and writes `descriptor`.
     #[cfg(test)]
     pub(super) fn for_tests(descriptor: std::os::fd::OwnedFd) -> Self {
@@ -151,7 +241,19 @@ impl TapDevice {
         let (label, kind) = ("tap:test".to_owned(), TapKind::Tap);
         let offloads = Offloads::default();
         let (before, statistics, dropped_before) = (None, None, 0);
-        Self { label, kind, interface, offloads, file, before, statistics, dropped_before }
+        let (is_first, _lock) = (true, None);
+        Self {
+            label,
+            kind,
+            interface,
+            offloads,
+            file,
+            before,
+            statistics,
+            is_first,
+            dropped_before,
+            _lock,
+        }
     }
 
     /// Returns how many packets of the host's stack the kernel has dropped since the device was opened,
@@ -201,11 +303,23 @@ impl Before {
     /// Restores each setting on its own: if one fails (the interface may be gone), the next are still tried.
     fn put_back(&self, interface: &Interface, file: &File) {
         let _unless_gone = offload::disable(file.as_fd());
+        // Without several queues there was nothing to choose.
+        let _unless_gone = offload::steer(file.as_fd(), None);
         let _unless_gone = offload::set_header_bytes(file.as_fd(), self.header_bytes);
         let _unless_gone = interface.set_mtu(self.mtu);
         let _unless_gone = interface.set_up(self.up);
         let _unless_gone = interface.set_queue_packets(self.queue_packets);
     }
+}
+
+/// Locks an interface with several queues.
+///
+/// # Errors
+/// If another process holds the lock (`EBUSY`, as the kernel says of an interface with one queue).
+fn lock(interface: &Interface) -> io::Result<Lock> {
+    let index = interface.index().map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+    let taken = Lock::try_take(&format!("queues-{index}"))?;
+    taken.ok_or_else(|| io::Error::from_raw_os_error(libc::EBUSY))
 }
 
 pub(super) fn open_tun(label: &str) -> Result<File, DeviceError> {
@@ -223,13 +337,22 @@ pub(super) fn open_tun(label: &str) -> Result<File, DeviceError> {
     })
 }
 
-fn refused(label: &str, kind: TapKind, name: &str, error: io::Error) -> DeviceError {
+fn refused(
+    label: &str,
+    (kind, attachment): (TapKind, Attachment),
+    name: &str,
+    error: io::Error,
+) -> DeviceError {
     let message = match error.raw_os_error() {
         Some(libc::EBUSY) => format!(
             "cannot open {label}: another program serves `{name}`; end it or choose another name"
         ),
+        Some(libc::EINVAL) if attachment != Attachment::Single => format!(
+            "cannot open {label} for several workers: `{name}` is an interface of another kind than {kind}, or has \
+             one queue; make it with `ip tuntap add {name} mode {kind} multi_queue`, or choose another name"
+        ),
         Some(libc::EINVAL) => format!(
-            "cannot open {label}: `{name}` is an interface of another kind than {kind}; choose \
+            "cannot open {label}: `{name}` is an interface of another kind than {kind}, or has several queues; choose \
              another name"
         ),
         _ => return fault::opening(label, error),

@@ -6,19 +6,32 @@ use rxo_device::DeviceError;
 
 use super::{Tap, TapKind};
 use crate::device::{
-    Attach, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin, interface_name,
+    Attach, AttachQueues, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin, interface_name,
 };
 use crate::interface::Interface;
 
 /// The kind that exchanges Ethernet frames with the host's stack.
-pub(crate) const TAP: DeviceKind =
-    row(TapKind::Tap, "tap", |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tap)?)));
+pub(crate) const TAP: DeviceKind = row(
+    TapKind::Tap,
+    "tap",
+    |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tap)?)),
+    |device, queues| Ok(Box::new(Tap::open_queues(device.name(), TapKind::Tap, queues)?)),
+);
 
 /// The kind that exchanges IP packets with the host's stack.
-pub(crate) const TUN: DeviceKind =
-    row(TapKind::Tun, "tun", |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tun)?)));
+pub(crate) const TUN: DeviceKind = row(
+    TapKind::Tun,
+    "tun",
+    |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tun)?)),
+    |device, queues| Ok(Box::new(Tap::open_queues(device.name(), TapKind::Tun, queues)?)),
+);
 
-const fn row(kind: TapKind, prefix: &'static str, attach: Attach) -> DeviceKind {
+const fn row(
+    kind: TapKind,
+    prefix: &'static str,
+    attach: Attach,
+    queues: AttachQueues,
+) -> DeviceKind {
     DeviceKind {
         prefix,
         placeholder: "NAME",
@@ -27,6 +40,7 @@ const fn row(kind: TapKind, prefix: &'static str, attach: Attach) -> DeviceKind 
         check_name: interface_name,
         survey,
         attach,
+        queues: Some(queues),
     }
 }
 
@@ -38,15 +52,27 @@ fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     }
 }
 
-impl DeviceHandle for Tap {
-    fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
+impl Tap {
+    fn set_up(&self, options: DeviceOptions) -> Result<(), DeviceError> {
         if let Some(mtu) = options.mtu {
             self.set_mtu(mtu)?;
         }
         if options.bring_up {
             self.interface().set_up(true)?;
         }
+        Ok(())
+    }
+}
+
+impl DeviceHandle for Tap {
+    fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
+        self.set_up(options)?;
         Ok(Device { source: Box::new(self.source()?), sink: self.sink(options.submit)? })
+    }
+
+    fn open_queues(&self, options: DeviceOptions) -> Result<Vec<Device>, DeviceError> {
+        self.set_up(options)?;
+        self.queues(options.submit)
     }
 
     fn kept(&self) -> Option<BorrowedFd<'_>> {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "tun ioctls take pointers or numbers")]
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use libc::{c_int, c_uint, c_ulong};
 use rxo_vnet::{TUNNEL_HEADER_BYTES, VNET_HEADER_BYTES};
@@ -51,17 +51,50 @@ impl Offloads {
     }
 }
 
+/// The way in which a descriptor becomes a queue of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attachment {
+    /// The only queue. The kernel refuses an interface that has one already.
+    Single,
+    /// The first queue of several.
+    First {
+        /// `true` if the interface existed before.
+        existed: bool,
+    },
+    /// One more queue.
+    Further,
+}
+
 /// Creates the interface `name` or takes it over, with a `virtio_net_hdr` before every packet.
-pub(super) fn attach(tun: BorrowedFd<'_>, kind: TapKind, name: &str) -> io::Result<()> {
+pub(super) fn attach(
+    tun: BorrowedFd<'_>,
+    kind: TapKind,
+    name: &str,
+    attachment: Attachment,
+) -> io::Result<()> {
     let mut request =
         sys::interface_request(name).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
     let carries = match kind {
         TapKind::Tap => libc::IFF_TAP,
         TapKind::Tun => libc::IFF_TUN,
     };
-    request.ifr_ifru.ifru_flags = (carries | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as _;
+    let queues = match attachment {
+        Attachment::Single => 0,
+        // Another process may have made it meanwhile.
+        Attachment::First { existed: false } => libc::IFF_MULTI_QUEUE | libc::IFF_TUN_EXCL,
+        Attachment::First { existed: true } | Attachment::Further => libc::IFF_MULTI_QUEUE,
+    };
+    request.ifr_ifru.ifru_flags = (carries | libc::IFF_NO_PI | libc::IFF_VNET_HDR | queues) as _;
     // SAFETY: this request takes an `ifreq`.
     unsafe { sys::ioctl(tun, libc::TUNSETIFF as c_ulong, &mut request) }?;
+    Ok(())
+}
+
+/// Sets the program that chooses the queue of each packet; `None` leaves the choice to the kernel.
+pub(super) fn steer(tun: BorrowedFd<'_>, program: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut program: c_int = program.map_or(-1, |program| program.as_raw_fd());
+    // SAFETY: this request reads an `int`.
+    unsafe { sys::ioctl(tun, libc::TUNSETSTEERINGEBPF as c_ulong, &mut program) }?;
     Ok(())
 }
 

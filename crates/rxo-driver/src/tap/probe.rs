@@ -7,6 +7,7 @@ use std::thread;
 use rxo_device::DeviceError;
 
 use super::device::open_tun;
+use super::offload::Attachment;
 use super::{TapKind, offload};
 use crate::{fault, sys};
 
@@ -46,7 +47,7 @@ pub(crate) fn probe() -> Result<Offered, DeviceError> {
 fn probe_here() -> Result<Offered, DeviceError> {
     let file = open_tun("a TAP")?;
     // The kernel replaces `%d` by a number.
-    offload::attach(file.as_fd(), TapKind::Tap, "rxo-probe%d").map_err(refused)?;
+    offload::attach(file.as_fd(), TapKind::Tap, "rxo-probe%d", Attachment::Single).map_err(refused)?;
     let offloads = offload::enable(file.as_fd(), TapKind::Tap).map_err(refused)?;
     Ok(Offered {
         tcp: offloads.tcp,

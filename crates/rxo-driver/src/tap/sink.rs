@@ -72,7 +72,7 @@ impl Port for TapPort {
     }
 
     fn interface(&self) -> Option<&Interface> {
-        Some(&self.device.interface)
+        self.device.is_first.then_some(&self.device.interface)
     }
 
     /// Returns `None` while the interface is down: it refuses packets, and accepts them again when it is up.

@@ -20,6 +20,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     check_name: check_path,
     survey,
     attach: |name| Ok(Box::new(Handle::new(name)?)),
+    queues: None,
 };
 
 /// The number of 64 KiB buffers: enough for two batches of the default budget.

@@ -19,6 +19,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     check_name: check_path,
     survey,
     attach: |name| Ok(Box::new(Handle(name.clone()))),
+    queues: None,
 };
 
 /// The number of 64 KiB buffers: enough for a batch of the default budget, and as many frames that are held.

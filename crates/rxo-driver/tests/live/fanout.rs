@@ -2,18 +2,22 @@
 //! beforehand.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use rxo_device::{FrameSink, FrameSource};
 use rxo_driver::{DeviceSink, PacketOptions, PacketSource};
 use rxo_wire::{FlowKey, parse, shard_of};
 
 use crate::Test;
-use crate::network::{FAR, NEAR, Pair, receive, stay_on_one_core};
+use crate::network::{FAR, NEAR, Pair, receive, receive_until, stay_on_one_core};
 use crate::packets::{numbered, plain, tcp_header};
 
 pub(crate) const TESTS: &[Test] = &[
     ("each_connection_comes_to_its_shard", each_to_its_shard),
-    ("what_is_no_connection_comes_to_the_first_shard", others_to_the_first),
+    ("what_is_no_connection_comes_by_its_addresses", others_by_addresses),
+    ("what_arrived_before_all_shards_were_open_is_forgotten", forgotten),
+    ("every_arrival_of_a_group_is_counted_once", counted_once),
     ("wrong_numbers_of_shards_are_refused", refused_numbers),
 ];
 
@@ -34,7 +38,7 @@ fn send(pair: &Pair, frames: &[Vec<u8>]) {
 }
 
 /// Creates a segment from or to `port` over IPv4 with options of `option_words` words.
-fn v4(port: u16, option_words: usize) -> Vec<u8> {
+pub(crate) fn v4(port: u16, option_words: usize) -> Vec<u8> {
     let mut frame = tcp_header(0);
     frame[34..36].copy_from_slice(&port.to_be_bytes());
     let options = vec![1; 4 * option_words];
@@ -45,7 +49,7 @@ fn v4(port: u16, option_words: usize) -> Vec<u8> {
     frame
 }
 
-fn v6(port: u16) -> Vec<u8> {
+pub(crate) fn v6(port: u16) -> Vec<u8> {
     let mut frame = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1, 0x86, 0xdd], &[0x60, 0, 0, 0]].concat();
     frame.extend([0, 20, 6, 64]);
     frame.extend((0..32).map(|at| at * 3));
@@ -55,7 +59,7 @@ fn v6(port: u16) -> Vec<u8> {
 }
 
 /// Returns the segment with source and destination exchanged.
-fn reversed(mut frame: Vec<u8>) -> Vec<u8> {
+pub(crate) fn reversed(mut frame: Vec<u8>) -> Vec<u8> {
     let (addresses, half) = if frame[14] >> 4 == 4 { (26, 4) } else { (22, 16) };
     let ports = if half == 4 { 14 + 4 * usize::from(frame[14] & 0xf) } else { 54 };
     frame[addresses..addresses + 2 * half].rotate_left(half);
@@ -63,7 +67,7 @@ fn reversed(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-fn key(frame: &[u8]) -> FlowKey {
+pub(crate) fn key(frame: &[u8]) -> FlowKey {
     parse(frame).unwrap().key
 }
 
@@ -84,11 +88,12 @@ fn each_to_its_shard() {
     }
 }
 
-/// Other protocols, and fragments, which have no ports, arrive in the first ring.
-fn others_to_the_first() {
+/// Datagrams and fragments of the same hosts arrive in one ring, and everything that is not IP in the first.
+fn others_by_addresses() {
     let pair = Pair::silent();
     let mut sources = open(&pair);
-    let mut frames: Vec<_> = (0..20).map(|number| numbered(number, 60)).collect();
+    let others: Vec<_> = (0..20).map(|number| numbered(number, 60)).collect();
+    let mut frames = Vec::new();
     for port in PORTS {
         let mut fragment = v4(port, 0);
         fragment[20] = 0x20;
@@ -96,11 +101,65 @@ fn others_to_the_first() {
         datagram[23] = 17;
         frames.extend([fragment, datagram]);
     }
+    let mut addresses = v4(0, 0);
+    addresses[34..38].fill(0);
+    let shard = shard_of(&key(&addresses), SHARDS) as usize;
+    send(&pair, &others);
+    assert_eq!(receive(&mut sources[0], others.len()).len(), others.len());
     send(&pair, &frames);
-    assert_eq!(receive(&mut sources[0], frames.len()).len(), frames.len());
-    for source in &mut sources[1..] {
+    assert_eq!(receive(&mut sources[shard], frames.len()).len(), frames.len());
+    for source in &mut sources {
         assert_eq!(source.receive(&mut Vec::new(), 1).unwrap(), 0);
     }
+}
+
+/// Frames of the time in which the sockets are no group yet come to several.
+fn forgotten() {
+    let pair = Pair::silent();
+    let stop = AtomicBool::new(false);
+    let frames: Vec<_> = PORTS.map(|port| v4(port, 0)).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                send(&pair, &frames);
+            }
+        });
+        let _stopping = Stopping(&stop);
+        for _ in 0..20 {
+            let mut sources = open(&pair);
+            for (shard, source) in sources.iter_mut().enumerate() {
+                for frame in receive_until(source, |frames| frames.len() >= 50) {
+                    assert_eq!(shard_of(&key(frame.bytes()), SHARDS) as usize, shard);
+                }
+            }
+        }
+    });
+}
+
+/// Ends the sender when dropped, also if the test fails.
+struct Stopping<'a>(&'a AtomicBool);
+
+impl Drop for Stopping<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The first source accounts for what no socket got, the others for their own.
+fn counted_once() {
+    let pair = Pair::silent();
+    let mut sources = open(&pair);
+    let frames: Vec<_> = PORTS.map(|port| v4(port, 0)).collect();
+    send(&pair, &frames);
+    let mut received = 0;
+    for (shard, source) in sources.iter_mut().enumerate() {
+        let is_its = |frame: &&Vec<u8>| shard_of(&key(frame), SHARDS) as usize == shard;
+        let expected = frames.iter().filter(is_its).count();
+        received += receive(source, expected).len();
+        assert_eq!(source.arrived(), Some(expected as u64), "shard {shard}");
+        assert_eq!(source.counters().frames, expected as u64);
+    }
+    assert_eq!(received, frames.len());
 }
 
 fn refused_numbers() {

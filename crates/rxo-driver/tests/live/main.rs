@@ -12,6 +12,7 @@ mod packet_source;
 mod packets;
 mod tap;
 mod tap_order;
+mod tap_queues;
 mod udp;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         forward::TESTS,
         udp::TESTS,
         if locks::can_run() { locks::TESTS } else { &[] },
+        if locks::can_run() { tap_queues::TESTS } else { &[] },
     ];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {

@@ -1,0 +1,47 @@
+//! Processors: binds the thread that carries frames to one of them.
+#![allow(unsafe_code, reason = "a system call for which the standard library has no name")]
+
+use std::io;
+
+use crate::sys::check;
+
+/// Binds the calling thread to one processor. Threads that it starts later are bound too.
+///
+/// # Errors
+/// If there is no such processor, or this process may not use it.
+pub fn bind_to_cpu(cpu: u16) -> io::Result<()> {
+    let mut set = [0_u64; CPUS / 64];
+    let word = set.get_mut(usize::from(cpu) / 64).ok_or(io::ErrorKind::InvalidInput)?;
+    *word = 1 << (cpu % 64);
+    let bytes = size_of_val(&set);
+    // SAFETY: the kernel reads `bytes` bytes of a live array.
+    let bound = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, bytes, set.as_ptr()) };
+    check(bound as libc::c_int).map(drop)
+}
+
+/// The most processors of a Linux system.
+const CPUS: usize = 8_192;
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, thread};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_stays_on_its_processor() {
+        let allowed = || {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            line.unwrap().trim().to_owned()
+        };
+        thread::spawn(move || {
+            let first: u16 = allowed().split([',', '-']).next().unwrap().parse().unwrap();
+            bind_to_cpu(first).unwrap();
+            assert_eq!(allowed(), first.to_string());
+            assert!(bind_to_cpu(8_191).is_err() && bind_to_cpu(u16::MAX).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,119 @@
+//! Arrivals: the frames that were for a source, as the system counts them.
+//!
+//! This module is separate because several sources may share one interface. The system counts the frames of
+//! the interface, and those that its filter gave to each socket. The first source of a group accounts for
+//! all that arrived and that the other sockets did not get, so a frame that no socket got is missing in its
+//! account. Contract: any thread may read the count of any socket, which the system resets with each reading.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::interface::Interface;
+use crate::statistics::Statistics;
+use crate::sys;
+
+/// The counts of one source.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    /// The interface's counter; `None` if the system does not count, or another source of the group reads it.
+    statistics: Option<Statistics>,
+    /// The packets that had arrived before the source was opened. Packets received at that very moment may be
+    /// counted twice, but none is missed.
+    before: u64,
+    socket: Arc<Counted>,
+    /// The sockets of the other sources, for the first source of a group.
+    others: Vec<Arc<Counted>>,
+    /// `true` if the socket gets a share of the interface's frames.
+    is_shared: bool,
+}
+
+/// A socket, and its counts so far.
+#[derive(Debug)]
+pub(super) struct Counted {
+    socket: Arc<OwnedFd>,
+    packets: AtomicU64,
+    drops: AtomicU64,
+}
+
+impl Counted {
+    /// Adds what the system has counted since the last reading. If the socket is gone, the sums stay.
+    fn read(&self) {
+        let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        if let Ok(new) = sys::option::<libc::tpacket_stats>(self.socket.as_fd(), level, option) {
+            self.packets.fetch_add(new.tp_packets.into(), Ordering::Relaxed);
+            self.drops.fetch_add(new.tp_drops.into(), Ordering::Relaxed);
+        }
+    }
+
+    fn packets(&self) -> u64 {
+        self.read();
+        self.packets.load(Ordering::Relaxed)
+    }
+}
+
+impl Arrivals {
+    /// Begins to count for a source that gets all frames of `interface`.
+    pub(super) fn of(interface: &Interface, socket: Arc<OwnedFd>) -> Self {
+        let statistics = interface.index().ok().and_then(|index| Statistics::of(index).ok());
+        let mut arrivals = Self { statistics, ..Self::none(socket) };
+        arrivals.before = arrivals.received().unwrap_or(0);
+        arrivals
+    }
+
+    /// Counts the drops of a socket only.
+    pub(super) fn none(socket: Arc<OwnedFd>) -> Self {
+        let socket = Counted { socket, packets: AtomicU64::new(0), drops: AtomicU64::new(0) };
+        let (socket, others) = (Arc::new(socket), Vec::new());
+        Self { statistics: None, before: 0, socket, others, is_shared: false }
+    }
+
+    /// Begins again, for the sources of a group, whose rings are empty. The first of `all` accounts for the
+    /// frames that no socket gets.
+    pub(super) fn share(all: &mut [&mut Self]) {
+        let sockets: Vec<_> = all.iter().map(|one| Arc::clone(&one.socket)).collect();
+        for (n, one) in all.iter_mut().enumerate() {
+            one.socket.read();
+            one.socket.packets.store(0, Ordering::Relaxed);
+            one.socket.drops.store(0, Ordering::Relaxed);
+            (one.is_shared, one.before) = (true, 0);
+            if n > 0 {
+                one.statistics = None;
+            }
+        }
+        if let Some(first) = all.first_mut() {
+            first.before = first.received().unwrap_or(0);
+            first.others = sockets.get(1..).unwrap_or_default().to_vec();
+        }
+    }
+
+    /// Returns the packets that have arrived for the source; `None` if the system does not say.
+    pub(super) fn read(&self) -> Option<u64> {
+        let counted = match (&self.statistics, self.is_shared) {
+            (Some(_), _) => {
+                let received = self.received()?;
+                // Read after the interface's counter, so that a frame in between hides a loss and is none.
+                let of_others = self.others.iter().map(|other| other.packets()).sum();
+                received.saturating_sub(of_others)
+            }
+            (None, true) => self.socket.packets(),
+            (None, false) => return None,
+        };
+        Some(counted.saturating_sub(self.before))
+    }
+
+    /// Counts a frame that was discarded as one that arrived before the source was opened.
+    pub(super) const fn discard(&mut self) {
+        self.before += 1;
+    }
+
+    /// Returns the packets that the system dropped because the ring was full.
+    pub(super) fn drops(&self) -> u64 {
+        self.socket.read();
+        self.socket.drops.load(Ordering::Relaxed)
+    }
+
+    fn received(&self) -> Option<u64> {
+        self.statistics.as_ref()?.read().map(|now| now.received)
+    }
+}

@@ -1,0 +1,78 @@
+//! Sent: the packets of one port that have left the interface, also if several ports send by it.
+//!
+//! This module is separate because the system counts what leaves an interface, and not by which socket. The
+//! first port of several accounts for the others: from what has left it subtracts what they wrote.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::departures::Departures;
+use crate::interface::Interface;
+use crate::sys;
+
+/// The share of one port in what has left its interface.
+#[derive(Debug)]
+pub(super) struct Sent {
+    /// The interface's counters, opened together with the device because a confined process may not open
+    /// them. `None` if no descriptors are left, or if another port reads them.
+    departures: Option<Departures>,
+    /// The other ports of the interface, for the first.
+    others: Vec<Other>,
+    /// The count of packets that this port has written, for the first port; `None` if it is the first.
+    written: Option<Arc<AtomicU64>>,
+}
+
+/// Another port of the interface: its socket, and the packets that it has written.
+#[derive(Debug)]
+struct Other {
+    socket: OwnedFd,
+    written: Arc<AtomicU64>,
+}
+
+impl Sent {
+    /// Counts for the only port of `interface`.
+    pub(super) fn of(interface: &Interface) -> Self {
+        let departures = interface.index().ok().and_then(|index| Departures::of(index).ok());
+        Self { departures, others: Vec::new(), written: None }
+    }
+
+    /// Accounts for another port too, which sends by `socket`.
+    pub(super) fn add_queue(&mut self, socket: OwnedFd, other: &mut Self) {
+        let written = Arc::<AtomicU64>::default();
+        (other.departures, other.written) = (None, Some(Arc::clone(&written)));
+        self.others.push(Other { socket, written });
+    }
+
+    /// Returns `true` if no other port accounts for this one.
+    pub(super) const fn is_first(&self) -> bool {
+        self.written.is_none()
+    }
+
+    /// Counts packets that were written.
+    pub(super) fn count(&self, packets: usize) {
+        if let Some(written) = &self.written {
+            // Only the thread of this port writes the count.
+            let before = written.load(Ordering::Relaxed);
+            written.store(before + packets as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the packets that have left the interface, without those of the other ports. `None` if the
+    /// count is unknown, or packets of the other ports wait in a queue.
+    pub(super) fn departed(&mut self) -> Option<u64> {
+        // Read before the queues are looked at, so that a packet that is written meanwhile hides a loss and
+        // is none.
+        let of_others: u64 = self.others.iter().map(Other::written).sum();
+        let mut others = self.others.iter();
+        let is_empty = others.all(|it| sys::unsent_bytes(it.socket.as_fd()).is_ok_and(|n| n == 0));
+        let departed = self.departures.as_mut()?.read()?;
+        is_empty.then(|| departed.wrapping_sub(of_others))
+    }
+}
+
+impl Other {
+    fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,196 @@
+//! Extended: a classic filter as an extended one, which a TAP needs.
+//!
+//! This module is separate because it knows nothing of what a filter does. It translates exactly the steps that
+//! [`program`](super::program) uses, as the kernel translates a classic filter, and loads the result.
+#![allow(unsafe_code, reason = "the system call bpf takes a structure of pointers")]
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use libc::sock_filter;
+
+use super::PROTOCOL;
+use crate::sys::check;
+
+/// One extended instruction: `struct bpf_insn` of linux/bpf.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+struct Instruction {
+    code: u8,
+    /// The destination register in the lower half, the source register in the upper one.
+    registers: u8,
+    offset: i16,
+    value: i32,
+}
+
+/// The attributes of `BPF_PROG_LOAD`, as far as they are used.
+#[repr(C)]
+struct Attributes {
+    kind: u32,
+    instructions: u32,
+    program: u64,
+    license: u64,
+    /// Level, size and address of a log; none.
+    log: [u64; 2],
+}
+
+/// Loads `program` into the kernel. The descriptor keeps it there, as does every device that uses it.
+///
+/// # Errors
+/// If the system refuses, most often because this process lacks `CAP_BPF`.
+pub(crate) fn load(program: &[sock_filter]) -> io::Result<OwnedFd> {
+    let program = translated(program)?;
+    let attributes = Attributes {
+        kind: SOCKET_FILTER,
+        instructions: program.len() as u32,
+        program: program.as_ptr() as u64,
+        license: LICENSE.as_ptr() as u64,
+        log: [0; 2],
+    };
+    let size = size_of::<Attributes>();
+    // SAFETY: the kernel reads `size` bytes of live attributes, the instructions that they count, and a text
+    // that ends with a zero byte.
+    let file = unsafe { libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const attributes, size) };
+    let file = check(file as libc::c_int)?;
+    // SAFETY: the descriptor is new and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(file) })
+}
+
+/// Translates a classic filter. Its jumps skip steps, and a step may become several instructions.
+///
+/// # Errors
+/// If it has a step that is not translated here.
+fn translated(program: &[sock_filter]) -> io::Result<Vec<Instruction>> {
+    let steps = program.iter().map(|step| drafts(*step));
+    let steps = steps.collect::<Option<Vec<_>>>().ok_or(io::ErrorKind::Unsupported)?;
+    let starts: Vec<usize> = steps
+        .iter()
+        .scan(1, |at, drafts| Some(std::mem::replace(at, *at + drafts.len())))
+        .collect();
+    let mut all = vec![Instruction::new(MOVE_WIDE, FRAME, ARGUMENT, 0)];
+    for (n, drafts) in steps.into_iter().enumerate() {
+        for Draft { mut instruction, skips } in drafts {
+            if let Some(skips) = skips {
+                let target = starts.get(n + 1 + usize::from(skips));
+                let target = target.ok_or(io::ErrorKind::InvalidInput)?;
+                instruction.offset = (target - (all.len() + 1)) as i16;
+            }
+            all.push(instruction);
+        }
+    }
+    Ok(all)
+}
+
+/// An instruction, and the number of classic steps that it skips if it is a jump.
+struct Draft {
+    instruction: Instruction,
+    skips: Option<u8>,
+}
+
+/// Translates one step; `None` if it is not one of those that are used.
+fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
+    let sock_filter { code, jt, jf, k } = step;
+    let code = u32::from(code);
+    let value = k as i32;
+    let plain = |code: u32, to, from, value| Draft {
+        instruction: Instruction::new(code, to, from, value),
+        skips: None,
+    };
+    let jump = |code: u32, skips| Draft { skips: Some(skips), ..plain(code, A, 0, value) };
+    let stored = |code: u32, to, from| {
+        let offset = -4 * (k as i16 + 1);
+        let instruction = Instruction { offset, ..Instruction::new(code, to, from, 0) };
+        Draft { instruction, skips: None }
+    };
+    let (class, mode) = (code & 0x07, code & 0xe0);
+    Some(match (class, mode) {
+        (libc::BPF_LD, libc::BPF_ABS) if value == PROTOCOL => vec![
+            stored_field(LOAD_WORD, PROTOCOL_AT),
+            plain(TO_HOST_ORDER, A, 0, 16),
+        ],
+        (libc::BPF_LD, libc::BPF_ABS) => vec![plain(code, 0, 0, value)],
+        (libc::BPF_LD, libc::BPF_IND) => vec![plain(code, 0, X, value)],
+        (libc::BPF_LD, libc::BPF_IMM) => vec![plain(MOVE_VALUE, A, 0, value)],
+        (libc::BPF_ST, _) => vec![stored(STORE_WORD, STACK, A)],
+        (libc::BPF_LDX, libc::BPF_MEM) => vec![stored(LOAD_WORD, X, STACK)],
+        (libc::BPF_ALU, _) if code & libc::BPF_X == 0 => vec![plain(code, A, 0, value)],
+        (libc::BPF_ALU, _) => vec![plain(code, A, X, 0)],
+        (libc::BPF_MISC, _) if code == libc::BPF_MISC | libc::BPF_TAX => {
+            vec![plain(MOVE_WIDE, X, A, 0)]
+        }
+        (libc::BPF_JMP, _) if jt == 0 && code == libc::BPF_JMP | libc::BPF_JEQ => {
+            vec![jump(JUMP_UNLESS_EQUAL, jf)]
+        }
+        (libc::BPF_JMP, _) if jf == 0 => vec![jump(code, jt)],
+        (libc::BPF_RET, libc::BPF_IMM) if code & libc::BPF_A == 0 => {
+            vec![plain(MOVE_VALUE, A, 0, value), plain(EXIT, 0, 0, 0)]
+        }
+        (libc::BPF_RET, _) => vec![plain(EXIT, 0, 0, 0)],
+        _ => return None,
+    })
+}
+
+/// Loads a field of the frame's description, which the kernel keeps at this offset.
+fn stored_field(code: u32, offset: i16) -> Draft {
+    let instruction = Instruction { offset, ..Instruction::new(code, A, FRAME, 0) };
+    Draft { instruction, skips: None }
+}
+
+impl Instruction {
+    const fn new(code: u32, to: u8, from: u8, value: i32) -> Self {
+        Self { code: code as u8, registers: from << 4 | to, offset: 0, value }
+    }
+}
+
+/// The registers: the accumulator, which is the result; the argument of the filter; the frame, where loads
+/// expect it; the index register; the stack, where stored values are.
+const A: u8 = 0;
+const ARGUMENT: u8 = 1;
+const FRAME: u8 = 6;
+const X: u8 = 7;
+const STACK: u8 = 10;
+
+/// The codes that classic filters do not have.
+const MOVE_WIDE: u32 = 0xbf;
+const MOVE_VALUE: u32 = 0xb4;
+const LOAD_WORD: u32 = 0x61;
+const STORE_WORD: u32 = 0x63;
+const TO_HOST_ORDER: u32 = 0xdc;
+const JUMP_UNLESS_EQUAL: u32 = 0x55;
+const EXIT: u32 = 0x95;
+
+/// The offset of `protocol` in `struct __sk_buff` of linux/bpf.h.
+const PROTOCOL_AT: i16 = 16;
+/// `BPF_PROG_LOAD`, and `BPF_PROG_TYPE_SOCKET_FILTER`.
+const PROG_LOAD: libc::c_int = 5;
+const SOCKET_FILTER: u32 = 1;
+const LICENSE: &[u8] = b"Dual MIT/GPL\0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steering::program;
+
+    #[test]
+    fn a_jump_skips_all_instructions_of_the_steps_that_it_skips() {
+        let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+        let answer = |k| step(libc::BPF_RET, 0, 0, k);
+        let jump = step(libc::BPF_JMP | libc::BPF_JEQ, 0, 2, 7);
+        let all = translated(&[jump, answer(1), answer(2), answer(3)]).unwrap();
+        // A move and an exit for each of two answers.
+        assert_eq!((all[1].code, all[1].offset, all[1].value), (0x55, 4, 7));
+        assert_eq!(all.len(), 8);
+        assert!(translated(&[jump, answer(1)]).is_err(), "it leads beyond the end");
+    }
+
+    #[test]
+    fn every_program_is_translated_and_each_jump_stays_within() {
+        for queues in [1, 2, 16, 256] {
+            let all = translated(&program(queues)).unwrap();
+            for (at, one) in all.iter().enumerate().filter(|(_, one)| one.code & 0x07 == 0x05) {
+                let target = at as i64 + 1 + i64::from(one.offset);
+                assert!(one.code == 0x95 || (target as usize) < all.len());
+            }
+        }
+    }
+}
