@@ -33,6 +33,7 @@ pub(crate) struct Uring<F> {
     ring: IoUring,
     /// The writer that is used once the queue has failed.
     singly: Writev<F>,
+    is_enabled: bool,
     has_failed: bool,
     /// The result of each write in the current submission.
     results: Vec<i32>,
@@ -49,9 +50,16 @@ impl<F: AsFd> Uring<F> {
             Restriction::sqe_flags_allowed((Flags::FIXED_FILE | Flags::IO_LINK).bits()),
             Restriction::register_op(UNREGISTER_FILES),
         ])?;
-        submitter.register_enable_rings()?;
         let results = Vec::with_capacity(ENTRIES as usize);
-        Ok(Self { ring, singly: Writev::new(file), has_failed: false, results })
+        let (is_enabled, has_failed) = (false, false);
+        Ok(Self { ring, singly: Writev::new(file), is_enabled, has_failed, results })
+    }
+
+    /// Makes the queue that of the calling thread, the only one that may submit from now on.
+    #[cold]
+    fn enable(&mut self) {
+        self.is_enabled = true;
+        self.has_failed |= self.ring.submitter().register_enable_rings().is_err();
     }
 
     /// Queues the writes from index `from` on. Returns the number of writes that fitted into the queue.
@@ -155,6 +163,9 @@ const GET_EVENTS: u32 = 1;
 
 impl<F: AsFd> Writer for Uring<F> {
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        if !self.is_enabled {
+            self.enable();
+        }
         if self.has_failed {
             return self.singly.write(batch, from);
         }
@@ -202,7 +213,7 @@ fn write_entry(pieces: &[libc::iovec], number: u64, more_follow: bool) -> Entry 
 
 /// Creates an io_uring with deferred task work (`IORING_SETUP_DEFER_TASKRUN`): linked entries run on the
 /// thread that waits for completions, inside its system call. A link then costs nothing (otherwise about 100
-/// ns). Only the thread that created the ring may submit.
+/// ns). Only the thread that enables the ring may submit.
 fn deferred() -> io::Result<IoUring> {
     disabled().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
 }
@@ -286,11 +297,26 @@ mod tests {
         }
     }
 
-    /// A queue belongs to the thread that created it; on another thread it fails, and no packet may be lost.
+    /// A queue belongs to the thread that enabled it; on another thread it fails, and no packet may be lost.
     #[test]
     fn what_a_failed_queue_did_not_take_goes_one_by_one() {
+        assert_eq!(
+            calls_on_another_thread(Uring::enable),
+            11,
+            "one that fails, and one for each packet"
+        );
+    }
+
+    #[test]
+    fn a_queue_belongs_to_the_thread_that_writes_first() {
+        assert_eq!(calls_on_another_thread(|_| ()), 1);
+    }
+
+    /// Writes ten packets on another thread than that of `prepare`. Returns the number of system calls.
+    fn calls_on_another_thread(prepare: impl FnOnce(&mut Uring<UnixStream>)) -> u64 {
         let (file, mut peer) = UnixStream::pair().unwrap();
-        let queue = Uring::new(Arc::new(file)).expect("a system with io_uring");
+        let mut queue = Uring::new(Arc::new(file)).expect("a system with io_uring");
+        prepare(&mut queue);
         let frames: Vec<_> = (0..10).map(|n| vec![n; 60]).collect();
         let sent = frames.clone();
         let counters = thread::spawn(move || {
@@ -306,5 +332,6 @@ mod tests {
             peer.read_exact(&mut seen).unwrap();
             assert_eq!(seen[10..], frame);
         }
+        counters.submissions
     }
 }

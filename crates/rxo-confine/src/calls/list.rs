@@ -72,8 +72,10 @@ fn with_conditions() -> Vec<Rule> {
         // Process 0 is the caller: only its own limits are read or set.
         Rule::If(c::SYS_prlimit64, (0, ALL, 0)),
         Rule::If(c::SYS_socketpair, (0, ALL, c::AF_UNIX as u32)),
-        // An io_uring queue is closed by unregistering the file of the device that it writes to.
+        // An io_uring queue is closed by unregistering the file of the device that it writes to. It is enabled
+        // by the thread that writes, when its restrictions are in force.
         Rule::If(c::SYS_io_uring_register, (1, ALL, IORING_UNREGISTER_FILES)),
+        Rule::If(c::SYS_io_uring_register, (1, ALL, IORING_REGISTER_ENABLE_RINGS)),
     ];
     rules.extend(PRCTL.map(|what| Rule::If(c::SYS_prctl, (0, ALL, what as u32))));
     rules.extend(IOCTL.map(|request| Rule::If(c::SYS_ioctl, (1, ALL, request))));
@@ -120,6 +122,7 @@ const NAMESPACES: u32 = (c::CLONE_NEWNS
     | c::CLONE_NEWPID
     | c::CLONE_NEWNET) as u32;
 const IORING_UNREGISTER_FILES: u32 = 3;
+const IORING_REGISTER_ENABLE_RINGS: u32 = 12;
 
 /// System calls that fail with ENOSYS ("not implemented"), so that the C library uses older ones. The flags
 /// of `clone3` are in memory, where a filter cannot read them.

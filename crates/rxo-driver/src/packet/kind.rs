@@ -56,10 +56,10 @@ impl DeviceHandle for ByName {
     fn open_queues(&self, options: DeviceOptions) -> Result<Vec<Device>, DeviceError> {
         let sources = PacketSource::open_shards(&self.name, options.packet, self.queues)?;
         let ports = PacketPort::open_queues(&self.name, self.queues)?;
-        let queues = sources.into_iter().zip(ports).map(|(source, port)| Device {
-            source: Box::new(source),
-            sink: DeviceSink::new(port),
-        });
+        let queues = sources
+            .into_iter()
+            .zip(ports)
+            .map(|(source, port)| Device { source: Box::new(source), sink: DeviceSink::new(port) });
         Ok(queues.collect())
     }
 }

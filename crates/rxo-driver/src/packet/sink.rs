@@ -10,9 +10,9 @@ use super::sent::Sent;
 use super::socket::{Opened, lost};
 use crate::device::{DeviceSink, Port};
 use crate::interface::Interface;
-use crate::{fault, sys};
 use crate::transmit::batch::Sealed;
 use crate::transmit::{SendMmsg, Writer, Written};
+use crate::{fault, sys};
 
 /// The largest IP packet that the kernel segments, in bytes.
 const LARGEST_PACKET_BYTES: u32 = 65_535;

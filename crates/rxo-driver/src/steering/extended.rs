@@ -104,10 +104,9 @@ fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
     };
     let (class, mode) = (code & 0x07, code & 0xe0);
     Some(match (class, mode) {
-        (libc::BPF_LD, libc::BPF_ABS) if value == PROTOCOL => vec![
-            stored_field(LOAD_WORD, PROTOCOL_AT),
-            plain(TO_HOST_ORDER, A, 0, 16),
-        ],
+        (libc::BPF_LD, libc::BPF_ABS) if value == PROTOCOL => {
+            vec![stored_field(LOAD_WORD, PROTOCOL_AT), plain(TO_HOST_ORDER, A, 0, 16)]
+        }
         (libc::BPF_LD, libc::BPF_ABS) => vec![plain(code, 0, 0, value)],
         (libc::BPF_LD, libc::BPF_IND) => vec![plain(code, 0, X, value)],
         (libc::BPF_LD, libc::BPF_IMM) => vec![plain(MOVE_VALUE, A, 0, value)],

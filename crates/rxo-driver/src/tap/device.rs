@@ -229,7 +229,10 @@ impl TapDevice {
         steered.map_err(|error| {
             let remedy = "run as root or give CAP_BPF, or use one worker";
             let label = &self.label;
-            fault::system(format!("cannot choose the queue of each flow of {label}; {remedy}"), error)
+            fault::system(
+                format!("cannot choose the queue of each flow of {label}; {remedy}"),
+                error,
+            )
         })
     }
 

@@ -6,7 +6,8 @@ use rxo_device::DeviceError;
 
 use super::{Tap, TapKind};
 use crate::device::{
-    Attach, AttachQueues, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin, interface_name,
+    Attach, AttachQueues, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin,
+    interface_name,
 };
 use crate::interface::Interface;
 

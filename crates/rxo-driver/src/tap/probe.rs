@@ -47,7 +47,8 @@ pub(crate) fn probe() -> Result<Offered, DeviceError> {
 fn probe_here() -> Result<Offered, DeviceError> {
     let file = open_tun("a TAP")?;
     // The kernel replaces `%d` by a number.
-    offload::attach(file.as_fd(), TapKind::Tap, "rxo-probe%d", Attachment::Single).map_err(refused)?;
+    offload::attach(file.as_fd(), TapKind::Tap, "rxo-probe%d", Attachment::Single)
+        .map_err(refused)?;
     let offloads = offload::enable(file.as_fd(), TapKind::Tap).map_err(refused)?;
     Ok(Offered {
         tcp: offloads.tcp,
