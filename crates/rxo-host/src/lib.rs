@@ -79,8 +79,8 @@
 //! Cost: the filter takes a few dozen instructions per frame, in the kernel. Each shard has an equal part of
 //! the limits ([`HostConfig::memory_bytes`], sockets, orphans), which other shards cannot use. To open a
 //! connection, the host tries as many local ports as there are shards, on average. Frames about neighbours
-//! and paths are copied to every shard; everything else that is not a whole TCP packet goes to the first
-//! shard.
+//! and paths are copied to every shard; everything else that is not a whole TCP packet goes to any of
+//! them.
 //!
 //! Limits: connections are neither moved nor balanced, and one connection never gets more than one core. A
 //! cast, and joining a group, need a host with one worker. Counters are per shard. No command of `rxo` uses

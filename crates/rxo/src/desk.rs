@@ -63,11 +63,41 @@ impl<Q> Desk<Q> {
         patience: Duration,
     ) -> Option<A> {
         let _turn = lock(&self.shared.asks);
+        let answer = self.leave(question);
+        wake();
+        self.await_answer(&answer, patience)
+    }
+
+    /// Asks at all `desks` the question that `question` builds. Leaves it at all of them first, so that the
+    /// working threads answer at the same time, and then waits for each at most `patience`. Returns the
+    /// answers in the order of the desks; `None` for each thread that has not begun to answer, as for
+    /// [`Desk::ask`].
+    pub fn ask_all<A>(
+        desks: &[Self],
+        question: impl Fn(Reply<A>) -> Q,
+        patience: Duration,
+    ) -> Vec<Option<A>> {
+        // Always in the same order, so that two threads that ask do not wait for each other.
+        let _turns: Vec<_> = desks.iter().map(|desk| lock(&desk.shared.asks)).collect();
+        let left: Vec<_> = desks.iter().map(|desk| desk.leave(&question)).collect();
+        let mut patience = patience;
+        let answers = desks.iter().zip(left).map(|(desk, answer)| {
+            let answer = desk.await_answer(&answer, patience);
+            if answer.is_none() {
+                // The others have had the same time.
+                patience = Duration::ZERO;
+            }
+            answer
+        });
+        answers.collect()
+    }
+
+    /// Leaves a question, and returns the channel on which its answer arrives.
+    fn leave<A>(&self, question: impl FnOnce(Reply<A>) -> Q) -> Receiver<A> {
         let (reply, answer) = Reply::new();
         *lock(&self.shared.question) = Some(question(reply));
         self.shared.is_asked.store(true, Ordering::Release);
-        wake();
-        self.await_answer(&answer, patience)
+        answer
     }
 
     /// Leaves a question without waiting, where nobody else asks. Returns it if the one before is not taken yet.
@@ -198,6 +228,33 @@ mod tests {
         answer_one(&desk);
         assert_eq!(answer.recv(), Ok(6));
         assert!(desk.post(Question::Double(5, other)).is_none());
+    }
+
+    #[test]
+    fn a_thread_that_does_not_answer_does_not_keep_the_others_from_it() {
+        let desks: [Desk<Question>; 4] = std::array::from_fn(|_| Desk::new());
+        thread::scope(|scope| {
+            for n in [0, 2, 3] {
+                let desk = desks[n].clone();
+                scope.spawn(move || answer_one(&desk));
+            }
+            let answers = loop {
+                let question = |reply| Question::Double(4, reply);
+                let answers = Desk::ask_all(&desks, question, Duration::from_millis(500));
+                // A thread that starts late finds no question, and is asked again.
+                if answers.iter().flatten().count() > 0 {
+                    break answers;
+                }
+            };
+            assert_eq!(answers[1], None);
+            // Those that have not answered end now.
+            for n in [0, 2, 3].into_iter().filter(|&n| answers[n].is_none()) {
+                let answer = desks[n].ask(|reply| Question::Double(4, reply), || {}, LONG);
+                assert_eq!(answer, Some(8));
+            }
+            assert!(answers.into_iter().flatten().all(|answer| answer == 8));
+        });
+        assert!(desks[1].take().is_none(), "it was taken back");
     }
 
     #[test]

@@ -31,7 +31,8 @@ fn of_worker() -> Value {
         ..Reading::default()
     };
     let switch = Some(rxo::switch::SwitchCounters::default());
-    let readings = Readings { all, guests: vec![guest], switch };
+    let workers = vec![Reading::default()];
+    let readings = Readings { all, guests: vec![guest], workers, switch };
     let mut json = to_value(Figures::totals(&readings, &["web".to_owned()])).unwrap();
     // A reason appears in the JSON only once it has occurred.
     json["bypass"]["pure_ack"] = 3.into();

@@ -99,7 +99,7 @@ impl SeriesRow {
 /// nothing.
 fn word(part: &str) -> Option<String> {
     match part {
-        "now" | "guests" => None,
+        "now" | "guests" | "workers" => None,
         _ if part.starts_with('{') => None,
         _ => match part.strip_prefix('[') {
             Some(rest) => rest.split_once('=').map(|(label, _)| label.to_owned()),

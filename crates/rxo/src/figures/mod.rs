@@ -22,6 +22,7 @@ mod host;
 mod split;
 mod switching;
 mod text;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +40,7 @@ pub use connection::ConnectionFigures;
 pub use host::HostFigures;
 pub use split::Split;
 pub use switching::Switching;
+pub use workers::WorkerFigures;
 
 use crate::Reading;
 pub use crate::worker::Readings;
@@ -107,6 +109,9 @@ pub struct Figures {
     /// The figures of each guest; left out without guests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestFigures>,
+    /// The figures of each worker; left out if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerFigures>,
 }
 
 /// The figures of one guest.
@@ -292,6 +297,7 @@ impl Figures {
             flush,
             switch: readings.switch.as_ref().map(Switching::new),
             guests: guest_figures(guests, readings),
+            workers: WorkerFigures::all(readings),
         }
     }
 

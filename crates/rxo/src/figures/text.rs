@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use rxo_console::numbers::grouped;
 
-use super::{Figures, GuestFigures, Incoming, Outgoing, PureAcks};
+use super::{Figures, GuestFigures, Incoming, Outgoing, PureAcks, WorkerFigures};
 
 /// The greatest number of reasons of one kind that a line shows.
 const TOP: usize = 3;
 
 impl Figures {
     /// Formats the figures: one line for an interval, several for totals, followed by one line for each
-    /// guest.
+    /// guest and each worker.
     #[must_use]
     pub fn text(&self) -> String {
         let of_all = if self.kind == "totals" { totals(self) } else { line(self) };
-        of_all + &guests(&self.guests)
+        of_all + &guests(&self.guests) + &workers(&self.workers)
     }
 
     /// Formats the figures of a network card: one line for an interval, several for totals.
@@ -89,6 +89,25 @@ fn guests(guests: &[GuestFigures]) -> String {
             guest.hold_p50_us,
             guest.hold_p99_us,
             grouped(guest.sent),
+        )
+    });
+    lines.collect()
+}
+
+/// Formats one line for each worker; each begins with a line break.
+fn workers(workers: &[WorkerFigures]) -> String {
+    let lines = workers.iter().map(|worker| {
+        let more = extra(worker.ring_drops, "lost in the ring")
+            + &extra(worker.overload, "dropped in overload")
+            + &extra(worker.dropped, "DROPPED");
+        format!(
+            "\n            worker {:<2}  {} pkt in {} deliveries ({:.1} pkt/aggregate), back {} pkt, cpu {:.0} %{more}",
+            worker.name,
+            grouped(worker.packets),
+            grouped(worker.deliveries),
+            worker.packets_per_aggregate,
+            grouped(worker.sent),
+            worker.cpu_percent,
         )
     });
     lines.collect()

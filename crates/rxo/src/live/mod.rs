@@ -1,8 +1,8 @@
 //! Workers and hosts between devices of the system.
 //!
 //! [`Device::open`] takes a name as a user types it. A [`Station`] puts a worker between two devices, or a switch between one
-//! and several, and can have [`Middleware`] around them. `host` runs a host with its own TCP on one device.
-//! This module knows no kind of device: the table of
+//! and several, and can have [`Middleware`] around them; [`Workers`] put several workers between the queues of two devices.
+//! `host` runs a host with its own TCP on one device. This module knows no kind of device: the table of
 //! kinds is [`rxo_driver::KINDS`]. [`defaults`] has the policy of a live path.
 
 mod alarm;
@@ -11,13 +11,16 @@ mod engine;
 #[cfg(feature = "host")]
 pub mod host;
 mod middleware;
+mod muster;
 mod notices;
 mod station;
 mod switched;
 mod waiter;
+mod workers;
 
 pub use engine::DeviceEngine;
 pub use middleware::{FileLog, Middleware};
 pub use rxo_driver::{Device, DeviceOptions};
 pub use station::{Card, Event, Outcome, Station};
 pub use waiter::SystemWaiter;
+pub use workers::Workers;

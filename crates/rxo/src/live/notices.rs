@@ -12,7 +12,7 @@ use crate::worker::{Readings, Report};
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     alarm: Alarm,
-    /// The state of coalescing that was reported, for the host or for each guest.
+    /// The state of coalescing that was reported, for the host, or for each guest or worker.
     switched: Vec<Switched>,
 }
 
@@ -20,14 +20,19 @@ impl Notices {
     /// Gives `observe` the lines that are due, and the reading if it is due.
     pub(super) fn report(&mut self, report: Report<'_, LiveSink, LiveSink>, observe: Observer<'_>) {
         let Report { reading: readings, is_due, nic_sink, host_sinks, lines, .. } = report;
-        let alarms = self.alarm.lines(readings.all.elapsed, Violations::of(&readings.all));
-        alarms.for_each(|line| observe(Event::Notice(line)));
-        self.switched_lines(readings).for_each(|line| observe(Event::Notice(line)));
+        self.of_counters(readings, observe);
         of_devices(nic_sink, host_sinks, observe);
         lines.into_iter().for_each(|line| observe(Event::Notice(line)));
         if is_due {
             observe(Event::Reading(readings));
         }
+    }
+
+    /// Passes the lines about counters that are due to `observe`.
+    pub(super) fn of_counters(&mut self, readings: &Readings, observe: Observer<'_>) {
+        let alarms = self.alarm.lines(readings.all.elapsed, Violations::of(&readings.all));
+        alarms.for_each(|line| observe(Event::Notice(line)));
+        self.switched_lines(readings).for_each(|line| observe(Event::Notice(line)));
     }
 
     /// Passes lines that were not reported yet to `observe`, at the end.
@@ -38,27 +43,37 @@ impl Notices {
         hosts: impl IntoIterator<Item = &'k mut LiveSink>,
         observe: Observer<'_>,
     ) {
-        let alarms = self.alarm.last(Violations::of(&totals.all));
-        alarms.for_each(|line| observe(Event::Notice(line)));
+        self.last_of_counters(totals, observe);
         of_devices(nic, hosts, observe);
     }
 
+    /// Passes lines about counters that were not reported yet to `observe`, at the end.
+    pub(super) fn last_of_counters(&mut self, totals: &Readings, observe: Observer<'_>) {
+        let alarms = self.alarm.last(Violations::of(&totals.all));
+        alarms.for_each(|line| observe(Event::Notice(line)));
+    }
+
     fn switched_lines(&mut self, readings: &Readings) -> impl Iterator<Item = String> {
-        let Readings { all, guests, .. } = readings;
-        let count = guests.len();
-        let hosts = if guests.is_empty() { std::slice::from_ref(all) } else { guests };
+        let Readings { all, guests, workers, .. } = readings;
+        let (what, parts) = match workers.as_slice() {
+            [] => ("guest", guests.as_slice()),
+            workers => ("worker", workers),
+        };
+        let count = parts.len();
+        let hosts = if parts.is_empty() { std::slice::from_ref(all) } else { parts };
         self.switched.resize_with(hosts.len(), Switched::default);
         self.switched.iter_mut().zip(hosts).enumerate().filter_map(move |(n, (switched, host))| {
             let line = switched.line(&host.coalescing)?;
             Some(match count {
                 0 => line.to_owned(),
-                _ => format!("guest {} of {count}: {line}", n + 1),
+                _ => format!("{what} {} of {count}: {line}", n + 1),
             })
         })
     }
 }
 
-fn of_devices<'k>(
+/// Passes the lines of devices to `observe`.
+pub(super) fn of_devices<'k>(
     nic: &mut LiveSink,
     hosts: impl IntoIterator<Item = &'k mut LiveSink>,
     observe: Observer<'_>,

@@ -236,4 +236,4 @@ impl crate::worker::Bell for Bell {
 pub(super) type Observer<'o> = &'o mut dyn FnMut(Event<'_>);
 
 /// The longest interval between two checks of the devices for notices.
-const NOTICES_EVERY: Duration = Duration::from_secs(1);
+pub(super) const NOTICES_EVERY: Duration = Duration::from_secs(1);

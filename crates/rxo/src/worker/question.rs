@@ -48,6 +48,16 @@ pub enum Moment {
     WhenThereIsRoom(usize),
 }
 
+impl Moment {
+    /// Combines the moments at which changes take effect at several hosts.
+    pub(super) fn together(moments: impl Iterator<Item = Self>) -> Self {
+        match moments.filter(|moment| *moment != Self::NextTurn).count() {
+            0 => Self::NextTurn,
+            waiting => Self::WhenThereIsRoom(waiting),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rxo_coalesce::{Hold, TunnelRule};

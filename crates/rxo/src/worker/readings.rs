@@ -1,4 +1,4 @@
-//! Readings: the counters of a run, for all hosts together and for each guest.
+//! Readings: the counters of a run, for all workers and hosts together, for each worker, and for each guest.
 
 use super::{Coalescing, Reading};
 use crate::switch::SwitchCounters;
@@ -10,6 +10,8 @@ pub struct Readings {
     pub all: Reading,
     /// The counters of each guest; empty for `rxo run`.
     pub guests: Vec<Reading>,
+    /// The counters of each worker, if several share the devices; empty for one worker.
+    pub workers: Vec<Reading>,
     /// The counters of the switch between the nic and the guests; `None` without a switch.
     pub switch: Option<SwitchCounters>,
 }
@@ -53,7 +55,22 @@ impl Readings {
             split: of_guests.split,
             ..nic
         };
-        Self { all, guests, switch: Some(switch) }
+        Self { all, guests, switch: Some(switch), workers: Vec::new() }
+    }
+
+    /// Combines the counters of workers that run at the same time, between queues of the same devices. Those
+    /// of one worker stay as they are.
+    pub(crate) fn side_by_side(mut parts: Vec<Self>) -> Self {
+        if parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return only;
+        }
+        let workers: Vec<_> = parts.into_iter().map(|part| part.all).collect();
+        let sum = workers.iter().fold(Reading::default(), |sum, worker| worker.plus(&sum));
+        let elapsed = workers.iter().map(|worker| worker.elapsed).max().unwrap_or_default();
+        let all = Reading { elapsed, coalescing: together(&sum.coalescing, &workers), ..sum };
+        Self { all, workers, ..Self::default() }
     }
 
     /// Returns the counters since `earlier`, a reading of the same run.
@@ -62,28 +79,39 @@ impl Readings {
         let before = earlier.switch.unwrap_or_default();
         Self {
             all: self.all.since(&earlier.all),
-            guests: self.zip_with(earlier, Reading::since),
+            guests: zip(&self.guests, &earlier.guests, Reading::since),
+            workers: zip(&self.workers, &earlier.workers, Reading::since),
             switch: self.switch.map(|now| now.since(&before)),
         }
     }
 
-    /// Returns the sum of two parts of a run. A part in which no worker ran may have no guests.
+    /// Returns the sum of two parts of a run. A part in which no worker ran may have no guests and no workers.
     #[must_use]
     pub fn plus(&self, later: &Self) -> Self {
-        let (less, more) = if later.guests.is_empty() { (later, self) } else { (self, later) };
         let switches = [self.switch, later.switch].into_iter().flatten();
         Self {
             all: later.all.plus(&self.all),
-            guests: more.zip_with(less, Reading::plus),
+            guests: sum(&self.guests, &later.guests),
+            workers: sum(&self.workers, &later.workers),
             switch: switches.reduce(|sum, part| sum.plus(&part)),
         }
     }
+}
 
-    fn zip_with(&self, other: &Self, apply: fn(&Reading, &Reading) -> Reading) -> Vec<Reading> {
-        let none = Reading::default();
-        let others = other.guests.iter().chain(std::iter::repeat(&none));
-        self.guests.iter().zip(others).map(|(ours, theirs)| apply(ours, theirs)).collect()
-    }
+/// Returns the sums of two parts of a run, one of which may be empty.
+fn sum(earlier: &[Reading], later: &[Reading]) -> Vec<Reading> {
+    let (less, more) = if later.is_empty() { (later, earlier) } else { (earlier, later) };
+    zip(more, less, Reading::plus)
+}
+
+fn zip(
+    ours: &[Reading],
+    others: &[Reading],
+    apply: fn(&Reading, &Reading) -> Reading,
+) -> Vec<Reading> {
+    let none = Reading::default();
+    let others = others.iter().chain(std::iter::repeat(&none));
+    ours.iter().zip(others).map(|(ours, theirs)| apply(ours, theirs)).collect()
 }
 
 #[cfg(test)]

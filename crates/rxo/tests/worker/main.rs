@@ -11,6 +11,7 @@ mod fitting;
 mod middleware;
 mod passing;
 mod pausing;
+mod queues;
 mod soak;
 mod splitting;
 mod waiting;

@@ -345,23 +345,15 @@ where
             self.workers.iter().map(|worker| worker.carried(policy)).collect::<Result<_, _>>()?;
         self.config.engine.policy = policy;
         let moments = self.workers.iter_mut().zip(carried).map(|(it, own)| it.follow(own));
-        Ok(together(moments))
+        Ok(Moment::together(moments))
     }
 
     fn coalesce(&mut self, when: Option<Coalesce>) -> Moment {
-        together(self.workers.iter_mut().map(|worker| worker.coalesce(when)))
+        Moment::together(self.workers.iter_mut().map(|worker| worker.coalesce(when)))
     }
 
     fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit> {
         self.times.report_every(time)
-    }
-}
-
-/// When changes take effect at all guests.
-fn together(moments: impl Iterator<Item = Moment>) -> Moment {
-    match moments.filter(|moment| *moment != Moment::NextTurn).count() {
-        0 => Moment::NextTurn,
-        waiting => Moment::WhenThereIsRoom(waiting),
     }
 }
 

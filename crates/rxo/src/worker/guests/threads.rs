@@ -25,7 +25,7 @@ use super::hub::Hub;
 use super::lane::PortBuffer;
 use super::port::{PortSink, PortSource, PortState, add};
 use super::watch::{Found, HANGS, LATE, Watch};
-use super::{GuestWorker, Guests, together};
+use super::{GuestWorker, Guests};
 use crate::desk::{Desk, Reply};
 use crate::worker::balance::Balance;
 use crate::worker::fit::carried;
@@ -404,10 +404,10 @@ where
             Gathering::Change(reply, asked) => {
                 // What the devices carry was checked before. A silent guest changes when it goes on.
                 let moments = asked.into_answers().map(|told| told.and_then(Result::ok));
-                reply.give(Ok(together(moments.map(or_later))));
+                reply.give(Ok(Moment::together(moments.map(or_later))));
             }
             Gathering::Coalesce(reply, asked) => {
-                reply.give(together(asked.into_answers().map(or_later)));
+                reply.give(Moment::together(asked.into_answers().map(or_later)));
             }
         }
     }

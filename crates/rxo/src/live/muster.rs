@@ -1,0 +1,108 @@
+//! Muster: puts together what the workers of a run report, and sees whether all of them work.
+//!
+//! This module is separate so that both can be tested without threads and without a clock. Contract: figures
+//! of all workers are complete when each has reported since the last ones. A worker that does not report
+//! delays them by one interval at most. All workers work if each has made a turn since that was last found; one
+//! that hangs is therefore never hidden by the turns of the others.
+
+use crate::worker::{Reading, Readings};
+
+/// The last report of each worker.
+#[derive(Debug)]
+pub(super) struct Muster {
+    readings: Vec<Reading>,
+    /// Which workers have reported since figures were last complete.
+    reported: Vec<bool>,
+}
+
+impl Muster {
+    pub(super) fn new(workers: usize) -> Self {
+        Self { readings: vec![Reading::default(); workers], reported: vec![false; workers] }
+    }
+
+    /// Records the counters of worker `n`. Returns `true` if figures are complete by that: only a report
+    /// completes them, and not what a worker says besides.
+    pub(super) fn record(&mut self, n: usize, reading: Reading, is_report: bool) -> bool {
+        self.readings[n] = reading;
+        if !is_report {
+            return false;
+        }
+        let is_second = std::mem::replace(&mut self.reported[n], true);
+        let is_complete = is_second || self.reported.iter().all(|has| *has);
+        if is_complete {
+            self.reported.fill(false);
+            // The second report belongs to the next figures, too.
+            self.reported[n] = is_second;
+        }
+        is_complete
+    }
+
+    /// Returns the last counters of all workers, and their sum.
+    pub(super) fn readings(&self) -> Readings {
+        let each = self.readings.iter().cloned().map(Readings::from);
+        Readings::side_by_side(each.collect())
+    }
+}
+
+/// The turns of each worker when all of them were last found to work.
+#[derive(Debug)]
+pub(super) struct RollCall {
+    turns: Vec<u64>,
+}
+
+impl RollCall {
+    pub(super) fn new(workers: usize) -> Self {
+        Self { turns: vec![0; workers] }
+    }
+
+    /// Returns `true` if each worker has made a turn since this was last true.
+    pub(super) fn is_complete(&mut self, turns: impl Iterator<Item = u64> + Clone) -> bool {
+        let is_complete = self.turns.iter().zip(turns.clone()).all(|(last, now)| *last != now);
+        if is_complete {
+            self.turns = turns.collect();
+        }
+        is_complete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(count: u64) -> Reading {
+        let mut reading = Reading::default();
+        reading.nic_in.frames = count;
+        reading
+    }
+
+    #[test]
+    fn figures_are_complete_when_each_worker_has_reported() {
+        let mut muster = Muster::new(3);
+        assert!(!muster.record(0, frames(1), true));
+        assert!(!muster.record(2, frames(10), true));
+        assert!(!muster.record(1, frames(50), false), "it only looks");
+        assert!(muster.record(1, frames(100), true));
+        assert_eq!(muster.readings().all.nic_in.frames, 111);
+        assert!(!muster.record(1, frames(200), true));
+    }
+
+    #[test]
+    fn a_worker_that_does_not_report_delays_figures_by_one_interval() {
+        let mut muster = Muster::new(2);
+        let complete: Vec<_> = (1..6).map(|n| muster.record(0, frames(n), true)).collect();
+        assert_eq!(complete, [false, true, true, true, true]);
+        // It reports again, and both are complete together.
+        assert!(muster.record(1, frames(9), true));
+        assert!(!muster.record(0, frames(9), true));
+    }
+
+    #[test]
+    fn a_worker_that_hangs_is_not_hidden_by_the_others() {
+        let mut call = RollCall::new(2);
+        assert!(call.is_complete([3, 900].into_iter()));
+        let found: Vec<_> = (0..5).map(|n| call.is_complete([4 + n, 900].into_iter())).collect();
+        assert_eq!(found, [false; 5]);
+        assert!(call.is_complete([9, 901].into_iter()));
+        assert!(!call.is_complete([9, 902].into_iter()));
+    }
+}

@@ -1,0 +1,348 @@
+//! Workers: several workers between two devices, each on a thread of its own.
+//!
+//! ```text
+//!  nic, queue 0 ── worker 0 ── host, queue 0        The devices choose the queue of a flow alike, and both
+//!  nic, queue 1 ── worker 1 ── host, queue 1        directions of a connection meet in one worker.
+//! ```
+//!
+//! On the way of a frame nothing is shared. The calling thread carries no frames: it collects what the workers
+//! report, and sees whether all of them work. Contract: either all workers begin, or none. One that fails, or
+//! panics, ends the others in order: each delivers what it holds, and the totals include all of them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use rxo_device::DeviceError;
+use rxo_driver::{Device, bind_to_cpu};
+
+use super::middleware::ends;
+use super::muster::{Muster, RollCall};
+use super::notices::{Notices, of_devices};
+use super::station::{Event, NOTICES_EVERY, Observer, Outcome};
+use super::{FileLog, SystemWaiter};
+use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
+
+/// The queues of two devices, and the workers between them.
+pub struct Workers {
+    seats: Vec<Seat>,
+    /// The counter of turns that another process watches: it counts only if all workers have made a turn.
+    pulse: Option<&'static AtomicU64>,
+}
+
+/// The place of one worker.
+struct Seat {
+    nic: Device,
+    host: Device,
+    config: WorkerConfig,
+    logs: [Option<FileLog>; 2],
+    cpu: Option<u16>,
+}
+
+/// A message of a worker.
+enum Message {
+    /// Its devices and its configuration fit.
+    Fits,
+    Misfit(Misfit),
+    /// Its counters, for a report or besides, and lines for the user.
+    Report(Box<Reading>, bool, Vec<String>),
+    /// Its counters at its end, and why it has ended.
+    Ended(Box<Reading>, Vec<String>, Result<(), DeviceError>),
+}
+
+impl Workers {
+    /// Creates a worker for each pair of queues, configured by `config`; the desks are those of `crew`. There
+    /// must be as many queues of each device as the crew has workers; others are not used.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::sync::atomic::AtomicBool;
+    ///
+    /// use rxo::driver::DeviceOptions;
+    /// use rxo::live::Workers;
+    /// use rxo::worker::Crew;
+    /// use rxo::{Policy, WorkerConfig};
+    ///
+    /// let nic = "packet:eth1".parse::<rxo::driver::DeviceName>()?.attach_queues(4)?;
+    /// let host = "tap:rxo0".parse::<rxo::driver::DeviceName>()?.attach_queues(4)?;
+    /// let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
+    /// let queues = (nic.open_queues(options)?, host.open_queues(options)?);
+    /// let config = WorkerConfig::new(Policy::linux_gro());
+    /// let workers = Workers::new(queues, config, &Crew::new(4));
+    /// workers.run(&AtomicBool::new(false), |_event| {})?.result?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn new((nic, host): (Vec<Device>, Vec<Device>), config: WorkerConfig, crew: &Crew) -> Self {
+        let pulse = config.turns;
+        let config = WorkerConfig { look_every: Some(NOTICES_EVERY), ..config };
+        let configs = crew.configs(&config).into_iter();
+        let seats = nic.into_iter().zip(host).zip(configs).map(|((nic, host), config)| {
+            let (logs, cpu) = ([None, None], None);
+            Seat { nic, host, config, logs, cpu }
+        });
+        Self { seats: seats.collect(), pulse }
+    }
+
+    /// Binds each worker to a processor, in their order. Workers beyond the last processor are not bound.
+    #[must_use]
+    pub fn on_cpus(mut self, cpus: &[u16]) -> Self {
+        self.seats.iter_mut().zip(cpus).for_each(|(seat, cpu)| seat.cpu = Some(*cpu));
+        self
+    }
+
+    /// Logs what passes the nic, and the host's device, to two logs that all workers share.
+    #[must_use]
+    pub fn logged(mut self, nic: &FileLog, host: &FileLog) -> Self {
+        for seat in &mut self.seats {
+            seat.logs = [Some(nic.clone()), Some(host.clone())];
+        }
+        self
+    }
+
+    /// Runs the workers until `stop` is set or a device fails.
+    ///
+    /// # Errors
+    /// [`Misfit`] before the first frame is received; a later failure of a device, or of the system to give a
+    /// thread or a processor, is in the [`Outcome`], together with the totals.
+    pub fn run(
+        self,
+        stop: &AtomicBool,
+        mut observe: impl FnMut(Event<'_>),
+    ) -> Result<Outcome, Misfit> {
+        self.run_observed(stop, &mut observe)
+    }
+
+    fn run_observed(self, stop: &AtomicBool, observe: Observer<'_>) -> Result<Outcome, Misfit> {
+        let Self { seats, pulse } = self;
+        let turns: Vec<_> = seats.iter().filter_map(|seat| seat.config.turns).collect();
+        let (halt, (say, heard)) = (AtomicBool::new(false), channel());
+        let mut watch = Watch::new(turns, pulse, heard);
+        thread::scope(|scope| {
+            let mut starts = Vec::new();
+            for (n, seat) in seats.into_iter().enumerate() {
+                let (start, started) = channel();
+                let (say, halt) = (Voice { n, say: say.clone() }, &halt);
+                let name = format!("rxo-worker-{}", n + 1);
+                let thread = thread::Builder::new().name(name);
+                match thread.spawn_scoped(scope, move || seat.work(&say, halt, &started)) {
+                    Ok(_) => starts.push(start),
+                    Err(error) => {
+                        watch.note(Err(cannot_start(error)));
+                        break;
+                    }
+                }
+            }
+            drop(say);
+            if watch.all_fit(starts.len()) {
+                starts.iter().for_each(|start| _ = start.send(()));
+            }
+            // Whoever still waits to begin ends.
+            drop(starts);
+            watch.until_all_have_ended((stop, &halt), observe);
+        });
+        watch.outcome(observe)
+    }
+}
+
+/// The thread that watches the workers.
+struct Watch {
+    turns: Vec<&'static AtomicU64>,
+    pulse: Option<&'static AtomicU64>,
+    heard: Receiver<(usize, Message)>,
+    muster: Muster,
+    call: RollCall,
+    notices: Notices,
+    /// The lines about devices, each with the worker that said it first.
+    said: Vec<(usize, String)>,
+    misfit: Option<Misfit>,
+    result: Result<(), DeviceError>,
+}
+
+impl Watch {
+    fn new(
+        turns: Vec<&'static AtomicU64>,
+        pulse: Option<&'static AtomicU64>,
+        heard: Receiver<(usize, Message)>,
+    ) -> Self {
+        let (muster, call) = (Muster::new(turns.len()), RollCall::new(turns.len()));
+        let (notices, said) = (Notices::default(), Vec::new());
+        Self { turns, pulse, heard, muster, call, notices, said, misfit: None, result: Ok(()) }
+    }
+
+    /// Keeps the first failure.
+    fn note(&mut self, result: Result<(), DeviceError>) {
+        if self.result.is_ok() {
+            self.result = result;
+        }
+    }
+
+    /// Waits until `workers` workers have said whether they fit. Returns `true` if all do.
+    fn all_fit(&mut self, workers: usize) -> bool {
+        for _ in 0..workers {
+            match self.heard.recv() {
+                Ok((_, Message::Fits)) => {}
+                Ok((_, Message::Misfit(misfit))) => self.misfit = Some(misfit),
+                Ok((_, Message::Ended(.., result))) => self.note(result),
+                Ok((_, Message::Report(..))) | Err(_) => return false,
+            }
+        }
+        self.misfit.is_none() && self.result.is_ok()
+    }
+
+    /// Passes on what the workers report, until the last has ended. They end when `stop` is set, or one has.
+    fn until_all_have_ended(
+        &mut self,
+        (stop, halt): (&AtomicBool, &AtomicBool),
+        observe: Observer<'_>,
+    ) {
+        loop {
+            match self.heard.recv_timeout(BETWEEN_LOOKS) {
+                Ok((n, message)) => self.hear(n, message, observe),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if stop.load(Ordering::Relaxed) {
+                halt.store(true, Ordering::Relaxed);
+            }
+            let turns = self.turns.iter().map(|turns| turns.load(Ordering::Relaxed));
+            if self.call.is_complete(turns)
+                && let Some(pulse) = self.pulse
+            {
+                // Only this thread writes the counter.
+                pulse.store(pulse.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn hear(&mut self, n: usize, message: Message, observe: Observer<'_>) {
+        let (reading, is_report, lines) = match message {
+            Message::Report(reading, is_report, lines) => (reading, is_report, lines),
+            Message::Ended(reading, lines, result) => {
+                self.note(result);
+                (reading, false, lines)
+            }
+            Message::Fits | Message::Misfit(_) => return,
+        };
+        for line in lines {
+            if self.is_new(n, &line) {
+                observe(Event::Notice(line));
+            }
+        }
+        let is_complete = self.muster.record(n, *reading, is_report);
+        // Adding up takes time, so it is done once for all workers.
+        if !is_complete && n > 0 {
+            return;
+        }
+        let readings = self.muster.readings();
+        self.notices.of_counters(&readings, observe);
+        if is_complete {
+            observe(Event::Reading(&readings));
+        }
+    }
+
+    /// Returns `true` unless another worker has said `line`: all have the same devices.
+    fn is_new(&mut self, n: usize, line: &str) -> bool {
+        let said_by = self.said.iter().find(|(_, said)| said == line).map(|(worker, _)| *worker);
+        if said_by.is_none() && self.said.len() < MOST_SAID {
+            self.said.push((n, line.to_owned()));
+        }
+        said_by.is_none_or(|worker| worker == n)
+    }
+
+    fn outcome(mut self, observe: Observer<'_>) -> Result<Outcome, Misfit> {
+        if let Some(misfit) = self.misfit {
+            return Err(misfit);
+        }
+        let totals = self.muster.readings();
+        self.notices.last_of_counters(&totals, observe);
+        Ok(Outcome { totals, result: self.result })
+    }
+}
+
+/// The messages of worker `n`.
+struct Voice {
+    n: usize,
+    say: Sender<(usize, Message)>,
+}
+
+impl Voice {
+    fn say(&self, message: Message) {
+        // If nobody listens any more, the run is ending.
+        _ = self.say.send((self.n, message));
+    }
+}
+
+/// Ends all workers when the one that holds it ends, also by a panic.
+struct EndsAll<'a>(&'a AtomicBool);
+
+impl Drop for EndsAll<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Seat {
+    /// Carries frames on this thread until `halt` is set, once all workers fit and `started` says so.
+    fn work(self, voice: &Voice, halt: &AtomicBool, started: &Receiver<()>) {
+        let _ends_all = EndsAll(halt);
+        let Self { nic, host, config, logs: [nic_log, host_log], cpu } = self;
+        if let Some((cpu, Err(error))) = cpu.map(|cpu| (cpu, bind_to_cpu(cpu))) {
+            let ended = Err(cannot_bind(cpu, error));
+            return voice.say(Message::Ended(Box::default(), Vec::new(), ended));
+        }
+        let (nic, host) = (ends(nic, nic_log), ends(host, host_log));
+        let mut worker = match Worker::new(nic, host, config) {
+            Ok(worker) => worker,
+            Err(misfit) => return voice.say(Message::Misfit(misfit)),
+        };
+        voice.say(Message::Fits);
+        if started.recv().is_err() {
+            return;
+        }
+        let result = worker.run(&mut SystemWaiter::new(), halt, |report| {
+            let Report { reading, is_due, nic_sink, host_sinks, .. } = report;
+            let lines = lines(|observe| of_devices(nic_sink, host_sinks, observe));
+            voice.say(Message::Report(Box::new(reading.all.clone()), is_due, lines));
+        });
+        let totals = Box::new(worker.reading());
+        let (mut nic, mut host) = worker.into_devices();
+        let lines = lines(|observe| of_devices(&mut nic.sink, [&mut host.sink], observe));
+        voice.say(Message::Ended(totals, lines, result));
+    }
+}
+
+/// Collects the notices that `report` passes to its observer.
+fn lines(report: impl FnOnce(Observer<'_>)) -> Vec<String> {
+    let mut lines = Vec::new();
+    report(&mut |event| {
+        if let Event::Notice(line) = event {
+            lines.push(line);
+        }
+    });
+    lines
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Workers({})", self.seats.len())
+    }
+}
+
+fn cannot_start(source: std::io::Error) -> DeviceError {
+    let message = "cannot start a thread for each worker; use fewer workers".to_owned();
+    DeviceError::System { message, source }
+}
+
+fn cannot_bind(cpu: u16, source: std::io::Error) -> DeviceError {
+    let message =
+        format!("cannot bind a worker to processor {cpu}; `nproc` counts those that may be used");
+    DeviceError::System { message, source }
+}
+
+/// The most lines about devices that are remembered; there are few different ones.
+const MOST_SAID: usize = 64;
+/// Time between two looks at the workers. They make at least ten turns a second.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
