@@ -45,6 +45,7 @@ mod serve;
 mod stop;
 mod tap;
 mod verify;
+mod workers;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -25,6 +25,7 @@ mod run;
 mod sandbox;
 mod serve;
 mod verify;
+mod workers;
 
 use clap::{Parser, Subcommand};
 use rxo_demo::flags::{CalibrateFlags, DemoFlags};
@@ -50,6 +51,7 @@ pub(crate) use run::RunFlags;
 pub(crate) use sandbox::{SandboxFlags, UserFlags};
 pub(crate) use serve::ServeFlags;
 pub(crate) use verify::VerifyFlags;
+pub(crate) use workers::WorkersFlags;
 
 /// The version of this build, with its features.
 const VERSION: &str = if cfg!(feature = "parquet") {

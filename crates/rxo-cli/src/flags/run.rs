@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{LiveFlags, PolicyFlags, WayFlags};
+use super::{LiveFlags, PolicyFlags, WayFlags, WorkersFlags};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunFlags {
@@ -73,6 +73,9 @@ pub(crate) struct RunFlags {
     /// Impair the traffic from the host, with the same words.
     #[arg(long, value_name = "WHAT")]
     pub(crate) impair_back: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkersFlags,
 
     #[command(flatten)]
     pub(crate) live: LiveFlags,

@@ -11,6 +11,7 @@ use super::guest::{Guest, GuestConfiguration, qemu_lines};
 use super::plan::Plan;
 use super::survey::{Survey, carries};
 use crate::policies;
+use crate::workers::Workers;
 
 /// All settings of a run.
 #[derive(Debug, Serialize)]
@@ -30,6 +31,12 @@ pub(super) struct Configuration {
     ack_split: Option<u16>,
     /// Seconds between two lines of figures; `None` prints only totals.
     stats_s: Option<f64>,
+    /// The number of workers that share the devices; left out for one that is bound to no processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workers: Option<u32>,
+    /// The processor of each worker; left out if they are not bound.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cpus: Vec<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<String>,
     /// The impairments in force, towards the host and back.
@@ -99,7 +106,7 @@ impl TakeOver {
 impl Configuration {
     /// Makes the configuration of `plan` on this system. If the nic's configuration moves to the TAP,
     /// `custody` has the items. The sink must support the plan's policy.
-    pub(super) fn new(plan: &Plan, survey: Survey, custody: Option<&Custody>) -> Self {
+    pub(super) fn new(plan: &Plan, survey: &Survey, custody: Option<&Custody>) -> Self {
         Self {
             kind: "configuration",
             nic: plan.nic.to_string(),
@@ -111,6 +118,8 @@ impl Configuration {
             coalesce: plan.coalesce.name(),
             ack_split: plan.ack_split,
             stats_s: plan.stats.map(|time| time.as_secs_f64()),
+            workers: shown_workers(&survey.workers),
+            cpus: survey.workers.cpus.clone(),
             tap: plan.tap.as_ref().map(|path| path.display().to_string()),
             impair: plan.impair[0].as_ref().map(ToString::to_string),
             impair_back: plan.impair[1].as_ref().map(ToString::to_string),
@@ -156,6 +165,7 @@ impl Configuration {
         }
         let guests = self.guests.iter();
         lines.splice(1..1, guests.map(|guest| pair("guest", &guest.text())));
+        lines.extend(self.workers_line().map(|line| pair("workers", &line)));
         let extra = [
             ("tap", &self.tap),
             ("impair", &self.impair),
@@ -176,6 +186,16 @@ impl Configuration {
         lines.join("\n")
     }
 
+    /// Formats the workers, and the processors to which they are bound; `None` for one that is not.
+    fn workers_line(&self) -> Option<String> {
+        let count = self.workers?;
+        let cpus: Vec<_> = self.cpus.iter().map(ToString::to_string).collect();
+        Some(match cpus.is_empty() {
+            true => count.to_string(),
+            false => format!("{count}, on processors {}", cpus.join(",")),
+        })
+    }
+
     /// Formats the first line of a run.
     pub(super) fn line(&self) -> String {
         let Self { nic, host, mtu, checksum, policy, settings, .. } = self;
@@ -193,8 +213,9 @@ impl Configuration {
         let guests = qemu_lines(&self.guests).map(|line| format!("\n{line}"));
         let guests = guests.collect::<String>();
         format!(
-            "{nic} <-> {host}, MTU {mtu}, policy {policy} (at most {} segments, {} bytes), \
+            "{nic} <-> {host}, MTU {mtu}, {}policy {policy} (at most {} segments, {} bytes), \
              {}{}checksum {checksum}; {sandbox}Ctrl-C ends{guests}",
+            self.workers_line().map_or(String::new(), |line| format!("workers: {line}; ")),
             setting("max_segments"),
             setting("max_bytes"),
             if setting("pure_acks") == "\"single\"" { "pure ACKs aggregated, " } else { "" },
@@ -202,6 +223,12 @@ impl Configuration {
                 .map_or(String::new(), |every| format!("ACKs split to one for {every}, ")),
         )
     }
+}
+
+/// Returns the number of workers, if there is something to say of them.
+fn shown_workers(workers: &Workers) -> Option<u32> {
+    let is_said = workers.are_several() || !workers.cpus.is_empty();
+    is_said.then_some(workers.count)
 }
 
 /// Formats a setting for people. The largest number of a limit means no limit.
@@ -238,8 +265,9 @@ mod tests {
         };
         let plan = Plan::from_flags(&flags).unwrap();
         let (link, mtu) = (LinkKind::Ethernet, 1500);
-        let survey = Survey { link, mtu, makes_nic: false, makes_host: true };
-        Configuration::new(&plan, survey, None)
+        let workers = Workers { count: 1, cpus: Vec::new() };
+        let survey = Survey { link, mtu, makes_nic: false, makes_host: true, workers };
+        Configuration::new(&plan, &survey, None)
     }
 
     #[test]

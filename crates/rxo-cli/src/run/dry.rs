@@ -21,11 +21,11 @@ pub(super) fn run(mut plan: Plan) -> Result<()> {
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
     plan.doors.check()?;
-    let claim = plan.claim(survey);
+    let claim = plan.claim(&survey);
     let findings = Findings::of_run(claim)?;
     let examined = Custody::examine(claim);
     let configuration =
-        examined.as_ref().ok().map(|custody| Configuration::new(&plan, survey, Some(custody)));
+        examined.as_ref().ok().map(|custody| Configuration::new(&plan, &survey, Some(custody)));
     show(configuration.as_ref(), &findings, plan.json)?;
     examined?;
     Ok(())

@@ -11,6 +11,7 @@
 mod acks;
 mod card;
 mod configuration;
+mod devices;
 mod dry;
 mod guest;
 mod plan;
@@ -129,10 +130,10 @@ fn prepare(mut plan: Plan, file: Option<FileOfRun>) -> Result<Prepared> {
     recover(&plan.nic)?;
     let survey = Survey::of(&plan)?;
     plan.policy = survey.carried(&plan)?;
-    let claim = plan.claim(survey);
+    let claim = plan.claim(&survey);
     let sockets = plan.doors.bind()?;
     let mut custody = Custody::take(claim, output::note)?;
-    let configuration = Configuration::new(&plan, survey, Some(&custody));
+    let configuration = Configuration::new(&plan, &survey, Some(&custody));
     custody.isolate()?;
     Ok(Prepared { plan, file, survey, configuration, custody, sockets })
 }

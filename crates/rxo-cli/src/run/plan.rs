@@ -23,6 +23,7 @@ use crate::flags::{ChecksumFlag, GuestFlags, LiveFlags, PolicyFlags, RunFlags, W
 use crate::numbers::parse_time;
 use crate::rules;
 use crate::sandbox::Sandbox;
+use crate::workers::WorkersPlan;
 
 /// The devices of a run, its policy and its output.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub(super) struct Plan {
     pub(super) trust_checksums: bool,
     /// Time between two lines of figures; `None` prints only totals.
     pub(super) stats: Option<Duration>,
+    /// The workers that share the devices.
+    pub(super) workers: WorkersPlan,
     /// The capture file for all traffic.
     pub(super) tap: Option<PathBuf>,
     /// The impairments towards the host, and back.
@@ -119,7 +122,7 @@ impl Plan {
     }
 
     /// Returns the changes that the run makes to interfaces.
-    pub(super) const fn claim(&self, survey: Survey) -> Claim<'_> {
+    pub(super) const fn claim(&self, survey: &Survey) -> Claim<'_> {
         let Self { nic, host, flags: [nic_flag, host_flag], take_over, isolates, .. } = self;
         Claim {
             nic: (nic_flag, nic),
@@ -148,9 +151,18 @@ impl Plan {
         if flags.take_over {
             can_take_over(&nic, &host)?;
         }
+        let workers = WorkersPlan::from_flags(&flags.workers)?;
+        workers.check(&[&nic, &host])?;
+        if workers.are_several() && (flags.impair.is_some() || flags.impair_back.is_some()) {
+            return Err(usage(
+                "--impair impairs the traffic of one worker; give --workers 1, or leave it out"
+                    .to_owned(),
+            ));
+        }
         let policy = rules::policy(&flags.policy)?;
         Ok(Self {
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
+            workers,
             tap: flags.tap.clone(),
             impair: [
                 impairment("--impair", flags.impair.as_deref())?,
@@ -184,6 +196,7 @@ impl Plan {
             ack_split: None,
             trust_checksums: false,
             stats: stats(&live.stats)?,
+            workers: WorkersPlan::default(),
             tap: None,
             impair: [None, None],
             take_over: false,
@@ -434,6 +447,11 @@ mod tests {
             ("--nic packet:a --host tap:b --watchdog 10ms", "--watchdog 10ms: give a time from"),
             ("--nic packet:a --host tap:b --nice -21", "--nice -21: give a number from -20 to 19"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
+            ("--nic packet:a --host vhost:/s --workers 2", "--workers 2: vhost:/s has one queue"),
+            (
+                "--nic packet:a --host tap:b --workers 2 --impair loss=1%",
+                "--impair impairs the traffic of one worker; give --workers 1",
+            ),
         ];
         for (flags, message) in rows {
             let error = plan(&format!("rxo run {flags}")).unwrap_err();

@@ -5,9 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rxo::desk::{Desk, Reply};
 use rxo::figures::{Figures, Readings};
-use rxo::worker::{Coalesce, Moment, PolicyInForce, Question};
+use rxo::worker::{Coalesce, Crew, Moment, PolicyInForce};
 use rxo_coalesce::Policy;
 use rxo_driver::Pulse;
 use rxo_driver::custody::Confirmer;
@@ -17,11 +16,11 @@ use super::plan::{Plan, for_guests};
 use crate::control::{EngineState, Engines, NEXT_TURN, Process, Refusal, Stats};
 use crate::defaults;
 
-/// The worker of a run, as other threads reach it, with the changes since the plan. A nic that returns gets a
-/// new worker. Clones share the same state.
+/// The workers of a run, as other threads reach them, with the changes since the plan. A nic that returns gets
+/// new workers. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
-    desk: Desk<Question>,
+    crew: Crew,
     pulse: Pulse,
     guests: Arc<[String]>,
     state: Arc<Mutex<State>>,
@@ -37,17 +36,19 @@ struct State {
 }
 
 impl Remote {
-    pub(super) fn new(plan: &Plan, pulse: Pulse) -> Self {
+    /// `workers` is the number of workers that share the devices.
+    pub(super) fn new(plan: &Plan, workers: u32, pulse: Pulse) -> Self {
         let (policy, stats) = (plan.policy, plan.stats);
         let (before, coalesce) = (Readings::default(), plan.coalesce);
         let state = State { before, policy, coalesce, stats };
         let guests = plan.guests.iter().map(|guest| guest.name.clone()).collect();
-        Self { desk: Desk::new(), pulse, guests, state: Arc::new(Mutex::new(state)) }
+        let crew = Crew::new(workers as usize);
+        Self { crew, pulse, guests, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Returns the desk at which the worker answers requests.
-    pub(super) fn desk(&self) -> Desk<Question> {
-        self.desk.clone()
+    /// Returns the desks at which the workers answer requests.
+    pub(super) const fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     /// Returns the counter that the worker increments in each turn.
@@ -100,14 +101,9 @@ impl Remote {
     }
 
     fn counters(&self) -> Result<Value, Refusal> {
-        let now = self.ask(Question::Counters)?;
+        let now = answered(self.crew.counters(PATIENCE))?;
         let totals = self.state().before.plus(&now);
         Ok(to_value(Figures::totals(&totals, &self.guests))?)
-    }
-
-    fn ask<A>(&self, question: impl FnOnce(Reply<A>) -> Question) -> Result<A, Refusal> {
-        let answer = self.desk.ask(question, || {}, PATIENCE);
-        Ok(answer.ok_or("the worker does not answer; it waits for its nic, or is ending")?)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -118,8 +114,10 @@ impl Remote {
 
 impl Engines for Remote {
     fn states(&self) -> Result<Vec<EngineState>, Refusal> {
-        let policies = self.ask(Question::Policies)?;
-        let names = self.guests.iter().cloned().chain(["host".to_owned()]);
+        let policies = answered(self.crew.policies(PATIENCE))?;
+        let workers = (1..=self.crew.len()).filter(|_| self.crew.len() > 1);
+        let workers = workers.map(|n| format!("worker {n}"));
+        let names = self.guests.iter().cloned().chain(workers).chain(["host".to_owned()]);
         let states = names.zip(policies);
         let state = |(of, it): (_, PolicyInForce)| {
             let PolicyInForce { policy, next, coalescing } = it;
@@ -134,13 +132,18 @@ impl Engines for Remote {
     }
 
     fn change(&self, policy: Policy) -> Result<String, Refusal> {
-        let moment = self.ask(|reply| Question::ChangePolicy(policy, reply))??;
+        let Some(changed) = self.crew.change_policy(policy, PATIENCE) else {
+            // All or none: those that have changed go back.
+            _ = self.crew.change_policy(self.policy(), PATIENCE);
+            return Err(silent());
+        };
+        let moment = changed?;
         self.state().policy = policy;
         Ok(said(moment))
     }
 
     fn coalesce(&self, when: Coalesce) -> Result<String, Refusal> {
-        let moment = self.ask(|reply| Question::Coalesce(Some(when), reply))?;
+        let moment = answered(self.crew.coalesce(Some(when), PATIENCE))?;
         self.state().coalesce = when;
         Ok(said(moment))
     }
@@ -152,10 +155,18 @@ impl Stats for Remote {
     }
 
     fn change(&self, every: Option<Duration>) -> Result<(), Refusal> {
-        self.ask(|reply| Question::ReportEvery(every, reply))??;
+        answered(self.crew.report_every(every, PATIENCE))??;
         self.state().stats = every;
         Ok(())
     }
+}
+
+fn answered<A>(answer: Option<A>) -> Result<A, Refusal> {
+    answer.ok_or_else(silent)
+}
+
+fn silent() -> Refusal {
+    "the worker does not answer; it waits for its nic, or is ending".into()
 }
 
 /// Formats the time at which a change takes effect.

@@ -1,26 +1,27 @@
 //! The worker's process: opens the devices, carries frames, prints figures.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rxo::figures::Readings;
-use rxo::live::{Card, Device, DeviceOptions, Event, Middleware, Outcome, Station};
+use rxo::live::{self, Card, Device, Event, Middleware, Outcome, Station};
 use rxo::{LinkKind, WorkerConfig};
 use rxo_confine::Confinement;
 use rxo_console::log::{self, Level};
+use rxo_device::DeviceError;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
-use rxo_device::{DeviceError, FrameSource as _};
 use rxo_driver::custody::{self, Begun, Control};
 use rxo_driver::{
-    DeviceHandle, DeviceName, GUEST_FILES, GuestOptions, Interface, Origin, Pulse, set_nice, wait,
+    DeviceHandle, GUEST_FILES, Interface, Origin, Pulse, bind_to_cpu, set_nice, wait,
 };
 use rxo_frame::Instant;
 
-use super::card::CardPlan;
 use super::configuration::Configuration;
-use super::guest::{Guest, switch};
+use super::devices::{Devices, Handles};
+use super::guest::switch;
 use super::plan::Plan;
 use super::reload::{FileOfRun, Reloader};
 use super::remote::Remote;
@@ -29,6 +30,7 @@ use super::survey::Survey;
 use crate::control::Sockets;
 use crate::exit::usage;
 use crate::tap::Capture;
+use crate::workers::Workers;
 use crate::{files, output, sandbox};
 
 /// Everything decided before the devices are opened.
@@ -39,21 +41,6 @@ pub(super) struct Session {
     pub(super) survey: Survey,
     pub(super) configuration: Configuration,
     pub(super) pulse: Pulse,
-}
-
-/// The open devices.
-#[derive(Debug)]
-struct Devices {
-    nic: Device,
-    /// The device of the host, or the devices of all guests.
-    hosts: Vec<Device>,
-}
-
-/// Handles of the open devices. The hosts' handles stay valid while a nic is removed and comes back.
-#[derive(Debug)]
-struct Handles {
-    nic: Box<dyn DeviceHandle>,
-    hosts: Vec<Box<dyn DeviceHandle>>,
 }
 
 impl Session {
@@ -68,20 +55,21 @@ impl Session {
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
         // Held until everything is given back: a persistent TAP changes when its last handle closes.
-        let held = self.hold()?;
-        let devices = self.open(&held)?;
+        let held = Handles::of(&self.plan, &self.survey)?;
+        allow_files(self.plan.guests.len());
+        let devices = held.open(&self.plan, &self.survey)?;
         let tap = self.tap()?.zip(held.hosts.first().and_then(|host| host.kept()));
         // Everything that may be refused comes before the first change.
-        let capture = self.capture(devices.nic.source.capabilities().link)?;
+        let capture = self.capture(devices.link())?;
         let worked = match keeper.opened(tap)? {
             Some(Begun { closed_at, is_recorded }) => {
                 self.confine(keeper, is_recorded)?;
-                let remote = Remote::new(&self.plan, self.pulse);
+                let remote = Remote::new(&self.plan, self.survey.workers.count, self.pulse);
                 // The sockets are served until this is dropped.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
                 let mut process = remote.process(&self.plan, confirmer);
                 if let Some(file) = self.file.clone() {
-                    let reloader = Reloader::new(file, self.survey, remote.clone());
+                    let reloader = Reloader::new(file, self.survey.clone(), remote.clone());
                     process.reload = Some(reloader.follow(keeper.reloads()?)?);
                 }
                 let _served = sockets.serve(process)?;
@@ -109,7 +97,7 @@ impl Session {
         let mut devices = self.plan.hosts().into_iter().chain([&self.plan.nic]);
         let needs = needs.with_connections(devices.any(sandbox::connects));
         let refused =
-            self.plan.nice.and_then(|nice| set_nice(nice).err().map(|error| (nice, error)));
+            self.plan.nice.and_then(|nice| self.set_nice(nice).err().map(|error| (nice, error)));
         let in_force = self.plan.sandbox.confine(needs)?;
         log::begin(self.plan.log, &self.plan.nic.to_string())?;
         if let Some((nice, error)) = refused {
@@ -122,29 +110,19 @@ impl Session {
         Ok(keeper.listen()?)
     }
 
-    fn hold(&self) -> Result<Handles> {
-        let nic = self.plan.nic.attach()?;
-        let hosts = self.plan.hosts().into_iter().map(DeviceName::attach);
-        Ok(Handles { nic, hosts: hosts.collect::<Result<_, _>>()? })
+    /// Sets the nice value of the thread that carries frames. Several workers get it from this thread, and so do the
+    /// other threads of this process, which do little.
+    fn set_nice(&self, nice: i8) -> io::Result<()> {
+        set_nice(nice, self.survey.workers.are_several())
     }
 
-    fn open(&self, held: &Handles) -> Result<Devices> {
-        let Self { plan, survey, .. } = self;
-        allow_files(plan.guests.len());
-        let offered = plan.card.map(CardPlan::guest).unwrap_or_default();
-        let made = |makes: bool, guest: GuestOptions| DeviceOptions {
-            mtu: makes.then_some(survey.mtu),
-            // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
-            bring_up: !plan.take_over,
-            guest,
-            ..DeviceOptions::default()
-        };
-        let nic = held.nic.open(made(survey.makes_nic, offered))?;
-        let hosts = held.hosts.iter().enumerate().map(|(n, host)| {
-            let memory = plan.guests.get(n).map_or(offered.memory, Guest::memory);
-            host.open(made(survey.makes_host, GuestOptions { memory, ..offered }))
-        });
-        Ok(Devices { nic, hosts: hosts.collect::<Result<_, _>>()? })
+    /// Binds the only worker to its processor. Several bind themselves.
+    fn bind(&self) -> Result<()> {
+        match (&self.survey.workers, self.survey.workers.cpus.first()) {
+            (workers, Some(cpu)) if !workers.are_several() => bind_to_cpu(*cpu)
+                .with_context(|| format!("--cpus {cpu}: this process may not use it")),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the index of the host's interface, if rxo makes it.
@@ -178,15 +156,17 @@ impl Session {
         mut closed_at: Instant,
         (control, stop): (&mut Control, &Arc<AtomicBool>),
     ) -> Result<Option<Ended>> {
-        let Devices { mut nic, mut hosts } = devices;
+        let mut devices = devices;
         let names = self.plan.guests.iter().map(|guest| guest.name.clone()).collect();
         let about = (self.plan.nic.to_string(), names);
         let mut sayer = Sayer::start(self.form(), about, Arc::clone(stop))?;
         sayer.configuration(&self.configuration)?;
+        // Threads that print and answer are not bound.
+        self.bind()?;
         loop {
-            nic.source.discard_before(closed_at);
-            let plan = (&self.plan, &remote);
-            let (last, result) = work(plan, (nic, hosts), capture.as_ref(), stop, &mut sayer)?;
+            devices.discard_before(closed_at);
+            let plan = (&self.plan, &self.survey.workers, &remote);
+            let (last, result) = work(plan, devices, capture.as_ref(), stop, &mut sayer)?;
             if !self.waits_after(&result, control) {
                 return Ok(Some(Ended { sayer, capture, last, result }));
             }
@@ -199,9 +179,7 @@ impl Session {
                 let last = Readings::default();
                 return Ok(Some(Ended { sayer, capture, last, result: Ok(()) }));
             };
-            let again = |device: &dyn DeviceHandle| device.open(DeviceOptions::default());
-            nic = again(&*held.nic)?;
-            hosts = held.hosts.iter().map(|host| again(&**host)).collect::<Result<_, _>>()?;
+            devices = held.reopen()?;
             let Some(at) = control.nic_is_back(index)? else { return Ok(None) };
             closed_at = at;
         }
@@ -285,25 +263,39 @@ type Part = (Readings, Result<(), DeviceError>);
 
 /// Runs the workers between the nic and its hosts, and prints their lines.
 fn work(
-    (plan, remote): (&Plan, &Remote),
-    devices: (Device, Vec<Device>),
+    (plan, workers, remote): (&Plan, &Workers, &Remote),
+    devices: Devices,
     capture: Option<&Capture>,
     stop: &AtomicBool,
     sayer: &mut Sayer,
 ) -> Result<Part> {
-    let middleware = middleware(plan, devices.0.source.capabilities().link, capture)?;
-    let Some(station) = station(plan, config(plan, remote), devices)? else {
-        return Ok((Readings::default(), Ok(())));
-    };
-    let station = match middleware {
-        None => station,
-        Some(middleware) => station.through(middleware),
-    };
+    let config = config(plan, remote);
+    let link = devices.link();
     let mut last = Readings::default();
-    let outcome = station.run(stop, |event| match event {
+    let observe = |event: Event<'_>| match event {
         Event::Notice(line) => sayer.notice(line),
         Event::Reading(readings) => sayer.interval(&mut last, readings.clone()),
-    });
+    };
+    let outcome = match devices {
+        Devices::Of1(nic, hosts) => {
+            let Some(station) = station(plan, config, (*nic, hosts))? else {
+                return Ok((Readings::default(), Ok(())));
+            };
+            let station = match middleware(plan, link, capture)? {
+                None => station,
+                Some(middleware) => station.through(middleware),
+            };
+            station.run(stop, observe)
+        }
+        Devices::OfSeveral(nic, host) => {
+            let all = live::Workers::new((nic, host), config, remote.crew()).on_cpus(&workers.cpus);
+            let all = match capture.map(|capture| capture.points.as_slice()) {
+                Some([nic, host, ..]) => all.logged(nic, host),
+                _ => all,
+            };
+            all.run(stop, observe)
+        }
+    };
     let Outcome { totals, result } = outcome.map_err(|misfit| {
         usage(match plan.guests.is_empty() {
             true => format!("{} and {}: {misfit}", plan.nic, plan.host),
@@ -344,7 +336,7 @@ fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
         report_every: remote.stats(),
         ack_split: plan.ack_split,
         coalesce: remote.coalesce(),
-        desk: Some(remote.desk()),
+        desk: Some(remote.crew().desk(0)),
         turns: Some(remote.turns()),
         ..config
     }

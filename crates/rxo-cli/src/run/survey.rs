@@ -11,12 +11,13 @@ use rxo_frame::LinkKind;
 
 use super::plan::Plan;
 use crate::exit::usage;
+use crate::workers::Workers;
 
 /// The MTU that both devices get if rxo makes them.
 const DEFAULT_MTU: u32 = 1_500;
 
 /// The properties of the devices before the run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Survey {
     /// Link type of both devices; Ethernet if it is unknown until a device is open.
     pub(super) link: LinkKind,
@@ -26,6 +27,8 @@ pub(super) struct Survey {
     pub(super) makes_nic: bool,
     /// `true` if the host's device is a TAP that does not exist yet.
     pub(super) makes_host: bool,
+    /// The workers that share the devices.
+    pub(super) workers: Workers,
 }
 
 impl Survey {
@@ -65,6 +68,7 @@ impl Survey {
             mtu: nic_mtu.or(host_mtu).unwrap_or(DEFAULT_MTU),
             makes_nic: nic_mtu.is_none(),
             makes_host: host_mtu.is_none(),
+            workers: workers(plan),
         })
     }
 
@@ -90,6 +94,13 @@ impl Survey {
             .map(|policy| Policy { udp, tunnels, ..policy })
             .map_err(|misfit| usage(format!("{} {}: {misfit}", plan.flags[1], plan.host)))
     }
+}
+
+/// Returns the workers of `plan`. One impairs the traffic.
+fn workers(plan: &Plan) -> Workers {
+    let workers = plan.workers.resolve(&[&[&plan.nic], plan.hosts().as_slice()].concat());
+    let impairs = plan.impair.iter().any(Option::is_some);
+    if impairs { Workers { count: 1, ..workers } } else { workers }
 }
 
 /// Returns the name of the packets that a link carries.

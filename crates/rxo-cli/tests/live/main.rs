@@ -45,6 +45,7 @@ mod switch;
 mod takeover;
 mod traffic;
 mod unit;
+mod workers;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
         switch::TESTS,
         takeover::TESTS,
         traffic::TESTS,
+        workers::TESTS,
     ];
     let long = [
         hostlife::LONG_TESTS,

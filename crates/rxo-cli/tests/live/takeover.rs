@@ -273,11 +273,16 @@ fn both_killed() {
 
 /// The host keeps TAP, addresses and connections. At the end the new nic gets the first one's configuration.
 fn a_nic_that_comes_back() {
+    a_nic_that_goes_and_comes("");
+}
+
+/// As [`a_nic_that_comes_back`], with `flags` beside those of the set-up.
+pub(crate) fn a_nic_that_goes_and_comes(flags: &str) {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let mut connections = Connection::all(&lab);
     let addresses = "ip -o address show dev eth1 | cut -d' ' -f3- | grep -v fe80";
     let before = sorted(&lab, addresses);
-    let flags = format!("{} --wait-for-nic", SetUp::TakeOver.flags());
+    let flags = format!("{} --wait-for-nic {flags}", SetUp::TakeOver.flags());
     let (rxo, _) = Rxo::start(lab.host(), &flags);
     connections.iter_mut().for_each(|one| one.exchange("while it runs"));
     for round in ["first", "second"] {

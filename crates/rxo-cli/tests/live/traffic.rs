@@ -59,7 +59,7 @@ fn greet(socket: &UdpSocket) {
 /// The answer to a greeting.
 const HELLO: u8 = 1;
 
-fn udp_transfer(from: &Namespace, to: &Namespace, address: IpAddr, count: u32) {
+pub(crate) fn udp_transfer(from: &Namespace, to: &Namespace, address: IpAddr, count: u32) {
     let bound = to.run(|| UdpSocket::bind((address, 0)).unwrap()).unwrap();
     bound.set_read_timeout(Some(LONG)).unwrap();
     let at = bound.local_addr().unwrap();

@@ -1,0 +1,119 @@
+//! Devices of a run: the handles that hold them, and their open queues.
+
+use anyhow::{Error, Result};
+use rxo::live::{Device, DeviceOptions};
+use rxo_device::{DeviceError, FrameSource as _};
+use rxo_driver::{DeviceHandle, DeviceName, GuestOptions};
+use rxo_frame::{Instant, LinkKind};
+
+use super::card::CardPlan;
+use super::guest::Guest;
+use super::plan::Plan;
+use super::survey::Survey;
+
+/// Handles of the open devices. The hosts' handles stay valid while a nic is removed and comes back.
+#[derive(Debug)]
+pub(super) struct Handles {
+    nic: Box<dyn DeviceHandle>,
+    pub(super) hosts: Vec<Box<dyn DeviceHandle>>,
+    /// `true` if several workers share the devices.
+    are_shared: bool,
+}
+
+/// The open devices.
+#[derive(Debug)]
+pub(super) enum Devices {
+    /// The nic, and the host's device or those of all guests, of one worker.
+    Of1(Box<Device>, Vec<Device>),
+    /// The queues of the nic and those of the host's device, one of each for each worker.
+    OfSeveral(Vec<Device>, Vec<Device>),
+}
+
+impl Handles {
+    /// Attaches to the devices of `plan`.
+    ///
+    /// # Errors
+    /// If one is in use, or privilege is missing.
+    pub(super) fn of(plan: &Plan, survey: &Survey) -> Result<Self> {
+        let count = survey.workers.count;
+        let are_shared = survey.workers.are_several();
+        let attach = |device: &DeviceName| match are_shared {
+            true => device.attach_queues(count),
+            false => device.attach(),
+        };
+        let nic = attach(&plan.nic)?;
+        let hosts = plan.hosts().into_iter().map(attach).collect::<Result<_, _>>()?;
+        Ok(Self { nic, hosts, are_shared })
+    }
+
+    /// Opens the devices for the first time.
+    ///
+    /// # Errors
+    /// If one is gone or down, or refuses the plan.
+    pub(super) fn open(&self, plan: &Plan, survey: &Survey) -> Result<Devices> {
+        let offered = plan.card.map(CardPlan::guest).unwrap_or_default();
+        let made = |makes: bool, guest: GuestOptions| DeviceOptions {
+            mtu: makes.then_some(survey.mtu),
+            // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
+            bring_up: !plan.take_over,
+            guest,
+            ..DeviceOptions::default()
+        };
+        let host = |n: usize| {
+            let memory = plan.guests.get(n).map_or(offered.memory, Guest::memory);
+            made(survey.makes_host, GuestOptions { memory, ..offered })
+        };
+        self.open_with(made(survey.makes_nic, offered), host).map_err(Error::new)
+    }
+
+    /// Opens the devices again, with the settings that they have.
+    ///
+    /// # Errors
+    /// If one is gone or down.
+    pub(super) fn reopen(&self) -> Result<Devices> {
+        let options = DeviceOptions::default();
+        self.open_with(options, |_| options).map_err(Error::new)
+    }
+
+    /// Opens the devices; `host` returns the options of each host's device by its number.
+    fn open_with(
+        &self,
+        nic: DeviceOptions,
+        host: impl Fn(usize) -> DeviceOptions,
+    ) -> Result<Devices, DeviceError> {
+        let hosts = self.hosts.iter().enumerate();
+        if !self.are_shared {
+            let nic = Box::new(self.nic.open(nic)?);
+            let hosts = hosts.map(|(n, device)| device.open(host(n)));
+            return Ok(Devices::Of1(nic, hosts.collect::<Result<_, _>>()?));
+        }
+        let nic = self.nic.open_queues(nic)?;
+        let hosts = hosts.map(|(n, device)| device.open_queues(host(n)));
+        let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
+        Ok(Devices::OfSeveral(nic, hosts.into_iter().flatten().collect()))
+    }
+}
+
+impl Devices {
+    /// Returns the link type of the nic's frames.
+    pub(super) fn link(&self) -> LinkKind {
+        match self {
+            Self::Of1(nic, _) => link_of(nic),
+            Self::OfSeveral(nic, _) => nic.first().map_or(LinkKind::Ethernet, link_of),
+        }
+    }
+
+    /// Discards the nic's frames that arrived before `instant`.
+    pub(super) fn discard_before(&mut self, instant: Instant) {
+        match self {
+            Self::Of1(nic, _) => nic.source.discard_before(instant),
+            Self::OfSeveral(nic, _) => {
+                nic.iter_mut().for_each(|queue| queue.source.discard_before(instant));
+            }
+        }
+    }
+}
+
+fn link_of(device: &Device) -> LinkKind {
+    device.source.capabilities().link
+}
