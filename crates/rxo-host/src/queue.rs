@@ -85,10 +85,10 @@ impl Queue {
 /// The minimum window in bytes: the data that a peer may send before the first ACK (RFC 6928, section 2).
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
-/// Frames that are larger than a slot wait in a socket's queue, whose 128 MiB also count what the kernel needs for each. A
-/// window that many share is then large enough that what it takes to acknowledge it is little beside its text.
-const MOST_LARGE_BYTES: u64 = 64 << 20;
-/// Of 10 Gbit/s.
+/// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 32 MiB also
+/// include the kernel's overhead per frame.
+const MOST_LARGE_BYTES: u64 = 16 << 20;
+/// Number of bytes that a link of 10 Gbit/s carries in 8 ns.
 const BYTES_IN_EIGHT_NS: u128 = 10;
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
     fn where_gso_frames_come_there_is_room_for_more() {
         let queue = ring();
         let slots = queue.room();
-        (0..100).for_each(|_| queue.recent.came(&gso_frame(1 << 16)));
+        (0..100).for_each(|_| queue.recent.came(&gso_frame(4 * 1_500)));
         assert_eq!(queue.room(), MOST_LARGE_BYTES);
         (0..100).for_each(|_| queue.recent.came(&gso_frame(2 * 1_500)));
         assert_eq!(queue.room(), 2 * slots);

@@ -10,9 +10,9 @@ use crate::interface::Interface;
 use crate::sys::Plain;
 use crate::{fault, sys};
 
-/// The most that the kernel may queue, of large frames received or of packets sent, in bytes. The kernel doubles it, for what
-/// each takes beside its own. The windows of a host's connections together are at most as much (`rxo-host/src/queue.rs`).
-pub(crate) const QUEUE_BYTES: c_int = 64 << 20;
+/// The requested size, in bytes, of the kernel's queue for received GSO frames, and of that for packets to
+/// send.
+pub(crate) const QUEUE_BYTES: c_int = 32 << 20;
 
 /// An interface that is up, and a packet socket that is not yet bound to it.
 pub(super) struct Opened {

@@ -208,7 +208,7 @@ const FIRST_LIMIT_BYTES: u64 = 128 << 10;
 const MOST_UNMEASURED_BYTES: u64 = 1 << 20;
 /// The minimum limit in bytes: two full Ethernet frames and two short ones, as the kernel counts them.
 const LEAST_LIMIT_BYTES: u64 = 8 << 10;
-/// A quarter of what the packet socket takes.
+/// The maximum limit in bytes: half of the packet socket's send buffer.
 const MOST_LIMIT_BYTES: u64 = 16 << 20;
 /// The minimum span of a full queue in nanoseconds. Linux allows one millisecond, but a thread wakes up later
 /// than a softirq.
