@@ -82,7 +82,8 @@ fn eventfd() -> File {
 /// Memory in which ring 0 has buffers and ring 1 is empty.
 fn memory() -> File {
     let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).unwrap());
-    memory.set_len(MEMORY_BYTES).unwrap();
+    // Zeros, because memory with holes is refused.
+    memory.write_all_at(&[0; MEMORY_BYTES as usize], 0).unwrap();
     for n in 0..ENTRIES {
         let at = BUFFERS + u64::from(n) * BUFFER_BYTES;
         // Written by the device, not chained.
