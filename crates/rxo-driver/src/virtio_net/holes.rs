@@ -3,7 +3,7 @@
 //! The system takes a page that is missing from whoever touches it first, and charges it to that process until the file
 //! is gone. A front end could so fill the memory of this process's control group with files of its own. Therefore a file
 //! with holes is refused ([`refuse`]), and a page that goes missing later is never made by this process: an access to it
-//! raises SIGBUS, as one beyond the end of the file does ([`Watch`], by `userfaultfd`).
+//! raises SIGBUS, as one beyond the end of the file does (`Watch`, by `userfaultfd`).
 //!
 //! Contract: [`prepare`] comes before the process gives up its privileges. Huge pages come from a pool of their own, and
 //! are not checked.

@@ -13,7 +13,7 @@ pub(crate) fn open_tap(name: &str, is_polled: bool) -> io::Result<File> {
     attach(name, libc::IFF_TAP | if is_polled { libc::IFF_NAPI } else { 0 })
 }
 
-/// Makes the TUN `name`, as [`open_tap`] does. The kernel leaves checksums to the reader, and with `sends_large` the
+/// Makes the TUN `name`, as `open_tap` does. The kernel leaves checksums to the reader, and with `sends_large` the
 /// segments of TCP.
 pub fn open_tun(name: &str, sends_large: bool) -> io::Result<File> {
     let file = attach(name, libc::IFF_TUN)?;

@@ -5,7 +5,7 @@
 //! because it is a decision without input or output: the addresses of a frame and the time go in, ports
 //! come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no
 //! spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and frames of multicast groups
-//! go to those who asked for them ([`snooping`]).
+//! go to those who asked for them (`snooping`).
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. The address table is bounded for each port: a port that

@@ -6,7 +6,7 @@
 //! tell is [`Packet::Malformed`] (RFC 7113, section 3; RFC 7112).
 //!
 //! # Contract
-//! Nothing panics or allocates, whatever the bytes. The work is bounded: [`MOST_TAGS`], [`MOST_HEADERS`].
+//! Nothing panics or allocates, whatever the bytes. The work is bounded: [`MOST_TAGS`], [`ip::MOST_HEADERS`].
 
 mod arp;
 mod ip;
