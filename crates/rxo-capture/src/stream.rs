@@ -14,8 +14,7 @@ use super::limits::CHUNK_BYTES;
 /// The maximum number of chunks that are kept for reuse. More chunks may be in use; the surplus is freed.
 const MOST_KEPT: usize = 16;
 
-/// The number of bytes of a chunk of which at least one must be shared, so that the chunk does not count as little
-/// shared.
+/// A chunk is counted as little shared if less than one in this number of its bytes is shared.
 const LITTLE: u64 = 4;
 
 /// The bytes of a capture that are not yet consumed.

@@ -85,7 +85,7 @@ impl WorkersPlan {
         }
     }
 
-    /// Returns the workers of a run between `devices`, of which the first is the nic. Asks the system if the number is
+    /// Returns the workers of a run between `devices`; the first is the nic. Asks the system if the number is
     /// `auto`; that is 1 if the nic does not say how many queues it has, or another device has one.
     pub(crate) fn resolve(&self, devices: &[&DeviceName]) -> Workers {
         let count = self.count.unwrap_or_else(|| {

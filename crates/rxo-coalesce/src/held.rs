@@ -316,7 +316,7 @@ impl Held {
         u32::from(self.header_bytes) - u32::from(self.at.network()) + self.payload_bytes
     }
 
-    /// Whether one more segment like the last may be appended under `policy`.
+    /// Returns `true` if one more segment of the same size may be appended under `policy`.
     #[inline(always)]
     pub(crate) fn has_room(&self, policy: &Policy) -> bool {
         self.segments < u32::from(policy.max_segments)

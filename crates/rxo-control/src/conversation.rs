@@ -53,7 +53,7 @@ pub(crate) struct Conversation {
     has_ended: bool,
 }
 
-/// What a client has sent as a request.
+/// A request as a client has sent it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A complete request, without its line end.

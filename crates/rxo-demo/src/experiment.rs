@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Returns the load of two cores over ten seconds, of which other processes used `others_s`.
+    /// Returns the load of two cores over ten seconds in which other processes used `others_s` of processor time.
     fn load(others_s: u64) -> Option<Load> {
         let [elapsed, others] = [10, others_s].map(Duration::from_secs);
         let used = MachineUse { cores: 2, elapsed, others, ..MachineUse::default() };
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(json["load"]["permits_verdict"], false);
     }
 
-    /// Findings of which no figure depends on time.
+    /// Findings whose figures do not depend on time.
     #[derive(Serialize)]
     struct Counted;
 

@@ -4,8 +4,8 @@ use rxo_frame::Frame;
 use rxo_wire::tcp::OptionLayout;
 use rxo_wire::{Parsed, SeqNumber, TcpFlags, TcpSegment};
 
-/// Data of one flow that was delivered to the host at once: segments of equal size, of which the last may be
-/// shorter. Also used for a single segment.
+/// Data of one flow that was delivered to the host at once: segments of equal size, except that the last
+/// may be shorter. Also used for a single segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     /// The sequence number (SEG.SEQ) of the first segment.

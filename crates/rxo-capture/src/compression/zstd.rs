@@ -1,4 +1,4 @@
-//! Unpacks Zstandard: a file of consecutive frames, some of which may be skippable.
+//! Unpacks Zstandard: a file of consecutive frames. Skippable frames are ignored.
 
 use std::io::{self, BufRead, BufReader, Read};
 

@@ -32,7 +32,7 @@ pub(super) struct Done {
     pub(super) was_interrupted: bool,
 }
 
-/// What all sessions use, one at a time.
+/// Settings, buffer and counters that all sessions share; one session uses them at a time.
 pub(super) struct Shared {
     pub(super) meter: Arc<Meter>,
     work: Work,
@@ -84,7 +84,7 @@ enum Stage {
     Settling(Settling),
 }
 
-/// What a call of [`Session::go_on`] has come to.
+/// The result of a call of [`Session::go_on`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It waits for its stream.

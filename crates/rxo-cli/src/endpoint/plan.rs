@@ -23,7 +23,7 @@ pub(crate) struct EndpointPlan {
     acks: AcksFlag,
 }
 
-/// How the connection opens: to a peer's address, or from a peer to addresses of this host.
+/// The side that opens the connection: this host to a peer's address, or a peer to addresses of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
     /// This host connects to the peer at this address.

@@ -48,7 +48,7 @@ pub(super) struct GuestConfiguration {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bytes: Option<u64>,
     sparse: bool,
-    /// What it may do beyond sending from its own address.
+    /// The rights of the guest beside its address, as text for the configuration.
     #[serde(skip)]
     rights: String,
     /// The most bytes a second that the guest sends, and at once after a pause; left out without a limit.

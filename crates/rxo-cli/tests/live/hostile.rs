@@ -104,7 +104,7 @@ fn table(memory: &File) -> Request {
     Request::SetMemTable(vec![SharedRegion { region, file }])
 }
 
-/// Where a part of a ring is: its entries, what the driver writes, what the device writes.
+/// Returns the address of a part of a ring: 0 for its descriptors, 1 for the driver's area, 2 for the device's.
 const fn part(ring: u32, part: u64) -> u64 {
     ring as u64 * 0x1000 + part * 0x400
 }
@@ -160,7 +160,7 @@ fn blocks() {
     all_is_counted(&totals);
 }
 
-/// Twelve guests, some of which do the same thing again and again while the last one receives. The first blocks its thread.
+/// Runs twelve guests. The first blocks its thread, four repeat one attack each, and the last receives meanwhile.
 fn storms() {
     let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("storms"));
     let (rxo, _) = Rxo::guests(lab.host(), &sockets.flags(&[""; 12]));

@@ -58,7 +58,7 @@ fn through_rxo(flags: &str, is_v6: bool, expected: Expected) -> (u64, Value) {
     (counted(&lab, "rxo0", is_v6, expected), totals(rxo))
 }
 
-/// How many marks the host must count.
+/// The number of marks that the host must count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     /// All marks; the test waits for them.

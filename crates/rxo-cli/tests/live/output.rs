@@ -96,7 +96,7 @@ fn a_full_disk() {
     assert_eq!(run.end(), Some(3));
 }
 
-/// More answers than lines that can be queued, none of which can be written.
+/// A number of answers that exceeds the queue of lines. No line can be written meanwhile.
 fn a_full_disk_under_a_server() {
     let scratch = Scratch::new("served");
     let directory = scratch.file("www");

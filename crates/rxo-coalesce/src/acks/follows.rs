@@ -48,7 +48,7 @@ pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
     }
 }
 
-/// Does the work of [`follow`] for packets with `HEADERS` bytes of headers, of which `IP` are the IP header.
+/// Does the work of [`follow`] for packets with `HEADERS` bytes of headers; the IP header has `IP` bytes.
 #[inline(always)]
 fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
     last: &Frame<B>,

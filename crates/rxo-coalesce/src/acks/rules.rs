@@ -97,7 +97,7 @@ fn option_bytes(at: Offsets, bytes: &[u8]) -> &[u8] {
     bytes.get(at.tcp_options()).unwrap_or_default()
 }
 
-/// Judges the pure ACK `next` against the pure ACKs that its flow holds, of which `last` is the most recent.
+/// Judges the pure ACK `next` against the pure ACKs that its flow holds; `last` is the most recent of them.
 pub(crate) fn ack_verdict(
     (held, last): (&Held, &Candidate<'_>),
     next: &Candidate<'_>,

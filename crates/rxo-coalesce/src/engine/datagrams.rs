@@ -66,8 +66,8 @@ impl<B: FrameBuffer> Engine<B> {
         if is_plain { Some(plain_datagram::<S, B>(frame, at.network())?.0) } else { None }
     }
 
-    /// Judges a datagram, counts it and applies the verdict. Its flow holds datagrams at `found`, of which
-    /// `last` is the last. Returns the index at which the datagram is held, or `None` if it was delivered.
+    /// Judges a datagram, counts it and applies the verdict. Its flow holds datagrams at `found`; `last`
+    /// is the most recent. Returns the index at which the datagram is held, or `None` if it was delivered.
     pub(super) fn apply_datagram(
         &mut self,
         (candidate, mut segment): (&Candidate<'_>, Segment),
