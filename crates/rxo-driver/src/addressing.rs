@@ -25,25 +25,33 @@ impl Interface {
         self.change(&request, &format!("add the address {ip}/{prefix} to"))
     }
 
-    /// Adds a route to the first `prefix` bits of `ip` through this interface, without a gateway. Replaces an
-    /// existing route to the same prefix. The kernel removes the route together with the interface, which
-    /// must be up.
+    /// Adds a route to the first `prefix` bits of `ip` through this interface, without a gateway. The kernel
+    /// removes the route together with the interface, which must be up.
     ///
     /// # Errors
-    /// If bits of `ip` beyond the prefix are set, privilege is missing, or the interface is down or no longer
-    /// exists.
+    /// If there is a route to the same prefix with the same metric, bits of `ip` beyond the prefix are set,
+    /// privilege is missing, or the interface is down or no longer exists.
     pub fn add_route(&self, ip: IpAddr, prefix: u8) -> Result<(), DeviceError> {
+        self.add_route_in(libc::RT_TABLE_MAIN.into(), ip, prefix)
+    }
+
+    /// Adds a route as [`add_route`](Self::add_route) does, in the routing table with the number `table`.
+    pub(crate) fn add_route_in(
+        &self,
+        table: u32,
+        ip: IpAddr,
+        prefix: u8,
+    ) -> Result<(), DeviceError> {
         let (family, bytes) = family(ip);
         let scope = if ip.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
-        let header = [
-            [family, prefix, 0, 0],
-            [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST],
-            [0; 4],
-        ];
-        let request = Request::new(libc::RTM_NEWROUTE, &header.concat())
-            .flags(libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
-            .attribute(libc::RTA_DST, &bytes)
-            .attribute(libc::RTA_OIF, &self.index_bytes()?);
+        let kind = [libc::RT_TABLE_UNSPEC, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
+        // An existing route is the host's, and is never replaced.
+        let request =
+            Request::new(libc::RTM_NEWROUTE, &[[family, prefix, 0, 0], kind, [0; 4]].concat())
+                .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+                .attribute(libc::RTA_DST, &bytes)
+                .attribute(libc::RTA_OIF, &self.index_bytes()?)
+                .attribute(libc::RTA_TABLE, &table.to_ne_bytes());
         self.change(&request, &format!("add a route to {ip}/{prefix} through"))
     }
 

@@ -53,6 +53,7 @@ mod buffer;
 pub mod clock;
 mod cpus;
 pub mod custody;
+pub mod default_route;
 mod descriptors;
 mod device;
 mod fault;

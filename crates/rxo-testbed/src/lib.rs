@@ -38,6 +38,7 @@ mod link;
 mod load;
 mod median;
 mod namespace;
+mod routing;
 mod stack;
 mod sys;
 mod tap;
@@ -55,6 +56,7 @@ pub use link::{
 pub use load::{MachineReading, MachineUse};
 pub use median::median_bounds;
 pub use namespace::{Namespace, until};
+pub use routing::RouteOrRule;
 pub use stack::{StackCounters, socket_memory_bytes};
 pub use sys::{MonitorSocket, PacketSocket, open_tun, wait_readable, wait_writable};
 pub use tap::{Monitor, MonitoredPacket, Tap};

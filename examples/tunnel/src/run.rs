@@ -6,12 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rxo::driver::default_route::{self, DefaultRoutes};
 use rxo::driver::udp::{UdpOptions, UdpSocket};
 use rxo::driver::{SubmitMode, Tap, TapKind, wait::WaitList};
 use signal_hook::{consts, flag};
 
 use crate::inward::Inward;
-use crate::options::{Network, Options};
+use crate::options::Options;
 use crate::outward::Outward;
 use crate::peer::Peer;
 
@@ -25,9 +26,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         flag::register(signal, Arc::clone(&stop)).context("cannot wait for signals")?;
     }
     let (peer, trains) = (Peer::new(options)?, !options.no_trains);
-    let udp = UdpOptions { receive_trains: trains, send_trains: trains, ..UdpOptions::default() };
+    let defaults = match options.allowed_ips.iter().any(|it| it.bits == 0) {
+        false => None,
+        true => match DefaultRoutes::prepare()? {
+            // This is the process that has removed the rules.
+            None => return Ok(()),
+            defaults => defaults,
+        },
+    };
+    let udp = UdpOptions {
+        receive_trains: trains,
+        send_trains: trains,
+        mark: defaults.as_ref().map_or(0, DefaultRoutes::mark),
+        ..UdpOptions::default()
+    };
     let socket = UdpSocket::bind_any(options.listen_port, udp)?;
-    let tun = open_tun(options)?;
+    let tun = open_tun(options, defaults.as_ref())?;
     let outward = Outward::new(tun.source()?, socket.sink());
     eprintln!("rxo-tunnel: {} is up, UDP port {}", options.interface, socket.local_addr().port());
     let inward = || {
@@ -50,14 +64,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     })
 }
 
-fn open_tun(options: &Options) -> Result<Tap> {
+fn open_tun(options: &Options, defaults: Option<&DefaultRoutes>) -> Result<Tap> {
     let tun = Tap::open(&options.interface, TapKind::Tun)?;
     tun.set_mtu(options.mtu)?;
     let interface = tun.interface();
     options.address.iter().try_for_each(|it| interface.add_address(it.ip, it.bits))?;
     interface.set_up(true)?;
-    let route = |it: &Network| interface.add_route(it.all.network_address(), it.bits);
-    options.allowed_ips.iter().try_for_each(route)?;
+    for it in &options.allowed_ips {
+        match defaults {
+            Some(defaults) if it.bits == 0 => defaults.add(interface, it.ip)?,
+            // The kernel has made the route to a network in which the interface has an address.
+            _ if options.address.iter().any(|own| own.all == it.all) => {}
+            _ => interface.add_route(it.all.network_address(), it.bits)?,
+        }
+    }
+    if let Some(strict) = defaults.and_then(|_| default_route::strict_interface()) {
+        eprintln!(
+            "rxo-tunnel: net.ipv4.conf.{strict}.rp_filter is 1, so the system may drop what the peer sends; set it to 2"
+        );
+    }
     Ok(tun)
 }
 

@@ -33,6 +33,7 @@ pub use sink::{UdpSink, UdpSinkCounters};
 pub use source::{Train, UdpSource, UdpSourceCounters};
 
 use crate::fault;
+use crate::sys::set_option;
 
 /// Maximum number of datagrams in one train, which every kernel with `UDP_SEGMENT` accepts.
 pub const MOST_IN_TRAIN: usize = 64;
@@ -50,13 +51,22 @@ pub struct UdpOptions {
     /// The requested size of the kernel's receive buffer and of its send buffer, in bytes. Without privilege
     /// the system may grant less. Small buffers lose datagrams when many arrive at once.
     pub buffer_bytes: u32,
+    /// The mark of all packets sent, by which rules of routing know them (`SO_MARK`, which needs
+    /// `CAP_NET_ADMIN`); 0 for none.
+    pub mark: u32,
     /// Maximum number of messages that one call receives, 1 to 32. Each needs 64 KiB of memory.
     pub messages: usize,
 }
 
 impl Default for UdpOptions {
     fn default() -> Self {
-        Self { receive_trains: true, send_trains: true, buffer_bytes: 4 << 20, messages: 8 }
+        Self {
+            receive_trains: true,
+            send_trains: true,
+            buffer_bytes: 4 << 20,
+            mark: 0,
+            messages: 8,
+        }
     }
 }
 
@@ -73,11 +83,15 @@ impl UdpSocket {
     /// as IPv4, not as mapped IPv6 addresses.
     ///
     /// # Errors
-    /// If the address cannot be bound.
+    /// If the address cannot be bound, or packets may not be marked.
     pub fn bind(local: SocketAddr, options: UdpOptions) -> Result<Self, DeviceError> {
         let open = || -> io::Result<_> {
             let socket = net::UdpSocket::bind(local)?;
             socket.set_nonblocking(true)?;
+            if options.mark != 0 {
+                let mark = options.mark.cast_signed();
+                set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
+            }
             let local = socket.local_addr()?;
             Ok((socket, local))
         };

@@ -17,8 +17,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("udp_what_has_no_route_is_dropped_and_counted", no_route),
 ];
 
-const ALONE: UdpOptions =
-    UdpOptions { receive_trains: false, send_trains: false, buffer_bytes: 4 << 20, messages: 8 };
+const ALONE: UdpOptions = UdpOptions {
+    receive_trains: false,
+    send_trains: false,
+    buffer_bytes: 4 << 20,
+    mark: 0,
+    messages: 8,
+};
 
 /// Opens a socket on the loopback interface of a new namespace. The socket is both sender and receiver.
 fn on_loopback(options: UdpOptions, mtu: u32) -> (UdpSocket, UdpSink, UdpSource) {

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod default_route;
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -14,12 +15,14 @@ use rxo_peers::Tunnel;
 use crate::common::{assert_intact_both_ways, ours, run};
 
 fn main() -> ExitCode {
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 8] = [
         ("every_byte_arrives_in_both_directions", every_byte_arrives),
         ("every_byte_arrives_without_trains_and_coalescing", without_offloads),
         ("every_byte_arrives_with_a_thread_for_each_direction", with_two_threads),
         ("what_the_peer_may_not_send_is_refused", what_is_not_allowed_is_refused),
         ("a_signal_ends_it_cleanly", a_signal_ends_it),
+        ("a_default_route_carries_all_but_the_tunnel_itself", default_route::carries_all),
+        ("the_hosts_routes_and_rules_stay_whatever_ends_it", default_route::hosts_routes_stay),
         ("what_is_wrong_is_one_line", what_is_wrong_is_one_line),
     ];
     run(tests
