@@ -1,13 +1,25 @@
-//! A statement of the paper, with a verdict.
+//! A statement about a figure, with a verdict: the paper's, or an aim of this project.
 
 use rxo_demo::wrap::wrapped;
 use serde::Serialize;
 
-/// A statement of the paper about a figure, with the verdict from the measurements.
+/// The author of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Origin {
+    Paper,
+    /// This project: the paper says nothing of it, or less.
+    Aim,
+    /// The paper, but the value was chosen here, as an input, so that the statement cannot fail.
+    Calibration,
+}
+
+/// A statement about a figure, with the verdict from the measurements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Statement {
-    /// The paper's statement; in quotation marks if it is quoted.
-    pub(crate) paper: &'static str,
+    pub(crate) origin: Origin,
+    /// The statement; in quotation marks if it is quoted.
+    pub(crate) claim: &'static str,
     /// `true` if the statement holds here; `None` if nothing was measured that decides it.
     pub(crate) holds: Option<bool>,
     /// The result here, in a sentence.
@@ -31,13 +43,24 @@ pub(crate) const fn verdict(holds: Option<bool>, is_withheld: bool) -> &'static 
 }
 
 impl Statement {
-    pub(crate) fn new(paper: &'static str, holds: Option<bool>, ours: String) -> Self {
-        Self { paper, holds, ours, why: None, is_withheld: false }
+    /// Makes a statement of the paper.
+    pub(crate) fn new(claim: &'static str, holds: Option<bool>, ours: String) -> Self {
+        Self { origin: Origin::Paper, claim, holds, ours, why: None, is_withheld: false }
     }
 
-    /// Makes a statement that the measurements do not decide; `why` gives the reason.
-    pub(crate) fn undecided(paper: &'static str, ours: String, why: String) -> Self {
-        Self { is_withheld: true, ..Self::new(paper, None, ours).because(why) }
+    /// Makes a statement of the paper that has no verdict, because its value is an input here.
+    pub(crate) fn calibration(claim: &'static str, ours: String) -> Self {
+        Self { origin: Origin::Calibration, ..Self::new(claim, None, ours) }
+    }
+
+    /// Makes this statement an aim of this project.
+    pub(crate) fn as_aim(self) -> Self {
+        Self { origin: Origin::Aim, ..self }
+    }
+
+    /// Makes a statement of the paper that the measurements do not decide; `why` gives the reason.
+    pub(crate) fn undecided(claim: &'static str, ours: String, why: String) -> Self {
+        Self { is_withheld: true, ..Self::new(claim, None, ours).because(why) }
     }
 
     /// Adds a reason if the statement does not hold.
@@ -59,10 +82,14 @@ impl Statement {
     }
 
     pub(crate) fn text(&self) -> String {
-        let Self { paper, holds, ours, why, is_withheld } = self;
-        let verdict = verdict(*holds, *is_withheld);
+        let Self { origin, claim, holds, ours, why, is_withheld } = self;
+        let (verdict, author) = match origin {
+            Origin::Paper => (verdict(*holds, *is_withheld), "the paper"),
+            Origin::Aim => (verdict(*holds, *is_withheld), "our aim"),
+            Origin::Calibration => ("calibration", "the paper"),
+        };
         let why = why.as_ref().map(|why| format!(" {why}")).unwrap_or_default();
-        wrapped(&format!("{verdict}: the paper: {paper}. Here: {ours}{why}"))
+        wrapped(&format!("{verdict}: {author}: {claim}. Here: {ours}{why}"))
     }
 }
 
@@ -90,6 +117,17 @@ mod tests {
         let mut unmeasured = Statement::new("more", None, "Nothing.".into());
         unmeasured.withhold();
         assert!(unmeasured.text().starts_with("not measured: "));
+    }
+
+    #[test]
+    fn an_aim_and_a_calibration_are_not_taken_for_the_papers() {
+        let aim = Statement::new("more", Some(false), "Less.".into()).as_aim();
+        assert_eq!(aim.text(), "DOES NOT HOLD: our aim: more. Here: Less.");
+        let input = Statement::calibration("as much", "As much.".into());
+        assert_eq!(
+            (input.holds, input.text().as_str()),
+            (None, "calibration: the paper: as much. Here: As much.")
+        );
     }
 
     #[test]

@@ -311,7 +311,7 @@ fn table_1(rows: Rows<'_>) -> Option<Figure> {
 /// Decides whether an exchange costs noticeably more. If rounds lie on both sides of the limit, the verdict
 /// is open.
 fn impact(before: Spread, after: Spread) -> Statement {
-    let claim = "the optimizations \"have no noticeable impact on the latency of packet processing\" (asked for: at \
+    let claim = "the optimizations \"have no noticeable impact on the latency of packet processing\" (at \
                  most 2 % more instructions)";
     let more = |after, before| 100.0 * (ratio(after, before) - 1.0);
     let ours = format!(

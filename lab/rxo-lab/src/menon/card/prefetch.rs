@@ -104,7 +104,7 @@ fn statements(none: &Simulated, full: &Simulated) -> Vec<Statement> {
     vec![
         Statement::new(
             "as the processor prefetches more, per-packet operations become the largest part in place of per-byte \
-             operations (asked for: by 5 points at least, before and after)",
+             operations, by at least 5 points before and after",
             Some(ahead.into_iter().all(|points| points >= LEAST_AHEAD)),
             format!(
                 "Per byte {:.1} % and per packet {:.1} % without prefetching, {:.1} % and {:.1} % with all of it.",

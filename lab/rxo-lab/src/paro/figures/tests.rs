@@ -46,9 +46,10 @@ fn verdicts_follow_from_the_counts() {
 /// The paper saves 14.0 % at 512 KB, and 16.7 % at 8 MB.
 #[test]
 fn each_size_is_held_to_its_own_value() {
-    let between = all(&Measured { costs: costs(0.716), ..Measured::default() });
+    let between = all(&Measured { costs: costs(0.592), ..Measured::default() });
     let (yes, no) = (Some(true), Some(false));
-    assert_eq!(holds(&between, "Table 1"), [yes, yes, no, yes], "14.2, 15.4 and 15.7 % are saved");
+    let held = holds(&between, "Table 1");
+    assert_eq!(held, [yes, yes, no, no], "15.5 % each at the paper's mix, and 2.1 points more");
 }
 
 #[test]
@@ -85,10 +86,13 @@ fn half_an_ack_that_holds_in_batches_alone_says_so() {
 }
 
 #[test]
-fn a_saving_that_is_too_small_says_how_much_there_was_to_save() {
+fn a_saving_is_judged_at_the_papers_mix() {
     let figures = all(&Measured { costs: costs(0.9), ..Measured::default() });
-    let text = figures[0].text();
-    assert!(text.contains("DOES NOT HOLD") && text.contains("Receiving takes"), "{text}");
+    let text = figures[0].text().replace('\n', " ");
+    assert!(
+        text.contains("DOES NOT HOLD") && text.contains("3.8 % of the instructions, if"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -116,10 +120,10 @@ fn live_rounds_that_do_not_agree_decide_nothing() {
     };
     // The machine varies more between rounds than between ways.
     let stack = [100.0, 120.0, 90.0, 110.0, 130.0, 95.0, 105.0, 115.0, 125.0];
-    assert_eq!(of(stack, stack.map(|us| us - 5.0)), [Some(true)]);
-    assert_eq!(of(stack, stack.map(|us| us + 5.0)), [Some(false)]);
-    let mut mixed = stack.map(|us| us - 5.0);
-    mixed[..4].iter_mut().for_each(|us| *us += 10.0);
+    assert_eq!(of(stack, stack.map(|us| us * 0.8)), [Some(true)]);
+    assert_eq!(of(stack, stack.map(|us| us * 0.9)), [Some(false)], "less than the paper's");
+    let mut mixed = stack.map(|us| us * 0.8);
+    mixed[..4].iter_mut().for_each(|us| *us *= 1.2);
     assert_eq!(of(stack, mixed), [None]);
 }
 

@@ -67,11 +67,12 @@ fn within(turns: &[Turn], system: System) -> Statement {
     };
     let bounded =
         bounds.map_or("not known".to_owned(), |(low, high)| format!("{low:.3} to {high:.3}"));
-    Statement::new(
-        match system {
-            System::Auto => "requests under auto take at most 2 % longer than without coalescing",
-            _ => "Delayed Aggregation takes nothing from requests (Table VII); here at most 2 %",
-        },
+    let claim = match system {
+        System::Auto => "requests under auto take at most 2 % longer than without coalescing",
+        _ => "Delayed Aggregation takes nothing from requests (Table VII); here at most 2 %",
+    };
+    let statement = Statement::new(
+        claim,
         bounds.and_then(|(low, high)| match () {
             () if high <= MOST_GROWN => Some(true),
             () if low > MOST_GROWN => Some(false),
@@ -85,7 +86,8 @@ fn within(turns: &[Turn], system: System) -> Statement {
             ranged(&medians),
             ranged(&p99s),
         ),
-    )
+    );
+    if system == System::Auto { statement.as_aim() } else { statement }
 }
 
 /// Decides whether auto held nothing for an idle guest.
@@ -93,13 +95,14 @@ fn idle(boots: &[Requests]) -> Statement {
     let auto_held: u64 = boots.iter().map(|boot| boot.auto_held).sum();
     let hold_p99_us = boots.iter().map(|boot| boot.hold_p99_us).fold(0.0, f64::max);
     Statement::new(
-        "section V asks for a hold that follows the load: nothing is held for an idle guest",
+        "auto, whose hold follows the load as section V proposes, holds nothing for an idle guest",
         (!boots.is_empty()).then_some(auto_held == 0),
         format!(
             "auto held {auto_held} requests beyond their poll. From the card into the guest requests took at most \
              {hold_p99_us:.1} us (p99): that is the wait for the worker's turn.",
         ),
     )
+    .as_aim()
 }
 
 /// Draws the cost per byte of each of several guests.
@@ -117,11 +120,17 @@ pub(super) fn several(all: &[Several]) -> Figure {
         y_label: "instructions a byte",
         x: counts(all),
         series: by_system(all, |case| Spread::over(&case.each, |share| share.instructions_a_byte)),
-        statements: vec![Statement::new(
-            "(not in the paper) beside others a guest pays at most 15 % more for a byte than alone",
-            grown.map(|grown| grown <= MOST_BESIDE_OTHERS),
-            format!("Beside others a guest pays at most {} of what it pays alone.", shown(grown)),
-        )],
+        statements: vec![
+            Statement::new(
+                "beside others a guest pays at most 15 % more for a byte than alone",
+                grown.map(|grown| grown <= MOST_BESIDE_OTHERS),
+                format!(
+                    "Beside others a guest pays at most {} of what it pays alone.",
+                    shown(grown)
+                ),
+            )
+            .as_aim(),
+        ],
         ..Figure::default()
     }
 }
