@@ -137,8 +137,11 @@ fn more_than_half(captures: Captures<'_>) -> Option<Statement> {
         .filter(|(kb, _)| most_possible(*kb) > 5_000.0)
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     let paper = "\"more than 50% coalescing\" with 16, 30, 60 and 90 connections";
-    let ours = format!("at least {}, at {kb} KB.", percent(low));
-    let statement = Statement::new(paper, Some(low > 5_000.0), ours);
+    let captured = captures.connections(&MANY);
+    let ours = format!("at least {}, at {kb} KB, with {captured:?} connections.", percent(low));
+    // One number of connections that is not captured leaves the statement open, but not one that fails.
+    let is_decided = captured.len() == MANY.len() || low <= 5_000.0;
+    let statement = Statement::new(paper, is_decided.then_some(low > 5_000.0), ours);
     let two = "With 2 KB, half is the most there can be (two segments, the second with PSH).";
     Some(statement.because(two.into()))
 }
