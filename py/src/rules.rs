@@ -80,7 +80,7 @@ pub(crate) fn sweep(
 /// If there is no such mode.
 pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
     text.parse()
-        .map_err(|()| usage(format!("checksum {text} is invalid: verify, partial or trust")))
+        .map_err(|()| usage(format!("checksum {text} is invalid: auto, verify, partial or trust")))
 }
 
 /// # Errors

@@ -65,8 +65,9 @@ fn poll(text: &str) -> Result<PollRule> {
 /// # Errors
 /// If `text` is invalid.
 pub(crate) fn checksums(text: &str) -> Result<ChecksumMode> {
-    text.parse()
-        .map_err(|()| usage(format!("--checksum {text} is invalid: verify, partial or trust")))
+    text.parse().map_err(|()| {
+        usage(format!("--checksum {text} is invalid: auto, verify, partial or trust"))
+    })
 }
 
 #[cfg(test)]

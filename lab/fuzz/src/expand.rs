@@ -27,7 +27,7 @@ pub fn run(data: &[u8]) {
     let policies = Policy::all();
     let policy = policies[data.len() % policies.len()];
     let point = Point { policy, poll: PollRule::Packets(1 + data.len() as u32 % 40) };
-    let settings = Settings { point, checksums: ChecksumMode::Verify, seed: 1 };
+    let settings = Settings { point, checksums: ChecksumMode::Auto, seed: 1 };
     match coalesce(data, settings) {
         Ok(coalesced) => {
             let expanded = expand(&coalesced).expect("what was coalesced can be expanded");
@@ -56,7 +56,7 @@ pub fn run(data: &[u8]) {
 #[must_use]
 pub fn sample(capture: &[u8], policy: Policy) -> Vec<u8> {
     let point = Point { policy, poll: PollRule::Packets(20) };
-    let settings = Settings { point, checksums: ChecksumMode::Verify, seed: 1 };
+    let settings = Settings { point, checksums: ChecksumMode::Auto, seed: 1 };
     coalesce(capture, settings).expect("the sample is sound")
 }
 

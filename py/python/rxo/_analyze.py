@@ -18,7 +18,7 @@ def analyze(
     settings: Mapping[str, object] | None = None,
     sweep: str | Sequence[str] = (),
     flow: str | None = None,
-    checksum: str = "verify",
+    checksum: str = "auto",
     advise: bool = True,
     part: tuple[int, int] | None = None,
     place: tuple[int, int, int] | None = None,
@@ -32,7 +32,8 @@ def analyze(
     settings: fields of the policy to change, such as ``{"max_segments": 16, "hold": "100us"}``.
     sweep: other values to try: ``"flows=1..8"``, ``"hold=packets:4..64*2"``. With polls at most two.
     flow: which packets count, such as ``"dst 10.0.0.1 and port 445"``.
-    checksum: ``verify``, ``partial`` (accept those left to the sender's card) or ``trust``.
+    checksum: ``auto`` (accept those left to the sender's card, and those of cut packets), ``verify``,
+        ``partial`` (refuse those of cut packets) or ``trust``.
     advise: whether to try other settings for advice; without, it is faster.
     part: ``(n, m)`` studies the n-th of m parts of these files (paths), cut at pauses. ``Study.merge`` of all
         gives the whole.

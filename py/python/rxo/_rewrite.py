@@ -103,7 +103,7 @@ def coalesce(
     poll: str = "packets:64",
     policy: str = "linux-gro",
     settings: Mapping[str, object] | None = None,
-    checksum: str = "verify",
+    checksum: str = "auto",
 ) -> Coalesced:
     """Writes a capture as the host's stack would see it: pcapng, each aggregate as one packet.
 

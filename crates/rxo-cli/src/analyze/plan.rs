@@ -111,7 +111,7 @@ fn merge(flags: &AnalyzeFlags, inputs: &[Input], saved: usize) -> Result<Work> {
         ("--policy, --hold", changes_policy),
         ("--set", !policy.set.is_empty()),
         ("--poll", poll.is_some()),
-        ("--checksum", checksum != "verify"),
+        ("--checksum", checksum != "auto"),
         ("--sweep", !flags.sweep.is_empty()),
         ("--flow", flags.flow.is_some()),
         ("--no-advice", flags.no_advice),
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(settings.chosen.policy.name, "linux-gro");
         assert_eq!(settings.chosen.poll, PollRule::Time(std::time::Duration::from_micros(50)));
         assert!(settings.sweep.is_none() && settings.advise && settings.filter.is_none());
-        assert_eq!((settings.checksums, settings.top), (ChecksumMode::Verify, 10));
+        assert_eq!((settings.checksums, settings.top), (ChecksumMode::Auto, 10));
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
             ("- --part 1/8 --save p", "--part reads files"),
             ("a --part 1/8", "error: the following required arguments were not provided"),
             ("a --poll often", "--poll often is invalid: packets:N (1 to 32768), time:T"),
-            ("a --checksum maybe", "--checksum maybe is invalid: verify, partial or trust"),
+            ("a --checksum maybe", "--checksum maybe is invalid: auto, verify, partial or trust"),
             ("a --flow port", "--flow \"port\": ends too early: expected a port"),
             ("a --sweep flows=1..99", "--sweep 99 combinations: at most 64"),
             ("a --hold 1h", "--hold 1h is invalid: end-of-poll"),

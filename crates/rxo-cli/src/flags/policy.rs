@@ -35,8 +35,9 @@ pub(crate) struct ReplayFlags {
     #[arg(long, value_name = "RULE")]
     pub(crate) poll: Option<String>,
 
-    /// TCP and UDP checksums: verify; partial (verify, but accept those that the sender left to its network
-    /// card); trust (check none).
-    #[arg(long, value_name = "HOW", default_value = "verify")]
+    /// TCP and UDP checksums: auto (verify those that can be: not those that the sender left to its network card, and
+    /// not those of packets that the capture cut); verify (accept only right ones); partial (auto, but refuse cut
+    /// packets); trust (check none).
+    #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) checksum: String,
 }

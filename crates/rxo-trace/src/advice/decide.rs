@@ -3,8 +3,8 @@
 use super::load::{Cores, Load, fewer_packets};
 use super::polls;
 use crate::projection::Costs;
-use crate::report::{Decision, Outcome, Traffic};
-use crate::words::percent;
+use crate::report::{Checksums, Decision, Outcome, Traffic};
+use crate::words::{count, duration, percent};
 
 /// The share of a core that coalescing must save to be worth it.
 pub(super) const WORTH_CORES: f64 = 0.01;
@@ -19,9 +19,15 @@ pub(crate) fn decision(
 ) -> Decision {
     let cores = Load::of(traffic, costs).map(|load| load.cores(outcome));
     let is_at_most = polls::is_at_most(&outcome.poll);
-    let is_worth_it = cores.filter(|_| !is_at_most).map(|cores| cores.saved() >= WORTH_CORES);
+    let refusal = cannot_say(traffic, outcome);
+    let is_decided = !is_at_most && refusal.is_none();
+    let is_worth_it = cores.filter(|_| is_decided).map(|cores| cores.saved() >= WORTH_CORES);
+    let sentence = || {
+        let sentence = sentence(outcome, cores, is_at_most, better_poll);
+        format!("{sentence}{}{}", while_packets_come(traffic, cores), accepted(traffic))
+    };
     Decision {
-        sentence: sentence(outcome, cores, is_at_most, better_poll),
+        sentence: refusal.unwrap_or_else(sentence),
         is_worth_it,
         fewer_packets: fewer_packets(outcome),
         is_at_most,
@@ -32,6 +38,52 @@ pub(crate) fn decision(
         costs,
         costs_from: costs_from.to_owned(),
     }
+}
+
+/// Returns the reason why the capture cannot answer, with the remedy; `None` if it can.
+fn cannot_say(traffic: &Traffic, outcome: &Outcome) -> Option<String> {
+    let Traffic { super_packets, super_bytes, bytes, .. } = *traffic;
+    (outcome.packets > 0 && is_much(super_bytes, bytes)).then(|| {
+        format!(
+            "This capture cannot say: {} of its bytes are in {} packets that are larger than any link allows, so they were              merged before the capture, or not yet segmented. Capture again after `ethtool -K IF gro off lro off tso off \
+             gso off`.",
+            percent(super_bytes as f64 / bytes.max(1) as f64),
+            count(super_packets),
+        )
+    })
+}
+
+/// Returns a sentence on checksums that were accepted although they could not be verified; empty if they were few.
+fn accepted(traffic: &Traffic) -> String {
+    let Checksums { ref mode, unfinished, cut, right, wrong, .. } = traffic.checksums;
+    let all = right + wrong + unfinished + cut;
+    let what = match (is_much(unfinished, all), is_much(cut, all)) {
+        _ if mode != "auto" => return String::new(),
+        (true, true) => "that were not finished, or whose packets were cut,",
+        (true, false) => "that were not finished",
+        (false, true) => "of packets that were cut",
+        (false, false) => return String::new(),
+    };
+    format!(" Checksums {what} when the capture was taken count as right.")
+}
+
+/// Returns a sentence on pauses if they are much of the capture's time; empty otherwise.
+fn while_packets_come(traffic: &Traffic, cores: Option<Cores>) -> String {
+    let Traffic { duration_ns, active_ns, .. } = *traffic;
+    let pauses_ns = duration_ns.saturating_sub(active_ns);
+    if cores.is_none() || !is_much(pauses_ns, duration_ns) {
+        return String::new();
+    }
+    format!(
+        " The rate is that of {} in which packets came, of {}.",
+        duration(active_ns as f64),
+        duration(duration_ns as f64)
+    )
+}
+
+/// Returns `true` if `part` is so much of `all` that a reader must know of it before the result.
+const fn is_much(part: u64, all: u64) -> bool {
+    part > 0 && part >= all / 10
 }
 
 fn sentence(
@@ -70,10 +122,13 @@ fn worth(cores: Cores) -> String {
     if saved >= WORTH_CORES {
         format!("Worth it: it saves {} of a core at this rate.", percent(saved))
     } else if saved > 0.0 {
+        let shown = match percent(saved) {
+            same if same == percent(WORTH_CORES) => format!("{} %", (1e4 * saved).floor() / 100.0),
+            other => other,
+        };
         format!(
-            "Not worth it: it saves {} of a core at this rate, less than {}; {} times as much of this \
+            "Not worth it: it saves {shown} of a core at this rate, less than {}; {} times as much of this \
              traffic would make it worth it.",
-            percent(saved),
             percent(WORTH_CORES),
             crate::figure::number((WORTH_CORES / saved).ceil())
         )
@@ -93,6 +148,7 @@ mod tests {
             packets: 1_000_000,
             bytes: 1_000_000_000,
             duration_ns: seconds * 1_000_000_000,
+            active_ns: seconds * 1_000_000_000,
             ..Traffic::default()
         };
         let outcome = Outcome {
@@ -112,6 +168,48 @@ mod tests {
         let near = |left: Option<f64>, right: f64| (left.unwrap() - right).abs() < 1e-9;
         assert!(near(decision.cores_without, 0.12) && near(decision.cores_with, 0.083));
         assert!((decision.fewer_packets - 0.5).abs() < 1e-9 && !decision.is_at_most);
+    }
+
+    #[test]
+    fn super_packets_cannot_say() {
+        let traffic =
+            Traffic { bytes: 1_000, super_bytes: 400, active_ns: 9, ..Traffic::default() };
+        let outcome = Outcome { packets: 10, deliveries: 10, ..Outcome::default() };
+        let decision = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None);
+        assert!(decision.is_worth_it.is_none());
+        assert!(decision.sentence.starts_with("This capture cannot say: 40 %"), "{decision:?}");
+    }
+
+    #[test]
+    fn what_was_accepted_and_what_was_left_out_stand_behind_the_decision() {
+        let checksums =
+            Checksums { mode: "auto".into(), unfinished: 9, right: 1, ..Checksums::default() };
+        let (second, hour) = (1_000_000_000, 3_600_000_000_000);
+        let traffic = Traffic {
+            packets: 1_000,
+            bytes: 1_000_000,
+            active_ns: second,
+            duration_ns: hour,
+            checksums,
+            ..Traffic::default()
+        };
+        let outcome =
+            Outcome { packets: 1_000, deliveries: 100, eliminated: 900, ..Outcome::default() };
+        let said = decision(&traffic, &outcome, (Costs::ASSUMED, "assumed"), None).sentence;
+        assert!(
+            said.contains("The rate is that of 1 s in which packets came, of 3,600 s"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("not finished when the capture was taken count as right."),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_saving_just_below_the_threshold_is_not_shown_as_the_threshold() {
+        let saved = |share: f64| worth(Cores { without: share, with: 0.0 });
+        assert!(saved(0.009_99).starts_with("Not worth it: it saves 0.99 % of a core"));
     }
 
     #[test]

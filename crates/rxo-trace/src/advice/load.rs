@@ -25,13 +25,13 @@ impl Cores {
 }
 
 impl Load {
-    /// Returns the load of `traffic`; `None` if no time passes between the first packet and the last, because then
-    /// there is no rate.
+    /// Returns the load of `traffic` while packets come; `None` if no time passes between the first packet and the last,
+    /// because then there is no rate.
     pub(super) fn of(traffic: &Traffic, costs: Costs) -> Option<Self> {
-        let Traffic { packets, bytes, duration_ns, .. } = *traffic;
-        (packets > 0 && duration_ns > 0).then(|| Self {
+        let Traffic { packets, bytes, active_ns, .. } = *traffic;
+        (packets > 0 && active_ns > 0).then(|| Self {
             packet_bytes: bytes as f64 / packets as f64,
-            packets_per_ns: packets as f64 / duration_ns as f64,
+            packets_per_ns: packets as f64 / active_ns as f64,
             costs,
         })
     }

@@ -49,6 +49,11 @@ pub struct Traffic {
     pub bytes: u64,
     /// The time from the first packet to the last, in nanoseconds.
     pub duration_ns: u64,
+    /// The time that rates are computed from, in nanoseconds: `duration_ns`, of which each pause counts as 10 ms.
+    pub active_ns: u64,
+    /// The number of pauses: times without packets of more than a second, which mistakes of the capture's clock may be,
+    /// too.
+    pub pauses: u64,
     /// The time of the first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
     /// The number of TCP and UDP flows, one for each direction. There are more if `untracked_packets` is not 0.
@@ -73,6 +78,8 @@ pub struct Traffic {
     /// The number of IP packets larger than 9,216 bytes, which is more than any link carries: segments were merged
     /// before the capture, or not yet segmented.
     pub super_packets: u64,
+    /// The bytes of `super_packets`, on the wire.
+    pub super_bytes: u64,
     /// The number of packets of an unknown link type, which belong to no flow and reach no engine.
     pub unknown_link_packets: u64,
     /// The number of packets of interfaces for which there was no memory, which reach no engine.
@@ -90,7 +97,7 @@ pub struct Traffic {
 /// The status of the traffic's TCP and UDP checksums.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Checksums {
-    /// The way in which checksums were checked: `verify`, `partial` or `trust`.
+    /// The way in which checksums were checked: `auto`, `verify`, `partial` or `trust`.
     pub mode: String,
     /// The number of right checksums.
     pub right: u64,

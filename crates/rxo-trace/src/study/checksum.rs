@@ -18,8 +18,11 @@ use crate::report::Protocol;
 /// The treatment of TCP and UDP checksums in a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChecksumMode {
-    /// Verify checksums. Segments with a wrong one are not coalesced.
+    /// Verify the checksums that can be verified: those that the sender's card was to complete, and those of
+    /// truncated packets, are accepted. Segments with a wrong one are not coalesced.
     #[default]
+    Auto,
+    /// Verify checksums. Only segments with a right one are coalesced.
     Verify,
     /// Verify checksums, but accept those that the sender's card was to complete.
     Partial,
@@ -28,10 +31,16 @@ pub enum ChecksumMode {
 }
 
 impl ChecksumMode {
+    /// Returns `true` if the checksums of truncated packets are accepted, which nobody can verify.
+    pub(super) const fn accepts_cut(self) -> bool {
+        matches!(self, Self::Auto | Self::Trust)
+    }
+
     /// Returns the name of the mode, as the user types it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Verify => "verify",
             Self::Partial => "partial",
             Self::Trust => "trust",
@@ -49,7 +58,7 @@ impl FromStr for ChecksumMode {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let all = [Self::Verify, Self::Partial, Self::Trust];
+        let all = [Self::Auto, Self::Verify, Self::Partial, Self::Trust];
         all.into_iter().find(|mode| mode.name() == text).ok_or(())
     }
 }
@@ -107,10 +116,12 @@ pub(super) const fn status(
 ) -> ChecksumStatus {
     match (finding, mode) {
         (Finding::Right, _) => ChecksumStatus::Verified,
-        (Finding::Unfinished, ChecksumMode::Partial) => ChecksumStatus::Partial {
-            start: segment.at.transport as u16,
-            offset: segment.checksum_at() as u16,
-        },
+        (Finding::Unfinished, ChecksumMode::Auto | ChecksumMode::Partial) => {
+            ChecksumStatus::Partial {
+                start: segment.at.transport as u16,
+                offset: segment.checksum_at() as u16,
+            }
+        }
         // The engine verifies the checksum again and counts the result.
         (Finding::Unfinished | Finding::Wrong, _) => ChecksumStatus::Unknown,
     }
@@ -187,6 +198,8 @@ mod tests {
         let partial = ChecksumStatus::Partial { start: 34, offset: 16 };
         let rows = [
             (ChecksumMode::Verify, Finding::Right, ChecksumStatus::Verified),
+            (ChecksumMode::Auto, Finding::Unfinished, partial),
+            (ChecksumMode::Auto, Finding::Wrong, ChecksumStatus::Unknown),
             (ChecksumMode::Verify, Finding::Unfinished, ChecksumStatus::Unknown),
             (ChecksumMode::Verify, Finding::Wrong, ChecksumStatus::Unknown),
             (ChecksumMode::Partial, Finding::Unfinished, partial),

@@ -11,6 +11,12 @@ use crate::report::Protocol;
 /// Packets with more payload than this cannot come from a link, in bytes.
 const SUPER_BYTES: u32 = 9_216;
 
+/// The longest time without packets that rates include, in nanoseconds. A longer one is a pause, or a mistake of the
+/// capture's clock.
+const PAUSE_NS: u64 = 1_000_000_000;
+/// The time that rates include for a pause, in nanoseconds. With none, a lone packet would have an endless rate.
+const PAUSE_COUNTS_NS: u64 = 10_000_000;
+
 rxo_frame::counters! {
     /// The counts so far, all of them sums. Names are those of the report, and part of the form of saved parts.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +31,7 @@ rxo_frame::counters! {
         pub(super) cut_packets: u64,
         pub(super) short_packets: u64,
         pub(super) super_packets: u64,
+        pub(super) super_bytes: u64,
         pub(super) unserved_packets: u64,
         pub(super) untracked_packets: u64,
         pub(super) filtered_packets: u64,
@@ -36,6 +43,8 @@ rxo_frame::counters! {
         pub(super) cut_segments: u64,
         pub(super) steps_back: u64,
         pub(super) duration_ns: u64,
+        pub(super) active_ns: u64,
+        pub(super) pauses: u64,
     }
 }
 
@@ -43,6 +52,17 @@ impl Count {
     /// Returns the largest count.
     pub(super) fn most(&self) -> u64 {
         self.named().map(|(_, count)| count).fold(0, u64::max)
+    }
+
+    /// Counts the time between two packets that the filter accepts.
+    #[inline]
+    pub(super) const fn gap(&mut self, gap_ns: u64) {
+        if gap_ns > PAUSE_NS {
+            self.pauses += 1;
+            self.active_ns = self.active_ns.saturating_add(PAUSE_COUNTS_NS);
+        } else {
+            self.active_ns = self.active_ns.saturating_add(gap_ns);
+        }
     }
 
     /// Counts a packet that the filter accepts.
@@ -65,7 +85,10 @@ impl Count {
             }
             Protocol::Udp => self.udp_packets += 1,
         }
-        self.super_packets += u64::from(segment.at.payload_bytes() > SUPER_BYTES);
+        if segment.at.payload_bytes() > SUPER_BYTES {
+            self.super_packets += 1;
+            self.super_bytes += taken.wire_bytes;
+        }
         self.cut_segments += u64::from(!taken.is_whole);
         match finding {
             Some(Finding::Right) => self.right += 1,

@@ -2,7 +2,7 @@
 //! headers.
 //!
 //! A truncated record is parsed as if it were whole, with zeros for the missing bytes, so that its flow and sizes are
-//! counted as they were. The engines get it truncated, and bypass it; they get it whole only if checksums are trusted,
+//! counted as they were. The engines get it truncated, and bypass it; they get it whole only if its checksum is accepted,
 //! because then the payload does not matter. A packet that is shorter than its IP header says was truncated by the
 //! program that wrote the capture, and is treated in the same way.
 
@@ -90,9 +90,9 @@ fn padded(record: &Record, bytes: u32, link: LinkType) -> Taken {
     read(&whole.into(), link)
 }
 
-/// Returns `taken` with the sizes of `whole`, and also with its bytes if checksums are trusted.
+/// Returns `taken` with the sizes of `whole`, and also with its bytes if its checksum is accepted.
 fn whole(taken: Taken, whole: Taken, mode: ChecksumMode) -> Taken {
-    let network = if mode == ChecksumMode::Trust { whole.network } else { taken.network };
+    let network = if mode.accepts_cut() { whole.network } else { taken.network };
     Taken { network, kind: whole.kind, is_cut: true, is_whole: false, ..taken }
 }
 

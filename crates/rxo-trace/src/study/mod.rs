@@ -4,7 +4,7 @@
 //! a record, in the order of the modules:
 //!
 //! * `clock`: the record's time, corrected so that it never goes back.
-//! * `intake`: the packet for the engines. Truncated packets are padded if checksums are trusted.
+//! * `intake`: the packet for the engines. Truncated packets are padded if their checksums are accepted.
 //! * `packet_kind`: the facts that are counted, parsed once.
 //! * [`Filter`]: decides whether the record is included.
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
@@ -102,7 +102,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns the default configuration for the point `chosen`: no sweep, advice, verified checksums, all packets,
+    /// Returns the default configuration for the point `chosen`: no sweep, advice, checksums verified where possible, all packets,
     /// assumed costs, ten flows.
     #[must_use]
     pub fn new(chosen: Point) -> Self {
@@ -110,7 +110,7 @@ impl Settings {
             chosen,
             sweep: None,
             advise: true,
-            checksums: ChecksumMode::Verify,
+            checksums: ChecksumMode::Auto,
             filter: None,
             costs: Costs::ASSUMED,
             costs_from: ASSUMED_FROM.to_owned(),
@@ -277,6 +277,9 @@ impl Study {
             return;
         }
         self.count.packet(&taken);
+        if let Some((_, last)) = self.accepted {
+            self.count.gap(now.nanos_since(last));
+        }
         self.accepted = Some((self.accepted.map_or(now, |(first, _)| first), now));
         self.started_at_ns = self.started_at_ns.min(record.at.as_nanos());
         self.chosen.arrive(now, taken.wire_bytes);
@@ -323,8 +326,11 @@ impl Study {
         } else {
             self.count.untracked_packets += 1;
         }
-        let status = finding
-            .map_or(ChecksumStatus::Unknown, |finding| checksum::status(mode, finding, segment));
+        let status = match finding {
+            Some(finding) => checksum::status(mode, finding, segment),
+            None if !taken.is_whole && mode.accepts_cut() => ChecksumStatus::Verified,
+            None => ChecksumStatus::Unknown,
+        };
         (number, status)
     }
 

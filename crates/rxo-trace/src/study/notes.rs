@@ -40,6 +40,7 @@ fn offload(checksums: &Checksums) -> Option<String> {
         hosts => format!("from {hosts} hosts, most from {}", first.address),
     };
     let done = match mode.as_str() {
+        "auto" => "they count as right; --checksum verify refuses them",
         "partial" => "they were accepted (--checksum partial)",
         _ => {
             "packets with one were not coalesced; --checksum partial accepts them, \
@@ -67,6 +68,7 @@ fn wrong(checksums: &Checksums) -> Option<String> {
 fn cut(traffic: &Traffic) -> Option<String> {
     let Traffic { cut_packets, checksums, .. } = traffic;
     let done = match checksums.mode.as_str() {
+        "auto" => "their checksums count as right; --checksum verify refuses them",
         "trust" => "they were coalesced without verification (--checksum trust)",
         _ => {
             "their checksums cannot be verified, so they were not coalesced; --checksum trust does, or \

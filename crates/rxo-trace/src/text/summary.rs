@@ -47,8 +47,8 @@ fn capture(source: &Source) -> String {
 }
 
 fn packets(traffic: &Traffic) -> String {
-    let Traffic { packets, duration_ns, .. } = *traffic;
-    let duration = Duration::from_nanos(duration_ns);
+    let Traffic { packets, duration_ns, active_ns, .. } = *traffic;
+    let duration = Duration::from_nanos(active_ns);
     format!(
         "{} packets, {}, {}, {} ({:.3} Gbit/s, {} packets/s)",
         grouped(packets),

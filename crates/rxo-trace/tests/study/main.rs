@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests, too")]
 
 mod acceptance;
+mod awkward;
 mod by_hand;
 mod captures;
 mod hostile;

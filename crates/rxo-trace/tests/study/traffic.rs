@@ -5,7 +5,7 @@ use rxo_coalesce::Policy;
 use rxo_frame::Instant;
 use rxo_testkit::{Packet, Random, Workload, workload};
 use rxo_trace::report::Report;
-use rxo_trace::study::{Point, Settings, Study};
+use rxo_trace::study::{ChecksumMode, Point, Settings, Study};
 
 /// Returns traffic of this kind, in bursts.
 pub(crate) fn generated(kind: Workload, packets: usize) -> Vec<Record> {
@@ -48,9 +48,10 @@ pub(crate) fn point(policy: &str, poll: &str) -> Point {
 /// The seed of all engines: it determines which flows share a bucket.
 pub(crate) const SEED: u64 = 1;
 
-/// Settings with this point only.
+/// Settings with this point only, under which no checksum counts as right that is not.
 pub(crate) fn settings(point: Point) -> Settings {
-    Settings { advise: false, seed: SEED, ..Settings::new(point) }
+    let checksums = ChecksumMode::Verify;
+    Settings { advise: false, checksums, seed: SEED, ..Settings::new(point) }
 }
 
 /// Studies records in batches of an odd size.

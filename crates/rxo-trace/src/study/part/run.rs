@@ -111,6 +111,7 @@ impl Ends {
         {
             let between_ns = before_ns.saturating_add(gap_ns).saturating_add(after_ns);
             sums.count.duration_ns = sums.count.duration_ns.saturating_add(between_ns);
+            sums.count.gap(between_ns);
         }
         let inner = self.inner.join(next.inner, gap_ns, points, sums);
         Self { inner, flows: join_flows(self.flows, next.flows, sums) }
