@@ -189,25 +189,32 @@ impl<B> Post<B> {
     }
 }
 
-/// The addresses of all listeners. Used only by application threads.
+/// The places of all listeners. Used only by application threads.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    taken: Mutex<Vec<SocketAddr>>,
+    taken: Mutex<Vec<Place>>,
+}
+
+/// The place of a listener: its address, on one shard or, if `shard` is `None`, on all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) shard: Option<u32>,
 }
 
 impl Listeners {
-    /// Reserves `address` for a listener; port 0 selects any free port. Returns the address with its port.
+    /// Reserves `place` for a listener; port 0 selects any free port. Returns the place with its port.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] if another listener uses the address, or if no port is free.
-    pub(crate) fn take(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+    /// [`io::ErrorKind::AddrInUse`] if another listener uses the place, or if no port is free.
+    pub(crate) fn take(&self, place: Place) -> io::Result<Place> {
         let mut taken = self.lock();
-        let is_free = |address: &SocketAddr| !taken.iter().any(|other| overlap(*other, *address));
+        let is_free = |place: &Place| !taken.iter().any(|other| other.overlaps(place));
+        let (address, shard) = (place.address, place.shard);
+        let at_port = |port| Place { address: SocketAddr::new(address.ip(), port), shard };
         let found = match address.port() {
-            0 => (0..ports::COUNT)
-                .map(|step| SocketAddr::new(address.ip(), ports::any(step)))
-                .find(is_free),
-            _ => Some(address).filter(is_free),
+            0 => (0..ports::COUNT).map(|step| at_port(ports::any(step))).find(is_free),
+            _ => Some(place).filter(is_free),
         };
         let Some(found) = found else {
             let message = format!("somebody listens on {address} already; choose another port");
@@ -219,16 +226,24 @@ impl Listeners {
 
     /// The ports of all listeners.
     pub(crate) fn ports(&self) -> Vec<u16> {
-        self.lock().iter().map(SocketAddr::port).collect()
+        self.lock().iter().map(|place| place.address.port()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Frees `address` after its listener was closed.
-    pub(crate) fn give_back(&self, address: SocketAddr) {
-        self.lock().retain(|other| *other != address);
+    /// Frees `place` after its listener was closed.
+    pub(crate) fn give_back(&self, place: Place) {
+        self.lock().retain(|other| *other != place);
+    }
+}
+
+impl Place {
+    /// Returns `true` if a packet could be for both places.
+    fn overlaps(&self, other: &Self) -> bool {
+        let is_apart = self.shard.zip(other.shard).is_some_and(|(a, b)| a != b);
+        !is_apart && overlap(self.address, other.address)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The counters of the fast path.
 
+use std::array;
+
 use super::{Account, FallbackReason, FastModules};
 use crate::link::IpCidr;
 
@@ -46,6 +48,31 @@ impl FastCounters {
     #[must_use]
     pub const fn fallback(&self, reason: FallbackReason) -> u64 {
         self.fallbacks[reason as usize]
+    }
+
+    /// Returns the totals of two shards of a host together. An account consists of the parts that both report, so it lacks
+    /// the part of a shard in which it is not among the largest.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let networks = self.worst_network.into_iter().chain(other.worst_network);
+        Self {
+            modules: self.modules,
+            consumed: self.consumed + other.consumed,
+            duplicates: self.duplicates + other.duplicates,
+            calls: self.calls + other.calls,
+            unseen: self.unseen + other.unseen,
+            fallbacks: array::from_fn(|reason| self.fallbacks[reason] + other.fallbacks[reason]),
+            ring_pushed: self.ring_pushed + other.ring_pushed,
+            ring_overwritten: self.ring_overwritten + other.ring_overwritten,
+            ring_most: self.ring_most.max(other.ring_most),
+            ring_refused: self.ring_refused + other.ring_refused,
+            filtered: self.filtered + other.filtered,
+            syns: self.syns + other.syns,
+            half_open: self.half_open + other.half_open,
+            syn_alarms: self.syn_alarms + other.syn_alarms,
+            worst_network: networks.max_by_key(|(_, half_open)| *half_open),
+            accounts: Account::together(&self.accounts, &other.accounts),
+        }
     }
 
     /// Number of frames that took the slow path, for any reason.

@@ -10,7 +10,7 @@ use rxo_frame::Instant;
 
 use crate::cast::{CastAct, CastCommand, CastPost};
 use crate::cell::{Bound, Cell, Signal, Socket};
-use crate::post::{Command, Post};
+use crate::post::{Command, Place, Post};
 
 /// The connections of a local address that wait for `accept`, on one shard.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl<B> Listening<B> {
 
 /// The application's handle to a listener. Dropping it closes the listener.
 pub(crate) struct BoundListener<B> {
-    address: SocketAddr,
+    place: Place,
     parts: Vec<Part<B>>,
     signal: Arc<Signal>,
     /// Number of calls of `accept` so far: each call begins with the next shard in turn.
@@ -123,12 +123,8 @@ impl<B: Send + Sync + 'static> CastPost for Part<B> {
 }
 
 impl<B: AsRef<[u8]> + Send + Sync + 'static> BoundListener<B> {
-    pub(crate) fn bind(
-        address: SocketAddr,
-        parts: Vec<Part<B>>,
-        signal: Arc<Signal>,
-    ) -> Arc<dyn Accept> {
-        Arc::new(Self { address, parts, signal, calls: AtomicUsize::new(0) })
+    pub(crate) fn bind(place: Place, parts: Vec<Part<B>>, signal: Arc<Signal>) -> Arc<dyn Accept> {
+        Arc::new(Self { place, parts, signal, calls: AtomicUsize::new(0) })
     }
 }
 
@@ -149,14 +145,14 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Accept for BoundListener<B> {
     }
 
     fn address(&self) -> SocketAddr {
-        self.address
+        self.place.address
     }
 }
 
 impl<B> Drop for BoundListener<B> {
     fn drop(&mut self) {
         if let Some(first) = self.parts.first() {
-            first.post.listeners.give_back(self.address);
+            first.post.listeners.give_back(self.place);
         }
         for Part { listening, post } in &self.parts {
             post.send(Command::Unlisten(Arc::clone(listening)));

@@ -16,7 +16,7 @@ use super::{Accept, Listening};
 use crate::FastModules;
 use crate::cast::{Cast, CastCommand, CastConfig, Opened};
 use crate::cell::{Bound, Cell, GroupFlow, Signal, Socket};
-use crate::post::{Command, Post};
+use crate::post::{Command, Place, Post};
 
 /// The operations of a handle, without the type of buffer.
 pub(crate) trait Opener: Send + Sync {
@@ -39,6 +39,15 @@ pub(crate) struct Shards<B> {
 impl<B> Shards<B> {
     pub(crate) fn new(posts: Vec<Arc<Post<B>>>) -> Arc<Self> {
         Arc::new(Self { posts, opened: AtomicUsize::new(0) })
+    }
+
+    /// Returns the place of a listener on `address` of these shards.
+    fn place(&self, address: SocketAddr) -> Place {
+        let shard = match &self.posts[..] {
+            [post] => Some(post.shard.index()),
+            _ => None,
+        };
+        Place { address, shard }
     }
 }
 
@@ -72,15 +81,15 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
             let message = format!("{} is not an address of this host", local.ip());
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
         }
-        let local = first.listeners.take(local)?;
+        let place = first.listeners.take(self.place(local))?;
         let (backlog, signal) = (backlog.div_ceil(running.len()), Arc::<Signal>::default());
         let part = |post: &&Arc<Post<B>>| {
-            let listening = Listening::new(local, backlog, Arc::clone(&signal));
+            let listening = Listening::new(place.address, backlog, Arc::clone(&signal));
             post.send(Command::Listen(Arc::clone(&listening)));
             Part { listening, post: Arc::clone(*post) }
         };
         let parts = running.iter().map(part).collect();
-        Ok(BoundListener::bind(local, parts, signal))
+        Ok(BoundListener::bind(place, parts, signal))
     }
 
     fn cast(&self, mut config: CastConfig) -> io::Result<Cast> {
@@ -96,7 +105,8 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
             let message = format!("{} is not an address of this host", config.local.ip());
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
         }
-        config.local = post.listeners.take(config.local)?;
+        let place = post.listeners.take(self.place(config.local))?;
+        config.local = place.address;
         let signal = Arc::<Signal>::default();
         let backlog = config.receivers + MORE_OPENING;
         let listening = Listening::new(config.local, backlog, Arc::clone(&signal));
@@ -106,7 +116,7 @@ impl<B: AsRef<[u8]> + Send + Sync + 'static> Opener for Shards<B> {
             Opened { config, listening: Arc::clone(&listening), events, room: Arc::clone(&room) };
         post.send_cast(CastCommand::Open(opened));
         let part = || Part { listening: Arc::clone(&listening), post: Arc::clone(post) };
-        let listener = BoundListener::bind(config.local, vec![part()], signal);
+        let listener = BoundListener::bind(place, vec![part()], signal);
         Ok(Cast::new(Box::new(part()), listener, hears, room))
     }
 

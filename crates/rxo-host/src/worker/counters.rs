@@ -87,3 +87,30 @@ pub struct HostCounters {
     /// Number of connections with a running timer now.
     pub timers: usize,
 }
+
+impl HostCounters {
+    /// Returns the counters of two shards of a host together. The first claim of an address is that of either, and a peer
+    /// may repeat its FIN for the longer of both times.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            source: self.source.plus(&other.source),
+            sink: self.sink.plus(&other.sink),
+            engine: self.engine.plus(&other.engine),
+            link: self.link.plus(&other.link),
+            conflict: self.conflict.or(other.conflict),
+            deliveries: self.deliveries + other.deliveries,
+            group_strangers: self.group_strangers + other.group_strangers,
+            tcp: self.tcp.plus(&other.tcp),
+            fast: self.fast.plus(&other.fast),
+            stages: self.stages.plus(&other.stages),
+            connections: self.connections + other.connections,
+            waiting_for_device: self.waiting_for_device + other.waiting_for_device,
+            orphans: self.orphans + other.orphans,
+            memory_left_bytes: self.memory_left_bytes + other.memory_left_bytes,
+            time_waits: self.time_waits + other.time_waits,
+            last_acks_left: self.last_acks_left.max(other.last_acks_left),
+            timers: self.timers + other.timers,
+        }
+    }
+}

@@ -272,6 +272,36 @@ fn an_address_has_one_listener() {
     assert!(scene.host.handle().listen(server(), 8).is_ok());
 }
 
+/// The handles of single shards listen on one address beside each other: each accepts what is its shard's.
+#[test]
+fn each_shard_has_a_listener_of_its_own() {
+    let mut scene = Scene::new(options());
+    let handles: Vec<_> = scene.host.shards().iter().map(|shard| shard.handle()).collect();
+    let listeners: Vec<_> = handles.iter().map(|it| it.listen(server(), 64).unwrap()).collect();
+    for taken in [scene.host.handle(), handles[1].clone()] {
+        let error = taken.listen(server(), 8).err().map(|error| error.kind());
+        assert_eq!(error, Some(ErrorKind::AddrInUse));
+    }
+    let peer = scene.peer.handle();
+    let open = |_| peer.connect_nonblocking(server()).unwrap();
+    let streams: Vec<_> = (0..100).map(open).collect();
+    scene.pass(Duration::from_millis(10));
+    let mut accepted = 0;
+    for (shard, listener) in listeners.iter().enumerate() {
+        listener.set_nonblocking(true).unwrap();
+        while let Ok((_, peer)) = listener.accept() {
+            let (host, port) = (0x0a00_0002, u32::from(peer.port()) << 16 | 80);
+            let key = FlowKey::v4(0x0a00_0001, host, port, 0);
+            assert_eq!(shard_of(&key, SHARDS as u32) as usize, shard);
+            accepted += 1;
+        }
+    }
+    assert_eq!((accepted, streams.len()), (100, 100));
+    assert_all_in_place(&scene.counters());
+    drop(listeners);
+    assert!(scene.host.handle().listen(server(), 8).is_ok());
+}
+
 /// If the device of one shard has failed, the other shard continues.
 #[test]
 fn a_shard_that_has_ended_is_passed_over() {

@@ -23,6 +23,21 @@ pub struct Account {
     pub acks: u64,
 }
 
+impl Account {
+    /// Combines the reports of two shards into one: the largest accounts, and behind them the one without a name.
+    pub(in crate::fast) fn together(some: &[Self], others: &[Self]) -> Vec<Self> {
+        let mut all = Accounts::default();
+        for account in some.iter().chain(others) {
+            let sum =
+                all.0.entry(account.name).or_insert(Self { name: account.name, ..Self::default() });
+            sum.frames += account.frames;
+            sum.bytes += account.bytes;
+            sum.acks += account.acks;
+        }
+        all.report()
+    }
+}
+
 /// All accounts by their names, at most [`MOST_ACCOUNTS`], and the one without a name.
 #[derive(Debug, Default)]
 pub(in crate::fast) struct Accounts(HashMap<Option<AccountName>, Account>);
@@ -69,6 +84,19 @@ mod tests {
         let name = Some(("10.0.0.0/24".parse().unwrap(), None));
         let first = Account { name, frames: 2, bytes: 200, acks: 1 };
         assert_eq!((largest[0], largest.len()), (first, 2));
+    }
+
+    #[test]
+    fn accounts_of_two_shards_are_added_by_name() {
+        let report = |sources: [u32; 3]| {
+            let mut accounts = Accounts::default();
+            sources.iter().for_each(|source| accounts.count(key(*source), true, 100, true));
+            accounts.report()
+        };
+        let together = Account::together(&report([1, 1, 2]), &report([2, 2, 2]));
+        let frames: Vec<_> = together.iter().map(|account| account.frames).collect();
+        assert_eq!(frames, [4, 2]);
+        assert_eq!((together[0].bytes, together[0].acks), (400, 4));
     }
 
     #[test]
