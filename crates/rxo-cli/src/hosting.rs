@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
 use rxo::live::DeviceOptions;
-use rxo::live::host::{self, StartError};
+use rxo::live::host::{self, HostThreads, StartError};
 use rxo::tcp::{Algorithm, Buffers, InitialWindow};
 use rxo_confine::{Access, Confinement};
 use rxo_driver::{DeviceName, Interface, LinkWatch};
@@ -22,10 +22,11 @@ use rxo_host::{FastPath, HostConfig, HostError, IDLE_CONNECTION_BYTES, IpCidr, R
 pub(crate) use self::fast_path::FastTotals;
 pub(crate) use self::running::Running;
 use crate::exit::usage;
-use crate::flags::HostFlags;
+use crate::flags::{HostFlags, WorkersFlags};
 use crate::numbers::parse_bytes;
 use crate::sandbox::{self, Sandbox};
 use crate::tap::Capture;
+use crate::workers::{Workers, WorkersPlan};
 pub(crate) use rxo::live::host::Listeners;
 
 /// The device, addresses and limits of a host.
@@ -38,6 +39,7 @@ pub(crate) struct HostPlan {
     fast_path: FastPath,
     tap: Option<PathBuf>,
     sandbox: Sandbox,
+    workers: WorkersPlan,
 }
 
 /// The bounds of the host's tables and memory.
@@ -110,7 +112,18 @@ impl HostPlan {
             flags.gateway.iter().map(|text| gateway(text, &addresses)).collect::<Result<_>>()?;
         let (limits, fast_path) = (Limits::from_flags(flags)?, fast_path::from_flags(flags)?);
         let (tap, sandbox) = (flags.tap.clone(), Sandbox::from_user_flags(&flags.user)?);
-        Ok(Self { nic, addresses, gateways, limits, fast_path, tap, sandbox })
+        let workers = WorkersPlan::default();
+        Ok(Self { nic, addresses, gateways, limits, fast_path, tap, sandbox, workers })
+    }
+
+    /// Gives the host the workers that the flags say. Without this it has one.
+    ///
+    /// # Errors
+    /// If a value is invalid, or the device has one queue.
+    pub(crate) fn with_workers(self, flags: &WorkersFlags) -> Result<Self> {
+        let workers = WorkersPlan::from_flags(flags)?;
+        workers.check(&[&self.nic])?;
+        Ok(Self { workers, ..self })
     }
 
     /// Returns the number of connections that fit into `--memory` if none of them buffers data.
@@ -128,7 +141,7 @@ impl HostPlan {
         self.addresses.iter().map(IpCidr::address)
     }
 
-    /// Opens the device and starts the host on a thread of its own, with settings that `change` makes.
+    /// Opens the device and starts the host, with a thread for each worker and settings that `change` makes.
     /// Afterwards the process has given up all privileges except to open `files`. So anything else that needs
     /// a privilege must come before, and no other thread may exist yet.
     ///
@@ -151,13 +164,15 @@ impl HostPlan {
         let needs = Confinement::host(files).with_connections(sandbox::connects(&self.nic));
         let (sandbox, of_host) = (self.sandbox.clone(), needs.clone());
         let confine = Box::new(move || sandbox.confine(of_host).map(drop));
-        let started = host::start_confined(&self.nic, options, config, point, confine);
+        let Workers { count: workers, cpus } = self.workers.resolve(&[&self.nic]);
+        let threads = HostThreads { workers, cpus: cpus.clone(), log: point, confine };
+        let started = host::start_threads(&self.nic, options, config, threads);
         let host = started.map_err(|error| whose_fault(error, &self.nic))?;
         let link = self.link_notices()?;
         let in_force = self.sandbox.confine(needs)?;
         sandbox::warn_of_gaps(&in_force);
         let has_rules = !self.fast_path.filter.is_empty();
-        Ok(Running { host, capture, has_rules, link, in_force })
+        Ok(Running { host, cpus, capture, has_rules, link, in_force })
     }
 
     fn capture(&self) -> Result<Option<Capture>> {

@@ -36,6 +36,7 @@ mod files;
 mod findings;
 mod flags;
 mod hosting;
+mod loops;
 mod metrics;
 mod policies;
 mod rules;

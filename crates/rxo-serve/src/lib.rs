@@ -80,4 +80,4 @@ pub use self::limits::{LISTING_BYTES, Limits, PIECE_BYTES, READ_BYTES};
 pub use self::lookup::{Facts, Found, Lookup, Problem};
 pub use self::names::Names;
 pub use self::sending::Part;
-pub use self::server::{Client, MOST_DRIVEN, Rules, Server, Text};
+pub use self::server::{Client, MOST_DRIVEN, Places, Rules, Server, Text};

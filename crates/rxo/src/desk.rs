@@ -68,18 +68,20 @@ impl<Q> Desk<Q> {
         self.await_answer(&answer, patience)
     }
 
-    /// Asks at all `desks` the question that `question` builds. Leaves it at all of them first, so that the
-    /// working threads answer at the same time, and then waits for each at most `patience`. Returns the
+    /// Asks at all `desks` the question that `question` builds. Leaves it at all of them first and calls
+    /// `wake`, so that the working threads answer at the same time, and then waits for each at most `patience`. Returns the
     /// answers in the order of the desks; `None` for each thread that has not begun to answer, as for
     /// [`Desk::ask`].
     pub fn ask_all<A>(
         desks: &[Self],
         question: impl Fn(Reply<A>) -> Q,
+        wake: impl FnOnce(),
         patience: Duration,
     ) -> Vec<Option<A>> {
         // Always in the same order, so that two threads that ask do not wait for each other.
         let _turns: Vec<_> = desks.iter().map(|desk| lock(&desk.shared.asks)).collect();
         let left: Vec<_> = desks.iter().map(|desk| desk.leave(&question)).collect();
+        wake();
         let mut patience = patience;
         let answers = desks.iter().zip(left).map(|(desk, answer)| {
             let answer = desk.await_answer(&answer, patience);
@@ -240,7 +242,7 @@ mod tests {
             }
             let answers = loop {
                 let question = |reply| Question::Double(4, reply);
-                let answers = Desk::ask_all(&desks, question, Duration::from_millis(500));
+                let answers = Desk::ask_all(&desks, question, || {}, Duration::from_millis(500));
                 // A thread that starts late finds no question, and is asked again.
                 if answers.iter().flatten().count() > 0 {
                     break answers;

@@ -1,23 +1,27 @@
-//! All connections on one thread: opens or accepts them, and lets each go on when its stream is ready.
+//! All connections of one worker, on one thread: opens or accepts them, and lets each go on when its stream is ready.
 //!
 //! Separate from the [`session`](super::session) because it knows no work. A turn costs what is ready, not what there is.
 
 use std::mem;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
 use hdrhistogram::Histogram;
 use rxo::live::host::Listeners;
-use rxo_host::Readiness;
+use rxo_host::{Handle, Readiness};
 
 use super::meter::Meter;
+use super::places::Places;
 use super::plan::Plan;
 use super::session::{Done, Session, Shared, Step};
 use crate::endpoint::Endpoint;
 
-/// The sessions of a run.
+/// The sessions of one worker of a run.
 pub(super) struct Crowd<'a> {
     endpoint: &'a Endpoint,
+    /// The handle of the worker, on which all its connections are.
+    handle: &'a Handle,
     shared: Shared,
     /// The place of a session is its token in `readiness`; `None` once it has ended.
     sessions: Vec<Option<Session>>,
@@ -25,8 +29,8 @@ pub(super) struct Crowd<'a> {
     living: usize,
     /// Those of them that are not open yet.
     opening: usize,
-    /// Connections that are yet to be opened or accepted.
-    to_come: usize,
+    /// Connections that are yet to be opened by this worker, or accepted by any.
+    to_come: Arc<Places>,
     /// Accepts connections until all have come; `None` if this side connects.
     listeners: Option<Listeners>,
     readiness: Readiness,
@@ -41,20 +45,25 @@ pub(super) struct Crowd<'a> {
 }
 
 impl<'a> Crowd<'a> {
-    /// Makes the crowd of `plan`. It listens if this side is to.
+    /// Makes the crowd of the worker with `handle`. It listens if this side is to.
     ///
     /// # Errors
     /// If the port is taken.
-    pub(super) fn new(plan: &Plan, endpoint: &'a Endpoint) -> Result<Self> {
-        let (readiness, listeners) = (Readiness::new(), endpoint.listen()?);
+    pub(super) fn new(
+        plan: &Plan,
+        (endpoint, handle): (&'a Endpoint, &'a Handle),
+        (meter, to_come): (Arc<Meter>, Arc<Places>),
+    ) -> Result<Self> {
+        let (readiness, listeners) = (Readiness::new(), endpoint.listen(handle)?);
         listeners.iter().try_for_each(|listeners| listeners.watch(&readiness, DOOR))?;
         Ok(Self {
             endpoint,
-            shared: Shared::new(plan)?,
+            handle,
+            shared: Shared::new(plan, meter)?,
             sessions: Vec::new(),
             living: 0,
             opening: 0,
-            to_come: plan.connections,
+            to_come,
             listeners,
             readiness,
             ready: Vec::new(),
@@ -64,10 +73,6 @@ impl<'a> Crowd<'a> {
             done: Vec::new(),
             failures: Vec::new(),
         })
-    }
-
-    pub(super) fn meter(&self) -> &Meter {
-        &self.shared.meter
     }
 
     /// Takes the round trips of all sessions, if they ask.
@@ -82,8 +87,12 @@ impl<'a> Crowd<'a> {
             self.interrupt();
         }
         self.connect();
-        if self.living == 0 && self.to_come == 0 {
-            return false;
+        if self.to_come.is_none() {
+            // Another worker may have accepted the last one.
+            self.listeners = None;
+            if self.living == 0 {
+                return false;
+            }
         }
         self.ready.append(&mut self.paused);
         let pause = self.pause(most);
@@ -111,9 +120,8 @@ impl<'a> Crowd<'a> {
 
     /// Begins to open connections, so many at a time: the backlog of a peer takes no 10,000 SYNs at once.
     fn connect(&mut self) {
-        while self.listeners.is_none() && self.to_come > 0 && self.opening < MOST_OPENING {
-            self.to_come -= 1;
-            let begun = self.endpoint.begin_to_connect();
+        while self.listeners.is_none() && self.opening < MOST_OPENING && self.to_come.take() {
+            let begun = self.endpoint.begin_to_connect(self.handle);
             self.join(
                 begun.and_then(|(stream, opening)| Session::open(stream, opening, &self.shared)),
             );
@@ -122,16 +130,17 @@ impl<'a> Crowd<'a> {
 
     /// Accepts what waits, and listens no more once all have come.
     fn accept(&mut self) {
-        while self.to_come > 0
+        while !self.to_come.is_none()
             && let Some(listeners) = &self.listeners
         {
-            let session = match listeners.accept() {
-                Ok(None) => return,
-                Ok(Some((stream, _))) => Session::accept(stream, &self.shared),
-                Err(error) => Err(error.into()),
-            };
-            self.to_come -= 1;
-            self.join(session);
+            let accepted = listeners.accept().transpose();
+            let Some(accepted) = accepted else { return };
+            if !self.to_come.take() {
+                // Dropped, which resets it, as those are that wait when the last has come.
+                break;
+            }
+            let session = accepted.map_err(Error::from);
+            self.join(session.and_then(|(stream, _)| Session::accept(stream, &self.shared)));
         }
         self.listeners = None;
     }
@@ -204,7 +213,8 @@ impl<'a> Crowd<'a> {
 
     /// Ends all sessions. No further ones come.
     fn interrupt(&mut self) {
-        (self.to_come, self.opening, self.listeners) = (0, 0, None);
+        self.to_come.give_up();
+        (self.opening, self.listeners) = (0, None);
         for mut session in mem::take(&mut self.sessions).into_iter().flatten() {
             self.record(session.interrupt());
         }

@@ -1,10 +1,13 @@
 //! The figures of an interval or of a whole transfer, as they are written in JSON.
 
+use std::time::Duration;
+
 use hdrhistogram::Histogram;
+use rxo::live::host::HostReading;
 use rxo_host::HostCounters;
 use serde::Serialize;
 
-use super::meter::Reading;
+use super::meter::{Count, Reading};
 use super::session::Done;
 use crate::hosting::FastTotals;
 use crate::numbers::{gbit_per_s, ratio, rounded};
@@ -41,6 +44,34 @@ pub(super) struct Figures {
     /// The byte count and hash of each connection; empty without `--hash`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) ends: Vec<Ends>,
+    /// The part of each worker; empty if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) workers: Vec<WorkerFigures>,
+}
+
+/// The part of one worker in the figures.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct WorkerFigures {
+    /// The worker's number, from 1 on.
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    pub(super) gbit_per_s: f64,
+    pub(super) exchanges: u64,
+    /// The parts of a worker in totals; left out of intervals.
+    #[serde(flatten)]
+    pub(super) totals: Option<WorkerTotals>,
+}
+
+/// What a worker did until its end.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct WorkerTotals {
+    /// Number of the worker's connections that ended.
+    pub(super) connections: usize,
+    /// The processor time of the host's thread of this worker, in seconds.
+    pub(super) cpu_s: f64,
+    /// Deliveries for connections of other workers.
+    pub(super) misplaced: u64,
+    pub(super) frames: Frames,
 }
 
 /// Counters of the frames at the network device.
@@ -84,14 +115,17 @@ impl Figures {
         from: &Reading,
         to: &Reading,
     ) -> Self {
-        let time = to.at.saturating_duration_since(from.at);
+        let time = to.moment.at.saturating_duration_since(from.moment.at);
         let seconds = time.as_secs_f64();
-        let (bytes, exchanges) = (to.bytes - from.bytes, to.exchanges - from.exchanges);
-        let cpu_s = to.cpu.saturating_sub(from.cpu).as_secs_f64();
+        let Count { bytes, exchanges } = to.sum().since(from.sum());
+        let cpu_s = to.moment.cpu.saturating_sub(from.moment.cpu).as_secs_f64();
+        let since_begun = to.moment.at.saturating_duration_since(begun.moment.at);
+        let workers = from.workers.iter().zip(&to.workers).enumerate();
+        let workers = workers.filter(|_| to.workers.len() > 1);
         let per_gb = (bytes > 0).then(|| rounded(ratio(cpu_s, bytes as f64 / 1e9), 3));
         Self {
             kind,
-            elapsed_s: rounded(to.at.saturating_duration_since(begun.at).as_secs_f64(), 3),
+            elapsed_s: rounded(since_begun.as_secs_f64(), 3),
             seconds: rounded(seconds, 3),
             bytes,
             gbit_per_s: rounded(gbit_per_s(bytes, time), 3),
@@ -104,6 +138,28 @@ impl Figures {
             fast_path: None,
             round_trips: None,
             ends: Vec::new(),
+            workers: workers
+                .map(|(n, (from, to))| WorkerFigures::new(n + 1, to.since(*from), time))
+                .collect(),
+        }
+    }
+}
+
+impl WorkerFigures {
+    fn new(number: usize, Count { bytes, exchanges }: Count, time: Duration) -> Self {
+        let gbit_per_s = rounded(gbit_per_s(bytes, time), 3);
+        Self { name: number.to_string(), bytes, gbit_per_s, exchanges, totals: None }
+    }
+}
+
+impl WorkerTotals {
+    /// Returns the totals of a worker with so many connections that ended.
+    pub(super) fn new(connections: usize, of: &HostReading) -> Self {
+        Self {
+            connections,
+            cpu_s: rounded(of.cpu.as_secs_f64(), 3),
+            misplaced: of.counters.tcp.misplaced,
+            frames: Frames::of(&of.counters),
         }
     }
 }

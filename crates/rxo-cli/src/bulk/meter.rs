@@ -1,38 +1,53 @@
 //! The byte and request counters of all connections, and the processor time of the process.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The counters to which all connections add their bytes and requests.
+/// The counters to which the connections of one worker add their bytes and requests. Alone in its cache lines, because each
+/// worker writes its own.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(super) struct Meter {
     bytes: AtomicU64,
     exchanges: AtomicU64,
-    begun: OnceLock<Reading>,
+    begun: Arc<OnceLock<Moment>>,
 }
 
-/// The values of the counters at one instant.
+/// The meters of all workers. Whoever asks adds them up.
+#[derive(Clone, Debug)]
+pub(super) struct Meters {
+    each: Vec<Arc<Meter>>,
+    begun: Arc<OnceLock<Moment>>,
+}
+
+/// An instant, and the processor time that the whole process has used until then.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct Moment {
     pub(super) at: Instant,
-    pub(super) bytes: u64,
-    pub(super) exchanges: u64,
-    /// Processor time that the whole process has used so far.
     pub(super) cpu: Duration,
 }
 
-impl Meter {
-    /// Takes the first reading, when the first connection opens. Later calls do nothing.
-    pub(super) fn begin(&self) {
-        self.begun.get_or_init(|| self.read());
-    }
+/// The values of one worker's counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    pub(super) bytes: u64,
+    pub(super) exchanges: u64,
+}
 
-    /// Returns the reading that was taken when the first connection opened; `None` before that.
-    pub(super) fn begun(&self) -> Option<Reading> {
-        self.begun.get().copied()
+/// The values of all counters at one instant, those of each worker.
+#[derive(Clone, Debug)]
+pub(super) struct Reading {
+    pub(super) moment: Moment,
+    pub(super) workers: Vec<Count>,
+}
+
+impl Meter {
+    /// Takes the first reading, when the first connection of any worker opens. Later calls do nothing.
+    pub(super) fn begin(&self) {
+        self.begun.get_or_init(Moment::now);
     }
 
     /// Adds `bytes` to the payload bytes of all connections.
@@ -45,20 +60,64 @@ impl Meter {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the present values of all counters, with the processor time.
-    pub(super) fn read(&self) -> Reading {
-        Reading {
-            at: Instant::now(),
+    fn read(&self) -> Count {
+        Count {
             bytes: self.bytes.load(Ordering::Relaxed),
             exchanges: self.exchanges.load(Ordering::Relaxed),
-            cpu: process_cpu(),
         }
     }
 }
 
-fn process_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    // `getrusage` has signed numbers, but never negative ones.
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
+impl Meters {
+    /// Makes a meter for each of `workers` workers.
+    pub(super) fn new(workers: usize) -> Self {
+        let begun = Arc::<OnceLock<_>>::default();
+        let meter = |_| Arc::new(Meter { begun: Arc::clone(&begun), ..Meter::default() });
+        Self { each: (0..workers).map(meter).collect(), begun }
+    }
+
+    /// Returns the meters in the order of the workers.
+    pub(super) fn each(&self) -> impl Iterator<Item = Arc<Meter>> {
+        self.each.iter().cloned()
+    }
+
+    /// Returns the reading of when the first connection opened; `None` before that.
+    pub(super) fn begun(&self) -> Option<Reading> {
+        let workers = vec![Count::default(); self.each.len()];
+        self.begun.get().map(|&moment| Reading { moment, workers })
+    }
+
+    /// Returns the present values of all counters, with the processor time.
+    pub(super) fn read(&self) -> Reading {
+        let workers = self.each.iter().map(|meter| meter.read()).collect();
+        Reading { moment: Moment::now(), workers }
+    }
+}
+
+impl Count {
+    /// Returns what was counted since `earlier`.
+    pub(super) const fn since(self, earlier: Self) -> Self {
+        let Self { bytes, exchanges } = earlier;
+        Self { bytes: self.bytes - bytes, exchanges: self.exchanges - exchanges }
+    }
+}
+
+impl Reading {
+    /// Returns the sum of all workers.
+    pub(super) fn sum(&self) -> Count {
+        self.workers.iter().fold(Count::default(), |sum, worker| Count {
+            bytes: sum.bytes + worker.bytes,
+            exchanges: sum.exchanges + worker.exchanges,
+        })
+    }
+}
+
+impl Moment {
+    fn now() -> Self {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        // `getrusage` has signed numbers, but never negative ones.
+        let part = |value: i64| u64::try_from(value).unwrap_or(0);
+        let cpu = Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec));
+        Self { at: Instant::now(), cpu }
+    }
 }

@@ -1,13 +1,14 @@
 //! `rxo sink` and `rxo source`: measure the rate and the processor cost at which rxo's own TCP receives
 //! and sends. The peer may be a Linux socket or another rxo.
 //!
-//! The flags become a [`plan`]. Each connection has a [`session`]; the [`crowd`] of them is on the main thread, which
-//! [`watch`]es the [`meter`] in which they count, and shows [`figures`]. The cost is that of the whole process: this
-//! thread and the host's, however many connections there are.
+//! The flags become a [`plan`]. Each connection has a [`session`]; each worker of the host has a [`crowd`] of them, with a
+//! thread and a [`meter`] of its own, that of the first on the main thread, which [`watch`]es the meters and shows
+//! [`figures`]. The cost is that of the whole process: two threads a worker, however many connections there are.
 
 mod crowd;
 mod figures;
 mod meter;
+mod places;
 mod plan;
 mod session;
 mod show;

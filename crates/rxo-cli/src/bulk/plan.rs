@@ -98,6 +98,7 @@ impl Plan {
                 "--connections {connections}: choose 1 to {MOST_CONNECTIONS}"
             )));
         }
+        let endpoint = endpoint.with_workers(&flags.workers)?;
         let interval = Arc::new(Interval::new(interval(&flags.interval)?));
         let doors = Doors::from_flags(&flags.control)?;
         let MeterFlags { hash, json, .. } = *flags;

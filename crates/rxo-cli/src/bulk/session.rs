@@ -44,11 +44,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(plan: &Plan) -> Result<Self> {
+    pub(super) fn new(plan: &Plan, meter: Arc<Meter>) -> Result<Self> {
         let asks = matches!(plan.work, Work::Ask { .. });
         let histogram = || Histogram::new_with_bounds(LEAST_NS, MOST_NS, SIGNIFICANT_DIGITS);
         Ok(Self {
-            meter: Arc::default(),
+            meter,
             work: plan.work,
             hash: plan.hash,
             buffer: vec![0; BUFFER_BYTES],

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rxo_console::log;
 
-use super::figures::Figures;
+use super::figures::{Figures, WorkerFigures, WorkerTotals};
 use super::plan::Plan;
 use crate::numbers::grouped;
 use crate::output;
@@ -71,6 +71,7 @@ fn lines(figures: &Figures) -> String {
             times.p50_us, times.p99_us, times.p999_us, times.max_us
         ));
     }
+    figures.workers.iter().for_each(|worker| text.push_str(&worker_line(worker)));
     for end in &figures.ends {
         text.push_str(&format!(
             "\ncrc32    {}  {} bytes  {}",
@@ -82,24 +83,42 @@ fn lines(figures: &Figures) -> String {
     text
 }
 
+/// Formats the totals of one worker, beginning with a line break.
+fn worker_line(worker: &WorkerFigures) -> String {
+    let WorkerFigures { name, bytes, gbit_per_s, totals, .. } = worker;
+    let mut line =
+        format!("\nworker {name:<2} {:>15} bytes  {gbit_per_s:.3} Gbit/s", grouped(*bytes));
+    if let Some(WorkerTotals { connections, cpu_s, misplaced, frames }) = totals {
+        let (received, sent) = (grouped(frames.received), grouped(frames.sent));
+        line.push_str(&format!(
+            "  {connections} connections, {received} frames in, {sent} out, {cpu_s:.3} CPU s"
+        ));
+        if *misplaced > 0 {
+            line.push_str(&format!(", {} MISPLACED", grouped(*misplaced)));
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
 
     use super::super::figures::{Ends, Frames};
-    use super::super::meter::Reading;
+    use super::super::meter::{Count, Moment, Reading};
     use super::*;
 
     #[test]
     fn what_was_measured_is_said() {
         let at = Instant::now();
-        let begun = Reading { at, bytes: 0, exchanges: 0, cpu: Duration::ZERO };
-        let ended = Reading {
-            at: at + Duration::from_secs(2),
-            bytes: 2_500_000_000,
-            exchanges: 0,
-            cpu: Duration::from_millis(1_500),
+        let reading = |at, cpu, workers: &[u64]| {
+            let count = |&bytes| Count { bytes, exchanges: 0 };
+            let workers = workers.iter().map(count).collect();
+            Reading { moment: Moment { at, cpu }, workers }
         };
+        let begun = reading(at, Duration::ZERO, &[0]);
+        let (later, cpu) = (at + Duration::from_secs(2), Duration::from_millis(1_500));
+        let ended = reading(later, cpu, &[2_500_000_000]);
         let mut figures = Figures::between("totals", &begun, &begun, &ended);
         assert_eq!(
             line(&figures),
@@ -116,5 +135,11 @@ mod tests {
         // Zero bytes in zero time must not divide by zero.
         let nothing = Figures::between("totals", &begun, &begun, &begun);
         assert_eq!(nothing.cpu_s_per_gb, None);
+        assert!(nothing.workers.is_empty(), "there is one");
+        let (begun, ended) = (reading(at, cpu, &[0, 0]), reading(later, cpu, &[1_000, 3_000_000]));
+        let of_two = Figures::between("totals", &begun, &begun, &ended);
+        assert_eq!((of_two.bytes, of_two.workers[1].bytes), (3_001_000, 3_000_000));
+        let text = lines(&of_two);
+        assert!(text.ends_with("worker 2        3,000,000 bytes  0.012 Gbit/s"), "{text}");
     }
 }

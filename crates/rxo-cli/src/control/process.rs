@@ -113,8 +113,8 @@ pub(crate) fn host_process(
 /// Returns a function that reads the counters of the host behind `asker`.
 pub(crate) fn host_counters(asker: HostAsker) -> Counters {
     Arc::new(move || {
-        let counters = asker.counters().ok_or(HAS_ENDED)?;
-        Ok(to_value(HostFigures::new(&counters))?)
+        let workers = asker.readings().ok_or(HAS_ENDED)?;
+        Ok(to_value(HostFigures::of_workers(&workers))?)
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Error, Result, bail};
 use rxo::live::host::{self, Listeners, Outcome};
 use rxo_driver::wait::wait_readable;
-use rxo_host::TcpStream;
+use rxo_host::{Handle, TcpStream};
 
 use super::EndpointPlan;
 use super::plan::Other;
@@ -68,22 +68,28 @@ impl Endpoint {
     /// # Errors
     /// If it cannot be opened, or a signal arrived first.
     pub(crate) fn one(&self) -> Result<TcpStream> {
-        match &self.listen()? {
+        let handle = self.host.handle();
+        match &self.listen(&handle)? {
             Some(listeners) => {
                 self.accept(listeners)?.context("interrupted while waiting for a peer")
             }
-            None => self.connect(),
+            None => self.connect(&handle),
         }
     }
 
-    /// Listens; `None` if this side connects.
+    /// Returns `true` if this side accepts connections.
+    pub(crate) const fn accepts(&self) -> bool {
+        matches!(self.other, Other::Listen(_))
+    }
+
+    /// Listens on `handle`, the host's or that of a worker; `None` if this side connects.
     ///
     /// # Errors
     /// If the port is taken.
-    pub(crate) fn listen(&self) -> Result<Option<Listeners>> {
+    pub(crate) fn listen(&self, handle: &Handle) -> Result<Option<Listeners>> {
         let Other::Listen(addresses) = &self.other else { return Ok(None) };
         let addresses = addresses.iter().copied();
-        Ok(Some(Listeners::open(&self.host.handle(), addresses, BACKLOG)?))
+        Ok(Some(Listeners::open(handle, addresses, BACKLOG)?))
     }
 
     /// Accepts the next peer; `None` if a signal arrived first.
@@ -104,8 +110,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// If the peer refuses, does not answer in time, or a signal came first.
-    fn connect(&self) -> Result<TcpStream> {
-        let (stream, opening) = self.begin_to_connect()?;
+    fn connect(&self, handle: &Handle) -> Result<TcpStream> {
+        let (stream, opening) = self.begin_to_connect(handle)?;
         while !opening.is_over(&stream)? {
             if self.is_over() {
                 bail!("{}: interrupted", cannot_connect(opening.peer));
@@ -116,13 +122,13 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Begins to connect to the peer.
+    /// Begins to connect to the peer, by `handle`.
     ///
     /// # Errors
     /// If there is no peer, no route to it, or no room for the connection.
-    pub(crate) fn begin_to_connect(&self) -> Result<(TcpStream, Opening)> {
+    pub(crate) fn begin_to_connect(&self, handle: &Handle) -> Result<(TcpStream, Opening)> {
         let Other::Connect(peer) = self.other else { bail!("there is no peer to connect to") };
-        let stream = self.host.handle().connect_nonblocking(peer);
+        let stream = handle.connect_nonblocking(peer);
         let stream = stream.with_context(|| cannot_connect(peer))?;
         Ok((stream, Opening { peer, begun: Instant::now() }))
     }

@@ -9,7 +9,7 @@ use rxo_coalesce::{Config as EngineConfig, Policy};
 use rxo_host::HostConfig;
 
 use crate::exit::usage;
-use crate::flags::{AcksFlag, EndpointFlags, PolicyFlags};
+use crate::flags::{AcksFlag, EndpointFlags, PolicyFlags, WorkersFlags};
 use crate::hosting::HostPlan;
 use crate::rules;
 
@@ -49,6 +49,14 @@ impl EndpointPlan {
             policy: rules::policy(&policy)?,
             acks: flags.acks,
         })
+    }
+
+    /// Gives the host the workers that the flags say.
+    ///
+    /// # Errors
+    /// If a value is invalid, or the device has one queue.
+    pub(crate) fn with_workers(self, flags: &WorkersFlags) -> Result<Self> {
+        Ok(Self { host: self.host.with_workers(flags)?, ..self })
     }
 
     /// Applies the flags to `config`, the configuration of the host.

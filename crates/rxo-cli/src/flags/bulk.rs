@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{ControlFlags, EndpointFlags, LogFlags};
+use super::{ControlFlags, EndpointFlags, LogFlags, WorkersFlags};
 
 /// Flags for the measurement and output of both commands.
 #[derive(Args, Clone, Debug)]
@@ -18,6 +18,9 @@ pub(crate) struct MeterFlags {
     /// Print the CRC-32 of each connection's bytes (that of gzip and zlib), to compare both ends.
     #[arg(long)]
     pub(crate) hash: bool,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkersFlags,
 
     #[command(flatten)]
     pub(crate) control: ControlFlags,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ControlFlags, HostFlags, LogFlags};
+use super::{ControlFlags, HostFlags, LogFlags, WorkersFlags};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeFlags {
@@ -37,6 +37,9 @@ pub(crate) struct ServeFlags {
     /// Time for which an idle connection is kept, 1s to 1000s.
     #[arg(long, value_name = "TIME", default_value = "15s")]
     pub(crate) idle: String,
+
+    #[command(flatten)]
+    pub(crate) workers: WorkersFlags,
 
     #[command(flatten)]
     pub(crate) control: ControlFlags,

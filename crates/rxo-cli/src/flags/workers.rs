@@ -4,7 +4,7 @@ use clap::Args;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkersFlags {
-    /// Number of workers, each a thread with a queue of both devices, 1 to 64; auto takes one for each receive queue
+    /// Number of workers, each with a thread and a queue of each device, 1 to 64; auto takes one for each receive queue
     /// of the nic, and at most one for each processor. A flow stays with one worker.
     #[arg(long, value_name = "N|auto", default_value = "1")]
     pub(crate) workers: String,

@@ -15,6 +15,8 @@ use crate::tap::Capture;
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(super) host: RunningHost,
+    /// The processors to which its workers are bound, in their order.
+    pub(super) cpus: Vec<u16>,
     pub(super) capture: Option<Capture>,
     /// `true` if the filter of the fast path has at least one rule. Without a rule, turning the filter on would have no
     /// effect.
@@ -27,6 +29,11 @@ impl Running {
     /// Returns `true` if the filter of the fast path has at least one rule.
     pub(crate) const fn has_rules(&self) -> bool {
         self.has_rules
+    }
+
+    /// Returns the processors to which the host's workers are bound, in their order; empty if they are not.
+    pub(crate) fn cpus(&self) -> &[u16] {
+        &self.cpus
     }
 
     /// Returns the pending notices about the link of the host's device.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use rxo::ack::SplitCounters;
 use rxo::figures::{Figures, HostFigures, Readings};
+use rxo::live::host::HostReading;
 use rxo::worker::{Coalesce, Coalescing, Reading};
 use rxo_device::SourceCounters;
 use rxo_device::middleware::{ImpairmentCounters, WireCounters};
-use rxo_host::HostCounters;
 use serde_json::{Value, json, to_value};
 
 use super::series::{self, Kind};
@@ -44,7 +44,9 @@ fn of_worker() -> Value {
 
 /// Returns the counters of a host.
 fn of_host() -> Value {
-    let mut json = to_value(HostFigures::new(&HostCounters::default())).unwrap();
+    let mut json =
+        to_value(HostFigures::of_workers(&[HostReading::default(), HostReading::default()]))
+            .unwrap();
     json["bypass"]["pure_ack"] = 3.into();
     json["flush"]["end_of_poll"] = 4.into();
     // These are the only counters that are not zero in an idle process.

@@ -1,8 +1,8 @@
 //! `rxo serve`: serves files over HTTP/1.1, on rxo's own stack.
 //!
 //! The library [`rxo_serve`] implements HTTP and the scheduling of clients; this module adds sockets and a
-//! clock. The flags become a [`plan`]; the [`server`] is the loop, on one thread; each request becomes a line
-//! of [`access`].
+//! clock. The flags become a [`plan`]; the [`server`] is the loop, one for each worker of the host and on a thread of its
+//! own; each request becomes a line of [`access`].
 
 mod access;
 mod plan;
@@ -18,8 +18,8 @@ use rxo_confine::InForce;
 use rxo_console::log;
 use rxo_console::printer::Printer;
 use rxo_host::HostCounters;
-use rxo_serve::Exchange;
 use rxo_serve::files::{NoRoot, Root};
+use rxo_serve::{Exchange, Places};
 use serde::Serialize;
 
 use self::access::Access;
@@ -28,8 +28,8 @@ use self::server::Loop;
 use crate::control::{Doors, host_process, with_sockets_removed};
 use crate::exit::usage;
 use crate::flags::ServeFlags;
-use crate::hosting::{FastTotals, Listeners};
-use crate::{files, output, stop};
+use crate::hosting::FastTotals;
+use crate::{files, loops, output, stop};
 
 /// Serves until a signal.
 ///
@@ -43,33 +43,36 @@ pub(crate) fn command(flags: &ServeFlags) -> Result<()> {
 
 fn serve(flags: &ServeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
-    let root = open_root(&plan.directory)?;
+    let root = Arc::new(open_root(&plan.directory)?);
     // From here on a signal sets a flag instead of ending the process.
     let stop = stop::on_request()?;
     let sockets = plan.doors.bind()?;
     allow_files(plan.clients);
     let mut host = plan.start_host()?;
-    let backlog = plan.clients.min(MOST_BACKLOG);
-    let listeners = Listeners::open(&host.handle(), plan.addresses(), backlog)?;
-    let mut work = Loop::new(&plan, root, listeners)?;
+    let listeners = plan.listen(&host)?;
     let _served = sockets.serve(host_process("rxo serve", &host, None))?;
     log::begin(plan.log, &plan.host.nic().to_string())?;
     plan.memory_note().iter().for_each(|note| output::note(note));
     let skipped = if plan.json { access::skipped_json } else { access::skipped_text };
     let printer = Printer::start(MOST_LINES_WAITING, skipped, Arc::clone(&stop))?;
     printer.line(announcement(&plan, host.in_force())?);
+    let (cpus, count, places) = (host.cpus().to_vec(), listeners.len(), Places::default());
     let link = host.link_notices();
-    let tick = || link.next().iter().for_each(|notice| output::note(notice));
+    let mut tick = || link.next().iter().for_each(|notice| output::note(notice));
     let log = |peer, exchange| printer.offer(line(&plan, peer, exchange));
-    let served = work.run(&stop, log, tick);
-    drop(work);
+    let work = |listeners, tick: &mut dyn FnMut()| {
+        let shared = (Arc::clone(&root), places.clone());
+        let mut work = Loop::new(&plan, count, shared, listeners)?;
+        work.run(&stop, log, tick).context("no more clients can come")
+    };
+    let served = loops::run(listeners, (&cpus, &stop), work, &mut tick);
     // If the host failed, that is the reason for all other errors.
     let outcome = host.finish(&stop)?;
     let fast_path = fast_path(&plan, FastTotals::of(&outcome.counters.fast))?;
     fast_path.into_iter().for_each(|line| printer.line(line));
     let printed = printer.finish();
     short_of_memory(&outcome.counters).iter().for_each(|note| output::note(note));
-    served.context("no more clients can come")?;
+    served?;
     printed
 }
 
@@ -149,8 +152,6 @@ fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
 /// Most access lines that wait to be printed. A line is long if its target is, which is part of the head of a
 /// request: 16 KiB, or three times as much if all of it is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
-/// Most connections that are opening or wait to be accepted. Beyond that, SYNs are answered with cookies.
-const MOST_BACKLOG: usize = 4_096;
 /// Descriptors besides the files that are being sent.
 const OTHER_FILES: usize = 64;
 

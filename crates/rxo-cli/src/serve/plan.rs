@@ -13,7 +13,7 @@ use rxo_serve::Limits;
 use crate::control::Doors;
 use crate::exit::usage;
 use crate::flags::ServeFlags;
-use crate::hosting::{HostPlan, Running};
+use crate::hosting::{HostPlan, Listeners, Running};
 use crate::numbers::{parse_bytes, parse_time};
 
 /// The work of `rxo serve`: the directory to serve, the host, and the limits of clients.
@@ -61,7 +61,7 @@ impl Plan {
             .ok_or_else(|| usage(format!("--idle {}: choose 1s to 1000s", flags.idle)))?;
         Ok(Self {
             directory: directory.clone(),
-            host: HostPlan::from_flags(&flags.host)?,
+            host: HostPlan::from_flags(&flags.host)?.with_workers(&flags.workers)?,
             port: *port,
             clients: *clients,
             per_peer,
@@ -80,6 +80,16 @@ impl Plan {
     pub(super) fn start_host(&self) -> Result<Running> {
         let files = vec![(self.directory.clone(), Access::Read)];
         self.host.start_with(files, |config| config.sockets = config.sockets.max(2 * self.clients))
+    }
+
+    /// Listens on all addresses, with listeners for each worker of `host`.
+    ///
+    /// # Errors
+    /// If the host has ended.
+    pub(super) fn listen(&self, host: &Running) -> Result<Vec<Listeners>> {
+        let backlog = self.clients.min(MOST_BACKLOG).div_ceil(host.handles().len());
+        let listen = |handle| Ok(Listeners::open(handle, self.addresses(), backlog)?);
+        host.handles().iter().map(listen).collect()
     }
 
     /// Returns a warning if `--memory` is too small for all clients even when they are idle; otherwise `None`.
@@ -101,6 +111,8 @@ impl Plan {
 
 /// Divisor of `--clients` for the default of `--per-peer`: one address gets at most one quarter.
 const SHARES: usize = 4;
+/// Most connections that are opening or wait to be accepted. Beyond that, SYNs are answered with cookies.
+const MOST_BACKLOG: usize = 4_096;
 const CLIENTS: RangeInclusive<usize> = 1..=500_000;
 const IDLE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(1_000);
 

@@ -1,6 +1,6 @@
 //! The loop of the server: accepts clients, gives them turns, and prints a line for each request.
 //!
-//! It runs on one thread, and waits for the host's sockets, file readers and the next deadline together.
+//! Each worker has a loop, which runs on one thread and waits for the host's sockets, file readers and the next deadline together.
 //! [`rxo_serve::Server`] enforces the limits of each client.
 
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rxo_driver::heap;
 use rxo_host::{Readiness, SharedBytes, TcpStream};
 use rxo_serve::files::Root;
-use rxo_serve::{Client, Exchange, Rules, Server, Text};
+use rxo_serve::{Client, Exchange, Places, Rules, Server, Text};
 
 use super::plan::Plan;
 use super::slack::Slack;
@@ -63,24 +63,30 @@ pub(super) struct Loop {
 }
 
 impl Loop {
-    /// Creates the loop that serves the directory `root` to the clients of `listeners`.
-    pub(super) fn new(plan: &Plan, root: Root, listeners: Listeners) -> io::Result<Self> {
+    /// Creates one of `loops` loops, which serves the directory `root` to the clients of `listeners` and counts them in
+    /// `places` together with the others.
+    pub(super) fn new(
+        plan: &Plan,
+        loops: usize,
+        (root, places): (Arc<Root>, Places),
+        listeners: Listeners,
+    ) -> io::Result<Self> {
         let readiness = Readiness::new();
         listeners.watch(&readiness, DOOR)?;
         let rules = Rules {
             limits: plan.limits,
-            clients: plan.clients,
+            clients: plan.clients.div_ceil(loops),
             per_peer: plan.per_peer,
-            cache_bytes: CACHE_BYTES,
-            readers: READERS,
+            cache_bytes: CACHE_BYTES / loops,
+            readers: READERS.div_ceil(loops),
             disk: DISK,
         };
         let wake = readiness.clone();
-        let server = Server::new(Arc::new(root), rules, Arc::new(move || wake.tell(READER)));
+        let server = Server::new(root, rules, Arc::new(move || wake.tell(READER)));
         Ok(Self {
             listeners,
             readiness,
-            server,
+            server: server.counting_with(places),
             may_come: true,
             ready: Vec::new(),
             slack: Slack::default(),
@@ -96,7 +102,7 @@ impl Loop {
         &mut self,
         stop: &AtomicBool,
         mut log: impl FnMut(SocketAddr, Exchange),
-        mut tick: impl FnMut(),
+        tick: &mut dyn FnMut(),
     ) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) {
             tick();
@@ -165,9 +171,9 @@ const MOST_ACCEPTED: usize = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time that unfinished answers get after `stop` was set.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Memory for cached pages of the served files, in bytes.
+/// Memory for cached pages of the served files, in bytes, divided among the loops.
 const CACHE_BYTES: usize = 64 << 20;
-/// Number of threads that read files. The disk serves few requests at once, so more threads would only wait longer.
+/// Number of threads that read files, divided among the loops, of which each has one. The disk serves few requests at once, so more threads would only wait longer.
 const READERS: usize = 4;
 /// Maximum time that a client waits for a file to be read from the disk.
 const DISK: Duration = Duration::from_secs(30);

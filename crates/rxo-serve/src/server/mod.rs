@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use self::places::Places;
+pub use self::places::Places;
 pub use self::seat::{Client, Text};
 use self::seat::{Rest, Seat, Shared};
 use crate::conversation::{Conversation, Exchange, Now};
@@ -84,6 +84,13 @@ impl<'c> Server<'c> {
             deadlines: BTreeSet::new(),
             is_ending: false,
         }
+    }
+
+    /// Counts the clients of each address together with other servers that have a clone of `places`. For servers of one host
+    /// on several threads; call it before the first client comes.
+    #[must_use]
+    pub fn counting_with(self, places: Places) -> Self {
+        Self { places, ..self }
     }
 
     /// Returns `true` if no further client should be admitted.

@@ -2,31 +2,38 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts the clients of each address.
-#[derive(Debug, Default)]
-pub(super) struct Places {
-    of: HashMap<IpAddr, usize>,
+/// Counts the clients of each address. Clones share the counts, which servers on several threads use when a client comes or
+/// goes, and at no other time.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    of: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
 impl Places {
     /// Counts a client at `peer`. Returns `false` if that address has `most` clients already.
-    pub(super) fn take(&mut self, peer: IpAddr, most: usize) -> bool {
-        let count = self.of.entry(holder(peer)).or_default();
+    pub(super) fn take(&self, peer: IpAddr, most: usize) -> bool {
+        let mut of = self.lock();
+        let count = of.entry(holder(peer)).or_default();
         let has_room = *count < most;
         *count += usize::from(has_room);
         has_room
     }
 
     /// Counts the end of a client at `peer`.
-    pub(super) fn give_back(&mut self, peer: IpAddr) {
-        let peer = holder(peer);
-        if let Some(count) = self.of.get_mut(&peer) {
+    pub(super) fn give_back(&self, peer: IpAddr) {
+        let (peer, mut of) = (holder(peer), self.lock());
+        if let Some(count) = of.get_mut(&peer) {
             *count -= 1;
             if *count == 0 {
-                self.of.remove(&peer);
+                of.remove(&peer);
             }
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -45,9 +52,9 @@ mod tests {
 
     #[test]
     fn an_address_does_not_take_all() {
-        let mut places = Places::default();
+        let places = Places::default();
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let mut take = |text| places.take(ip(text), 2);
+        let take = |text| places.take(ip(text), 2);
         assert!(take("10.0.0.9") && take("::ffff:10.0.0.9") && !take("10.0.0.9"));
         assert!(take("10.0.0.8") && take("fd00::1") && take("fd00::2"));
         assert!(!take("fd00::3"), "they share 64 bits");
@@ -57,6 +64,6 @@ mod tests {
         for gone in ["10.0.0.9", "10.0.0.9", "10.0.0.8", "fd00::3", "fd00::3", "fd00:0:0:1::2"] {
             places.give_back(ip(gone));
         }
-        assert!(places.of.is_empty(), "nothing is kept");
+        assert!(places.lock().is_empty(), "nothing is kept");
     }
 }

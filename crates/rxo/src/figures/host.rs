@@ -1,4 +1,4 @@
-//! Counters of a host with its own TCP, as data that can be serialized.
+//! Counters of a host with its own TCP, and of each of its workers, as data that can be serialized.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use rxo_host::link::LinkCounters;
 use serde::Serialize;
 
 use super::{Outgoing, PureAcks, acks, outgoing, reasons};
+use crate::live::host::HostReading;
 
 /// All counters of a host since its start, and its present state.
 #[derive(Clone, Debug, Serialize)]
@@ -34,9 +35,65 @@ pub struct HostFigures {
     pub bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of held packets, by reason; reasons that did not occur are left out.
     pub flush: BTreeMap<&'static str, u64>,
+    /// The figures of each worker; empty if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<HostWorkerFigures>,
+}
+
+/// The figures of one worker of a host.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostWorkerFigures {
+    /// The worker's number, from 1 on.
+    pub name: String,
+    /// Packets that the worker received from its queue of the nic.
+    pub packets: u64,
+    /// Packets lost because that queue was full.
+    pub ring_drops: u64,
+    /// Deliveries of the worker's engine to its connections.
+    pub deliveries: u64,
+    /// Packets that the worker sent; a GSO frame counts as its segments.
+    pub sent: u64,
+    /// Frames that the worker could not send.
+    pub dropped: u64,
+    /// Deliveries for connections of other workers. More than a few mean that the device does not keep flows apart.
+    pub misplaced: u64,
+    /// The worker's connections now.
+    pub connections: u64,
+    /// The processor time of the worker's thread in seconds.
+    pub cpu_s: f64,
+}
+
+impl HostWorkerFigures {
+    /// Creates the figures of all workers; none if there is one.
+    #[must_use]
+    pub fn all(of: &[HostReading]) -> Vec<Self> {
+        let workers = of.iter().enumerate().filter(|_| of.len() > 1);
+        workers.map(|(n, worker)| Self::new(n + 1, worker)).collect()
+    }
+
+    fn new(number: usize, HostReading { counters, cpu }: &HostReading) -> Self {
+        Self {
+            name: number.to_string(),
+            packets: counters.source.frames,
+            ring_drops: counters.source.ring_drops,
+            deliveries: counters.deliveries,
+            sent: counters.sink.frames,
+            dropped: counters.sink.dropped_frames,
+            misplaced: counters.tcp.misplaced,
+            connections: counters.connections as u64,
+            cpu_s: rounded(cpu.as_secs_f64(), 3),
+        }
+    }
 }
 
 impl HostFigures {
+    /// Creates the figures of a host with `workers`. Allocates.
+    #[must_use]
+    pub fn of_workers(workers: &[HostReading]) -> Self {
+        let each = HostWorkerFigures::all(workers);
+        Self { workers: each, ..Self::new(&HostReading::sum(workers)) }
+    }
+
     /// Creates the figures of `of`. Allocates.
     #[must_use]
     pub fn new(of: &HostCounters) -> Self {
@@ -59,6 +116,7 @@ impl HostFigures {
             link: of_link(link),
             bypass,
             flush,
+            workers: Vec::new(),
         }
     }
 }
@@ -100,5 +158,18 @@ mod tests {
         assert_eq!((figures.nic_in["packets"], figures.now["connections"]), (25, 3));
         assert_eq!((figures.tcp["resets"], figures.link["refused_bad_checksum"]), (2, 7));
         assert!(figures.bypass.is_empty() && figures.now["resident_bytes"] > 1 << 20);
+    }
+
+    #[test]
+    fn several_workers_are_shown_beside_their_sum() {
+        let worker = |deliveries| {
+            let counters = HostCounters { deliveries, connections: 2, ..Default::default() };
+            HostReading { counters, cpu: std::time::Duration::from_millis(1_500) }
+        };
+        let figures = HostFigures::of_workers(&[worker(10), worker(32)]);
+        assert_eq!((figures.deliveries, figures.now["connections"]), (42, 4));
+        let [first, second] = &figures.workers[..] else { panic!("{figures:?}") };
+        assert_eq!((first.deliveries, &*second.name, second.cpu_s), (10, "2", 1.5));
+        assert!(HostFigures::of_workers(&[worker(10)]).workers.is_empty());
     }
 }

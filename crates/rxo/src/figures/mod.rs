@@ -37,7 +37,7 @@ pub use coalescing::Switched;
 #[cfg(feature = "host")]
 pub use connection::ConnectionFigures;
 #[cfg(feature = "host")]
-pub use host::HostFigures;
+pub use host::{HostFigures, HostWorkerFigures};
 pub use split::Split;
 pub use switching::Switching;
 pub use workers::WorkerFigures;

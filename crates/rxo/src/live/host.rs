@@ -37,13 +37,14 @@ mod claims;
 mod linger;
 mod listeners;
 mod settle;
+mod shards;
 
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -52,11 +53,12 @@ use rxo_driver::wait::{self, Interest, WaitList};
 use rxo_driver::{DeviceName, Isolation, Origin, clock};
 use rxo_frame::Instant;
 use rxo_host::link::{Conflict, Probe};
-use rxo_host::{Handle, Host, HostConfig, HostCounters, HostError, IpCidr, Waiter};
+use rxo_host::{Handle, HostConfig, HostCounters, HostError, IpCidr, Waiter};
 use thiserror::Error;
 
 use asker::Question;
 use claims::Claims;
+use shards::{Orders, Started};
 
 pub use asker::HostAsker;
 pub use cast::{
@@ -66,13 +68,12 @@ pub use cast::{
 pub use linger::{Lingering, linger};
 pub use listeners::Listeners;
 pub use settle::{Settling, Unsettled, settle};
+pub use shards::{Confine, HostReading, HostThreads, Outcome};
 
-use super::middleware::{Ends, ends};
 use super::waiter::cannot_wait;
-use super::{Device, DeviceOptions, FileLog, SystemWaiter};
+use super::{Device, DeviceOptions, SystemWaiter};
 use crate::desk::Desk;
 use crate::random_seed;
-use crate::worker::Duplex;
 
 /// Creates a configuration with `addresses`, which will be probed, a random secret, and defaults for
 /// everything else.
@@ -113,47 +114,24 @@ pub fn start(
     options: DeviceOptions,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    let (label, open) = opening(name, options, &config, Box::new(|| Ok(())));
-    start_opened(label, open, None, config)
+    start_threads(name, options, config, HostThreads::default())
 }
 
-/// Opens the device `name` and runs a host on it, on a new thread. Every packet that comes or leaves
-/// goes to `log`, also those that the fast path consumes. `confine` is called on
-/// that thread when the device is open, before a byte of the network is looked at: to give up what the host's thread needs
-/// no more. The caller does so for its own thread.
+/// Opens the device `name`, with a queue for each worker of `threads`, and runs a host on it. With several workers it is
+/// sharded: a connection stays with the worker to which the device steers it ([`rxo_wire::shard_of()`]).
 ///
 /// # Errors
-/// Returns the errors of [`start`], and an error if `confine` returns an error.
-#[cfg(feature = "capture")]
-pub fn start_confined(
+/// Returns the errors of [`start`], and an error if `threads` cannot be had or its privileges not be given up.
+pub fn start_threads(
     name: &DeviceName,
     options: DeviceOptions,
     config: HostConfig,
-    log: Option<FileLog>,
-    confine: Confine,
+    threads: HostThreads,
 ) -> Result<RunningHost, StartError> {
-    let (label, open) = opening(name, options, &config, confine);
-    start_opened(label, open, log, config)
-}
-
-/// The function that gives up privileges on the host's thread. Boxed, so that the host is not compiled again
-/// for each caller's closure.
-pub type Confine = Box<dyn FnOnce() -> io::Result<()> + Send>;
-
-/// Returns the label of the host's thread, and the function that opens the device there.
-fn opening(
-    name: &DeviceName,
-    options: DeviceOptions,
-    config: &HostConfig,
-    confine: Confine,
-) -> (String, Open) {
-    let (name, label) = (name.clone(), name.name().to_owned());
+    let (name, label, count) = (name.clone(), name.name().to_owned(), threads.workers);
     let addresses: Vec<IpAddr> = config.addresses.iter().map(|it| it.address()).collect();
-    let open = move || {
-        let opened = open_isolated(&name, options, &addresses)?;
-        confine().map(|()| opened).map_err(StartError::Confine)
-    };
-    (label, Box::new(open))
+    let open = Box::new(move || open_isolated(&name, options, &addresses, count));
+    start_opened(label, open, threads, config)
 }
 
 /// Opens the device `name`. If it is an interface of the system, keeps frames for `addresses` from the
@@ -162,12 +140,16 @@ fn open_isolated(
     name: &DeviceName,
     options: DeviceOptions,
     addresses: &[IpAddr],
+    queues: u32,
 ) -> Result<Opened, StartError> {
-    let device = Device::open(name, options)?;
+    let devices = match queues {
+        1 => vec![Device::open(name, options)?],
+        _ => name.attach_queues(queues)?.open_queues(options)?,
+    };
     let is_shared = name.kind().interface == Some(Origin::Existing);
     let claims = is_shared.then(|| Claims::new(name.name(), addresses)).transpose()?;
     let isolation = is_shared.then(|| Isolation::of_addresses(name.name(), addresses)).flatten();
-    Ok(Opened { device, _isolation: isolation, _claims: claims })
+    Ok(Opened { devices, _isolation: isolation, _claims: claims })
 }
 
 /// Runs a host on the device that `open` returns. `open` runs on the host's thread, whose name contains
@@ -180,17 +162,31 @@ pub fn start_with(
     open: impl FnOnce() -> Result<Device, DeviceError> + Send + 'static,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    let open = || Ok(Opened { device: open()?, _isolation: None, _claims: None });
-    start_opened(label, Box::new(open), None, config)
+    start_queues(label, || Ok(vec![open()?]), HostThreads::default(), config)
+}
+
+/// Runs a host on the queues that `open` returns, one for each worker of `threads`. `open` runs on the host's first thread,
+/// whose name contains `label`.
+///
+/// # Errors
+/// Returns the errors of [`start_threads`].
+pub fn start_queues(
+    label: String,
+    open: impl FnOnce() -> Result<Vec<Device>, DeviceError> + Send + 'static,
+    threads: HostThreads,
+    config: HostConfig,
+) -> Result<RunningHost, StartError> {
+    let open = || Ok(Opened { devices: open()?, _isolation: None, _claims: None });
+    start_opened(label, Box::new(open), threads, config)
 }
 
 /// The function that opens a host's device, on the host's thread. Boxed, so that the host is compiled only
 /// once, here, and not for each caller's closure.
 type Open = Box<dyn FnOnce() -> Result<Opened, StartError> + Send>;
 
-/// An open device, with the isolation and the address locks that last as long as the host runs.
+/// The queues of an open device, with the isolation and the address locks that last as long as the host runs.
 struct Opened {
-    device: Device,
+    devices: Vec<Device>,
     _isolation: Option<Isolation>,
     _claims: Option<Claims>,
 }
@@ -198,20 +194,59 @@ struct Opened {
 fn start_opened(
     label: String,
     open: Open,
-    log: Option<FileLog>,
+    threads: HostThreads,
     config: HostConfig,
 ) -> Result<RunningHost, StartError> {
-    let (stop, desk) = (Arc::new(AtomicBool::new(false)), Desk::new());
+    let HostThreads { workers, cpus, log, confine } = threads;
+    let stop = Arc::new(AtomicBool::new(false));
+    let desks: Arc<[_]> = (0..workers).map(|_| Desk::new()).collect();
     let (started, starting) = channel();
-    let orders = Orders { stop: Arc::clone(&stop), desk: desk.clone(), started };
-    let thread = thread::Builder::new()
-        .name(format!("rxo-host {label}"))
-        .spawn(move || open_and_run(open, log, config, &orders))?;
-    match starting.recv() {
-        Ok(Ok(handle)) => Ok(RunningHost { handle, stop, desk, thread: Some(thread) }),
-        Ok(Err(error)) => Err(error),
-        // The thread has panicked and printed the reason.
-        Err(_) => Err(StartError::Thread(io::ErrorKind::Other.into())),
+    let orders = Orders { stop: Arc::clone(&stop), desks: Arc::clone(&desks), started };
+    let run = move || {
+        let opened = open();
+        match opened.and_then(|opened| confine().map(|()| opened).map_err(StartError::Confine)) {
+            Ok(opened) => shards::run(opened, (&cpus, log), config, &orders),
+            Err(error) => Outcome::of_failure(error, &orders),
+        }
+    };
+    let thread = thread::Builder::new().name(format!("rxo-host {label}")).spawn(run)?;
+    match all_started(&starting, workers) {
+        Ok((handle, handles)) => {
+            Ok(RunningHost { handle, handles, stop, desks, thread: Some(thread) })
+        }
+        Err(error) => {
+            stop.store(true, Ordering::Relaxed);
+            // The device is closed when the thread has ended.
+            _ = thread.join();
+            Err(error)
+        }
+    }
+}
+
+/// Waits until all `workers` have started. Returns the handle of the host, and that of each shard in their order.
+fn all_started(
+    starting: &Receiver<Result<Started, StartError>>,
+    workers: u32,
+) -> Result<(Handle, Vec<Handle>), StartError> {
+    let (mut started, mut failure) = (Vec::new(), None);
+    for message in starting.iter().take(workers as usize) {
+        match message {
+            Ok(shard) => started.push(shard),
+            // A shard that was not opened because of another one does not know the reason.
+            Err(StartError::Host(HostError::OtherShard)) => {}
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    started.sort_by_key(|shard| shard.number);
+    let of_host = started.first().map(|shard| shard.of_host.clone());
+    match (failure, of_host) {
+        (None, Some(handle)) if started.len() == workers as usize => {
+            Ok((handle, started.into_iter().map(|shard| shard.of_shard).collect()))
+        }
+        // Without a reason a thread has panicked, and printed it.
+        (failure, _) => {
+            Err(failure.unwrap_or_else(|| StartError::Thread(io::ErrorKind::Other.into())))
+        }
     }
 }
 
@@ -249,27 +284,11 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct RunningHost {
     handle: Handle,
+    /// The handles of the shards alone.
+    handles: Vec<Handle>,
     stop: Arc<AtomicBool>,
-    desk: Desk<Question>,
+    desks: Arc<[Desk<Question>]>,
     thread: Option<JoinHandle<Outcome>>,
-}
-
-/// The values that the host's thread gets: the stop flag, its desk, and the channel that reports the start.
-struct Orders {
-    stop: Arc<AtomicBool>,
-    desk: Desk<Question>,
-    started: Sender<Result<Handle, StartError>>,
-}
-
-/// The result of a host that has ended.
-#[derive(Debug)]
-pub struct Outcome {
-    /// The host's counters at the end.
-    pub counters: HostCounters,
-    /// The processor time of the host's thread.
-    pub cpu: Duration,
-    /// The failure of the device that ended the host; `Ok` if it was stopped.
-    pub result: Result<(), DeviceError>,
 }
 
 impl RunningHost {
@@ -279,7 +298,14 @@ impl RunningHost {
         self.handle.clone()
     }
 
-    /// Returns the counters after the current turn, within a tenth of a second; `None` if the host has ended.
+    /// Returns a handle for each worker, in the order of their numbers. Connections and listeners of such a handle are on its
+    /// worker alone, and listeners of several may have one address: for an application with a loop for each worker.
+    #[must_use]
+    pub fn handles(&self) -> &[Handle] {
+        &self.handles
+    }
+
+    /// Returns the counters of all workers after the current turn, within a tenth of a second; `None` if the host has ended.
     #[must_use]
     pub fn counters(&self) -> Option<HostCounters> {
         self.asker().counters()
@@ -288,7 +314,7 @@ impl RunningHost {
     /// Returns an asker for the running host. It works on any thread, also after the host's end.
     #[must_use]
     pub fn asker(&self) -> HostAsker {
-        HostAsker::new(self.desk.clone(), self.handle.clone())
+        HostAsker::new(Arc::clone(&self.desks), self.handle.clone())
     }
 
     /// Returns `true` if the host is still running. It ends by itself if its device fails.
@@ -300,11 +326,7 @@ impl RunningHost {
     /// Stops the host and waits for its end. It resets connections and wakes all waiting threads.
     #[must_use]
     pub fn stop(mut self) -> Outcome {
-        self.end().unwrap_or_else(|| Outcome {
-            counters: HostCounters::default(),
-            cpu: Duration::ZERO,
-            result: Err(DeviceError::Gone("the host's thread".to_owned())),
-        })
+        self.end().unwrap_or_else(Outcome::of_panic)
     }
 
     fn end(&mut self) -> Option<Outcome> {
@@ -317,43 +339,6 @@ impl Drop for RunningHost {
     fn drop(&mut self) {
         let _ended = self.end();
     }
-}
-
-fn open_and_run(open: Open, log: Option<FileLog>, config: HostConfig, orders: &Orders) -> Outcome {
-    let Opened { device, _isolation, _claims } = match open() {
-        Ok(opened) => opened,
-        Err(error) => return failed(error, &orders.started),
-    };
-    let mac = config.mac.or_else(|| device.source.hardware_address());
-    run(ends(device, log), HostConfig { mac, ..config }, orders)
-}
-
-fn run(Duplex { source, sink }: Ends, config: HostConfig, orders: &Orders) -> Outcome {
-    let mut host = match Host::new(source, sink, config) {
-        Ok(host) => host,
-        Err(error) => return failed(error, &orders.started),
-    };
-    let mut waiter = SystemWaiter::new();
-    match host.probe(&mut waiter, &orders.stop) {
-        Ok(None) => {}
-        Ok(Some(conflict)) => return failed(conflict, &orders.started),
-        Err(error) => return failed(error, &orders.started),
-    }
-    // `start_opened` waits for this message.
-    let _told = orders.started.send(Ok(host.handle()));
-    let result = host.run(&mut waiter, &orders.stop, |host, _| {
-        if let Some(question) = orders.desk.take() {
-            question.answer(host);
-        }
-    });
-    let cpu = Duration::from_nanos(clock::thread_cpu_ns());
-    Outcome { counters: host.counters(), cpu, result }
-}
-
-fn failed(error: impl Into<StartError>, started: &Sender<Result<Handle, StartError>>) -> Outcome {
-    // `start_opened` waits for this message.
-    let _told = started.send(Err(error.into()));
-    Outcome { counters: HostCounters::default(), cpu: Duration::ZERO, result: Ok(()) }
 }
 
 impl<I: Descriptors> Waiter<I> for SystemWaiter {

@@ -276,7 +276,7 @@ impl Voice {
 }
 
 /// Ends all workers when the one that holds it ends, also by a panic.
-struct EndsAll<'a>(&'a AtomicBool);
+pub(super) struct EndsAll<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndsAll<'_> {
     fn drop(&mut self) {
@@ -336,7 +336,7 @@ fn cannot_start(source: std::io::Error) -> DeviceError {
     DeviceError::System { message, source }
 }
 
-fn cannot_bind(cpu: u16, source: std::io::Error) -> DeviceError {
+pub(super) fn cannot_bind(cpu: u16, source: std::io::Error) -> DeviceError {
     let message =
         format!("cannot bind a worker to processor {cpu}; `nproc` counts those that may be used");
     DeviceError::System { message, source }

@@ -127,7 +127,7 @@ impl Crew {
         question: impl Fn(Reply<A>) -> Question,
         patience: Duration,
     ) -> Option<Vec<A>> {
-        Desk::ask_all(&self.desks, question, patience).into_iter().collect()
+        Desk::ask_all(&self.desks, question, || {}, patience).into_iter().collect()
     }
 }
 

@@ -54,6 +54,27 @@ fn an_address_with_enough_places_is_turned_away() {
 }
 
 #[test]
+fn servers_that_count_together_turn_away_as_one() {
+    let scratch = Scratch::new(&[("file", b"hello")]);
+    let (places, rules) = (Places::default(), Rules { per_peer: 2, ..RULES });
+    let [mut one, mut other] = [(); 2].map(|()| {
+        let hall = Hall::new(&scratch, rules);
+        Hall { server: hall.server.counting_with(places.clone()), ..hall }
+    });
+    let first = one.comes("", MUCH);
+    let _second = other.comes("", MUCH);
+    let third = one.comes(ASK, MUCH);
+    one.settle();
+    assert!(third.heard().starts_with("HTTP/1.1 503 "), "{}", third.heard());
+    first.end.borrow_mut().says_no_more = true;
+    one.server.ready(first.token);
+    one.settle();
+    let again = other.comes(ASK, MUCH);
+    other.settle();
+    assert!(again.heard().ends_with("hello"));
+}
+
+#[test]
 fn those_who_are_turned_away_take_no_place_and_are_few() {
     let scratch = Scratch::new(&[("file", b"hello")]);
     let mut hall = Hall::new(&scratch, Rules { clients: 2, per_peer: 1, ..RULES });

@@ -1,24 +1,26 @@
 //! Asker: reads counters, connections and the policy of a host while it runs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rxo_coalesce::Policy;
 use rxo_device::{FrameSink, FrameSource};
 use rxo_host::{ConnectionPage, FastModules, Handle, Host, HostCounters, HostError};
 
+use super::HostReading;
 use crate::desk::{Desk, Reply};
 
 /// Sends questions to a running host, which answers between two turns.
 #[derive(Clone, Debug)]
 pub struct HostAsker {
-    desk: Desk<Question>,
+    desks: Arc<[Desk<Question>]>,
     handle: Handle,
 }
 
 /// A question to a host.
 #[derive(Debug)]
 pub(super) enum Question {
-    Counters(Reply<HostCounters>),
+    Counters(Reply<HostReading>),
     Connections { from: u32, most: usize, reply: Reply<ConnectionPage> },
     Policy(Reply<Policy>),
     SetPolicy(Policy, Reply<Result<(), HostError>>),
@@ -33,7 +35,7 @@ impl Question {
         O: FrameSink,
     {
         match self {
-            Self::Counters(reply) => reply.give(host.counters()),
+            Self::Counters(reply) => reply.give(HostReading::of(host)),
             Self::Connections { from, most, reply } => reply.give(host.connections(from, most)),
             Self::Policy(reply) => reply.give(host.policy()),
             Self::SetPolicy(policy, reply) => reply.give(host.set_policy(policy)),
@@ -43,20 +45,34 @@ impl Question {
 
 impl HostAsker {
     /// Creates an asker for the host of `handle`, which answers at `desk`.
-    pub(super) const fn new(desk: Desk<Question>, handle: Handle) -> Self {
-        Self { desk, handle }
+    pub(super) const fn new(desks: Arc<[Desk<Question>]>, handle: Handle) -> Self {
+        Self { desks, handle }
     }
 
-    /// Returns the host's counters; `None` if it has ended.
+    /// Returns the host's counters, the sum of all workers; `None` if it has ended.
     #[must_use]
     pub fn counters(&self) -> Option<HostCounters> {
-        self.ask(Question::Counters)
+        self.readings().map(|workers| HostReading::sum(&workers))
     }
 
-    /// Returns a page of the host's connections; `None` if it has ended. See [`Host::connections`].
+    /// Returns the counters of each worker, in the order of their numbers; `None` if the host has ended.
+    #[must_use]
+    pub fn readings(&self) -> Option<Vec<HostReading>> {
+        self.ask_all(Question::Counters)
+    }
+
+    /// Returns a page of the host's connections, those of each worker behind those of the one before; `None` if it has
+    /// ended. See [`Host::connections`]; the number of a slot contains that of its worker.
     #[must_use]
     pub fn connections(&self, from: u32, most: usize) -> Option<ConnectionPage> {
-        self.ask(|reply| Question::Connections { from, most, reply })
+        let (worker, slot) = (from >> SLOT_BITS, from & ((1 << SLOT_BITS) - 1));
+        let desk = self.desks.get(worker as usize)?;
+        let question = |reply| Question::Connections { from: slot, most, reply };
+        let mut page = desk.ask(question, || self.handle.wake(), LONGEST_ANSWER)?;
+        let is_last = worker as usize + 1 == self.desks.len();
+        let next_worker = (!is_last).then(|| (worker + 1) << SLOT_BITS);
+        page.next = page.next.map(|slot| worker << SLOT_BITS | slot).or(next_worker);
+        Some(page)
     }
 
     /// The modules of its fast path that are on.
@@ -72,19 +88,23 @@ impl HostAsker {
     /// The policy of its engine.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
-        self.ask(Question::Policy)
+        self.ask_all(Question::Policy)?.first().copied()
     }
 
     /// Changes the policy of the host's engine; `None` if the host has ended. See [`Host::set_policy`].
     #[must_use]
     pub fn set_policy(&self, policy: Policy) -> Option<Result<(), HostError>> {
-        self.ask(|reply| Question::SetPolicy(policy, reply))
+        let answers = self.ask_all(|reply| Question::SetPolicy(policy, reply))?;
+        Some(answers.into_iter().collect())
     }
 
-    fn ask<A>(&self, question: impl FnOnce(Reply<A>) -> Question) -> Option<A> {
-        self.desk.ask(question, || self.handle.wake(), LONGEST_ANSWER)
+    fn ask_all<A>(&self, question: impl Fn(Reply<A>) -> Question) -> Option<Vec<A>> {
+        let answers = Desk::ask_all(&self.desks, question, || self.handle.wake(), LONGEST_ANSWER);
+        answers.into_iter().collect()
     }
 }
 
 /// The longest wait for an answer; a host makes at least ten turns per second.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
+/// The bits of a slot's number; those above are its worker's. A host has at most 2^20 connections, and 256 workers.
+const SLOT_BITS: u32 = 24;

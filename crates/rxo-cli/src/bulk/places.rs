@@ -1,0 +1,71 @@
+//! Places: the connections that are yet to come, of one worker or of all.
+//!
+//! Separate because several workers accept connections, and each of a run's connections once. Who opens connections has
+//! places of its own; who accepts them shares them, and takes one for each that is accepted, never for a packet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A number of connections that are yet to come.
+#[derive(Debug)]
+pub(super) struct Places(AtomicUsize);
+
+impl Places {
+    /// Returns the places of each of `workers` workers for `connections` connections: the same for all if they accept, a
+    /// fair part for each if they connect.
+    pub(super) fn divided(connections: usize, workers: usize, are_shared: bool) -> Vec<Arc<Self>> {
+        let new = |places| Arc::new(Self(AtomicUsize::new(places)));
+        if are_shared {
+            return vec![new(connections); workers];
+        }
+        let part = |n| connections / workers + usize::from(n < connections % workers);
+        (0..workers).map(|n| new(part(n))).collect()
+    }
+
+    /// Takes one; returns `false` if there is none.
+    pub(super) fn take(&self) -> bool {
+        let one_less = |places: usize| places.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+    }
+
+    /// Returns `true` if no connection is yet to come.
+    pub(super) fn is_none(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// Takes all.
+    pub(super) fn give_up(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(places: &Places) -> usize {
+        std::iter::repeat_with(|| places.take()).take_while(|is_taken| *is_taken).count()
+    }
+
+    #[test]
+    fn connections_that_are_opened_are_divided() {
+        for (connections, parts) in [(7, vec![3, 2, 2]), (2, vec![1, 1, 0]), (9, vec![3, 3, 3])] {
+            let places = Places::divided(connections, 3, false);
+            let counts: Vec<_> = places.iter().map(|places| count(places)).collect();
+            assert_eq!(counts, parts);
+            assert!(places.iter().all(|places| places.is_none()));
+        }
+    }
+
+    #[test]
+    fn connections_that_are_accepted_come_to_any_and_each_counts_once() {
+        let places = Places::divided(1_000, 4, true);
+        let counts = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                places.iter().map(|places| scope.spawn(|| count(places))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+        });
+        assert_eq!(counts, 1_000);
+        assert!(!places[0].take() && places[3].is_none());
+    }
+}

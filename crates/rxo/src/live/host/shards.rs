@@ -1,0 +1,237 @@
+//! Shards of a running host: each runs on a thread of its own, on a queue of the device.
+//!
+//! ```text
+//!  queue 0 ── shard 0 ── the loops of applications      The device chooses the queue of a flow by
+//!  queue 1 ── shard 1 ── the loops of applications      `rxo_wire::shard_of`, as the host does.
+//! ```
+//!
+//! The first thread opens all queues and gives up privileges before it starts the others, so that none has more. Contract:
+//! either all shards begin, or none. One that fails or panics ends the others in order, and the outcome has the counters of
+//! all that did not panic.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+use rxo_device::DeviceError;
+use rxo_driver::{Device, DeviceBuf, bind_to_cpu, clock};
+use rxo_host::{Handle, Host, HostConfig, HostCounters, ShardSeat};
+
+use super::asker::Question;
+use super::{Opened, StartError};
+use crate::desk::Desk;
+use crate::live::middleware::ends;
+use crate::live::workers::{EndsAll, cannot_bind};
+use crate::live::{FileLog, SystemWaiter};
+
+/// The threads of a host.
+pub struct HostThreads {
+    /// The number of workers, each with a thread, a queue of the device and a shard of the host. More than one need a kind of
+    /// device that has several queues.
+    pub workers: u32,
+    /// The processors to which the workers are bound, in their order. Workers beyond the last one are not bound.
+    pub cpus: Vec<u16>,
+    /// The log of all packets that come or leave, which all workers share; `None` for none.
+    pub log: Option<FileLog>,
+    /// Gives up what the workers need no more. Called once, on the first thread, when the device is open and before a byte
+    /// of the network is looked at; the caller does so for its own thread.
+    pub confine: Confine,
+}
+
+/// The function that gives up privileges on a host's first thread. Boxed, so that the host is not compiled again
+/// for each caller's closure.
+pub type Confine = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
+impl Default for HostThreads {
+    /// One worker, which is not bound, logs nothing and gives up nothing.
+    fn default() -> Self {
+        Self { workers: 1, cpus: Vec::new(), log: None, confine: Box::new(|| Ok(())) }
+    }
+}
+
+/// The counters of one worker of a host.
+#[derive(Clone, Debug, Default)]
+pub struct HostReading {
+    /// The counters of its shard.
+    pub counters: HostCounters,
+    /// The processor time of its thread.
+    pub cpu: Duration,
+}
+
+/// The result of a host that has ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The host's counters at the end: the sum of all workers.
+    pub counters: HostCounters,
+    /// The processor time of the host's threads.
+    pub cpu: Duration,
+    /// The failure of the device that ended the host; `Ok` if it was stopped.
+    pub result: Result<(), DeviceError>,
+    /// The counters of each worker, in the order of the queues.
+    pub workers: Vec<HostReading>,
+}
+
+/// The values that a host's threads get: the stop flag, a desk for each, and the channel that reports the start.
+pub(super) struct Orders {
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) desks: Arc<[Desk<Question>]>,
+    pub(super) started: Sender<Result<Started, StartError>>,
+}
+
+/// A shard that has started: its number, the handle of the shard alone, and that of the whole host.
+pub(super) struct Started {
+    pub(super) number: u32,
+    pub(super) of_shard: Handle,
+    pub(super) of_host: Handle,
+}
+
+/// A shard that is to run on a thread.
+struct Shard {
+    seat: ShardSeat<DeviceBuf>,
+    device: Device,
+    log: Option<FileLog>,
+    cpu: Option<u16>,
+    desk: Desk<Question>,
+}
+
+/// The counters of a shard at its end, and the failure that ended it.
+type Ended = (HostReading, Result<(), DeviceError>);
+
+/// Runs the shards of a host on the queues of `opened`, the first of them on this thread, until all have ended.
+pub(super) fn run(
+    opened: Opened,
+    (cpus, log): (&[u16], Option<FileLog>),
+    config: HostConfig,
+    orders: &Orders,
+) -> Outcome {
+    let Opened { devices, _isolation, _claims } = opened;
+    let mac = devices.first().and_then(|device| device.source.hardware_address());
+    let config = HostConfig { mac: config.mac.or(mac), ..config };
+    let seats = match ShardSeat::all(devices.len(), &config) {
+        Ok(seats) => seats,
+        Err(error) => return Outcome::of_all([failed(error, orders)]),
+    };
+    let shards = seats.into_iter().zip(devices).zip(orders.desks.iter().cloned());
+    let mut cpus = cpus.iter().copied();
+    let shards: Vec<_> = shards
+        .map(|((seat, device), desk)| Shard {
+            seat,
+            device,
+            log: log.clone(),
+            cpu: cpus.next(),
+            desk,
+        })
+        .collect();
+    thread::scope(|scope| {
+        let mut shards = shards.into_iter();
+        let first = shards.next();
+        let start = |shard: Shard| {
+            let name = format!("rxo-host-{}", shard.seat.index() + 1);
+            thread::Builder::new().name(name).spawn_scoped(scope, move || shard.run(orders))
+        };
+        let others: Vec<_> = shards.map(start).collect();
+        let first = first.map(|shard| {
+            catch_unwind(AssertUnwindSafe(|| shard.run(orders))).unwrap_or_else(|_| panicked())
+        });
+        let others = others.into_iter().map(|other| match other {
+            Ok(thread) => thread.join().unwrap_or_else(|_| panicked()),
+            // Its seat is given up, so that no other shard has begun.
+            Err(error) => failed(error, orders),
+        });
+        Outcome::of_all(first.into_iter().chain(others))
+    })
+}
+
+impl Shard {
+    /// Opens the shard, and runs it until the stop flag is set. If it ends for another reason, all end.
+    fn run(self, orders: &Orders) -> Ended {
+        let _ends_all = EndsAll(&orders.stop);
+        let Self { seat, device, log, cpu, desk } = self;
+        if let Some((cpu, Err(error))) = cpu.map(|cpu| (cpu, bind_to_cpu(cpu))) {
+            return failed(cannot_bind(cpu, error), orders);
+        }
+        let (number, ends) = (seat.index(), ends(device, log));
+        let (mut host, of_host) = match seat.open(ends.source, ends.sink) {
+            Ok(opened) => opened,
+            Err(error) => return failed(error, orders),
+        };
+        let mut waiter = SystemWaiter::new();
+        match host.probe(&mut waiter, &orders.stop) {
+            Ok(None) => {}
+            Ok(Some(conflict)) => return failed(conflict, orders),
+            Err(error) => return failed(error, orders),
+        }
+        // Whoever starts the host waits for this message.
+        _ = orders.started.send(Ok(Started { number, of_shard: host.handle(), of_host }));
+        let result = host.run(&mut waiter, &orders.stop, |host, _| {
+            if let Some(question) = desk.take() {
+                question.answer(host);
+            }
+        });
+        (HostReading::of(&mut host), result)
+    }
+}
+
+impl HostReading {
+    /// Reads the counters of `host`, on its thread.
+    pub(super) fn of<I, O>(host: &mut Host<I, O>) -> Self
+    where
+        I: rxo_device::FrameSource,
+        I::Buffer: Default + Send + Sync + 'static,
+        O: rxo_device::FrameSink,
+    {
+        Self { counters: host.counters(), cpu: Duration::from_nanos(clock::thread_cpu_ns()) }
+    }
+
+    /// Returns the counters of all workers together.
+    #[must_use]
+    pub fn sum(all: &[Self]) -> HostCounters {
+        let counters = all.iter().map(|worker| &worker.counters);
+        counters.fold(HostCounters::default(), |sum, counters| sum.plus(counters))
+    }
+}
+
+impl Outcome {
+    fn of_all(ended: impl IntoIterator<Item = Ended>) -> Self {
+        let (workers, results): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
+        Self {
+            counters: HostReading::sum(&workers),
+            cpu: workers.iter().map(|worker| worker.cpu).sum(),
+            result: results.into_iter().collect(),
+            workers,
+        }
+    }
+
+    /// Returns the result of a host whose first thread has panicked before it had shards.
+    pub(super) fn of_panic() -> Self {
+        Self::of_all([panicked()])
+    }
+
+    /// Reports that the host could not be started.
+    pub(super) fn of_failure(error: StartError, orders: &Orders) -> Self {
+        Self::of_all([failed(error, orders)])
+    }
+}
+
+/// Returns the end of a shard whose thread has panicked, and printed the reason.
+fn panicked() -> Ended {
+    (HostReading::default(), Err(DeviceError::Gone("a thread of the host".to_owned())))
+}
+
+/// Reports that a shard could not be started.
+fn failed(error: impl Into<StartError>, orders: &Orders) -> Ended {
+    orders.stop.store(true, Ordering::Relaxed);
+    // Whoever starts the host waits for this message.
+    _ = orders.started.send(Err(error.into()));
+    (HostReading::default(), Ok(()))
+}
+
+impl std::fmt::Debug for HostThreads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HostThreads({} workers)", self.workers)
+    }
+}
