@@ -54,9 +54,10 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
     let skipped = if plan.json { show::skipped_json } else { show::skipped_text };
     let printer = Printer::start(MOST_WAITING, skipped, endpoint.stop())?;
     let watched = watch::until_done(plan, &endpoint, &printer)?;
-    let outcome = endpoint.finish()?;
+    let (outcome, ended) = endpoint.end();
     printer.line(show::totals(plan, &watched.totals(&outcome))?);
     let printed = printer.finish();
+    ended?;
     watched.outcome()?;
     printed
 }

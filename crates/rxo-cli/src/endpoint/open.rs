@@ -140,6 +140,11 @@ impl Endpoint {
     pub(crate) fn finish(self) -> Result<Outcome> {
         self.host.finish(&self.stop)
     }
+
+    /// Stops the host. Returns its counters, and the failure of its device, if that ended it before.
+    pub(crate) fn end(self) -> (Outcome, Result<()>) {
+        self.host.end(&self.stop)
+    }
 }
 
 impl Opening {

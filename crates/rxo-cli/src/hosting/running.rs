@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use rxo::live::host::{Lingering, Outcome, RunningHost, linger};
 use rxo_confine::InForce;
 
@@ -52,14 +52,20 @@ impl Running {
     /// # Errors
     /// If the host's device failed, or packets are missing in the capture.
     pub(crate) fn finish(self, stop: &AtomicBool) -> Result<Outcome> {
+        let (outcome, ended) = self.end(stop);
+        ended.map(|()| outcome)
+    }
+
+    /// Ends the host as [`Running::finish`], and returns its counters also if it or the capture failed.
+    pub(crate) fn end(self, stop: &AtomicBool) -> (Outcome, Result<()>) {
         linger(&self.host.asker(), || stop.load(Ordering::Relaxed), announce_waiting);
         let mut outcome = self.host.stop();
         if let Some(conflict) = outcome.counters.conflict {
             output::note(&conflict.to_string());
         }
         let captured = self.capture.as_ref().map_or(Ok(()), Capture::finish);
-        std::mem::replace(&mut outcome.result, Ok(()))?;
-        captured.map(|()| outcome)
+        let result = std::mem::replace(&mut outcome.result, Ok(()));
+        (outcome, result.map_err(Error::from).and(captured))
     }
 }
 

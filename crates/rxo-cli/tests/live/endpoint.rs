@@ -95,7 +95,7 @@ fn lines(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let command = format!("kill -{name} {}", child.id());
     assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
 }
@@ -296,7 +296,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     format!("{:08x}", crc32fast::hash(bytes))
 }
 
-fn hash_of(end: &Value) -> (u64, String) {
+pub(crate) fn hash_of(end: &Value) -> (u64, String) {
     (end["bytes"].as_u64().unwrap(), end["crc32"].as_str().unwrap().to_owned())
 }
 

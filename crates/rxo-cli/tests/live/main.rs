@@ -41,6 +41,7 @@ mod reload;
 mod report;
 mod sending;
 mod setup;
+mod shards;
 mod switch;
 mod takeover;
 mod traffic;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         prediction::TESTS,
         privileges::TESTS,
         sending::TESTS,
+        shards::TESTS,
         switch::TESTS,
         takeover::TESTS,
         traffic::TESTS,

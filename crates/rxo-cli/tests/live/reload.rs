@@ -68,17 +68,17 @@ impl Desk {
         asked(&self.socket(), "policies")["engines"][0].take()
     }
 
-    /// Ends the run, and returns its totals. It must have printed only that the file was read again.
-    fn totals(&self, rxo: Rxo) -> Value {
-        rxo.signal("TERM");
-        let (code, mut lines, said) = rxo.end();
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.lines().all(|line| line.contains("rxo.toml was read again")), "{said}");
-        lines.pop().unwrap()
-    }
-
     /// First line of the file after the fixed ones.
     const FIRST: usize = 5;
+}
+
+/// Ends the run, and returns its totals. It must have printed only that the file was read again.
+pub(crate) fn totals(rxo: Rxo) -> Value {
+    rxo.signal("TERM");
+    let (code, mut lines, said) = rxo.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.lines().all(|line| line.contains("rxo.toml was read again")), "{said}");
+    lines.pop().unwrap()
 }
 
 fn flags() {
@@ -96,7 +96,7 @@ fn flags() {
         (&settings["hold"], &settings["flows"], &settings["max_segments"]),
         (&"50us".into(), &8.into(), &9.into())
     );
-    desk.totals(rxo);
+    totals(rxo);
     // Flags override the file, and a dry run reads it as well.
     let path = desk.file();
     let dry = run(
@@ -172,7 +172,7 @@ fn again() {
     assert_eq!(desk.reload()["changed"], Value::Array(Vec::new()), "nothing has changed since");
     // Every byte is compared with the byte that was sent.
     assert!(there.stop().unwrap().is_intact() && back.stop().unwrap().is_intact());
-    let totals = desk.totals(rxo);
+    let totals = totals(rxo);
     assert_adds_up(&totals);
     assert_eq!(totals["unaccounted"], 0, "{totals}");
     for side in ["host_out", "nic_out"] {
@@ -208,7 +208,7 @@ fn invalid() {
     fs::remove_file(&path).unwrap();
     let said = refusal(&desk.socket(), "reload");
     assert!(said.contains("--config") && said.contains("No such file"), "{said}");
-    desk.totals(rxo);
+    totals(rxo);
 }
 
 fn restart() {
@@ -224,7 +224,7 @@ fn restart() {
     let changed = desk.reload()["changed"].clone();
     assert_eq!(changed, serde_json::json!(["hold", "stats"]));
     assert_eq!(asked(&desk.socket(), "stats")["stats_s"], 1.0);
-    desk.totals(rxo);
+    totals(rxo);
     // A run without a file refuses this request.
     let (rxo, _) = Rxo::start(
         desk.lab.host(),
@@ -232,7 +232,7 @@ fn restart() {
     );
     let said = refusal(&desk.socket(), "reload");
     assert!(said.contains("there is no request `reload` here"), "{said}");
-    desk.totals(rxo);
+    totals(rxo);
 }
 
 fn hangup() {

@@ -2,12 +2,14 @@
 
 use std::fs;
 
-use rxo_testbed::LabOptions;
+use rxo_testbed::{Lab, LabOptions};
 use serde_json::Value;
 
 use crate::Test;
 use crate::control::{asked, refusal, transfer as endless};
+use crate::metrics::socket_page;
 use crate::process::{Rxo, run, wait_until};
+use crate::reload;
 use crate::report::Scratch;
 use crate::setup::{self, SetUp};
 use crate::takeover::a_nic_that_goes_and_comes;
@@ -24,6 +26,7 @@ pub(crate) const TESTS: &[Test] = &[
     }),
     ("workers_that_cannot_be_are_refused", refused),
     ("what_workers_carry_is_written_down", captured),
+    ("a_file_is_read_again_by_all_workers_and_the_page_shows_each", read_again),
 ];
 
 const WORKERS: &str = "--workers 2";
@@ -179,4 +182,42 @@ fn captured() {
     assert!(analyzed.status.success(), "{}", String::from_utf8_lossy(&analyzed.stderr));
     let bytes = fs::metadata(&file).unwrap().len();
     assert!(bytes > 2 * 8 * 200_000, "{bytes}");
+}
+
+/// A run with a file, which is read again while frames pass; after each time both workers follow it, and the page has both.
+fn read_again() {
+    let (scratch, lab) = (Scratch::new("workers-file"), Lab::through().unwrap());
+    let [file, control, page] =
+        ["rxo.toml", "run.sock", "page.sock"].map(|name| scratch.file(name));
+    let write = |policy: &str| {
+        let sockets = format!("control = {control:?}\nmetrics = \"unix:{}\"", page.display());
+        let devices = "nic = \"packet:wire0\"\nhost = \"tap:rxo0\"\nworkers = \"2\"";
+        fs::write(&file, format!("{devices}\n{sockets}\npolicy = \"{policy}\"\n")).unwrap();
+    };
+    write("linux-gro");
+    let (rxo, configuration) = Rxo::start(lab.host(), &format!("--config {}", file.display()));
+    assert_eq!(configuration["workers"], 2);
+    lab.attach_host("rxo0").unwrap();
+    let running = endless(lab.peer(), lab.host(), &lab);
+    for policy in ["none", "linux-gro", "menon-2008", "none", "linux-gro"] {
+        write(policy);
+        assert_eq!(asked(&control, "reload")["changed"][0], "policy");
+        let engines = asked(&control, "policies")["engines"].as_array().unwrap().clone();
+        assert_eq!(engines.len(), 2);
+        let is_in_force = || {
+            let engines = asked(&control, "policies");
+            engines["engines"].as_array().unwrap().iter().all(|engine| engine["policy"] == policy)
+        };
+        wait_until("both follow it", is_in_force);
+        let page = socket_page(&page);
+        let of = |n: u32| page[&format!("rxo_worker_packets_total{{worker=\"{n}\"}}")];
+        let sum = page["rxo_nic_in_packets_total"];
+        assert!((of(1) + of(2) - sum).abs() < 0.5, "{page:?}");
+    }
+    // A file that needs another number of workers changes nothing.
+    let text = fs::read_to_string(&file).unwrap().replace("\"2\"", "\"1\"");
+    fs::write(&file, text).unwrap();
+    assert!(refusal(&control, "reload").contains("workers"));
+    assert!(running.stop().unwrap().is_intact());
+    assert_all_counted(&reload::totals(rxo));
 }

@@ -12,6 +12,7 @@ use crate::server::{Server, bytes};
 
 pub(crate) const TESTS: &[Test] = &[
     ("four_hundred_clients_at_once", crowd),
+    ("two_workers_serve_four_hundred_clients", two_workers),
     ("a_reader_of_the_log_that_pauses_delays_nobody", paused_log),
     ("an_address_gets_its_share_of_the_places", share),
     ("those_who_do_not_read_a_large_page_take_little", silent_readers),
@@ -24,9 +25,17 @@ const CLIENTS: usize = 400;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn crowd() {
+    served("", "crowd");
+}
+
+fn two_workers() {
+    served("--workers 2 --cpus 0-1", "workers");
+}
+
+fn served(more: &str, name: &str) {
     let content = bytes(100_001);
-    let flags = "--per-peer 512 --idle 300s";
-    let mut server = Server::start_with(flags, "crowd", &[("file", &content)]);
+    let flags = format!("--per-peer 512 --idle 300s {more}");
+    let mut server = Server::start_with(&flags, name, &[("file", &content)]);
     // All are connected before any sends a request.
     let all_there = Barrier::new(CLIENTS);
     server
@@ -45,6 +54,7 @@ fn crowd() {
         assert_eq!(access["status"], 200, "{access}");
         assert_eq!(access["complete"], true, "{access}");
     }
+    assert_eq!(server.end(), Some(0));
 }
 
 /// Sends two requests on one connection.

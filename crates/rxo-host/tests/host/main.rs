@@ -33,6 +33,7 @@ mod reader;
 mod readiness;
 mod shards;
 mod shares;
+mod sixteen;
 mod slots;
 #[cfg(feature = "tokio")]
 mod tasks;

@@ -25,7 +25,7 @@ use crate::world::{config, drain, fill, options, pattern, server};
 const SHARDS: usize = 2;
 
 /// The peer's end of the device: delivers each connection to its shard, and other frames to the last shard.
-struct Steering {
+pub(crate) struct Steering {
     kind: LinkKind,
     lanes: Vec<MemorySink>,
 }
@@ -62,8 +62,8 @@ impl FrameSink for Steering {
     }
 }
 
-type Peer = Host<MemorySource, Steering>;
-type Sharded = ShardedHost<MemorySource, MemorySink>;
+pub(crate) type Peer = Host<MemorySource, Steering>;
+pub(crate) type Sharded = ShardedHost<MemorySource, MemorySink>;
 
 /// A peer and a sharded host, on virtual time.
 struct Scene {
@@ -74,8 +74,12 @@ struct Scene {
 }
 
 /// A peer, the links to the shards of a host, and the link back.
-fn peer_of(options: MemoryOptions, config: HostConfig) -> (Peer, Vec<MemoryLink>, MemoryLink) {
-    let lanes: Vec<_> = (0..SHARDS).map(|_| MemoryLink::new(options)).collect();
+pub(crate) fn peer_of(
+    options: MemoryOptions,
+    config: HostConfig,
+    shards: usize,
+) -> (Peer, Vec<MemoryLink>, MemoryLink) {
+    let lanes: Vec<_> = (0..shards).map(|_| MemoryLink::new(options)).collect();
     let back = MemoryLink::new(options);
     let steering =
         Steering { kind: options.link, lanes: lanes.iter().map(MemoryLink::sink).collect() };
@@ -84,7 +88,7 @@ fn peer_of(options: MemoryOptions, config: HostConfig) -> (Peer, Vec<MemoryLink>
 
 fn ends(options: MemoryOptions, configs: [HostConfig; 2]) -> (Peer, Sharded, Vec<MemoryLink>) {
     let [at_peer, at_host] = configs;
-    let (peer, lanes, back) = peer_of(options, at_peer);
+    let (peer, lanes, back) = peer_of(options, at_peer, SHARDS);
     let queues = lanes.iter().map(|lane| (lane.source(), back.sink())).collect();
     (peer, ShardedHost::new(queues, &at_host).unwrap(), lanes)
 }
@@ -332,7 +336,7 @@ fn a_host_has_at_least_one_shard() {
 #[test]
 fn shards_run_on_threads_of_their_own() {
     let [at_peer, at_host] = [config("10.0.0.1/24"), config("10.0.0.2/24")];
-    let (mut peer, lanes, back) = peer_of(options(), at_peer);
+    let (mut peer, lanes, back) = peer_of(options(), at_peer, SHARDS);
     let client = peer.handle();
     let stop = Arc::new(AtomicBool::new(false));
     let (opened, opening) = channel();

@@ -7,7 +7,8 @@
 //!
 //! On the way of a frame nothing is shared. The calling thread carries no frames: it collects what the workers
 //! report, and sees whether all of them work. Contract: either all workers begin, or none. One that fails, or
-//! panics, ends the others in order: each delivers what it holds, and the totals include all of them.
+//! panics, ends the others in order: each delivers what it holds, and the totals include all of them, of one that
+//! has panicked what it reported last.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -121,14 +122,17 @@ impl Workers {
         let (halt, (say, heard)) = (AtomicBool::new(false), channel());
         let mut watch = Watch::new(turns, pulse, heard);
         thread::scope(|scope| {
-            let mut starts = Vec::new();
+            let (mut starts, mut threads) = (Vec::new(), Vec::new());
             for (n, seat) in seats.into_iter().enumerate() {
                 let (start, started) = channel();
                 let (say, halt) = (Voice { n, say: say.clone() }, &halt);
                 let name = format!("rxo-worker-{}", n + 1);
                 let thread = thread::Builder::new().name(name);
                 match thread.spawn_scoped(scope, move || seat.work(&say, halt, &started)) {
-                    Ok(_) => starts.push(start),
+                    Ok(thread) => {
+                        starts.push(start);
+                        threads.push(thread);
+                    }
                     Err(error) => {
                         watch.note(Err(cannot_start(error)));
                         break;
@@ -142,6 +146,9 @@ impl Workers {
             // Whoever still waits to begin ends.
             drop(starts);
             watch.until_all_have_ended((stop, &halt), observe);
+            for thread in threads {
+                watch.note(thread.join().map_err(|_| panicked()));
+            }
         });
         watch.outcome(observe)
     }
@@ -340,6 +347,12 @@ pub(super) fn cannot_bind(cpu: u16, source: std::io::Error) -> DeviceError {
     let message =
         format!("cannot bind a worker to processor {cpu}; `nproc` counts those that may be used");
     DeviceError::System { message, source }
+}
+
+/// Returns the error of a worker whose thread has panicked.
+pub(super) fn panicked() -> DeviceError {
+    let source = std::io::Error::other("it has panicked, and printed why");
+    DeviceError::System { message: "a worker's thread has ended".to_owned(), source }
 }
 
 /// The most lines about devices that are remembered; there are few different ones.

@@ -1,21 +1,29 @@
 //! Tests of a host in shards, each with its own packet ring, against Linux at the other end of the wire.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rxo::driver::{DeviceBuf, DeviceSink, PacketOptions, PacketSource, clock, wait};
+use rxo::Instant;
+use rxo::device::middleware::{Direction, PacketLog, TracedSource};
+use rxo::driver::{
+    Device, DeviceBuf, DeviceName, DeviceOptions, DeviceSink, PacketOptions, PacketSource, clock,
+    wait,
+};
+use rxo::frame::Gather;
 use rxo::host::{Handle, HostCounters, ShardSeat};
-use rxo::live::host;
+use rxo::live::host::{self, HostThreads};
 use rxo_testbed::{Lab, LabOptions};
 
 use crate::Test;
 
-pub(crate) const TESTS: &[Test] =
-    &[("two_shards_share_an_interface", two_shards_share_an_interface)];
+pub(crate) const TESTS: &[Test] = &[
+    ("two_shards_share_an_interface", two_shards_share_an_interface),
+    ("a_shard_that_panics_ends_the_host_in_order", a_shard_that_panics),
+];
 
 const CONNECTIONS: usize = 16;
 const SHARDS: u32 = 2;
@@ -42,6 +50,56 @@ fn two_shards_share_an_interface() {
     for shard in &counters {
         assert_eq!((shard.tcp.misplaced, shard.tcp.resets), (0, 0), "{counters:?}");
         assert!(shard.deliveries > 20, "{counters:?}");
+    }
+}
+
+/// Panics at the first frame.
+#[derive(Debug)]
+struct Panics;
+
+impl PacketLog for Panics {
+    fn log<'a, G: Gather<'a>>(&self, _: G, _: Direction, _: Instant) {
+        panic!("as the test wants");
+    }
+
+    fn take_notice(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The other shard ends too, its connections are reset, and its counters are in the outcome.
+fn a_shard_that_panics() {
+    let lab = Lab::through_with(LabOptions::default()).unwrap();
+    let open = || {
+        let name: DeviceName = format!("packet:{}", Lab::WIRE_INTERFACE).parse().unwrap();
+        let mut queues = name.attach_queues(SHARDS)?.open_queues(DeviceOptions::default())?;
+        let Device { source, sink } = queues.pop().unwrap();
+        queues.push(Device { source: Box::new(TracedSource::new(source, Panics)), sink });
+        Ok(queues)
+    };
+    let config = host::config(vec![format!("{}/24", Lab::HOST_ADDRESSES.0).parse().unwrap()]);
+    let threads = HostThreads { workers: SHARDS, ..HostThreads::default() };
+    let start = || host::start_queues("test".to_owned(), open, threads, config).unwrap();
+    let running = lab.host().run(start).unwrap();
+    let at = SocketAddr::new(lab.host_address(), 7001);
+    let _listener = running.handle().listen(at, CONNECTIONS).unwrap();
+    let connect = || TcpStream::connect_timeout(&at, Duration::from_millis(200));
+    let mut connected = Vec::new();
+    while running.is_running() {
+        connected.extend(lab.peer().run(connect).unwrap());
+    }
+    let outcome = running.stop();
+    let said = outcome.result.unwrap_err().to_string();
+    assert_eq!(said, "a worker's thread has ended: it has panicked, and printed why");
+    assert_eq!(outcome.workers.len(), SHARDS as usize);
+    assert_eq!(outcome.workers[0].counters.source.frames, outcome.counters.source.frames);
+    for mut stream in connected {
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let read = stream.read(&mut [0]);
+        assert!(
+            read.as_ref().is_err_and(|error| error.kind() == ErrorKind::ConnectionReset),
+            "{read:?}"
+        );
     }
 }
 

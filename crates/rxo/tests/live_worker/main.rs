@@ -9,6 +9,7 @@ mod capture;
 mod path;
 mod splitting;
 mod transfers;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
-    let groups = [transfers::TESTS, splitting::TESTS, blocked::TESTS, calls::TESTS];
+    let groups = [transfers::TESTS, splitting::TESTS, blocked::TESTS, calls::TESTS, workers::TESTS];
     let trials = groups.into_iter().flatten().map(|&(name, test)| {
         Trial::test(name, move || {
             test();

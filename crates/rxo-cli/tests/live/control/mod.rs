@@ -41,12 +41,23 @@ fn ctl(line: &str) -> Output {
 
 /// Returns the answer of `rxo ctl SOCKET REQUEST --json`.
 pub(crate) fn asked(socket: &Path, request: &str) -> Value {
+    let mut pages = asked_for_pages(socket, request);
+    assert_eq!(pages.len(), 1, "{request}");
+    pages.remove(0)
+}
+
+/// Returns all pages of the answer of `rxo ctl SOCKET REQUEST --json`.
+pub(crate) fn asked_for_pages(socket: &Path, request: &str) -> Vec<Value> {
     let output = ctl(&format!("{} {request} --json", socket.display()));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), &*said), (Some(0), ""), "{request}");
-    let mut answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer["version"], 1);
-    answer["ok"].take()
+    let pages = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let page = |page: Result<Value, _>| {
+        let mut page = page.unwrap();
+        assert_eq!(page["version"], 1);
+        page["ok"].take()
+    };
+    pages.map(page).collect()
 }
 
 /// Returns the line on standard error of a request that must be refused.

@@ -25,7 +25,7 @@ use super::asker::Question;
 use super::{Opened, StartError};
 use crate::desk::Desk;
 use crate::live::middleware::ends;
-use crate::live::workers::{EndsAll, cannot_bind};
+use crate::live::workers::{EndsAll, cannot_bind, panicked};
 use crate::live::{FileLog, SystemWaiter};
 
 /// The threads of a host.
@@ -135,10 +135,11 @@ pub(super) fn run(
         };
         let others: Vec<_> = shards.map(start).collect();
         let first = first.map(|shard| {
-            catch_unwind(AssertUnwindSafe(|| shard.run(orders))).unwrap_or_else(|_| panicked())
+            catch_unwind(AssertUnwindSafe(|| shard.run(orders)))
+                .unwrap_or_else(|_| ended_by_panic())
         });
         let others = others.into_iter().map(|other| match other {
-            Ok(thread) => thread.join().unwrap_or_else(|_| panicked()),
+            Ok(thread) => thread.join().unwrap_or_else(|_| ended_by_panic()),
             // Its seat is given up, so that no other shard has begun.
             Err(error) => failed(error, orders),
         });
@@ -208,7 +209,7 @@ impl Outcome {
 
     /// Returns the result of a host whose first thread has panicked before it had shards.
     pub(super) fn of_panic() -> Self {
-        Self::of_all([panicked()])
+        Self::of_all([ended_by_panic()])
     }
 
     /// Reports that the host could not be started.
@@ -217,9 +218,9 @@ impl Outcome {
     }
 }
 
-/// Returns the end of a shard whose thread has panicked, and printed the reason.
-fn panicked() -> Ended {
-    (HostReading::default(), Err(DeviceError::Gone("a thread of the host".to_owned())))
+/// Returns the end of a shard whose thread has panicked.
+fn ended_by_panic() -> Ended {
+    (HostReading::default(), Err(panicked()))
 }
 
 /// Reports that a shard could not be started.
