@@ -44,6 +44,9 @@ pub struct LiveTcpArgs {
     /// What rxo begins with where it sends: rfc6928, or a number of segments. Linux begins with 10.
     #[arg(long, value_name = "SEGMENTS", default_value = RFC_6928)]
     initial_window: String,
+    /// Workers of rxo, each with a queue of the interface and connections of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    workers: u32,
     /// Every combination: MTU 1,500 and 9,000, TSO, 0 and 40 ms, 0 and 1 % loss, 1, 16 and 400 connections, and on a wire
     /// 4, 64, 2,000 and 10,000.
     #[arg(long)]
@@ -68,6 +71,7 @@ struct Report {
     rounds: u32,
     congestion: Congestion,
     initial_window: String,
+    workers: u32,
     rows: Vec<Row>,
     memory: Vec<Memory>,
 }
@@ -126,6 +130,7 @@ pub(crate) fn run(args: &LiveTcpArgs) -> Result<()> {
         rounds: args.rounds,
         congestion: args.congestion,
         initial_window: args.initial_window.clone(),
+        workers: args.workers,
         rows,
         memory,
     };
@@ -176,7 +181,7 @@ fn rows(cases: &[Case], rxo: &Path, args: &LiveTcpArgs) -> Vec<Row> {
 fn places(net: &Net, rxo: &Path, args: &LiveTcpArgs) -> Result<[Place; 2]> {
     let place = |stack| {
         let place = Place::new(stack, net, rxo)?.with_congestion(args.congestion);
-        Ok(place.beginning_with(&args.initial_window))
+        Ok(place.beginning_with(&args.initial_window).with_workers(args.workers))
     };
     let linux: Result<_> = place(Stack::Linux);
     let own =

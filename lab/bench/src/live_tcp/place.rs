@@ -36,6 +36,8 @@ pub(crate) struct Place {
     pub(super) congestion: Congestion,
     /// Initial window of rxo, in the notation of its flag.
     pub(super) initial_window: String,
+    /// Workers of rxo.
+    pub(super) workers: u32,
     /// The process that delays and loses frames; `None` for a wire.
     path: Option<Process>,
     end: Option<Namespace>,
@@ -56,6 +58,7 @@ impl Place {
             rxo: rxo.to_owned(),
             congestion: Congestion::default(),
             initial_window: RFC_6928.to_owned(),
+            workers: 1,
             path: None,
             end: None,
             lab,
@@ -81,6 +84,11 @@ impl Place {
     /// Sets rxo's initial window.
     pub(super) fn beginning_with(self, initial_window: &str) -> Self {
         Self { initial_window: initial_window.to_owned(), ..self }
+    }
+
+    /// Sets the number of rxo's workers.
+    pub(super) fn with_workers(self, workers: u32) -> Self {
+        Self { workers, ..self }
     }
 
     /// Turns GRO off, which is a veth's default.

@@ -30,12 +30,13 @@ pub(super) fn table(report: &Report) {
         show_memory(memory);
     }
     println!(
-        "\nMedians of {} rounds, quartiles in brackets. Whoever sends has {}; rxo begins with {}. CPU: of the whole machine, Linux and rxo, to 10 ms. Own CPU: of those that take \
+        "\nMedians of {} rounds, quartiles in brackets. Whoever sends has {}; rxo begins with {} and has {} workers. CPU: of the whole machine, Linux and rxo, to 10 ms. Own CPU: of those that take \
          part, where the machine does other things, too. To peer: \
          frames that the peer has received, with Linux and with rxo.\n{}",
         report.rounds,
         report.congestion,
         begins_with(&report.initial_window),
+        report.workers,
         report.machine
     );
 }

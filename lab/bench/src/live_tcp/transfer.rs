@@ -117,6 +117,7 @@ impl Place {
         });
         command.args(["--interval", "0s", "--hash", "--json"]);
         command.args(["--connections", &case.connections.to_string()]);
+        command.args(["--workers", &self.workers.to_string()]);
         command.args(["--nic", &format!("packet:{}", Lab::NIC)]);
         command.args(["--ip", &format!("{}/24", Lab::HOST_ADDRESSES.0)]);
         command.arg(format!("{}:{PORT}", Lab::PEER_ADDRESSES.0));
