@@ -74,6 +74,23 @@ fn main() -> ExitCode {
         eprintln!("live tests cannot run: {error}");
         return ExitCode::FAILURE;
     }
+    let long = [
+        hostlife::LONG_TESTS,
+        instants::LONG_TESTS,
+        kernel_udp::LONG_TESTS,
+        losses::LONG_TESTS,
+        overlay::LONG_TESTS,
+        prediction::long_tests(),
+        readme::LONG_TESTS,
+        unit::LONG_TESTS,
+    ];
+    let short = short_tests().map(|test| trial(test, false));
+    let long = long.into_iter().flatten().map(|test| trial(test, true));
+    libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()
+}
+
+/// The tests that always run.
+fn short_tests() -> impl Iterator<Item = &'static Test> {
     let groups = [
         bad_input::TESTS,
         calibrate::TESTS,
@@ -111,20 +128,7 @@ fn main() -> ExitCode {
         traffic::TESTS,
         workers::TESTS,
     ];
-    let long = [
-        hostlife::LONG_TESTS,
-        instants::LONG_TESTS,
-        kernel_udp::LONG_TESTS,
-        losses::LONG_TESTS,
-        overlay::LONG_TESTS,
-        prediction::long_tests(),
-        readme::LONG_TESTS,
-        unit::LONG_TESTS,
-    ];
-    let short =
-        groups.into_iter().flatten().chain(hostlife::tests()).map(|test| trial(test, false));
-    let long = long.into_iter().flatten().map(|test| trial(test, true));
-    libtest_mimic::run(&arguments, short.chain(long).collect()).exit_code()
+    groups.into_iter().flatten().chain(hostlife::tests())
 }
 
 fn trial(&(name, test): &Test, is_long: bool) -> Trial {
