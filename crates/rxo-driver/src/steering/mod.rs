@@ -138,6 +138,7 @@ const PROTOCOL: c_int = libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL;
 mod tests {
     use std::collections::HashMap;
 
+    use proptest::prelude::*;
     use rxo_wire::{FlowKey, parse, shard_of};
 
     use super::*;
@@ -202,15 +203,24 @@ mod tests {
         [&ports[..], &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]].concat()
     }
 
-    #[test]
-    fn a_connection_goes_to_its_shard_from_both_sides() {
-        let ports = (0..400_u32).map(|n| n.wrapping_mul(0x9e37_79b1).to_be_bytes());
-        for (queues, ports) in (1..17).cycle().zip(ports) {
-            for frame in [v4(6, ports, 0), v4(6, ports, 3), v6(6, ports)] {
+    proptest! {
+        #[test]
+        fn a_connection_goes_to_its_shard_from_both_sides(
+            addresses: [u8; 32],
+            ports: [u8; 4],
+            option_words in 0_u8..=10,
+            queues in 1..=MOST_QUEUES,
+        ) {
+            let (mut plain, mut long) = (v4(6, ports, 0), v4(6, ports, option_words));
+            let mut six = v6(6, ports);
+            plain[26..34].copy_from_slice(&addresses[..8]);
+            long[26..34].copy_from_slice(&addresses[8..16]);
+            six[22..54].copy_from_slice(&addresses);
+            for frame in [plain, long, six] {
                 let key: FlowKey = parse(&frame).unwrap().key;
                 let queue = run(&program(queues), &frame);
-                assert_eq!(queue, shard_of(&key, queues));
-                assert_eq!(queue, shard_of(&key.reversed(), queues));
+                prop_assert_eq!(queue, shard_of(&key, queues));
+                prop_assert_eq!(queue, shard_of(&key.reversed(), queues));
             }
         }
     }
