@@ -1,7 +1,8 @@
 //! Host with its own TCP on a device of the system, opened by name.
 //!
-//! [`start`] opens the device on a new thread and runs a [`Host`] there. [`RunningHost`] returns its
-//! [`Handle`] and stops it. The device belongs to the network namespace of the thread that calls [`start`].
+//! [`start`] opens the device on a new thread and runs a [`Host`](rxo_host::Host) there. [`RunningHost`] returns its
+//! [`Handle`] and stops it. [`start_threads`] runs a host with several workers, on a thread each. The device
+//! belongs to the network namespace of the thread that calls [`start`].
 //!
 //! On `packet:IF` the interface must have no addresses of the system, not even the link-local address of
 //! IPv6, or both stacks answer. While the host runs, [`start`] keeps frames for the host's addresses (up to
@@ -229,7 +230,7 @@ fn all_started(
     workers: u32,
 ) -> Result<(Handle, Vec<Handle>), StartError> {
     let (mut started, mut failure) = (Vec::new(), None);
-    for message in starting.iter().take(workers as usize) {
+    for message in starting.iter().take(workers.max(1) as usize) {
         match message {
             Ok(shard) => started.push(shard),
             // A shard that was not opened because of another one does not know the reason.

@@ -78,7 +78,11 @@ fn a_shard_that_panics() {
         Ok(queues)
     };
     let config = host::config(vec![format!("{}/24", Lab::HOST_ADDRESSES.0).parse().unwrap()]);
-    let threads = HostThreads { workers: SHARDS, ..HostThreads::default() };
+    let threads = |workers| HostThreads { workers, ..HostThreads::default() };
+    let start = || host::start_queues("few".to_owned(), open, threads(3), config.clone());
+    let said = lab.host().run(start).unwrap().unwrap_err().to_string();
+    assert_eq!(said, "2 queues for 3 workers; open one for each");
+    let threads = threads(SHARDS);
     let start = || host::start_queues("test".to_owned(), open, threads, config).unwrap();
     let running = lab.host().run(start).unwrap();
     let at = SocketAddr::new(lab.host_address(), 7001);

@@ -65,12 +65,16 @@ impl HostAsker {
     /// ended. See [`Host::connections`]; the number of a slot contains that of its worker.
     #[must_use]
     pub fn connections(&self, from: u32, most: usize) -> Option<ConnectionPage> {
-        let (worker, slot) = (from >> SLOT_BITS, from & ((1 << SLOT_BITS) - 1));
+        let last = (self.desks.len() as u32).saturating_sub(1);
+        let (worker, slot) = match (from >> SLOT_BITS, from & MOST_SLOT) {
+            (worker, slot) if worker <= last => (worker, slot),
+            // Beyond all workers is beyond the slots of the last one.
+            _ => (last, MOST_SLOT),
+        };
         let desk = self.desks.get(worker as usize)?;
         let question = |reply| Question::Connections { from: slot, most, reply };
         let mut page = desk.ask(question, || self.handle.wake(), LONGEST_ANSWER)?;
-        let is_last = worker as usize + 1 == self.desks.len();
-        let next_worker = (!is_last).then(|| (worker + 1) << SLOT_BITS);
+        let next_worker = (worker < last).then(|| (worker + 1) << SLOT_BITS);
         page.next = page.next.map(|slot| worker << SLOT_BITS | slot).or(next_worker);
         Some(page)
     }
@@ -108,3 +112,4 @@ impl HostAsker {
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 /// The bits of a slot's number; those above are its worker's. A host has at most 2^20 connections, and 256 workers.
 const SLOT_BITS: u32 = 24;
+const MOST_SLOT: u32 = (1 << SLOT_BITS) - 1;

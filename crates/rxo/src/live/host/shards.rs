@@ -109,6 +109,11 @@ pub(super) fn run(
     orders: &Orders,
 ) -> Outcome {
     let Opened { devices, _isolation, _claims } = opened;
+    if devices.len() != orders.desks.len() {
+        let (queues, workers) = (devices.len(), orders.desks.len());
+        let message = format!("{queues} queues for {workers} workers; open one for each");
+        return Outcome::of_failure(DeviceError::Usage(message).into(), orders);
+    }
     let mac = devices.first().and_then(|device| device.source.hardware_address());
     let config = HostConfig { mac: config.mac.or(mac), ..config };
     let seats = match ShardSeat::all(devices.len(), &config) {
