@@ -126,6 +126,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("wg genkey > a.key; wg pubkey < a.key", "is of the tunnel; its tests make keys"),
     ("target/release/rxo-tunnel", "needs a peer; tests/live_tunnel of the tunnel runs it with one"),
     ("    --listen-port 51820", "is the rest of the command before"),
+    ("cargo xtask bench live-tcp", "minutes; run by hand"),
     ("cargo xtask bench tunnel", "minutes; run by hand"),
     (
         "cargo run --release -p rxo --example live_loops",
