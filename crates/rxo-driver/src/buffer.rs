@@ -7,6 +7,7 @@ use rxo_frame::{FrameBuffer, PoolBuf};
 use rxo_vnet::VNET_HEADER_BYTES;
 
 use crate::packet::ring::SlotBuf;
+use crate::xdp::ChunkBuf;
 
 /// Size of a buffer that holds the largest IP packet, its Ethernet header, two VLAN tags, and a
 /// `virtio_net_hdr`. An odd number of cache lines, so that the first lines of consecutive buffers do not
@@ -20,7 +21,7 @@ pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 /// A frame's bytes, lent by a source. Dropping the buffer returns the memory, in any order and on any thread,
 /// even after the source is gone.
 ///
-/// It is a slot of a packet socket's ring, a buffer of a pool, a copy that middleware made, or one that several guests
+/// It is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy that middleware made, or one that several guests
 /// share. Drop it soon: the kernel cannot fill a slot that is held, and while the oldest slots of a lap are
 /// held it drops what arrives.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub struct DeviceBuf(Memory);
 #[derive(Debug)]
 enum Memory {
     Slot(SlotBuf),
+    Chunk(ChunkBuf),
     /// A pooled buffer in which the frame follows a header of this many bytes.
     Pooled(PoolBuf, u8),
     /// A vector of its own that contains only the frame.
@@ -41,6 +43,11 @@ impl DeviceBuf {
     #[inline]
     pub(crate) const fn slot(slot: SlotBuf) -> Self {
         Self(Memory::Slot(slot))
+    }
+
+    #[inline]
+    pub(crate) const fn chunk(chunk: ChunkBuf) -> Self {
+        Self(Memory::Chunk(chunk))
     }
 
     /// Wraps a pooled buffer in which the frame follows a `virtio_net_hdr`.
@@ -103,6 +110,7 @@ impl AsRef<[u8]> for DeviceBuf {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
             Memory::Slot(slot) => slot.bytes(),
+            Memory::Chunk(chunk) => chunk.bytes(),
             Memory::Pooled(buffer, header) => {
                 buffer.get(usize::from(*header)..).unwrap_or_default()
             }
@@ -117,7 +125,7 @@ impl FrameBuffer for DeviceBuf {
 
     fn drop_all(buffers: impl Iterator<Item = Self>) {
         PoolBuf::drop_all(buffers.filter_map(|buffer| match buffer.0 {
-            Memory::Slot(_) | Memory::Copied(_) | Memory::Shared(_) => None,
+            Memory::Slot(_) | Memory::Chunk(_) | Memory::Copied(_) | Memory::Shared(_) => None,
             Memory::Pooled(buffer, _) => Some(buffer),
         }));
     }

@@ -49,6 +49,7 @@
 
 mod addressing;
 mod bell;
+mod bpf;
 mod buffer;
 pub mod clock;
 mod cpus;
@@ -85,6 +86,7 @@ pub mod vhost_user;
 mod virtio;
 mod virtio_net;
 pub mod wait;
+mod xdp;
 
 pub use bell::Bell;
 pub use buffer::DeviceBuf;

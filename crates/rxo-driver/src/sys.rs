@@ -41,6 +41,14 @@ unsafe impl Plain for libc::ipv6_mreq {}
 unsafe impl Plain for libc::tpacket_req {}
 // SAFETY: the structure has only integers.
 unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: the structure has only integers.
+unsafe impl Plain for libc::sockaddr_xdp {}
+// SAFETY: the structure has only integers.
+unsafe impl Plain for libc::xdp_umem_reg {}
+// SAFETY: the structure has only integers.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: the structure has only integers.
+unsafe impl Plain for libc::xdp_statistics {}
 // SAFETY: the structure has a name in bytes and a union of integers, addresses and one pointer that only the
 // kernel follows.
 unsafe impl Plain for ifreq {}
@@ -94,9 +102,9 @@ pub(crate) fn page_bytes() -> u32 {
 
 const SMALLEST_PAGE: u32 = 4_096;
 
-/// Binds a packet socket to the interface and the protocol in `address`.
-pub(crate) fn bind(fd: BorrowedFd<'_>, address: &libc::sockaddr_ll) -> io::Result<()> {
-    let bytes = size_of::<libc::sockaddr_ll>() as socklen_t;
+/// Binds a socket to `address`, which is of the kind that the socket's family has.
+pub(crate) fn bind<A: Plain>(fd: BorrowedFd<'_>, address: &A) -> io::Result<()> {
+    let bytes = size_of::<A>() as socklen_t;
     // SAFETY: the address is a live structure of the length given.
     check(unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), bytes) })?;
     Ok(())
@@ -210,6 +218,14 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, target: &mut [u8]) -> io::Result<usize
     let read =
         unsafe { libc::recv(fd.as_raw_fd(), target.as_mut_ptr().cast(), target.len(), flags) };
     usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+/// Tells a socket with a ring to send what is in the ring, without blocking.
+pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let (none, flags) = (std::ptr::null(), libc::MSG_DONTWAIT);
+    // SAFETY: the call reads no byte and no address.
+    let sent = unsafe { libc::sendto(fd.as_raw_fd(), none, 0, flags, std::ptr::null(), 0) };
+    check(sent as c_int).map(drop)
 }
 
 /// Returns the number of bytes sent on a socket that the kernel has not freed yet, including the overhead of

@@ -52,6 +52,7 @@ pub use deaf::Deaf;
 pub use error::{LabError, Result};
 pub use link::{
     CoalescingHold, Interface, InterfaceCounters, Mac, Offload, RateLimit, Vxlan, create_veth,
+    create_veth_with_queues,
 };
 pub use load::{MachineReading, MachineUse};
 pub use median::median_bounds;

@@ -4,10 +4,11 @@ use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
 use super::{DeviceHandle, DeviceName};
-use crate::{packet, tap, vhost, virtio};
+use crate::{packet, tap, vhost, virtio, xdp};
 
 /// All kinds of devices that can be named.
-pub static KINDS: &[DeviceKind] = &[packet::KIND, tap::TAP, tap::TUN, vhost::KIND, virtio::KIND];
+pub static KINDS: &[DeviceKind] =
+    &[packet::KIND, xdp::KIND, tap::TAP, tap::TUN, vhost::KIND, virtio::KIND];
 
 /// A kind of device, such as `packet` or `tap`.
 #[derive(Debug)]

@@ -122,6 +122,11 @@ pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Deb
     /// discard.
     fn discard_before(&mut self, _instant: Instant) {}
 
+    /// Returns the way in which frames are received, such as `AF_XDP, copy mode`, if devices of this kind have several.
+    fn access(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the Ethernet address that a host on this device must use; `None` if it may choose one.
     fn hardware_address(&self) -> Option<[u8; 6]> {
         None

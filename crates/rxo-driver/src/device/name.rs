@@ -15,7 +15,8 @@ use crate::steering::MOST_QUEUES;
 #[derive(Clone)]
 pub struct DeviceName {
     kind: &'static DeviceKind,
-    name: String,
+    /// The part after the first colon.
+    text: String,
 }
 
 impl DeviceName {
@@ -29,7 +30,7 @@ impl DeviceName {
         let (kind, name) = found.ok_or_else(|| unknown(kinds, text))?;
         let wrong = |wrong| DeviceError::Usage(format!("device `{text}` {wrong}"));
         (kind.check_name)(name).map_err(wrong)?;
-        Ok(Self { kind, name: name.to_owned() })
+        Ok(Self { kind, text: name.to_owned() })
     }
 
     /// Returns the kind of device.
@@ -38,10 +39,22 @@ impl DeviceName {
         self.kind
     }
 
-    /// Returns the part after the colon: for most kinds the name of an interface.
+    /// Returns the part after the colon, without a queue: for most kinds the name of an interface.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.parts().0
+    }
+
+    /// Returns what follows the name of the interface, such as `0` in `xdp:eth1:0`; `None` if nothing does.
+    #[must_use]
+    pub fn rest(&self) -> Option<&str> {
+        self.parts().1
+    }
+
+    /// Divides the text at the colon that no name of an interface has.
+    fn parts(&self) -> (&str, Option<&str>) {
+        let parts = self.text.split_once(':').filter(|_| self.kind.interface.is_some());
+        parts.map_or((&self.text, None), |(name, rest)| (name, Some(rest)))
     }
 
     /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
@@ -89,7 +102,7 @@ impl FromStr for DeviceName {
 
 impl PartialEq for DeviceName {
     fn eq(&self, other: &Self) -> bool {
-        (self.kind.prefix, &self.name) == (other.kind.prefix, &other.name)
+        (self.kind.prefix, &self.text) == (other.kind.prefix, &other.text)
     }
 }
 
@@ -97,7 +110,7 @@ impl Eq for DeviceName {}
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.kind.prefix, self.name)
+        write!(f, "{}:{}", self.kind.prefix, self.text)
     }
 }
 
@@ -139,7 +152,7 @@ mod tests {
     #[test]
     fn a_wrong_name_says_what_is_accepted() {
         let rows = [
-            ("eth0", "packet:IFNAME, tap:NAME, tun:NAME, "),
+            ("eth0", "packet:IFNAME, xdp:IFNAME[:QUEUE], tap:NAME, tun:NAME, "),
             ("dpdk:eth0", "packet:IFNAME"),
             ("tap:", "names no interface"),
             ("tap:a_name_of_16byte", "longer than 15"),

@@ -34,6 +34,14 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
     /// Returns `true` if many packets are submitted in one system call.
     fn is_batched(&self) -> bool;
 
+    /// Returns `true` if the system has not taken packets that were written, and waits for a push.
+    fn has_unsent(&self) -> bool {
+        false
+    }
+
+    /// Pushes packets that were written and that the system has not taken.
+    fn push(&mut self) {}
+
     /// Returns a line that the user should see, each line once, without the device's name. `None` if there is
     /// none.
     fn take_notice(&mut self) -> Option<String> {
@@ -61,6 +69,8 @@ pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
 pub struct DeviceSink {
     transmitter: Transmitter<Box<dyn Port>>,
     watch: LinkWatch,
+    /// A line for the user from the time when the device was opened.
+    opening: Option<String>,
 }
 
 impl DeviceSink {
@@ -68,7 +78,12 @@ impl DeviceSink {
         let SinkCapabilities { link, segments_tunnels, segments_udp, .. } = port.capabilities();
         let form = Form { link, takes_tunnels: segments_tunnels, takes_trains: segments_udp };
         let transmitter = Transmitter::new(Box::new(port) as Box<dyn Port>, form);
-        Self { transmitter, watch: LinkWatch::default() }
+        Self { transmitter, watch: LinkWatch::default(), opening: None }
+    }
+
+    /// Says `line` to the user before anything else.
+    pub(crate) fn saying(self, line: String) -> Self {
+        Self { opening: Some(line), ..self }
     }
 
     /// Returns `true` if many packets are submitted in one system call.
@@ -80,6 +95,9 @@ impl DeviceSink {
     /// Returns a line for the user, each line at most once; `None` if there is nothing new. Queries the
     /// system whether the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
+        if let Some(line) = self.opening.take() {
+            return Some(line);
+        }
         let own = self.transmitter.take_notice();
         let own = own.or_else(|| self.transmitter.writer_mut().take_notice());
         let port = self.transmitter.writer();
@@ -123,10 +141,11 @@ impl FrameSink for DeviceSink {
     }
 
     fn is_blocked(&self) -> bool {
-        self.transmitter.is_blocked()
+        self.transmitter.is_blocked() || self.port().has_unsent()
     }
 
     fn resume(&mut self) -> Result<(), DeviceError> {
+        self.transmitter.writer_mut().push();
         let sent = self.transmitter.resume();
         self.or_lost(sent)
     }

@@ -69,6 +69,13 @@ impl Interface {
     /// Returns the name of the interface's driver; `None` if it is not reported.
     #[must_use]
     pub(crate) fn driver(&self) -> Option<String> {
+        let name = self.driver_info()?.name;
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// Returns what the driver says of itself; `None` if it says nothing.
+    fn driver_info(&self) -> Option<Driver> {
         let mut driver = Driver {
             command: GET_DRIVER,
             name: [0; 32],
@@ -80,8 +87,19 @@ impl Interface {
             counts: [0; 5],
         };
         self.ethtool(&mut driver, "read the driver of").ok()?;
-        let name = driver.name.split(|byte| *byte == 0).next().unwrap_or_default();
-        Some(String::from_utf8_lossy(name).into_owned())
+        Some(driver)
+    }
+
+    /// Returns `true` if the interface has no device of its own, so that its frames come from memory of this machine.
+    #[must_use]
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.driver_info().is_some_and(|driver| driver.bus[0] == 0)
+    }
+
+    /// Returns `true` if the device removes the VLAN tags of received frames.
+    #[must_use]
+    pub(crate) fn strips_vlans(&self) -> bool {
+        self.flags_of_device() & STRIPS_VLANS != 0
     }
 
     /// Returns the link speed in Mbit/s; `None` if it is unknown.
@@ -112,8 +130,13 @@ impl Interface {
     /// Returns `true` if the device coalesces received packets by its own rules (LRO).
     #[must_use]
     pub(crate) fn has_lro(&self) -> bool {
+        self.flags_of_device() & LRO != 0
+    }
+
+    /// Returns the flags of the device; 0 if they are not reported.
+    fn flags_of_device(&self) -> u32 {
         let mut flags = Value { command: GET_FLAGS, data: 0 };
-        self.ethtool(&mut flags, "read the flags of").is_ok() && flags.data & LRO != 0
+        self.ethtool(&mut flags, "read the flags of").map_or(0, |()| flags.data)
     }
 
     /// Sets speed and duplex to those of `like`. Does nothing if one cannot be read or set.
@@ -138,6 +161,7 @@ const SET_LINK: u32 = 0x02;
 const GET_DRIVER: u32 = 0x03;
 const GET_FLAGS: u32 = 0x25;
 const GET_CHANNELS: u32 = 0x3c;
+const STRIPS_VLANS: u32 = 1 << 8;
 const LRO: u32 = 1 << 15;
 
 #[cfg(test)]

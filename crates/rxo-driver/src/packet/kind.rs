@@ -24,7 +24,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
 };
 
 /// Checks that the interface exists and is up. Returns its MTU.
-fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
+pub(crate) fn survey(device: &DeviceName) -> Result<Option<u32>, DeviceError> {
     let (label, name) = (device.to_string(), device.name());
     let interface = Interface::find(name).map_err(|error| match error {
         DeviceError::Usage(_) => fault::no_such_interface(&label, name),

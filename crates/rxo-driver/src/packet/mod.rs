@@ -17,5 +17,5 @@ pub(crate) mod socket;
 mod source;
 mod take;
 
-pub(crate) use kind::KIND;
+pub(crate) use kind::{KIND, survey};
 pub use source::{PacketOptions, PacketSource};

@@ -2,58 +2,21 @@
 //!
 //! This module is separate because it knows nothing of what a filter does. It translates exactly the steps that
 //! [`program`](super::program) uses, as the kernel translates a classic filter, and loads the result.
-#![allow(unsafe_code, reason = "the system call bpf takes a structure of pointers")]
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use libc::sock_filter;
 
 use super::PROTOCOL;
-use crate::sys::check;
-
-/// One extended instruction: `struct bpf_insn` of linux/bpf.h.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-struct Instruction {
-    code: u8,
-    /// The destination register in the lower half, the source register in the upper one.
-    registers: u8,
-    offset: i16,
-    value: i32,
-}
-
-/// The attributes of `BPF_PROG_LOAD`, as far as they are used.
-#[repr(C)]
-struct Attributes {
-    kind: u32,
-    instructions: u32,
-    program: u64,
-    license: u64,
-    /// Level, size and address of a log; none.
-    log: [u64; 2],
-}
+use crate::bpf::{self, Instruction, Kind};
 
 /// Loads `program` into the kernel. The descriptor keeps it there, as does every device that uses it.
 ///
 /// # Errors
 /// If the system refuses, most often because this process lacks `CAP_BPF`.
 pub(crate) fn load(program: &[sock_filter]) -> io::Result<OwnedFd> {
-    let program = translated(program)?;
-    let attributes = Attributes {
-        kind: SOCKET_FILTER,
-        instructions: program.len() as u32,
-        program: program.as_ptr() as u64,
-        license: LICENSE.as_ptr() as u64,
-        log: [0; 2],
-    };
-    let size = size_of::<Attributes>();
-    // SAFETY: the kernel reads `size` bytes of live attributes, the instructions that they count, and a text
-    // that ends with a zero byte.
-    let file = unsafe { libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const attributes, size) };
-    let file = check(file as libc::c_int)?;
-    // SAFETY: the descriptor is new and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(file) })
+    bpf::load(&translated(program)?, Kind::SocketFilter)
 }
 
 /// Translates a classic filter. Its jumps skip steps, and a step may become several instructions.
@@ -99,7 +62,7 @@ fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
     let jump = |code: u32, skips| Draft { skips: Some(skips), ..plain(code, A, 0, value) };
     let stored = |code: u32, to, from| {
         let offset = -4 * (k as i16 + 1);
-        let instruction = Instruction { offset, ..Instruction::new(code, to, from, 0) };
+        let instruction = Instruction::new(code, to, from, 0).at(offset);
         Draft { instruction, skips: None }
     };
     let (class, mode) = (code & 0x07, code & 0xe0);
@@ -131,14 +94,8 @@ fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
 
 /// Loads a field of the frame's description, which the kernel keeps at this offset.
 fn stored_field(code: u32, offset: i16) -> Draft {
-    let instruction = Instruction { offset, ..Instruction::new(code, A, FRAME, 0) };
+    let instruction = Instruction::new(code, A, FRAME, 0).at(offset);
     Draft { instruction, skips: None }
-}
-
-impl Instruction {
-    const fn new(code: u32, to: u8, from: u8, value: i32) -> Self {
-        Self { code: code as u8, registers: from << 4 | to, offset: 0, value }
-    }
 }
 
 /// The registers: the accumulator, which is the result; the argument of the filter; the frame, where loads
@@ -160,10 +117,6 @@ const EXIT: u32 = 0x95;
 
 /// The offset of `protocol` in `struct __sk_buff` of linux/bpf.h.
 const PROTOCOL_AT: i16 = 16;
-/// `BPF_PROG_LOAD`, and `BPF_PROG_TYPE_SOCKET_FILTER`.
-const PROG_LOAD: libc::c_int = 5;
-const SOCKET_FILTER: u32 = 1;
-const LICENSE: &[u8] = b"Dual MIT/GPL\0";
 
 #[cfg(test)]
 mod tests {

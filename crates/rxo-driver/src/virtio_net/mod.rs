@@ -33,7 +33,7 @@ mod steering;
 
 pub(crate) use accepts::{Accepts, header_bytes};
 pub(crate) use buffers::Buffers;
-pub(crate) use copying::Copying;
+pub(crate) use copying::{Copies, Copying};
 pub use copying::{CopyPath, FrameLayout};
 pub(crate) use encoder::{Encoder, PacketRing};
 pub(crate) use events::{Events, Happened, Notifier, Token, Watched};

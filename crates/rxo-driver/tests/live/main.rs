@@ -14,6 +14,7 @@ mod tap;
 mod tap_order;
 mod tap_queues;
 mod udp;
+mod xdp;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         tap_order::TESTS,
         forward::TESTS,
         udp::TESTS,
+        if locks::can_run() { xdp::TESTS } else { &[] },
         if locks::can_run() { locks::TESTS } else { &[] },
         if locks::can_run() { tap_queues::TESTS } else { &[] },
     ];

@@ -37,13 +37,36 @@ pub struct Interface<'n> {
 /// # Errors
 /// If a name is taken, or the kernel has no veth.
 pub fn create_veth(one: &Interface<'_>, other: &Interface<'_>) -> Result<()> {
-    let (name, namespace) = (format!("{}\0", other.name), other.namespace.handle().as_raw_fd());
-    let far: [(u16, &[u8]); 2] =
-        [(libc::IFLA_IFNAME, name.as_bytes()), (libc::IFLA_NET_NS_FD, &namespace.to_ne_bytes())];
-    // The value of the attribute begins with an `ifinfomsg`, as a request does.
-    let peer = [[0; HEADER_BYTES].as_slice(), &nested(&far)].concat();
-    one.create(one.of_kind("veth", &[(VETH_PEER, &peer)]))
+    create_veth_of(one, other, &[])
 }
+
+/// Creates a veth pair as [`create_veth`] does, each end with so many queues both ways.
+///
+/// # Errors
+/// Returns the errors of [`create_veth`].
+pub fn create_veth_with_queues(
+    one: &Interface<'_>,
+    other: &Interface<'_>,
+    queues: u32,
+) -> Result<()> {
+    let queues = queues.to_ne_bytes();
+    create_veth_of(one, other, &[(SEND_QUEUES, &queues), (RECEIVE_QUEUES, &queues)])
+}
+
+fn create_veth_of(one: &Interface<'_>, other: &Interface<'_>, both: &[(u16, &[u8])]) -> Result<()> {
+    let (name, namespace) = (format!("{}\0", other.name), other.namespace.handle().as_raw_fd());
+    let namespace = namespace.to_ne_bytes();
+    let far: [(u16, &[u8]); 2] =
+        [(libc::IFLA_IFNAME, name.as_bytes()), (libc::IFLA_NET_NS_FD, &namespace)];
+    // The value of the attribute begins with an `ifinfomsg`, as a request does.
+    let peer = [[0; HEADER_BYTES].as_slice(), &nested(&[&far, both].concat())].concat();
+    let near = one.of_kind("veth", &[(VETH_PEER, &peer)]);
+    one.create(both.iter().fold(near, |near, (kind, value)| near.attribute(*kind, value)))
+}
+
+/// The attributes `IFLA_NUM_TX_QUEUES` and `IFLA_NUM_RX_QUEUES`.
+const SEND_QUEUES: u16 = 31;
+const RECEIVE_QUEUES: u16 = 32;
 
 impl<'n> Interface<'n> {
     pub(crate) fn new(namespace: &'n Namespace, name: &str) -> Self {

@@ -1,0 +1,217 @@
+//! Opens an AF_XDP device: checks the interface, opens a socket on each queue, attaches the program.
+//!
+//! This module is separate because it decides which failure is the user's to solve, and which one means that AF_XDP is not
+//! available here.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rxo_device::DeviceError;
+
+use super::chunks::{Incoming, Outgoing};
+use super::port::XdpPort;
+use super::program::{Program, TagFunction};
+use super::receiver::{Pools, Receiver};
+use super::sender::Sender;
+use super::shared::Shared;
+use super::socket::{Settings, Socket};
+use super::source::{Properties, XdpSource, most_frame_bytes};
+use crate::device::{Device, DeviceSink};
+use crate::fault;
+use crate::handover::Link;
+use crate::interface::Interface;
+use crate::packet::PacketOptions;
+
+/// A device to open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// The device as the user wrote it.
+    pub(super) label: &'a str,
+    /// The name of the interface.
+    pub(super) name: &'a str,
+    /// The only queue to take; `None` for all of the interface.
+    pub(super) queue: Option<u32>,
+    pub(super) tags: Option<TagFunction>,
+}
+
+/// The reason why a device was not opened.
+#[derive(Debug)]
+pub(super) enum Unopened {
+    /// The user can solve it.
+    Refused(DeviceError),
+    /// AF_XDP is not available for this interface or process. The text says why.
+    Unavailable(String),
+}
+
+impl From<DeviceError> for Unopened {
+    fn from(error: DeviceError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Wanted<'_> {
+    /// Opens source and sink.
+    pub(super) fn open(self, options: PacketOptions) -> Result<Device, Unopened> {
+        let Self { label, name, .. } = self;
+        let interface = self.find()?;
+        if !interface.is_up()? {
+            return Err(fault::is_down(label, name).into());
+        }
+        let (index, mtu) = (interface.index()?.unsigned_abs(), interface.mtu()?);
+        let is_virtual = interface.is_virtual();
+        if !is_virtual && interface.strips_vlans() {
+            return Err(Unopened::Unavailable(format!(
+                "the card removes VLAN tags, which would be lost; `ethtool -K {name} rxvlan off`"
+            )));
+        }
+        let queues = self.queues(&interface, index)?;
+        let sockets = self.sockets((index, mtu), &queues, options)?;
+        let bound = sockets.iter().map(|(queue, socket)| (*queue, socket.file.as_fd()));
+        let program = Program::attach(index, bound, self.tags);
+        let shared = Arc::new(Shared::new(program.map_err(|error| self.unattached(error))?));
+        let mut all = sockets.into_iter().map(|(_, socket)| socket);
+        let Some(first) = all.next() else {
+            return Err(DeviceError::Gone(label.to_owned()).into());
+        };
+        let access = if first.is_zero_copy { ZERO_COPY } else { COPY };
+        let chunk_bytes = first.chunks.chunk_bytes();
+        let (receiver, sender) = halves(first, mtu);
+        let receivers: Vec<_> =
+            std::iter::once(receiver).chain(all.map(|socket| halves(socket, mtu).0)).collect();
+        let chunks = receivers.iter().map(Receiver::chunks).sum();
+        let properties = Properties { mtu, chunk_bytes, chunks, is_virtual, access };
+        let pools = Pools::new(most_frame_bytes(mtu), options.large_buffers);
+        let to_sink = (label, self.find()?);
+        let source =
+            XdpSource::new((label, interface), receivers, (properties, pools), Arc::clone(&shared));
+        let Some(sender) = sender else { return Err(DeviceError::Gone(label.to_owned()).into()) };
+        let sink = DeviceSink::new(XdpPort::new(to_sink, mtu, sender, shared));
+        Ok(Device { source: Box::new(source), sink })
+    }
+
+    fn find(self) -> Result<Interface, DeviceError> {
+        Interface::find(self.name).map_err(|error| match error {
+            DeviceError::Usage(_) => fault::no_such_interface(self.label, self.name),
+            other => other,
+        })
+    }
+
+    /// Returns the queues to take.
+    fn queues(self, interface: &Interface, index: u32) -> Result<Vec<u32>, DeviceError> {
+        let Self { label, name, queue, .. } = self;
+        let count = match interface.receive_queues() {
+            Some(count) => count.max(1),
+            None => Link::read(index)?.map_or(1, |link| link.queues[0]),
+        };
+        match queue {
+            Some(queue) if queue < count => Ok(vec![queue]),
+            Some(queue) => Err(DeviceError::Usage(format!(
+                "{label}: {name} has no queue {queue}; it receives in {count}: give one from 0 to {}",
+                count - 1
+            ))),
+            None if count <= MOST_QUEUES => Ok((0..count).collect()),
+            None => Err(DeviceError::Usage(format!(
+                "{label}: {name} receives in {count} queues, and one device takes {MOST_QUEUES}; `ethtool -L {name} combined \
+                 {MOST_QUEUES}`, or give one queue, such as {label}:0"
+            ))),
+        }
+    }
+
+    /// Opens a socket on each queue; the first also sends.
+    fn sockets(
+        self,
+        (interface, mtu): (u32, u32),
+        queues: &[u32],
+        options: PacketOptions,
+    ) -> Result<Vec<(u32, Socket)>, Unopened> {
+        let frame_bytes = most_frame_bytes(mtu) as u32;
+        let chunk_bytes =
+            if frame_bytes <= SMALL_CHUNK - HEADROOM { SMALL_CHUNK } else { LARGE_CHUNK };
+        let needs_pieces = frame_bytes > chunk_bytes - HEADROOM;
+        let share = options.ring_slots / queues.len() as u32;
+        let receive = share.clamp(LEAST_CHUNKS, MOST_CHUNKS).next_power_of_two();
+        let open = |(n, queue): (usize, &u32)| {
+            let send = if n == 0 { SEND_CHUNKS } else { 0 };
+            let queue = *queue;
+            let settings = Settings { interface, queue, chunk_bytes, receive, send, needs_pieces };
+            let socket = Socket::open(settings).map_err(|error| self.unbound(queue, error))?;
+            Ok((queue, socket))
+        };
+        queues.iter().enumerate().map(open).collect()
+    }
+
+    /// Says why a socket could not be opened.
+    fn unbound(self, queue: u32, error: io::Error) -> Unopened {
+        let Self { label, name, .. } = self;
+        let why = match error.raw_os_error() {
+            Some(libc::EBUSY) => {
+                let message = format!(
+                    "cannot open {label}: another program has queue {queue} of {name}; end it, or choose another queue"
+                );
+                return Unopened::Refused(fault::system(message, error));
+            }
+            Some(libc::ENODEV | libc::ENXIO) => return DeviceError::Gone(label.to_owned()).into(),
+            Some(libc::ENETDOWN) => return fault::is_down(label, name).into(),
+            Some(libc::EAFNOSUPPORT) => "this kernel has no AF_XDP".to_owned(),
+            Some(libc::EPERM | libc::EACCES) => "it needs CAP_NET_RAW; run as root".to_owned(),
+            Some(libc::ENOBUFS | libc::ENOMEM) => {
+                "too little memory may be locked; raise `ulimit -l`, or run as root".to_owned()
+            }
+            Some(libc::EOPNOTSUPP | libc::EINVAL) => {
+                format!("neither kernel nor {name} takes frames of this MTU by AF_XDP ({error})")
+            }
+            _ => format!("no socket can be opened ({error})"),
+        };
+        Unopened::Unavailable(why)
+    }
+
+    /// Says why the program could not be attached.
+    fn unattached(self, error: io::Error) -> Unopened {
+        let Self { label, name, .. } = self;
+        let why = match error.raw_os_error() {
+            Some(libc::EBUSY | libc::EEXIST) => {
+                let message = format!(
+                    "cannot open {label}: {name} has an XDP program; end what has put it there, or `ip link set {name} xdp off`"
+                );
+                return Unopened::Refused(fault::system(message, error));
+            }
+            Some(libc::EPERM | libc::EACCES) => {
+                "it needs CAP_BPF and CAP_NET_ADMIN; run as root".to_owned()
+            }
+            Some(libc::EOPNOTSUPP) => format!("the driver of {name} runs no XDP programs"),
+            Some(libc::EINVAL) => {
+                format!("the driver of {name} refuses XDP as it is set ({error})")
+            }
+            _ => format!("the program cannot be attached to {name} ({error})"),
+        };
+        Unopened::Unavailable(why)
+    }
+}
+
+/// Divides a socket into its halves.
+fn halves(socket: Socket, mtu: u32) -> (Receiver, Option<Sender>) {
+    let Socket { file, chunks, fill, received, completed, send, has_pieces, .. } = socket;
+    let outgoing = Outgoing::new(Arc::clone(&chunks), if send.is_some() { SEND_CHUNKS } else { 0 });
+    let sender = send.map(|send| {
+        let limits = (most_frame_bytes(mtu), has_pieces);
+        Sender::new(Arc::clone(&file), outgoing, (send, completed), limits)
+    });
+    (Receiver::new(file, Incoming::new(chunks), fill, received), sender)
+}
+
+/// The most queues of one device: its worker waits for all of them at once.
+const MOST_QUEUES: u32 = 16;
+/// The sizes of chunks that every kernel takes. The smaller one keeps twice as many frames in the caches.
+const SMALL_CHUNK: u32 = 2_048;
+const LARGE_CHUNK: u32 = 4_096;
+/// The bytes before a frame that the kernel keeps free in a chunk (`XDP_PACKET_HEADROOM`).
+const HEADROOM: u32 = 256;
+/// The number of chunks of a queue for received frames.
+const LEAST_CHUNKS: u32 = 64;
+const MOST_CHUNKS: u32 = 1 << 16;
+/// The number of chunks to send from: 64 GSO frames of 64 KiB are 2,900 frames of 1,500 bytes.
+const SEND_CHUNKS: u32 = 4_096;
+
+const ZERO_COPY: &str = "AF_XDP, zero-copy";
+const COPY: &str = "AF_XDP, copy mode";

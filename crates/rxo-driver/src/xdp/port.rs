@@ -1,0 +1,137 @@
+//! Port: what a sink needs of an AF_XDP socket. GSO frames are segmented and checksums completed before a frame is in a
+//! chunk, because a socket passes bytes only.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use rxo_device::{Descriptors, DeviceError, SinkCapabilities};
+use rxo_frame::LinkKind;
+
+use super::sender::Sender;
+use super::shared::Shared;
+use crate::device::Port;
+use crate::fault;
+use crate::interface::Interface;
+use crate::transmit::batch::Sealed;
+use crate::transmit::{Writer, Written};
+use crate::virtio_net::{Accepts, Copies, Copying, Encoder};
+
+/// The largest GSO frame that is segmented here, as an IP packet in bytes.
+const LARGEST_PACKET_BYTES: u32 = 65_535;
+
+/// The port of an AF_XDP socket that sends.
+#[derive(Debug)]
+pub(super) struct XdpPort {
+    device: String,
+    interface: Interface,
+    mtu: u32,
+    sender: Sender,
+    encoder: Encoder,
+    shared: Arc<Shared>,
+    has_told_drops: bool,
+}
+
+impl XdpPort {
+    pub(super) fn new(
+        (device, interface): (&str, Interface),
+        mtu: u32,
+        sender: Sender,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let (device, encoder) = (device.to_owned(), Encoder::new(Copying::default()));
+        Self { device, interface, mtu, sender, encoder, shared, has_told_drops: false }
+    }
+}
+
+impl Port for XdpPort {
+    fn capabilities(&self) -> SinkCapabilities {
+        SinkCapabilities {
+            link: LinkKind::Ethernet,
+            mtu: self.mtu,
+            gso_bytes: LARGEST_PACKET_BYTES,
+            segments_udp: true,
+            segments_tunnels: false,
+            gathers: true,
+            completes_checksums: true,
+            expands_acks: false,
+        }
+    }
+
+    fn label(&self) -> &str {
+        &self.device
+    }
+
+    fn interface(&self) -> Option<&Interface> {
+        Some(&self.interface)
+    }
+
+    fn lost(&self, error: io::Error) -> Option<DeviceError> {
+        if self.interface.index().is_err() {
+            Some(DeviceError::Gone(self.device.clone()))
+        } else if fault::means_down(&error) {
+            None
+        } else {
+            Some(fault::system(format!("{} failed while in use", self.device), error))
+        }
+    }
+
+    fn is_batched(&self) -> bool {
+        true
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.sender.is_stuck()
+    }
+
+    fn push(&mut self) {
+        // An error comes again with the next packet, which is then dropped.
+        _ = self.sender.kick();
+    }
+
+    fn take_notice(&mut self) -> Option<String> {
+        if let Some(line) = self.shared.take_notice() {
+            return Some(line.to_owned());
+        }
+        let dropped = self.sender.take_dropped();
+        if dropped == 0 || std::mem::replace(&mut self.has_told_drops, true) {
+            return None;
+        }
+        Some(format!(
+            "the interface dropped {dropped} frames that were sent, because its queue was full; later ones are not told; \
+             a longer queue helps, such as `ethtool -G`"
+        ))
+    }
+}
+
+impl Writer for XdpPort {
+    fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written {
+        let mut written = Written::default();
+        // What is left from the last batch comes first, and shows whether the interface is up.
+        match self.sender.kick() {
+            Ok(calls) => written.submissions = calls,
+            Err(error) => return Written { refused: Some(error), ..written },
+        }
+        for n in from..batch.list().len() {
+            if let Err(error) = self.encoder.put(&mut self.sender, Accepts::default(), batch, n) {
+                written.refused = Some(error);
+                break;
+            }
+            written.sent += 1;
+        }
+        match self.sender.kick() {
+            Ok(calls) => written.submissions += calls,
+            // The packets are in the ring, where they wait until the interface is up.
+            Err(error) => _ = written.refused.get_or_insert(error),
+        }
+        let Copies { bytes, pieces } = self.encoder.take_copies();
+        (written.bytes_copied, written.pieces) = (bytes, pieces);
+        written
+    }
+}
+
+impl Descriptors for XdpPort {
+    fn visit_descriptors<'f>(&'f self, visit: &mut dyn FnMut(BorrowedFd<'f>)) {
+        visit(self.sender.socket());
+    }
+}

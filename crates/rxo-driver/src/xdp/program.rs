@@ -1,0 +1,174 @@
+//! Program: the BPF program that gives the frames of an interface to AF_XDP sockets.
+//!
+//! This module is separate because it knows instructions, and nothing of rings. Contract: a frame of a queue that has a
+//! socket goes to that socket, any other frame to the kernel. Where the driver keeps the VLAN tag of a frame beside it
+//! (a veth does), the program writes the tag back into the frame, because an AF_XDP socket gets nothing but bytes.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::bpf::{self, Instruction, Kind};
+
+/// The program on an interface. Dropping it takes the program off, and so does the end of this process.
+#[derive(Debug)]
+pub(super) struct Program {
+    _link: OwnedFd,
+}
+
+/// The kernel's function that returns the VLAN tag of a frame: its number among the types of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TagFunction(pub(super) u32);
+
+impl Program {
+    /// Attaches a program to the interface with index `interface`, which gives frames to `sockets`, each with its queue.
+    pub(super) fn attach<'s>(
+        interface: u32,
+        sockets: impl Iterator<Item = (u32, BorrowedFd<'s>)>,
+        tags: Option<TagFunction>,
+    ) -> io::Result<Self> {
+        let sockets: Vec<_> = sockets.collect();
+        let queues = sockets.iter().map(|(queue, _)| queue + 1).max().unwrap_or(1);
+        let map = bpf::map_of_sockets(queues)?;
+        for (queue, socket) in sockets {
+            bpf::put_socket(map.as_fd(), queue, socket)?;
+        }
+        let link = bpf::attach(load(&map, interface, tags)?.as_fd(), interface)?;
+        Ok(Self { _link: link })
+    }
+}
+
+/// Loads the best program that this kernel takes: one that asks for tags, one for frames in pieces, or a plain one.
+fn load(map: &OwnedFd, interface: u32, tags: Option<TagFunction>) -> io::Result<OwnedFd> {
+    let plain = instructions(map.as_raw_fd(), None);
+    if tags.is_some() {
+        let kind = Kind::Xdp { takes_pieces: true, bound_to: Some(interface) };
+        let loaded = bpf::load(&instructions(map.as_raw_fd(), tags), kind);
+        if loaded.is_ok() {
+            return loaded;
+        }
+    }
+    bpf::load(&plain, Kind::Xdp { takes_pieces: true, bound_to: None })
+        .or_else(|_| bpf::load(&plain, Kind::Xdp { takes_pieces: false, bound_to: None }))
+}
+
+/// Builds the program for this map of sockets.
+fn instructions(map: i32, tags: Option<TagFunction>) -> Vec<Instruction> {
+    let new = Instruction::new;
+    let mut all = vec![new(MOVE, CONTEXT, FIRST, 0)];
+    if let Some(TagFunction(function)) = tags {
+        all.extend(with_tag(function as i32));
+    }
+    all.extend([
+        new(LOAD_WORD, SECOND, CONTEXT, 0).at(QUEUE_AT),
+        new(LOAD_WIDE_VALUE, FIRST, IS_MAP, map),
+        new(0, 0, 0, 0),
+        // The answer if the queue has no socket.
+        new(MOVE_VALUE, THIRD, 0, PASS),
+        new(CALL, 0, 0, REDIRECT_MAP),
+        new(EXIT, 0, 0, 0),
+    ]);
+    all
+}
+
+/// Builds the steps that write the tag of a frame back behind its addresses.
+fn with_tag(function: i32) -> Vec<Instruction> {
+    let new = Instruction::new;
+    let push = [
+        new(MOVE, FIRST, CONTEXT, 0),
+        new(MOVE_VALUE, SECOND, 0, -TAG_BYTES),
+        new(CALL, 0, 0, ADJUST_HEAD),
+        // Without room for its tag a frame would be of another network, so it is dropped and counted as aborted.
+        new(JUMP_IF_EQUAL, RESULT, 0, 0).at(2),
+        new(MOVE_VALUE, RESULT, 0, ABORTED),
+        new(EXIT, 0, 0, 0),
+        new(LOAD_WORD, FIRST, CONTEXT, 0).at(DATA_AT),
+        new(LOAD_WORD, SECOND, CONTEXT, 0).at(DATA_END_AT),
+        new(MOVE, THIRD, FIRST, 0),
+        new(ADD_VALUE, THIRD, 0, 18),
+        // Never: a frame with a tag has an Ethernet header.
+        new(JUMP_IF_GREATER, THIRD, SECOND, 0).at(9),
+        new(LOAD_WIDE, RESULT, FIRST, 0).at(4),
+        new(STORE_WIDE, FIRST, RESULT, 0),
+        new(LOAD_WORD, RESULT, FIRST, 0).at(12),
+        new(STORE_WORD, FIRST, RESULT, 0).at(8),
+        new(LOAD_HALF, RESULT, STACK, 0).at(PROTOCOL_AT),
+        new(STORE_HALF, FIRST, RESULT, 0).at(12),
+        new(LOAD_HALF, RESULT, STACK, 0).at(TAG_AT),
+        new(TO_NETWORK_ORDER, RESULT, 0, 16),
+        new(STORE_HALF, FIRST, RESULT, 0).at(14),
+    ];
+    let mut all = vec![
+        new(STORE_WIDE_VALUE, STACK, 0, 0).at(TAG_AT),
+        new(MOVE, FIRST, CONTEXT, 0),
+        new(MOVE, SECOND, STACK, 0),
+        new(ADD_VALUE, SECOND, 0, i32::from(PROTOCOL_AT)),
+        new(MOVE, THIRD, STACK, 0),
+        new(ADD_VALUE, THIRD, 0, i32::from(TAG_AT)),
+        new(CALL, 0, IS_KERNEL_FUNCTION, function),
+        // Not zero: the frame has no tag beside it, or the driver does not know.
+        new(JUMP_UNLESS_EQUAL, RESULT, 0, 0).at(push.len() as i16),
+    ];
+    all.extend(push);
+    all
+}
+
+/// The registers: the result of a call, its arguments, the description of the frame, and the stack.
+const RESULT: u8 = 0;
+const FIRST: u8 = 1;
+const SECOND: u8 = 2;
+const THIRD: u8 = 3;
+const CONTEXT: u8 = 6;
+const STACK: u8 = 10;
+
+const LOAD_HALF: u32 = 0x69;
+const LOAD_WORD: u32 = 0x61;
+const LOAD_WIDE: u32 = 0x79;
+const LOAD_WIDE_VALUE: u32 = 0x18;
+const STORE_HALF: u32 = 0x6b;
+const STORE_WORD: u32 = 0x63;
+const STORE_WIDE: u32 = 0x7b;
+const STORE_WIDE_VALUE: u32 = 0x7a;
+const MOVE: u32 = 0xbf;
+const MOVE_VALUE: u32 = 0xb7;
+const ADD_VALUE: u32 = 0x07;
+const TO_NETWORK_ORDER: u32 = 0xdc;
+const JUMP_IF_EQUAL: u32 = 0x15;
+const JUMP_UNLESS_EQUAL: u32 = 0x55;
+const JUMP_IF_GREATER: u32 = 0x2d;
+const CALL: u32 = 0x85;
+const EXIT: u32 = 0x95;
+
+/// What a source register says of a value: it is the descriptor of a map, or the number of a kernel function.
+const IS_MAP: u8 = 1;
+const IS_KERNEL_FUNCTION: u8 = 2;
+/// `bpf_redirect_map`, `bpf_xdp_adjust_head`, `XDP_ABORTED` and `XDP_PASS`.
+const REDIRECT_MAP: i32 = 51;
+const ADJUST_HEAD: i32 = 44;
+const ABORTED: i32 = 0;
+const PASS: i32 = 2;
+/// The offsets in `struct xdp_md` of linux/bpf.h.
+const DATA_AT: i16 = 0;
+const DATA_END_AT: i16 = 4;
+const QUEUE_AT: i16 = 16;
+/// The offsets of the tag's protocol and of its value on the stack.
+const PROTOCOL_AT: i16 = -4;
+const TAG_AT: i16 = -8;
+const TAG_BYTES: i32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_jump_leads_to_the_redirection() {
+        let plain = instructions(7, None).len();
+        let all = instructions(7, Some(TagFunction(1)));
+        let redirection = all.len() - (plain - 1);
+        let is_jump =
+            |one: &Instruction| [JUMP_UNLESS_EQUAL, JUMP_IF_GREATER].contains(&u32::from(one.code));
+        let targets = all.iter().enumerate().filter(|(_, one)| is_jump(one));
+        let targets: Vec<_> =
+            targets.map(|(at, one)| at + 1 + usize::from(one.offset.unsigned_abs())).collect();
+        assert_eq!(targets, [redirection; 2]);
+    }
+}

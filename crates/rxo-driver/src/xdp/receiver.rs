@@ -1,0 +1,245 @@
+//! Receiver: the receiving half of a socket: gives chunks to the kernel, and takes those with frames back.
+//!
+//! Contract: a frame is taken as a whole or not at all. While the kernel has few chunks, frames are copied out of theirs,
+//! so that whoever holds frames does not stop the device.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rxo_device::Verdict;
+use rxo_frame::{Frame, Pool, PoolBuf};
+
+use super::chunks::Incoming;
+use super::ring::{Consumer, Entry, Producer};
+use crate::buffer::{DeviceBuf, LARGE_BUFFER_BYTES};
+use crate::sys;
+
+/// The receiving half of one socket.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    file: Arc<OwnedFd>,
+    incoming: Incoming,
+    fill: Producer<1>,
+    received: Consumer<2>,
+}
+
+/// The outcome of taking one frame.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// There is no frame.
+    Nothing,
+    /// A frame, which is passed to the caller.
+    Frame(Frame<DeviceBuf>),
+    /// A frame of this many bytes was consumed in its chunk.
+    Consumed(usize),
+    /// A frame that no buffer can hold was discarded.
+    TooLong,
+    /// A frame that cannot be carried was discarded.
+    Invalid,
+    /// No buffer is free for a frame in several chunks; it stays in the ring.
+    NoBuffer,
+}
+
+/// The buffers for frames that cannot stay in their chunks.
+#[derive(Debug)]
+pub(super) struct Pools {
+    /// For frames of MTU size in several chunks.
+    pieces: Pool,
+    /// For larger ones.
+    large: Pool,
+    /// For frames of one chunk; `None` until the caller is known to hold frames.
+    spare: Option<Pool>,
+}
+
+impl Receiver {
+    /// Makes the receiving half of the socket `file`, and gives all chunks to the kernel.
+    pub(super) fn new(
+        file: Arc<OwnedFd>,
+        incoming: Incoming,
+        fill: Producer<1>,
+        received: Consumer<2>,
+    ) -> Self {
+        let mut receiver = Self { file, incoming, fill, received };
+        receiver.refill();
+        receiver
+    }
+
+    /// Returns the number of chunks for received frames.
+    pub(super) fn chunks(&self) -> usize {
+        self.incoming.chunks() as usize
+    }
+
+    /// Returns `true` if the kernel has no chunk into which it could receive.
+    pub(super) fn is_empty_handed(&self) -> bool {
+        self.incoming.with_kernel() == 0
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Gives the kernel all chunks whose buffers were dropped, and the places of all entries that were taken.
+    pub(super) fn refill(&mut self) {
+        let Self { incoming, fill, received, file } = self;
+        received.release();
+        incoming.give_returned(|address| push(fill, address));
+        fill.publish();
+        if fill.ring().needs_wakeup() {
+            // Wakes a driver that ran out of chunks. There is nothing to read.
+            let _nothing = sys::receive(file.as_fd(), &mut []);
+        }
+    }
+
+    /// Takes the next frame. `describe` returns what is known of it, or `None` if it cannot be carried. `look` sees it in
+    /// its chunk first, and may consume it there.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        pools: &Pools,
+        describe: &impl Fn(&[u8]) -> Option<Frame<()>>,
+        look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
+    ) -> Taken {
+        let Some(entry) = self.received.peek(0) else { return Taken::Nothing };
+        if has_more(entry) {
+            return self.take_pieces(pools, describe, look);
+        }
+        let are_few = self.incoming.are_few();
+        let _taken = self.received.pop();
+        let Some(frame) = self.incoming.take(entry[0], length(entry)) else {
+            return Taken::Invalid;
+        };
+        let (bytes, said) = (frame.bytes(), describe(frame.bytes()));
+        let len = bytes.len();
+        let taken = match said {
+            None => Taken::Invalid,
+            Some(said) if look(said.with_bytes(bytes)) == Verdict::Consumed => Taken::Consumed(len),
+            Some(said) => match are_few.then(|| pools.copy(bytes)).flatten() {
+                Some(copy) => Taken::Frame(said.with_bytes(copy.into())),
+                None => return Taken::Frame(said.with_bytes(DeviceBuf::chunk(frame.lend()))),
+            },
+        };
+        let n = frame.finish();
+        push(&mut self.fill, self.incoming.give(n));
+        taken
+    }
+
+    /// Takes a frame in several chunks, which are copied into one buffer.
+    #[cold]
+    fn take_pieces(
+        &mut self,
+        pools: &Pools,
+        describe: &impl Fn(&[u8]) -> Option<Frame<()>>,
+        look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
+    ) -> Taken {
+        let (mut bytes, mut pieces) = (0, 0);
+        loop {
+            // The kernel shows all pieces of a frame at once.
+            let Some(entry) = self.received.peek(pieces) else { return Taken::Nothing };
+            bytes += length(entry) as usize;
+            pieces += 1;
+            if !has_more(entry) {
+                break;
+            }
+        }
+        let mut buffer = match pools.for_pieces(bytes) {
+            Some(pool) => match pool.take() {
+                Some(buffer) => Some(buffer),
+                None => return Taken::NoBuffer,
+            },
+            None => None,
+        };
+        let is_whole = self.gather(pieces, buffer.as_mut());
+        let Some(buffer) = buffer else { return Taken::TooLong };
+        let Some(said) = describe(&buffer).filter(|_| is_whole) else { return Taken::Invalid };
+        if look(said.with_bytes(&buffer[..])) == Verdict::Consumed {
+            return Taken::Consumed(bytes);
+        }
+        Taken::Frame(said.with_bytes(buffer.into()))
+    }
+
+    /// Takes `pieces` chunks, copies them into `buffer` one after the other, and gives them to the kernel. Returns `false`
+    /// if one was not the kernel's to give.
+    fn gather(&mut self, pieces: u32, mut buffer: Option<&mut PoolBuf>) -> bool {
+        let (mut end, mut is_whole) = (0, true);
+        for _ in 0..pieces {
+            let Some(entry) = self.received.pop() else { return false };
+            let Some(piece) = self.incoming.take(entry[0], length(entry)) else {
+                is_whole = false;
+                continue;
+            };
+            if let Some(buffer) = buffer.as_deref_mut() {
+                buffer.set_len(end + piece.bytes().len());
+                buffer[end..].copy_from_slice(piece.bytes());
+                end = buffer.len();
+            }
+            let n = piece.finish();
+            push(&mut self.fill, self.incoming.give(n));
+        }
+        is_whole
+    }
+}
+
+impl Pools {
+    /// Makes pools for frames of `frame_bytes` bytes in several chunks, and `large` larger buffers.
+    pub(super) fn new(frame_bytes: usize, large: usize) -> Self {
+        Self {
+            pieces: Pool::new(PIECES_BUFFERS, frame_bytes),
+            large: Pool::new(large, LARGE_BUFFER_BYTES),
+            spare: None,
+        }
+    }
+
+    /// Makes buffers for frames that are copied out of their chunks, of `chunk_bytes` bytes.
+    pub(super) fn expect_holds(&mut self, chunk_bytes: usize) {
+        self.spare.get_or_insert_with(|| Pool::new(SPARE_BUFFERS, chunk_bytes));
+    }
+
+    /// Returns the pool for a frame of `bytes` bytes in several chunks; `None` if it is longer than all buffers.
+    fn for_pieces(&self, bytes: usize) -> Option<&Pool> {
+        let mut pools = [&self.pieces, &self.large].into_iter();
+        pools.find(|pool| bytes <= pool.bytes_each())
+    }
+
+    /// Copies a frame of one chunk; `None` if no buffer is free.
+    #[cold]
+    fn copy(&self, bytes: &[u8]) -> Option<PoolBuf> {
+        let mut buffer = self.spare.as_ref()?.take()?;
+        buffer.set_len(bytes.len());
+        buffer.copy_from_slice(bytes);
+        Some(buffer)
+    }
+}
+
+/// Gives the kernel a chunk. The fill ring has a place for each.
+#[inline]
+fn push(fill: &mut Producer<1>, address: u64) {
+    let _has_place = fill.push([address]);
+    debug_assert!(_has_place, "the fill ring is too short");
+}
+
+/// Returns the length of a frame or piece, in bytes.
+#[inline]
+fn length(entry: Entry<2>) -> u32 {
+    length_and_options(entry)[0]
+}
+
+/// Returns `true` if the next entry continues the frame.
+#[inline]
+fn has_more(entry: Entry<2>) -> bool {
+    length_and_options(entry)[1] & libc::XDP_PKT_CONTD != 0
+}
+
+/// Splits the second word of an entry, which the kernel writes as two numbers.
+#[inline]
+fn length_and_options(entry: Entry<2>) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = entry[1].to_ne_bytes();
+    [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes)
+}
+
+/// The number of buffers for frames of MTU size in several chunks.
+const PIECES_BUFFERS: usize = 2_048;
+/// The number of buffers for frames that are copied out of their chunks.
+const SPARE_BUFFERS: usize = 2_048;
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,47 @@
+//! Shared: what source and sink of one device have in common: the program on the interface, and what the user must know.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::program::Program;
+
+/// The program, which is on the interface until source and sink are dropped, and lines that the source has for the user:
+/// the sink says them.
+#[derive(Debug)]
+pub(super) struct Shared {
+    _program: Program,
+    is_unfinished: AtomicBool,
+    is_too_long: AtomicBool,
+    told: [AtomicBool; 2],
+}
+
+impl Shared {
+    pub(super) fn new(program: Program) -> Self {
+        let is = || AtomicBool::new(false);
+        Self { _program: program, is_unfinished: is(), is_too_long: is(), told: [is(), is()] }
+    }
+
+    /// Notes a frame with an unfinished checksum.
+    #[inline]
+    pub(super) fn note_unfinished(&self) {
+        self.is_unfinished.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes a frame that is longer than the interface's MTU allows.
+    pub(super) fn note_too_long(&self) {
+        self.is_too_long.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns a line for the user, each line once.
+    pub(super) fn take_notice(&self) -> Option<&'static str> {
+        let all = [(&self.is_unfinished, UNFINISHED), (&self.is_too_long, TOO_LONG)];
+        let mut due = all.into_iter().zip(&self.told);
+        due.find_map(|((is, line), told)| {
+            (is.load(Ordering::Relaxed) && !told.swap(true, Ordering::Relaxed)).then_some(line)
+        })
+    }
+}
+
+const UNFINISHED: &str = "frames arrive with unfinished checksums, which are completed; those of tunnels and of SCTP cannot be \
+                          recognized: `ethtool -K PEER tx off` at the other end, if there are any";
+const TOO_LONG: &str = "GSO frames arrive without what would say how to segment them, and are dropped and counted as invalid; \
+                        `ethtool -K PEER tso off gso off` at the other end, or use packet:";
