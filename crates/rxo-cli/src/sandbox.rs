@@ -60,6 +60,11 @@ pub(crate) fn connects(device: &DeviceName) -> bool {
     device.kind().prefix == "virtio"
 }
 
+/// Returns `true` if opening `device` loads a program into the kernel.
+pub(crate) fn attaches_programs(device: &DeviceName) -> bool {
+    device.kind().prefix == "xdp"
+}
+
 /// Returns the folder of each path in `sockets`.
 pub(crate) fn folders_of<'a>(sockets: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
     let folder = |socket: &Path| match socket.parent() {

@@ -15,6 +15,8 @@ pub struct Confinement {
     pub paths: Vec<(PathBuf, Access)>,
     /// The kinds of sockets that the process may create.
     pub sockets: Sockets,
+    /// `true` if the process may open AF_XDP sockets and attach their program.
+    pub attaches_programs: bool,
     /// The processes that the process may kill.
     pub kill: Kill,
     /// The capabilities that are kept, if the process has them.
@@ -31,6 +33,7 @@ impl Default for Confinement {
         Self {
             paths: Vec::new(),
             sockets: Sockets::None,
+            attaches_programs: false,
             kill: Kill::Nobody,
             capabilities: CapabilitySet::empty(),
             user: None,

@@ -41,6 +41,17 @@ impl Confinement {
         self
     }
 
+    /// Adds the right to open AF_XDP sockets if `reopens` is `true` and devices may be opened at all: to load and attach a
+    /// program, and to lock the memory of frames.
+    #[must_use]
+    pub fn with_programs(mut self, reopens: bool) -> Self {
+        if reopens && self.sockets == Sockets::Devices {
+            self.attaches_programs = true;
+            self.capabilities |= CapabilitySet::BPF | CapabilitySet::IPC_LOCK;
+        }
+        self
+    }
+
     /// Returns the needs of the keeper of a run: the process that restores interfaces, and kills the process
     /// `worker`. `folders` contain locks and records; `sockets` are folders in which it removes socket files.
     #[must_use]

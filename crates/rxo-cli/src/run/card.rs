@@ -7,7 +7,7 @@ use anyhow::Result;
 use rxo_driver::GuestOptions;
 use serde::Serialize;
 
-use super::plan::{self, Plan};
+use super::plan::{self, Plan, takes_all};
 use crate::exit::usage;
 use crate::flags::CardFlags;
 use crate::numbers::parse_time;
@@ -42,7 +42,7 @@ pub(super) fn plan(flags: &CardFlags) -> Result<Plan> {
     Ok(Plan {
         card: Some(CardPlan { moderate_s, ..offloads(&flags.offload)? }),
         wait_for_nic: flags.wait_for_nic,
-        isolates: !flags.no_isolation,
+        isolates: !flags.no_isolation && takes_all([&nic, &host]),
         ..Plan::between([("--wire", nic), ("--guest", host)], &flags.live)?
     })
 }

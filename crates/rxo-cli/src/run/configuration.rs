@@ -19,6 +19,12 @@ pub(super) struct Configuration {
     kind: &'static str,
     nic: String,
     host: String,
+    /// The way in which frames of the nic are received, if its kind has several; left out of a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nic_access: Option<&'static str>,
+    /// That of the host's device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_access: Option<&'static str>,
     /// The guests and their ports; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     guests: Vec<GuestConfiguration>,
@@ -111,6 +117,8 @@ impl Configuration {
             kind: "configuration",
             nic: plan.nic.to_string(),
             host: plan.host.to_string(),
+            nic_access: None,
+            host_access: None,
             guests: plan.guests.iter().map(Guest::configuration).collect(),
             carries: carries(survey.link),
             mtu: survey.mtu,
@@ -140,6 +148,11 @@ impl Configuration {
     /// Removes the nice value, which the system has refused.
     pub(super) fn keeps_nice(&mut self) {
         self.nice = None;
+    }
+
+    /// Adds the ways in which frames of the nic and of the host's device are received.
+    pub(super) fn opened(&mut self, [nic, host]: [Option<&'static str>; 2]) {
+        (self.nic_access, self.host_access) = (nic, host);
     }
 
     /// Adds the limits that are in force.
@@ -198,7 +211,12 @@ impl Configuration {
 
     /// Formats the first line of a run.
     pub(super) fn line(&self) -> String {
-        let Self { nic, host, mtu, checksum, policy, settings, .. } = self;
+        let Self { mtu, checksum, policy, settings, .. } = self;
+        let with = |name: &String, access: Option<&str>| {
+            access.map_or(name.clone(), |access| format!("{name} ({access})"))
+        };
+        let nic = with(&self.nic, self.nic_access);
+        let host = with(&self.host, self.host_access);
         let sandbox = self.sandbox.as_ref().map(|sandbox| format!("sandbox: {sandbox}; "));
         let sandbox = sandbox.unwrap_or_default();
         if let Some(card) = self.card {
@@ -206,7 +224,7 @@ impl Configuration {
         }
         let setting = |name| settings.get(name).map_or("-".to_owned(), Value::to_string);
         let host = match self.guests.len() {
-            0 => host.clone(),
+            0 => host,
             1 => "1 guest".to_owned(),
             count => format!("{count} guests"),
         };

@@ -10,6 +10,7 @@ use super::card::CardPlan;
 use super::guest::Guest;
 use super::plan::Plan;
 use super::survey::Survey;
+use crate::sandbox;
 
 /// Handles of the open devices. The hosts' handles stay valid while a nic is removed and comes back.
 #[derive(Debug)]
@@ -100,6 +101,24 @@ impl Devices {
         match self {
             Self::Of1(nic, _) => link_of(nic),
             Self::OfSeveral(nic, _) => nic.first().map_or(LinkKind::Ethernet, link_of),
+        }
+    }
+
+    /// Returns the way in which frames of the nic are received, and of the host's device, each as far as devices of its
+    /// kind have several.
+    pub(super) fn access(&self, plan: &Plan) -> [Option<&'static str>; 2] {
+        let access = |name: &DeviceName, device: Option<&Device>| {
+            let has_several = sandbox::attaches_programs(name);
+            let access = device.and_then(|device| device.source.access());
+            access.or(has_several.then_some("packet ring"))
+        };
+        match self {
+            Self::Of1(nic, hosts) => {
+                [access(&plan.nic, Some(nic)), access(&plan.host, hosts.first())]
+            }
+            Self::OfSeveral(nic, hosts) => {
+                [access(&plan.nic, nic.first()), access(&plan.host, hosts.first())]
+            }
         }
     }
 

@@ -95,7 +95,7 @@ impl Plan {
             policy: policy_for_guests(&flags.policy)?,
             tap: flags.tap.clone(),
             wait_for_nic: flags.wait_for_nic,
-            isolates: !flags.no_isolation,
+            isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
             ..Self::between(devices, &flags.live)?.with_way(&flags.way)?
         })
     }
@@ -170,7 +170,7 @@ impl Plan {
             ],
             take_over: flags.take_over,
             wait_for_nic: flags.wait_for_nic,
-            isolates: !flags.no_isolation,
+            isolates: !flags.no_isolation && takes_all([&nic, &host]),
             confirm: flags.confirm.as_deref().map(confirm).transpose()?,
             ..Self::between([("--nic", nic), ("--host", host)], &flags.live)?
                 .with_way(&flags.way)?
@@ -220,6 +220,11 @@ impl Plan {
             ..self
         })
     }
+}
+
+/// Returns `true` if no device is one queue of its interface, whose other queues stay the kernel's.
+pub(super) fn takes_all(devices: [&DeviceName; 2]) -> bool {
+    devices.iter().all(|device| device.rest().is_none())
 }
 
 /// Checks that the run can wait for this nic: a nic that rxo itself makes does not come back by itself.

@@ -61,6 +61,7 @@ impl Session {
         let tap = self.tap()?.zip(held.hosts.first().and_then(|host| host.kept()));
         // Everything that may be refused comes before the first change.
         let capture = self.capture(devices.link())?;
+        self.configuration.opened(devices.access(&self.plan));
         let worked = match keeper.opened(tap)? {
             Some(Begun { closed_at, is_recorded }) => {
                 self.confine(keeper, is_recorded)?;
@@ -94,8 +95,9 @@ impl Session {
             keeper.leave_to_restorer();
             Confinement::worker()
         };
-        let mut devices = self.plan.hosts().into_iter().chain([&self.plan.nic]);
-        let needs = needs.with_connections(devices.any(sandbox::connects));
+        let devices = || self.plan.hosts().into_iter().chain([&self.plan.nic]);
+        let needs = needs.with_connections(devices().any(sandbox::connects));
+        let needs = needs.with_programs(devices().any(sandbox::attaches_programs));
         let refused =
             self.plan.nice.and_then(|nice| self.set_nice(nice).err().map(|error| (nice, error)));
         let in_force = self.plan.sandbox.confine(needs)?;

@@ -47,6 +47,7 @@ mod takeover;
 mod traffic;
 mod unit;
 mod workers;
+mod xdp;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -127,6 +128,7 @@ fn short_tests() -> impl Iterator<Item = &'static Test> {
         takeover::TESTS,
         traffic::TESTS,
         workers::TESTS,
+        xdp::TESTS,
     ];
     groups.into_iter().flatten().chain(hostlife::tests())
 }

@@ -273,16 +273,16 @@ fn both_killed() {
 
 /// The host keeps TAP, addresses and connections. At the end the new nic gets the first one's configuration.
 fn a_nic_that_comes_back() {
-    a_nic_that_goes_and_comes("");
+    a_nic_that_goes_and_comes("packet:eth1", "");
 }
 
-/// As [`a_nic_that_comes_back`], with `flags` beside those of the set-up.
-pub(crate) fn a_nic_that_goes_and_comes(flags: &str) {
+/// As [`a_nic_that_comes_back`], with this name of the nic and `flags` beside those of the set-up.
+pub(crate) fn a_nic_that_goes_and_comes(nic: &str, flags: &str) {
     let lab = SetUp::TakeOver.lab(LabOptions::default());
     let mut connections = Connection::all(&lab);
     let addresses = "ip -o address show dev eth1 | cut -d' ' -f3- | grep -v fe80";
     let before = sorted(&lab, addresses);
-    let flags = format!("{} --wait-for-nic {flags}", SetUp::TakeOver.flags());
+    let flags = format!("--nic {nic} --host tap:rxo0 --take-over --wait-for-nic {flags}");
     let (rxo, _) = Rxo::start(lab.host(), &flags);
     connections.iter_mut().for_each(|one| one.exchange("while it runs"));
     for round in ["first", "second"] {
@@ -302,7 +302,7 @@ pub(crate) fn a_nic_that_goes_and_comes(flags: &str) {
     assert_eq!(code, Some(0), "{said}");
     let notices = lines.iter().filter(|line| line["kind"] == "notice").count();
     assert!(notices >= 4, "{said}");
-    assert!(said.contains("packet:eth1 has gone; waiting for another `eth1`"), "{said}");
+    assert!(said.contains(&format!("{nic} has gone; waiting for another `eth1`")), "{said}");
     let totals = lines.last().unwrap();
     // These include two exchanges through the deleted nics.
     assert!(totals["nic_in"]["bytes"].as_u64().unwrap() > 3 * 3 * 5_000, "{totals}");

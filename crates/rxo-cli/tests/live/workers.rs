@@ -22,7 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("workers_answer_and_change_together", asked_together),
     ("workers_stay_on_their_processors", bound),
     ("workers_that_a_nic_left_go_on_with_the_next", || {
-        a_nic_that_goes_and_comes("--workers 2");
+        a_nic_that_goes_and_comes("packet:eth1", "--workers 2");
     }),
     ("workers_that_cannot_be_are_refused", refused),
     ("what_workers_carry_is_written_down", captured),

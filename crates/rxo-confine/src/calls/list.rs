@@ -32,7 +32,7 @@ impl Rule {
 
 /// The rules for everything that `confinement` needs.
 pub(super) fn rules(confinement: &Confinement) -> Vec<Rule> {
-    let Confinement { paths, sockets, kill, .. } = confinement;
+    let Confinement { paths, sockets, attaches_programs, kill, .. } = confinement;
     let writes = paths.iter().any(|(_, access)| *access != Access::Read);
     let (opens, changes) = match sockets {
         Sockets::None | Sockets::Unix => (false, false),
@@ -48,6 +48,7 @@ pub(super) fn rules(confinement: &Confinement) -> Vec<Rule> {
     rules.extend(changes.then_some(Rule::Always(c::SYS_setsockopt)));
     rules.extend(changes.then_some(Rule::Unless(c::SYS_ioctl, 1, TYPING)));
     rules.extend(socket(*sockets));
+    rules.extend(programs(*attaches_programs));
     rules.extend(signals(*kill));
     rules
 }
@@ -100,6 +101,14 @@ fn socket(sockets: Sockets) -> Vec<Rule> {
             rules
         }
     }
+}
+
+/// The calls that open an AF_XDP socket and attach its program.
+fn programs(attaches: bool) -> Vec<Rule> {
+    let of = |command: u32| Rule::If(c::SYS_bpf, (0, ALL, command));
+    let socket = Rule::If(c::SYS_socket, (0, ALL, c::AF_XDP as u32));
+    let all = PROGRAMS.into_iter().map(of).chain([socket]);
+    all.filter(|_| attaches).collect()
 }
 
 fn signals(kill: Kill) -> Vec<Rule> {
@@ -275,6 +284,9 @@ const OLD_CHANGING: &[i64] = &[c::SYS_mkdir, c::SYS_unlink, c::SYS_rename];
 const OLD_CHANGING: &[i64] = &[];
 
 const CONNECTING: &[i64] = &[c::SYS_connect, c::SYS_bind];
+
+/// Allowed commands of `bpf`: to create a map, to put a socket into it, to load a program, and to attach it.
+const PROGRAMS: [u32; 4] = [0, 2, 5, 28];
 
 const QUEUES: &[i64] = &[c::SYS_io_uring_setup, c::SYS_io_uring_register];
 

@@ -19,7 +19,7 @@ pub fn offers(interface: Option<&str>) -> Vec<Finding> {
     let mut found = vec![offers::kernel(), offers::cores(), privilege::capabilities()];
     found.extend(offers::tap());
     found.extend([offers::packet_ring(), offers::packet_queues()]);
-    found.extend([offers::io_uring(), offers::xdp()]);
+    found.extend([offers::io_uring(), offers::af_xdp()]);
     found.extend(interface.map(offers::isolation));
     found.extend([privilege::locks(), privilege::records()]);
     found

@@ -10,7 +10,7 @@ use rxo_device::DeviceError;
 use crate::packet::ring::RingMap;
 use crate::packet::socket::QUEUE_BYTES;
 use crate::tap::{self, Offered};
-use crate::{Finding, isolation as tables, sys, uring};
+use crate::{Finding, isolation as tables, sys, uring, xdp};
 
 const ADMIN: &str = "CAP_NET_ADMIN";
 const RAW: &str = "CAP_NET_RAW";
@@ -151,12 +151,14 @@ pub(super) fn io_uring() -> Finding {
     }
 }
 
-/// Checks whether the kernel has AF_XDP. No run uses it; the finding only informs the user.
-pub(super) fn xdp() -> Finding {
-    match sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0) {
-        Ok(_) => Finding::fine(XDP, "a socket can be made; rxo uses none"),
-        Err(error) => Finding::failed((XDP, RAW), &error, |text| {
-            Finding::fine(XDP, format!("no socket ({text}); rxo uses none"))
+/// Checks whether the kernel has AF_XDP, and whether this process may load its program. Without, a device `xdp:` uses the
+/// packet ring.
+pub(super) fn af_xdp() -> Finding {
+    let socket = sys::socket(libc::AF_XDP, libc::SOCK_RAW, 0);
+    match socket.and_then(|_| xdp::try_to_load()) {
+        Ok(()) => Finding::fine(XDP, "sockets and programs; xdp:IFNAME uses them"),
+        Err(error) => Finding::failed((XDP, "CAP_NET_RAW and CAP_BPF"), &error, |text| {
+            Finding::fine(XDP, format!("not here ({text}); xdp:IFNAME uses the packet ring"))
         }),
     }
 }

@@ -25,3 +25,4 @@ mod unfinished;
 
 pub(crate) use chunks::ChunkBuf;
 pub(crate) use kind::KIND;
+pub(crate) use program::try_to_load;

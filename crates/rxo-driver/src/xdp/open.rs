@@ -60,7 +60,8 @@ impl Wanted<'_> {
         }
         let (index, mtu) = (interface.index()?.unsigned_abs(), interface.mtu()?);
         let is_virtual = interface.is_virtual();
-        if !is_virtual && interface.strips_vlans() {
+        let strips_vlans = interface.strips_vlans();
+        if strips_vlans && !is_virtual {
             return Err(Unopened::Unavailable(format!(
                 "the card removes VLAN tags, which would be lost; `ethtool -K {name} rxvlan off`"
             )));
@@ -69,7 +70,12 @@ impl Wanted<'_> {
         let sockets = self.sockets((index, mtu), &queues, options)?;
         let bound = sockets.iter().map(|(queue, socket)| (*queue, socket.file.as_fd()));
         let program = Program::attach(index, bound, self.tags);
-        let shared = Arc::new(Shared::new(program.map_err(|error| self.unattached(error))?));
+        let program = program.map_err(|error| self.unattached(error))?;
+        if strips_vlans && !program.has_tags {
+            let why = "VLAN tags beside its frames would be lost; Linux 6.8 gives them";
+            return Err(Unopened::Unavailable(format!("{name}: {why}")));
+        }
+        let shared = Arc::new(Shared::new(program));
         let mut all = sockets.into_iter().map(|(_, socket)| socket);
         let Some(first) = all.next() else {
             return Err(DeviceError::Gone(label.to_owned()).into());

@@ -13,6 +13,8 @@ use crate::bpf::{self, Instruction, Kind};
 #[derive(Debug)]
 pub(super) struct Program {
     _link: OwnedFd,
+    /// `true` if it asks the driver for VLAN tags.
+    pub(super) has_tags: bool,
 }
 
 /// The kernel's function that returns the VLAN tag of a frame: its number among the types of the kernel.
@@ -32,23 +34,29 @@ impl Program {
         for (queue, socket) in sockets {
             bpf::put_socket(map.as_fd(), queue, socket)?;
         }
-        let link = bpf::attach(load(&map, interface, tags)?.as_fd(), interface)?;
-        Ok(Self { _link: link })
+        let (program, has_tags) = load(&map, interface, tags)?;
+        Ok(Self { _link: bpf::attach(program.as_fd(), interface)?, has_tags })
     }
 }
 
-/// Loads the best program that this kernel takes: one that asks for tags, one for frames in pieces, or a plain one.
-fn load(map: &OwnedFd, interface: u32, tags: Option<TagFunction>) -> io::Result<OwnedFd> {
+/// Loads the best program that this kernel takes: one that asks for tags, one for frames in pieces, or a plain one. Returns
+/// whether it asks for tags.
+fn load(map: &OwnedFd, interface: u32, tags: Option<TagFunction>) -> io::Result<(OwnedFd, bool)> {
     let plain = instructions(map.as_raw_fd(), None);
     if tags.is_some() {
         let kind = Kind::Xdp { takes_pieces: true, bound_to: Some(interface) };
-        let loaded = bpf::load(&instructions(map.as_raw_fd(), tags), kind);
-        if loaded.is_ok() {
-            return loaded;
+        if let Ok(loaded) = bpf::load(&instructions(map.as_raw_fd(), tags), kind) {
+            return Ok((loaded, true));
         }
     }
-    bpf::load(&plain, Kind::Xdp { takes_pieces: true, bound_to: None })
-        .or_else(|_| bpf::load(&plain, Kind::Xdp { takes_pieces: false, bound_to: None }))
+    let load = |takes_pieces| bpf::load(&plain, Kind::Xdp { takes_pieces, bound_to: None });
+    Ok((load(true).or_else(|_| load(false))?, false))
+}
+
+/// Checks that this process may load a program, which is forgotten at once.
+pub(crate) fn try_to_load() -> io::Result<()> {
+    let map = bpf::map_of_sockets(1)?;
+    load(&map, 0, None).map(drop)
 }
 
 /// Builds the program for this map of sockets.
