@@ -88,6 +88,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("a TCP socket", Nobody, |_| closed(socket(c::AF_INET, c::SOCK_STREAM))),
     attempt("a unix socket", Nobody, |_| closed(socket(c::AF_UNIX, c::SOCK_STREAM))),
     attempt("a packet socket", Root, |_| closed(socket(c::AF_PACKET, c::SOCK_RAW))),
+    attempt("an AF_XDP socket", Root, |_| {
+        let made = call(c::SYS_socket, &[c::AF_XDP as usize, c::SOCK_RAW as usize, 0]);
+        other_than_refusal(made)
+    }),
     attempt("a raw socket", Root, |_| {
         closed(call(c::SYS_socket, &[c::AF_INET as usize, c::SOCK_RAW as usize, ICMP]))
     }),
@@ -106,7 +110,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     attempt("another user", Never, |_| call(c::SYS_setuid, &[0]).map(drop)),
     attempt("a module", Never, |_| call(c::SYS_init_module, &[0, 0, 0]).map(drop)),
-    attempt("a program of BPF", Never, |_| call(c::SYS_bpf, &[0, 0, 0]).map(drop)),
+    attempt("a program of BPF", Never, |_| {
+        // `BPF_PROG_GET_FD_BY_ID`: the program of somebody else.
+        call(c::SYS_bpf, &[13, 0, 0]).map(drop)
+    }),
     attempt("a queue of io_uring", Never, |_| {
         let parameters = [0_u8; 120];
         closed(call(c::SYS_io_uring_setup, &[1, at(&parameters)]))

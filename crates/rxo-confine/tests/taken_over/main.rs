@@ -137,6 +137,25 @@ fn whoever_is_confined_becomes_nobody_else() {
     assert!(said.starts_with("cannot become user 54321:12345: "), "{said}");
 }
 
+/// A worker that may open `xdp:IF` again loads its own program, and cannot get at those of others.
+#[test]
+fn what_attaches_programs_opens_their_sockets_and_no_others_do() {
+    if !Needs::Root.are_met() {
+        eprintln!("not run: only root makes AF_XDP sockets without a sandbox");
+        return;
+    }
+    let scene = Scene::new();
+    for attaches in [false, true] {
+        let confinement = Confinement::worker_that_reopens(Vec::new()).with_programs(attaches);
+        let (done, in_force) = succeed(confinement, &scene);
+        if in_force.limits_calls() {
+            assert_eq!(done.contains(&"an AF_XDP socket"), attaches);
+            assert!(!done.contains(&"a program of BPF"), "{attaches}");
+        }
+    }
+    assert_eq!(Confinement::worker().with_programs(true), Confinement::worker());
+}
+
 /// The process changes interfaces, so it may use sockets that query them, but not TCP.
 #[test]
 fn what_restores_interfaces_starts_no_program_and_reaches_no_process() {
