@@ -8,7 +8,7 @@ use super::{LiveFlags, PolicyFlags, WayFlags};
 
 #[derive(Args, Debug)]
 pub(crate) struct GuestFlags {
-    /// Device on the network side, such as packet:eth1.
+    /// Device on the network side, such as packet:eth1, or xdp:eth1 by AF_XDP.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 

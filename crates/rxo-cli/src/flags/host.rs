@@ -8,7 +8,7 @@ use super::UserFlags;
 
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct HostFlags {
-    /// Device of the host: packet:IFNAME for an interface without an address of the system's own;
+    /// Device of the host: packet:IFNAME or xdp:IFNAME for an interface without an address of the system's own;
     /// tap:NAME or tun:NAME for a new interface whose other end is the system; virtio:PATH for a guest of
     /// the process that listens on this unix socket, such as rxo run --host vhost:PATH; vhost:PATH for a
     /// virtual machine that connects to this unix socket, which the host creates.

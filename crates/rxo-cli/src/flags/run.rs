@@ -13,7 +13,7 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Device on the network side, such as packet:eth1.
+    /// Device on the network side, such as packet:eth1, or xdp:eth1 by AF_XDP.
     #[arg(long, value_name = "DEVICE")]
     pub(crate) nic: String,
 

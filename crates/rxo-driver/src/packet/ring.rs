@@ -267,9 +267,9 @@ impl Drop for SlotBuf {
     }
 }
 
-/// Prefetches the first two cache lines of a slot: its header, and the start of the frame.
+/// Prefetches the two cache lines from `start` on: those of a slot have its header, and the start of the frame.
 #[inline]
-fn prefetch_two_lines(start: *const u8) {
+pub(crate) fn prefetch_two_lines(start: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

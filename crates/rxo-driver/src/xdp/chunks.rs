@@ -122,6 +122,12 @@ impl Incoming {
         self.with_kernel
     }
 
+    /// Prefetches the headers of the frame at `address`.
+    #[inline]
+    pub(super) fn prefetch(&self, address: u64) {
+        self.chunks.memory.prefetch(address as usize);
+    }
+
     /// Gives chunk `n` to the kernel, which gets the returned address. The chunk must not be lent.
     #[inline]
     pub(super) fn give(&mut self, n: u32) -> u64 {

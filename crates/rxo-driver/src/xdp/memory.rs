@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::packet::ring::prefetch_two_lines;
+
 /// A mapping, unmapped when it is dropped. Its bytes begin as zeros.
 #[derive(Debug)]
 pub(super) struct Mapping {
@@ -81,6 +83,12 @@ impl Mapping {
         assert!(at <= self.bytes && len <= self.bytes - at, "bytes beyond the chunks");
         // SAFETY: the bytes are within the mapping, and the caller promises the rest.
         unsafe { std::slice::from_raw_parts(self.start.add(at).as_ptr(), len) }
+    }
+
+    /// Prefetches two cache lines at offset `at`.
+    #[inline]
+    pub(super) fn prefetch(&self, at: usize) {
+        prefetch_two_lines(self.start.as_ptr().wrapping_add(at));
     }
 
     /// Writes `bytes` at offset `at`. Panics if they do not fit.

@@ -10,6 +10,7 @@ use rxo_frame::LinkKind;
 
 use super::sender::Sender;
 use super::shared::Shared;
+use super::source::most_frame_bytes;
 use crate::device::Port;
 use crate::fault;
 use crate::interface::Interface;
@@ -41,6 +42,26 @@ impl XdpPort {
     ) -> Self {
         let (device, encoder) = (device.to_owned(), Encoder::new(Copying::default()));
         Self { device, interface, mtu, sender, encoder, shared, has_told_drops: false }
+    }
+}
+
+impl XdpPort {
+    /// Writes packet `n` of a batch into the ring. A frame that is too long is tried again if the MTU has grown.
+    fn put(&mut self, batch: &Sealed<'_, '_>, n: usize) -> io::Result<()> {
+        let accepts = Accepts::default();
+        let put = self.encoder.put(&mut self.sender, accepts, batch, n);
+        match put {
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) && self.has_grown() => {
+                self.encoder.put(&mut self.sender, accepts, batch, n)
+            }
+            put => put,
+        }
+    }
+
+    #[cold]
+    fn has_grown(&mut self) -> bool {
+        let mtu = self.interface.mtu().unwrap_or(self.mtu);
+        self.sender.allow(most_frame_bytes(mtu))
     }
 }
 
@@ -113,7 +134,7 @@ impl Writer for XdpPort {
             Err(error) => return Written { refused: Some(error), ..written },
         }
         for n in from..batch.list().len() {
-            if let Err(error) = self.encoder.put(&mut self.sender, Accepts::default(), batch, n) {
+            if let Err(error) = self.put(batch, n) {
                 written.refused = Some(error);
                 break;
             }

@@ -103,6 +103,9 @@ impl Receiver {
         if has_more(entry) {
             return self.take_pieces(pools, describe, look);
         }
+        if let Some([ahead, _]) = self.received.known(PREFETCH_DISTANCE) {
+            self.incoming.prefetch(ahead);
+        }
         let are_few = self.incoming.are_few();
         let _taken = self.received.pop();
         let Some(frame) = self.incoming.take(entry[0], length(entry)) else {
@@ -236,6 +239,8 @@ fn length_and_options(entry: Entry<2>) -> [u32; 2] {
     [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes)
 }
 
+/// The distance of prefetches from the frame that is taken, in frames.
+const PREFETCH_DISTANCE: u32 = 6;
 /// The number of buffers for frames of MTU size in several chunks.
 const PIECES_BUFFERS: usize = 2_048;
 /// The number of buffers for frames that are copied out of their chunks.

@@ -145,6 +145,13 @@ impl<const WORDS: usize> Consumer<WORDS> {
         (filled > ahead).then(|| self.ring.read(self.next.wrapping_add(ahead)))
     }
 
+    /// Returns the entry that is `ahead` entries behind the next one, if it is known to be there without looking.
+    #[inline]
+    pub(super) fn known(&self, ahead: u32) -> Option<Entry<WORDS>> {
+        let filled = self.filled_until.wrapping_sub(self.next);
+        (filled > ahead).then(|| self.ring.read(self.next.wrapping_add(ahead)))
+    }
+
     /// Takes the next entry.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Entry<WORDS>> {

@@ -56,6 +56,13 @@ impl Sender {
         std::mem::replace(&mut self.dropped, 0)
     }
 
+    /// Sets the length of the longest frame that the interface sends, in bytes. Returns `true` if it grows.
+    pub(super) const fn allow(&mut self, most_bytes: usize) -> bool {
+        let grows = most_bytes > self.most_bytes;
+        self.most_bytes = most_bytes;
+        grows
+    }
+
     /// Shows the kernel what was written, and tells it to send until it has taken everything or can take no more. Returns
     /// the number of calls.
     ///

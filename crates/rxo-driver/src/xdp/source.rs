@@ -102,8 +102,8 @@ impl XdpSource {
         (looked, budget): (&mut Looked, usize),
         look: &mut impl FnMut(Frame<&[u8]>) -> Verdict,
     ) {
-        let Self { receivers, pools, properties, shared, counters, .. } = self;
-        let describe = |bytes: &[u8]| properties.describe(bytes, now, shared);
+        let Self { receivers, pools, properties, shared, counters, interface, .. } = self;
+        let describe = |bytes: &[u8]| properties.describe(bytes, now, (shared, interface));
         let receiver = &mut receivers[queue];
         // Frames that are discarded are limited too, so that they cannot keep the worker busy.
         let mut left = budget - looked.frames() + properties.chunks;
@@ -157,8 +157,13 @@ impl XdpSource {
 impl Properties {
     /// Returns what is known of a frame that was received at `now`; `None` if it cannot be carried.
     #[inline]
-    fn describe(&self, bytes: &[u8], now: Instant, shared: &Shared) -> Option<Frame<()>> {
-        if bytes.len() > most_frame_bytes(self.mtu) {
+    fn describe(
+        &self,
+        bytes: &[u8],
+        now: Instant,
+        (shared, interface): (&Shared, &Interface),
+    ) -> Option<Frame<()>> {
+        if bytes.len() > most_frame_bytes(self.mtu) && is_too_long(bytes, interface) {
             shared.note_too_long();
             return None;
         }
@@ -171,6 +176,12 @@ impl Properties {
         }
         Some(Frame { bytes: (), arrived_at: now, checksum, gso: None, vlan: None })
     }
+}
+
+/// Returns `true` if a frame is longer than the MTU, which may have changed since the device was opened.
+#[cold]
+fn is_too_long(bytes: &[u8], interface: &Interface) -> bool {
+    interface.mtu().map_or(true, |mtu| bytes.len() > most_frame_bytes(mtu))
 }
 
 /// Returns the length of the longest frame that is not a GSO frame: it has an Ethernet header and two VLAN tags.

@@ -29,6 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("xdp_frames_that_are_held_do_not_stop_the_device", held_frames),
     ("xdp_overflow_is_counted", overflow),
     ("xdp_gso_frames_without_metadata_are_counted_and_said", gso_frames),
+    ("xdp_follows_an_mtu_that_grows", mtu_that_grows),
     ("xdp_an_interface_taken_down_is_waited_for", taken_down),
     ("xdp_an_interface_that_vanishes_is_said", vanished),
     ("xdp_one_device_has_all_queues", both_queues),
@@ -53,6 +54,11 @@ fn send(pair: &Pair, frames: &[Vec<u8>]) {
         DeviceSink::packet(NEAR).unwrap().transmit(plain(frames)).unwrap();
     };
     pair.near.run(send).unwrap();
+}
+
+/// Waits until the device has a frame.
+fn await_readable(device: &Device) {
+    wait(device, LONG);
 }
 
 /// Waits until the device may have a frame, at most for `time`.
@@ -271,20 +277,38 @@ fn overflow() {
     pair.far.run(run).unwrap();
 }
 
-/// The far end is smaller than the near one, so that a frame is longer than its MTU allows.
+/// The near end is larger than the far one, so that a frame may be longer than the MTU of the far one.
 fn gso_frames() {
     let pair = Pair::silent();
-    pair.near.interface(NEAR).set_mtu(3_000).unwrap();
-    pair.far.interface(FAR).set_mtu(3_000).unwrap();
+    pair.near.interface(NEAR).set_mtu(3_400).unwrap();
+    let far = pair.far.interface(FAR);
     let run = || {
         let mut device = open_far();
-        pair.far.interface(FAR).set_mtu(3_400).unwrap();
-        pair.near.interface(NEAR).set_mtu(3_400).unwrap();
-        send(&pair, &[filled(0, 3_022), filled(1, 3_023), filled(2, 60)]);
-        assert_eq!(bytes_of(&receive(&mut device, 2)), [filled(0, 3_022), filled(2, 60)]);
+        far.set_mtu(3_400).unwrap();
+        send(&pair, &[filled(0, 3_400)]);
+        await_readable(&device);
+        far.set_mtu(3_000).unwrap();
+        assert_eq!(device.source.receive(&mut Vec::new(), 64).unwrap(), 0);
         assert_eq!(device.source.counters().invalid, 1);
         let line = device.sink.take_notice().unwrap();
         assert!(line.contains("GSO frames arrive without"), "{line}");
+    };
+    pair.far.run(run).unwrap();
+}
+
+fn mtu_that_grows() {
+    let pair = Pair::silent();
+    let run = || {
+        let mut device = open_far();
+        pair.far.interface(FAR).set_mtu(3_000).unwrap();
+        pair.near.interface(NEAR).set_mtu(3_000).unwrap();
+        let frames: Vec<_> = (0..20).map(|n| filled(n, 1_000 + n as usize * 100)).collect();
+        send(&pair, &frames);
+        assert!(bytes_of(&receive(&mut device, 20)) == frames);
+        let open_near = || PacketSource::open(NEAR, PacketOptions::default()).unwrap();
+        let mut near = pair.near.run(open_near).unwrap();
+        device.sink.transmit(plain(&frames)).unwrap();
+        assert!(bytes_of(&receive_packets(&mut near, 20)) == frames);
     };
     pair.far.run(run).unwrap();
 }
