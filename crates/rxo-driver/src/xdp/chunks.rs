@@ -274,6 +274,12 @@ impl Chunks {
         // SAFETY: the test has taken the chunk from the fill ring, so it is the kernel's.
         unsafe { self.memory.write(address as usize, frame) };
     }
+
+    /// Reads a frame to send, as the kernel does from a chunk that it has.
+    pub(super) fn sent(&self, address: u64, len: usize) -> Vec<u8> {
+        // SAFETY: the test has taken the chunk from the ring of frames to send, so nobody writes to it.
+        unsafe { self.memory.slice(address as usize, len) }.to_vec()
+    }
 }
 
 #[cfg(test)]

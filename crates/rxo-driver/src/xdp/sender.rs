@@ -163,3 +163,6 @@ fn entry(address: u64, len: usize, options: u32) -> [u64; 2] {
 
 /// The most pieces of a frame that every kernel sends: its skb has 17 fragments.
 const MOST_PIECES: usize = 17;
+
+#[cfg(test)]
+mod tests;
