@@ -24,6 +24,7 @@ pub(crate) use self::running::Running;
 use crate::exit::usage;
 use crate::flags::{HostFlags, WorkersFlags};
 use crate::numbers::parse_bytes;
+use crate::output;
 use crate::sandbox::{self, Sandbox};
 use crate::tap::Capture;
 use crate::workers::{Workers, WorkersPlan};
@@ -168,6 +169,9 @@ impl HostPlan {
         let threads = HostThreads { workers, cpus: cpus.clone(), log: point, confine };
         let started = host::start_threads(&self.nic, options, config, threads);
         let host = started.map_err(|error| whose_fault(error, &self.nic))?;
+        if let Some(line) = host.notice() {
+            output::note(line);
+        }
         let link = self.link_notices()?;
         let in_force = self.sandbox.confine(needs)?;
         sandbox::warn_of_gaps(&in_force);

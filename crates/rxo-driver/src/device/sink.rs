@@ -92,10 +92,16 @@ impl DeviceSink {
         self.port().is_batched()
     }
 
+    /// Returns the line for the user that opening the device gave, once; `None` if there is none. It is also the first of
+    /// [`take_notice`](Self::take_notice).
+    pub fn take_opening_notice(&mut self) -> Option<String> {
+        self.opening.take()
+    }
+
     /// Returns a line for the user, each line at most once; `None` if there is nothing new. Queries the
     /// system whether the interface is up.
     pub fn take_notice(&mut self) -> Option<String> {
-        if let Some(line) = self.opening.take() {
+        if let Some(line) = self.take_opening_notice() {
             return Some(line);
         }
         let own = self.transmitter.take_notice();

@@ -15,11 +15,10 @@ use super::program::{Program, TagFunction};
 use super::receiver::{Pools, Receiver};
 use super::sender::Sender;
 use super::shared::Shared;
-use super::socket::{Settings, Socket};
+use super::socket::{Settings, Socket, is_unsupported};
 use super::source::{Properties, XdpSource, most_frame_bytes};
 use crate::device::{Device, DeviceSink};
 use crate::fault;
-use crate::handover::Link;
 use crate::interface::Interface;
 use crate::packet::PacketOptions;
 
@@ -66,8 +65,9 @@ impl Wanted<'_> {
                 "the card removes VLAN tags, which would be lost; `ethtool -K {name} rxvlan off`"
             )));
         }
-        let queues = self.queues(&interface, index)?;
-        let sockets = self.sockets((index, mtu), &queues, options)?;
+        let count = interface.receive_queues().filter(|count| *count > 0);
+        let queues = (self.queues(count)?, count.is_none());
+        let sockets = self.sockets((index, mtu), queues, options)?;
         let bound = sockets.iter().map(|(queue, socket)| (*queue, socket.file.as_fd()));
         let program = Program::attach(index, bound, self.tags);
         let program = program.map_err(|error| self.unattached(error))?;
@@ -103,24 +103,21 @@ impl Wanted<'_> {
         })
     }
 
-    /// Returns the queues to take.
-    fn queues(self, interface: &Interface, index: u32) -> Result<Vec<u32>, DeviceError> {
+    /// Returns the queues to take, of an interface that receives in `count` of them. `None` if it does not say: then some of
+    /// the returned ones may not exist.
+    fn queues(self, count: Option<u32>) -> Result<Vec<u32>, DeviceError> {
         let Self { label, name, queue, .. } = self;
-        let count = match interface.receive_queues() {
-            Some(count) => count.max(1),
-            None => Link::read(index)?.map_or(1, |link| link.queues[0]),
-        };
-        match queue {
-            Some(queue) if queue < count => Ok(vec![queue]),
-            Some(queue) => Err(DeviceError::Usage(format!(
+        match (queue, count) {
+            (Some(queue), Some(count)) if queue >= count => Err(DeviceError::Usage(format!(
                 "{label}: {name} has no queue {queue}; it receives in {count}: give one from 0 to {}",
                 count - 1
             ))),
-            None if count <= MOST_QUEUES => Ok((0..count).collect()),
-            None => Err(DeviceError::Usage(format!(
+            (Some(queue), _) => Ok(vec![queue]),
+            (None, Some(count)) if count > MOST_QUEUES => Err(DeviceError::Usage(format!(
                 "{label}: {name} receives in {count} queues, and one device takes {MOST_QUEUES}; `ethtool -L {name} combined \
                  {MOST_QUEUES}`, or give one queue, such as {label}:0"
             ))),
+            (None, count) => Ok((0..count.unwrap_or(MOST_QUEUES)).collect()),
         }
     }
 
@@ -128,23 +125,32 @@ impl Wanted<'_> {
     fn sockets(
         self,
         (interface, mtu): (u32, u32),
-        queues: &[u32],
+        (queues, may_lack_some): (Vec<u32>, bool),
         options: PacketOptions,
     ) -> Result<Vec<(u32, Socket)>, Unopened> {
         let frame_bytes = most_frame_bytes(mtu) as u32;
         let chunk_bytes =
             if frame_bytes <= SMALL_CHUNK - HEADROOM { SMALL_CHUNK } else { LARGE_CHUNK };
         let needs_pieces = frame_bytes > chunk_bytes - HEADROOM;
-        let share = options.ring_slots / queues.len() as u32;
-        let receive = share.clamp(LEAST_CHUNKS, MOST_CHUNKS).next_power_of_two();
-        let open = |(n, queue): (usize, &u32)| {
-            let send = if n == 0 { SEND_CHUNKS } else { 0 };
-            let queue = *queue;
-            let settings = Settings { interface, queue, chunk_bytes, receive, send, needs_pieces };
-            let socket = Socket::open(settings).map_err(|error| self.unbound(queue, error))?;
-            Ok((queue, socket))
+        let share = if may_lack_some {
+            options.ring_slots
+        } else {
+            options.ring_slots / queues.len() as u32
         };
-        queues.iter().enumerate().map(open).collect()
+        let receive = share.clamp(LEAST_CHUNKS, MOST_CHUNKS).next_power_of_two();
+        let mut sockets = Vec::new();
+        for queue in queues {
+            let send = if sockets.is_empty() { SEND_CHUNKS } else { 0 };
+            let settings = Settings { interface, queue, chunk_bytes, receive, send, needs_pieces };
+            match Socket::open(settings) {
+                Ok(socket) => sockets.push((queue, socket)),
+                Err(error) if may_lack_some && !sockets.is_empty() && is_unsupported(&error) => {
+                    break;
+                }
+                Err(error) => return Err(self.unbound(queue, error)),
+            }
+        }
+        Ok(sockets)
     }
 
     /// Says why a socket could not be opened.

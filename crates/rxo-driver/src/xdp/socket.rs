@@ -116,7 +116,7 @@ pub(super) fn drops(socket: BorrowedFd<'_>) -> u64 {
 }
 
 /// Returns `true` if the next way may still be accepted.
-fn is_unsupported(error: &io::Error) -> bool {
+pub(super) fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL))
 }
 

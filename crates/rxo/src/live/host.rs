@@ -43,7 +43,6 @@ mod shards;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -212,8 +211,10 @@ fn start_opened(
     };
     let thread = thread::Builder::new().name(format!("rxo-host {label}")).spawn(run)?;
     match all_started(&starting, workers) {
-        Ok((handle, handles)) => {
-            Ok(RunningHost { handle, handles, stop, desks, thread: Some(thread) })
+        Ok((handle, shards)) => {
+            let notice = shards.iter().find_map(|shard| shard.notice.clone());
+            let handles = shards.into_iter().map(|shard| shard.of_shard).collect();
+            Ok(RunningHost { handle, handles, stop, desks, notice, thread: Some(thread) })
         }
         Err(error) => {
             stop.store(true, Ordering::Relaxed);
@@ -224,11 +225,11 @@ fn start_opened(
     }
 }
 
-/// Waits until all `workers` have started. Returns the handle of the host, and that of each shard in their order.
+/// Waits until all `workers` have started. Returns the handle of the host, and the shards in their order.
 fn all_started(
     starting: &Receiver<Result<Started, StartError>>,
     workers: u32,
-) -> Result<(Handle, Vec<Handle>), StartError> {
+) -> Result<(Handle, Vec<Started>), StartError> {
     let (mut started, mut failure) = (Vec::new(), None);
     for message in starting.iter().take(workers.max(1) as usize) {
         match message {
@@ -241,9 +242,7 @@ fn all_started(
     started.sort_by_key(|shard| shard.number);
     let of_host = started.first().map(|shard| shard.of_host.clone());
     match (failure, of_host) {
-        (None, Some(handle)) if started.len() == workers as usize => {
-            Ok((handle, started.into_iter().map(|shard| shard.of_shard).collect()))
-        }
+        (None, Some(handle)) if started.len() == workers as usize => Ok((handle, started)),
         // Without a reason a thread has panicked, and printed it.
         (failure, _) => {
             Err(failure.unwrap_or_else(|| StartError::Thread(io::ErrorKind::Other.into())))
@@ -289,6 +288,7 @@ pub struct RunningHost {
     handles: Vec<Handle>,
     stop: Arc<AtomicBool>,
     desks: Arc<[Desk<Question>]>,
+    notice: Option<String>,
     thread: Option<JoinHandle<Outcome>>,
 }
 
@@ -297,6 +297,12 @@ impl RunningHost {
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// Returns what opening the device has to say to the user, such as that it is another kind than was asked for.
+    #[must_use]
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
     }
 
     /// Returns a handle for each worker, in the order of their numbers. Connections and listeners of such a handle are on its

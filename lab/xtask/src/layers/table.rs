@@ -373,7 +373,7 @@ pub(crate) const CIRCLES: &[(&str, &str)] = &[
     ("rxo-device", "middleware source"),
     (
         "rxo-driver",
-        "buffer device fault finding interface link_watch listener lock packet statistics tap vhost virtio virtio_net",
+        "buffer device fault finding interface link_watch listener lock packet statistics tap vhost virtio virtio_net xdp",
     ),
     ("rxo-testbed", "link namespace"),
     ("rxo-host", "cast cell config fast ports post seats settings shards socket worker"),

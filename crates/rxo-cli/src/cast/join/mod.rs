@@ -26,6 +26,7 @@ use crate::control::{Doors, serve_metrics};
 use crate::exit::usage;
 use crate::flags::CastJoinFlags;
 use crate::numbers::grouped;
+use crate::output;
 use crate::sandbox::{Sandbox, warn_of_gaps, with_files_removed};
 use crate::stop;
 
@@ -69,7 +70,10 @@ fn join(flags: &CastJoinFlags, doors: &Doors) -> Result<()> {
 fn open(option: &'static str, name: &str) -> Result<Device> {
     let name: DeviceName = name.parse().context(option)?;
     let options = DeviceOptions { bring_up: true, ..DeviceOptions::default() };
-    let device = Device::open(&name, options).context(option)?;
+    let mut device = Device::open(&name, options).context(option)?;
+    if let Some(line) = device.sink.take_opening_notice() {
+        output::note(&line);
+    }
     if device.source.capabilities().link != LinkKind::Ethernet {
         return Err(usage(format!(
             "{option} {name}: frames of a group need an Ethernet; choose packet: or tap:"

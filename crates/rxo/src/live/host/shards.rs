@@ -87,6 +87,8 @@ pub(super) struct Started {
     pub(super) number: u32,
     pub(super) of_shard: Handle,
     pub(super) of_host: Handle,
+    /// What opening the shard's queue has to say to the user.
+    pub(super) notice: Option<String>,
 }
 
 /// A shard that is to run on a thread.
@@ -156,7 +158,8 @@ impl Shard {
     /// Opens the shard, and runs it until the stop flag is set. If it ends for another reason, all end.
     fn run(self, orders: &Orders) -> Ended {
         let _ends_all = EndsAll(&orders.stop);
-        let Self { seat, device, log, cpu, desk } = self;
+        let Self { seat, mut device, log, cpu, desk } = self;
+        let notice = device.sink.take_opening_notice();
         if let Some((cpu, Err(error))) = cpu.map(|cpu| (cpu, bind_to_cpu(cpu))) {
             return failed(cannot_bind(cpu, error), orders);
         }
@@ -172,7 +175,7 @@ impl Shard {
             Err(error) => return failed(error, orders),
         }
         // Whoever starts the host waits for this message.
-        _ = orders.started.send(Ok(Started { number, of_shard: host.handle(), of_host }));
+        _ = orders.started.send(Ok(Started { number, of_shard: host.handle(), of_host, notice }));
         let result = host.run(&mut waiter, &orders.stop, |host, _| {
             if let Some(question) = desk.take() {
                 question.answer(host);
