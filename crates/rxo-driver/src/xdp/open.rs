@@ -4,7 +4,7 @@
 //! available here.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rxo_device::DeviceError;
@@ -58,42 +58,51 @@ impl Wanted<'_> {
             return Err(fault::is_down(label, name).into());
         }
         let (index, mtu) = (interface.index()?.unsigned_abs(), interface.mtu()?);
-        let is_virtual = interface.is_virtual();
         let strips_vlans = interface.strips_vlans();
-        if strips_vlans && !is_virtual {
+        if strips_vlans && !interface.is_virtual() {
             return Err(Unopened::Unavailable(format!(
                 "the card removes VLAN tags, which would be lost; `ethtool -K {name} rxvlan off`"
             )));
         }
         let count = interface.receive_queues().filter(|count| *count > 0);
         let queues = (self.queues(count)?, count.is_none());
-        let sockets = self.sockets((index, mtu), queues, options)?;
-        let bound = sockets.iter().map(|(queue, socket)| (*queue, socket.file.as_fd()));
-        let program = Program::attach(index, bound, self.tags);
+        let opened = Opened::new(self.sockets((index, mtu), queues, options)?, mtu);
+        // The kernel has memory for the first frame already.
+        let program = Program::attach(index, opened.bound(), self.tags);
         let program = program.map_err(|error| self.unattached(error))?;
         if strips_vlans && !program.has_tags {
             let why = "VLAN tags beside its frames would be lost; Linux 6.8 gives them";
             return Err(Unopened::Unavailable(format!("{name}: {why}")));
         }
-        let shared = Arc::new(Shared::new(program));
-        let mut all = sockets.into_iter().map(|(_, socket)| socket);
-        let Some(first) = all.next() else {
-            return Err(DeviceError::Gone(label.to_owned()).into());
+        self.device(opened, (interface, mtu), program, options)
+    }
+
+    /// Makes source and sink of open sockets.
+    fn device(
+        self,
+        opened: Opened,
+        (interface, mtu): (Interface, u32),
+        program: Program,
+        options: PacketOptions,
+    ) -> Result<Device, Unopened> {
+        let Opened { queues, sender, is_zero_copy, chunk_bytes } = opened;
+        let Some(sender) = sender else {
+            return Err(DeviceError::Gone(self.label.to_owned()).into());
         };
-        let access = if first.is_zero_copy { ZERO_COPY } else { COPY };
-        let chunk_bytes = first.chunks.chunk_bytes();
-        let (receiver, sender) = halves(first, mtu);
-        let receivers: Vec<_> =
-            std::iter::once(receiver).chain(all.map(|socket| halves(socket, mtu).0)).collect();
-        let chunks = receivers.iter().map(Receiver::chunks).sum();
-        let properties = Properties { mtu, chunk_bytes, chunks, is_virtual, access };
+        let receivers: Vec<_> = queues.into_iter().map(|(_, receiver)| receiver).collect();
+        let properties = Properties {
+            mtu,
+            chunk_bytes,
+            chunks: receivers.iter().map(Receiver::chunks).sum(),
+            is_virtual: interface.is_virtual(),
+            access: if is_zero_copy { ZERO_COPY } else { COPY },
+        };
+        let shared = Arc::new(Shared::new(program));
+        let port = XdpPort::new((self.label, self.find()?), mtu, sender, Arc::clone(&shared));
         let pools = Pools::new(most_frame_bytes(mtu), options.large_buffers);
-        let to_sink = (label, self.find()?);
         let source =
-            XdpSource::new((label, interface), receivers, (properties, pools), Arc::clone(&shared));
-        let Some(sender) = sender else { return Err(DeviceError::Gone(label.to_owned()).into()) };
-        let sink = DeviceSink::new(XdpPort::new(to_sink, mtu, sender, shared));
-        Ok(Device { source: Box::new(source), sink })
+            XdpSource::new((self.label, interface), receivers, (properties, pools), shared);
+        Ok(Device { source: Box::new(source), sink: DeviceSink::new(port) })
     }
 
     fn find(self) -> Result<Interface, DeviceError> {
@@ -201,15 +210,39 @@ impl Wanted<'_> {
     }
 }
 
-/// Divides a socket into its halves.
-fn halves(socket: Socket, mtu: u32) -> (Receiver, Option<Sender>) {
-    let Socket { file, chunks, fill, received, completed, send, has_pieces, .. } = socket;
-    let outgoing = Outgoing::new(Arc::clone(&chunks), if send.is_some() { SEND_CHUNKS } else { 0 });
-    let sender = send.map(|send| {
-        let limits = (most_frame_bytes(mtu), has_pieces);
-        Sender::new(Arc::clone(&file), outgoing, (send, completed), limits)
-    });
-    (Receiver::new(file, Incoming::new(chunks), fill, received), sender)
+/// The sockets of a device, divided into their halves.
+struct Opened {
+    /// The receiving halves, each with its queue.
+    queues: Vec<(u32, Receiver)>,
+    /// The sending half of the first.
+    sender: Option<Sender>,
+    is_zero_copy: bool,
+    chunk_bytes: u32,
+}
+
+impl Opened {
+    fn new(sockets: Vec<(u32, Socket)>, mtu: u32) -> Self {
+        let is_zero_copy = sockets.iter().all(|(_, socket)| socket.is_zero_copy);
+        let first = sockets.first().map(|(_, socket)| socket.chunks.chunk_bytes());
+        let chunk_bytes = first.unwrap_or_default();
+        let mut sender = None;
+        let halves = sockets.into_iter().map(|(queue, socket)| {
+            let Socket { file, chunks, fill, received, completed, send, has_pieces, .. } = socket;
+            if let Some(send) = send {
+                let outgoing = Outgoing::new(Arc::clone(&chunks), SEND_CHUNKS);
+                let limits = (most_frame_bytes(mtu), has_pieces);
+                sender = Some(Sender::new(Arc::clone(&file), outgoing, (send, completed), limits));
+            }
+            (queue, Receiver::new(file, Incoming::new(chunks), fill, received))
+        });
+        let queues = halves.collect();
+        Self { queues, sender, is_zero_copy, chunk_bytes }
+    }
+
+    /// Returns the sockets, each with its queue.
+    fn bound(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
+        self.queues.iter().map(|(queue, receiver)| (*queue, receiver.socket()))
+    }
 }
 
 /// The most queues of one device: its worker waits for all of them at once.

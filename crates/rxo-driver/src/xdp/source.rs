@@ -121,17 +121,15 @@ impl XdpSource {
                     looked.consume_in_place();
                     bytes
                 }
-                Taken::TooLong => {
-                    counters.truncated += 1;
-                    continue;
-                }
-                Taken::Invalid => {
-                    counters.invalid += 1;
-                    continue;
-                }
                 Taken::NoBuffer => {
                     self.lacks_buffer = true;
                     break;
+                }
+                discarded => {
+                    let is_invalid = matches!(discarded, Taken::Invalid);
+                    counters.invalid += u64::from(is_invalid);
+                    counters.truncated += u64::from(!is_invalid);
+                    continue;
                 }
             };
             counters.frames += 1;
