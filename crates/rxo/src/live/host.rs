@@ -43,6 +43,7 @@ mod shards;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
