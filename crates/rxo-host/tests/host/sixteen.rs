@@ -86,7 +86,7 @@ impl End {
 
 /// The text that both ends of a connection send, which no other has.
 fn text(number: usize) -> Vec<u8> {
-    (0..BYTES).map(|at| (at * (2 * number + 7) >> 3) as u8).collect()
+    (0..BYTES).map(|at| ((at * (2 * number + 7)) >> 3) as u8).collect()
 }
 
 struct Scene {
