@@ -56,7 +56,7 @@ impl FastCounters {
     pub fn plus(&self, other: &Self) -> Self {
         let networks = self.worst_network.into_iter().chain(other.worst_network);
         Self {
-            modules: self.modules,
+            modules: self.modules.with(other.modules),
             consumed: self.consumed + other.consumed,
             duplicates: self.duplicates + other.duplicates,
             calls: self.calls + other.calls,

@@ -146,6 +146,8 @@ fn of_link(of: &LinkCounters) -> BTreeMap<String, u64> {
 
 #[cfg(test)]
 mod tests {
+    use rxo_host::FastModules;
+
     use super::*;
 
     #[test]
@@ -170,6 +172,9 @@ mod tests {
         assert_eq!((figures.deliveries, figures.now["connections"]), (42, 4));
         let [first, second] = &figures.workers[..] else { panic!("{figures:?}") };
         assert_eq!((first.deliveries, &*second.name, second.cpu_s), (10, "2", 1.5));
+        let mut fast = worker(0);
+        fast.counters.fast.modules = FastModules::PURE_ACK;
+        assert_eq!(HostReading::sum(&[fast]).fast.modules, FastModules::PURE_ACK);
         assert!(HostFigures::of_workers(&[worker(10)]).workers.is_empty());
     }
 }
