@@ -134,7 +134,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// behind it, up to the first that does not continue the flow. Checks the sequence number first, because
     /// most frames fail there. Returns the slot behind the last appended frame.
     #[inline(always)]
-    fn run_if_next<S: Shape>(
+    pub(super) fn run_if_next<S: Shape>(
         &mut self,
         at: Cursor<'_, B>,
         (place, next_seq): (u16, SeqNumber),
@@ -147,7 +147,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Appends the frames behind the one at `at` that continue its flow. The frame at `at` is the last one
     /// held at `place`. Returns the slot behind the last appended frame.
-    pub(super) fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
+    fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
         let held = &self.store.held[usize::from(place)];
         match at.next().has_seq(held.at.transport().into(), held.next_seq) {
             true => self.run::<S>(at.next(), place),

@@ -15,8 +15,8 @@ use crate::store::Store;
 const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
 
 /// Returns the hash under which the index of hosts lists a flow; all flows inside tunnels share one.
-fn hash_of_hosts(key: &FlowKey, hasher: FlowHasher) -> FlowHash {
-    if key.is_in_tunnel() { hasher.hash(&IN_TUNNELS) } else { hasher.hash(&key.without_ports()) }
+fn hash_of_hosts(key: &FlowKey, hasher: &FlowHasher) -> FlowHash {
+    hasher.hash(&if key.is_in_tunnel() { IN_TUNNELS } else { key.without_ports() })
 }
 
 /// Returns `true` if a packet with the addresses of `key`, but of unknown ports, may belong to the flow
@@ -52,9 +52,9 @@ impl<B: FrameBuffer> Engine<B> {
         if self.table.is_empty() {
             return;
         }
-        let hasher = self.hasher;
+        let Self { hasher, store, .. } = self;
         let pair = hash_of_hosts(key, hasher);
-        let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = &mut self.store;
+        let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = store;
         let from = core::mem::replace(&mut marks.pairs, slot);
         for place in links.all_used_between(from, slot) {
             pairs.note(place, hash_of_hosts(&held[usize::from(place)].key, hasher));

@@ -17,7 +17,7 @@ use crate::{BypassReason, Candidate, Kind, candidate};
 
 impl<B: FrameBuffer> Engine<B> {
     /// Judges a frame by all rules and applies the verdict.
-    #[inline(never)]
+    #[inline]
     pub(super) fn take_by_rules(&mut self, at: Cursor<'_, B>) -> Taken {
         let frame = at.held(at.slot());
         let parsed = match self.config.read(frame.bytes()) {

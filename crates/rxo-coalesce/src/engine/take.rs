@@ -128,6 +128,8 @@ impl<B: FrameBuffer> Engine<B> {
         };
         match taken {
             Some(after) => after,
+            // Most frames come here under such a policy, and the other tiers would leave them to the rules.
+            None if !self.holds_data => self.take_ruled(at),
             None => self.take_unexpected(at),
         }
     }
@@ -150,12 +152,20 @@ impl<B: FrameBuffer> Engine<B> {
     fn take_unexpected(&mut self, at: Cursor<'_, B>) -> u32 {
         let bytes = at.held(at.slot()).bytes();
         let taken = by_ip_version!((self.config.link, bytes), S, network => {
-            if self.holds_data { self.take_by_offsets::<S>(at.with_network(network)) } else { None }
+            self.take_by_offsets::<S>(at.with_network(network))
         });
-        taken.unwrap_or_else(|| match self.take_by_rules(at) {
+        taken.unwrap_or_else(|| self.take_ruled(at))
+    }
+
+    /// Processes a frame by the full rules, and the frames behind it that continue it. Returns the slot after
+    /// the last. Cold and not inlined, like [`Engine::take_unexpected`].
+    #[cold]
+    #[inline(never)]
+    fn take_ruled(&mut self, at: Cursor<'_, B>) -> u32 {
+        match self.take_by_rules(at) {
             Taken::Held(place) => self.go_on(at, place),
             Taken::Left => at.slot() + 1,
-        })
+        }
     }
 
     /// Processes a frame of one IP version by the tiers with fixed offsets. `None` if only the full rules can
@@ -171,7 +181,10 @@ impl<B: FrameBuffer> Engine<B> {
             return Some(after);
         }
         Some(match self.take_ordinary::<S>(at)? {
-            Taken::Held(place) => self.run_behind::<S>(at, place),
+            Taken::Held(place) => {
+                let next_seq = self.store.held[usize::from(place)].next_seq;
+                self.run_if_next::<S>(at.next(), (place, next_seq))
+            }
             Taken::Left => at.slot() + 1,
         })
     }
