@@ -159,12 +159,12 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_engine_has_a_place_for_every_aggregate() {
+    fn the_largest_engine_has_an_index_for_every_aggregate() {
         let hold = Hold::EveryNPackets(u32::MAX);
         let policy = Policy { hold, flows: 4_096, ..Policy::linux_gro() };
         let largest = Config { batch_frames: MAX_BATCH_FRAMES as usize, ..Config::new(policy, 1) };
-        let places = usize::from(policy.flows) + largest.frame_slots() / 2 + 1;
-        assert!(places < usize::from(u16::MAX), "{places} places have no 16-bit name");
+        let indices = usize::from(policy.flows) + largest.frame_slots() / 2 + 1;
+        assert!(indices < usize::from(u16::MAX), "{indices} indices exceed 16 bits");
         let larger = Config { batch_frames: largest.batch_frames + 1, ..largest };
         assert_eq!(refused(larger), Some("batch_frames"));
     }

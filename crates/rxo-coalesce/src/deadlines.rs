@@ -45,10 +45,10 @@ impl Deadlines {
         self.arrivals.clear();
     }
 
-    /// Adds the flow with index `place`, whose first segment arrived at `arrival`.
-    pub(crate) fn note(&mut self, arrival: Instant, place: u16) {
+    /// Adds `flow`, whose first segment arrived at `arrival`.
+    pub(crate) fn note(&mut self, arrival: Instant, flow: u16) {
         work::done(2);
-        self.arrivals.push(Reverse((arrival, place)));
+        self.arrivals.push(Reverse((arrival, flow)));
     }
 
     /// Adds flows to the result of the next search, each by the slot of its last frame and its index; at most the
@@ -67,10 +67,10 @@ impl Deadlines {
         tail: impl Fn(Instant, u16) -> Option<u32>,
     ) -> Option<Instant> {
         let mut left = None;
-        while let Some(Reverse((arrival, place))) = self.arrivals.peek().copied() {
+        while let Some(Reverse((arrival, flow))) = self.arrivals.peek().copied() {
             work::done(self.arrivals.len().ilog2() as usize);
-            match tail(arrival, place) {
-                Some(tail) if is_due(arrival) => self.due.push((tail, place)),
+            match tail(arrival, flow) {
+                Some(tail) if is_due(arrival) => self.due.push((tail, flow)),
                 Some(_) => {
                     left = Some(arrival);
                     break;
@@ -89,7 +89,7 @@ impl Deadlines {
     /// Returns the index of the next flow that the search has found, the least recently used first; `None` after the
     /// last.
     pub(crate) fn next_due(&mut self) -> Option<u16> {
-        self.due.pop().map(|(_, place)| place)
+        self.due.pop().map(|(_, flow)| flow)
     }
 }
 
@@ -112,9 +112,9 @@ mod tests {
         let mut deadlines = Deadlines::new(4);
         [(30, 0), (10, 1), (20, 2), (40, 3)]
             .iter()
-            .for_each(|(nanos, place)| deadlines.note(at(*nanos), *place));
+            .for_each(|(nanos, flow)| deadlines.note(at(*nanos), *flow));
         let tails = [5, 9, 2, 7];
-        let tail = |_, place| Some(tails[usize::from(place)]);
+        let tail = |_, flow| Some(tails[usize::from(flow)]);
         let left = deadlines.search(|arrival| arrival <= at(30), tail);
         assert_eq!((left, due(&mut deadlines)), (Some(at(40)), [2, 0, 1].to_vec()));
     }
@@ -124,13 +124,13 @@ mod tests {
         let mut deadlines = Deadlines::new(4);
         deadlines.note(at(1), 0);
         deadlines.note(at(2), 1);
-        let left = deadlines.search(|_| false, |_, place| (place == 1).then_some(0));
+        let left = deadlines.search(|_| false, |_, flow| (flow == 1).then_some(0));
         assert_eq!((left, due(&mut deadlines)), (Some(at(2)), Vec::new()));
         assert_eq!(deadlines.arrivals.len(), 1);
     }
 
     #[test]
-    fn a_place_that_was_used_twice_at_one_time_is_due_once() {
+    fn an_index_that_was_used_twice_at_one_time_is_due_once() {
         let mut deadlines = Deadlines::new(4);
         (0..3).for_each(|_| deadlines.note(at(1), 2));
         assert_eq!(deadlines.search(|_| true, |_, _| Some(8)), None);

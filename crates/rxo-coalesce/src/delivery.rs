@@ -129,7 +129,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
                 Self::Frame(Single::new(store.frame(slot), at))
             }
             Ready::Aggregate(index) => Self::Aggregate(Aggregate::new(store, index)),
-            Ready::Acks(place) => Self::Acks(Acks::new(store, place)),
+            Ready::Acks(flow) => Self::Acks(Acks::new(store, flow)),
         }
     }
 

@@ -54,18 +54,18 @@ impl Links {
         }
     }
 
-    /// Makes the frame in `slot` the only frame of the flow at index `place`.
+    /// Makes the frame in `slot` the only frame of `flow`.
     #[inline(always)]
-    pub(crate) fn hold(&mut self, slot: u32, place: u16) {
-        self.after[slot as usize] = LAST | u32::from(place);
+    pub(crate) fn hold(&mut self, slot: u32, flow: u16) {
+        self.after[slot as usize] = LAST | u32::from(flow);
     }
 
-    /// Links the `count` frames from `slot` on, at least one, behind the frame in `tail`, which was the last
-    /// of the flow at `place`. None of these frames may be held already.
+    /// Links the `count` frames from `slot` on, at least one, behind the frame in `tail`, which was the
+    /// last of `flow`. None of these frames may be held already.
     #[inline(always)]
-    pub(crate) fn append(&mut self, tail: u32, slot: u32, count: u32, place: u16) {
+    pub(crate) fn append(&mut self, tail: u32, slot: u32, count: u32, flow: u16) {
         self.after[tail as usize] = slot;
-        self.hold(slot + count - 1, place);
+        self.hold(slot + count - 1, flow);
     }
 
     /// Removes the chain that ends in `tail`.
@@ -103,11 +103,11 @@ impl Links {
         self.after.get(slot as usize).map_or(slot + 1, |next| *next)
     }
 
-    /// Returns `true` if the frame in `slot` is the last frame of the flow at `place`.
+    /// Returns `true` if the frame in `slot` is the last frame of `flow`.
     #[inline(always)]
-    pub(crate) fn is_last_of(&self, slot: u32, place: u16) -> bool {
+    pub(crate) fn is_last_of(&self, slot: u32, flow: u16) -> bool {
         let after = self.after.get(slot as usize);
-        slot >= self.oldest_from && after == Some(&(LAST | u32::from(place)))
+        slot >= self.oldest_from && after == Some(&(LAST | u32::from(flow)))
     }
 
     /// Returns the index of the flow whose last frame is in `slot`; `None` if there is no such flow.
@@ -200,9 +200,9 @@ mod tests {
     fn order(links: &Links) -> alloc::vec::Vec<u16> {
         let mut from = links.first();
         core::iter::from_fn(|| {
-            let (slot, place) = links.used_between(from, links.after.len() as u32)?;
+            let (slot, flow) = links.used_between(from, links.after.len() as u32)?;
             from = slot + 1;
-            Some(place)
+            Some(flow)
         })
         .collect()
     }

@@ -155,10 +155,10 @@ impl<B: FrameBuffer> OwnedDelivery<B> {
             Ready::Frame(..) | Ready::Intact(..) => {
                 self.frame = store.take_first(&mut chain).unwrap_or_default();
             }
-            Ready::Aggregate(place) | Ready::Acks(place) => {
+            Ready::Aggregate(flow) | Ready::Acks(flow) => {
                 self.frame = Frame::default();
                 let many = self.many.get_or_insert_with(Box::default);
-                many.replace(store, usize::from(place));
+                many.replace(store, usize::from(flow));
             }
         }
     }
@@ -172,14 +172,14 @@ impl<B: FrameBuffer> Default for Many<B> {
 }
 
 impl<B: FrameBuffer> Many<B> {
-    /// Takes header and frames of the flow at index `place`. Pure ACKs have no merged header.
-    fn replace(&mut self, store: &mut Store<B>, place: usize)
+    /// Takes header and frames of `flow`. Pure ACKs have no merged header.
+    fn replace(&mut self, store: &mut Store<B>, flow: usize)
     where
         B: Default,
     {
-        self.held = store.held[place];
+        self.held = store.held[flow];
         if self.held.kind() != Kind::PureAck {
-            self.header = store.headers[place];
+            self.header = store.headers[flow];
         }
         let (chain, count) = (self.held.chain, self.held.segments);
         self.held.chain = FrameChain { head: 0, tail: count - 1 };

@@ -55,28 +55,28 @@ pub(crate) enum Met {
 }
 
 impl Pairs {
-    /// Creates an index for `places` flow indices and at most `flows` flows.
-    pub(crate) fn new(places: usize, flows: usize) -> Self {
+    /// Creates an index for `indices` flow indices and at most `flows` flows.
+    pub(crate) fn new(indices: usize, flows: usize) -> Self {
         let nowhere = Entry { bucket: NOBODY, before: NOBODY, after: NOBODY };
         let buckets = (flows * 2).next_power_of_two().max(MIN_BUCKETS);
         Self {
             buckets: core::iter::repeat_n(NOBODY, buckets).collect(),
-            entries: core::iter::repeat_n(nowhere, places).collect(),
+            entries: core::iter::repeat_n(nowhere, indices).collect(),
             found: Vec::with_capacity(flows),
         }
     }
 
-    /// Adds the flow at index `place`; `pair` is the hash of its hosts.
-    pub(crate) fn note(&mut self, place: u16, pair: FlowHash) {
+    /// Adds `flow`; `pair` is the hash of its hosts.
+    pub(crate) fn note(&mut self, flow: u16, pair: FlowHash) {
         let bucket = self.bucket(pair);
-        if self.entries[usize::from(place)].bucket == bucket {
+        if self.entries[usize::from(flow)].bucket == bucket {
             return;
         }
-        self.remove(place);
-        let after = core::mem::replace(&mut self.buckets[usize::from(bucket)], place);
-        self.entries[usize::from(place)] = Entry { bucket, before: NOBODY, after };
+        self.remove(flow);
+        let after = core::mem::replace(&mut self.buckets[usize::from(bucket)], flow);
+        self.entries[usize::from(flow)] = Entry { bucket, before: NOBODY, after };
         if let Some(next) = self.entries.get_mut(usize::from(after)) {
-            next.before = place;
+            next.before = flow;
         }
     }
 
@@ -84,19 +84,19 @@ impl Pairs {
     /// [`Pairs::next_found`] then returns the flows, the least recently used first, together with the surplus flows of
     /// a crowded bucket.
     pub(crate) fn search(&mut self, pair: FlowHash, mut meet: impl FnMut(u16) -> Met) {
-        let mut place = self.buckets[usize::from(self.bucket(pair))];
+        let mut flow = self.buckets[usize::from(self.bucket(pair))];
         let mut others = 0;
-        while let Some(Entry { after, .. }) = self.entries.get(usize::from(place)).copied() {
+        while let Some(Entry { after, .. }) = self.entries.get(usize::from(flow)).copied() {
             work::done(1);
-            match meet(place) {
-                Met::Gone => self.remove(place),
+            match meet(flow) {
+                Met::Gone => self.remove(flow),
                 Met::Other(_) if others < MOST_OTHERS => others += 1,
                 Met::Meant(tail) | Met::Other(tail) => {
-                    self.remove(place);
-                    self.found.push((tail, place));
+                    self.remove(flow);
+                    self.found.push((tail, flow));
                 }
             }
-            place = after;
+            flow = after;
         }
         // Sorted in reverse, because `next_found` pops from the end.
         self.found.sort_unstable_by(|one, other| other.cmp(one));
@@ -105,11 +105,11 @@ impl Pairs {
     /// Returns the index of the next flow that the search has found, and removes the flow from the index of pairs;
     /// `None` after the last.
     pub(crate) fn next_found(&mut self) -> Option<u16> {
-        self.found.pop().map(|(_, place)| place)
+        self.found.pop().map(|(_, flow)| flow)
     }
 
-    fn remove(&mut self, place: u16) {
-        let Entry { bucket, before, after } = self.entries[usize::from(place)];
+    fn remove(&mut self, flow: u16) {
+        let Entry { bucket, before, after } = self.entries[usize::from(flow)];
         if bucket == NOBODY {
             return;
         }
@@ -120,7 +120,7 @@ impl Pairs {
         if let Some(after) = self.entries.get_mut(usize::from(after)) {
             after.before = before;
         }
-        self.entries[usize::from(place)].bucket = NOBODY;
+        self.entries[usize::from(flow)].bucket = NOBODY;
     }
 
     fn bucket(&self, pair: FlowHash) -> u16 {
@@ -147,7 +147,7 @@ mod tests {
     fn a_stranger_meets_as_few_of_4096_flows_as_of_64() {
         for flows in [64, 4_096] {
             let mut pairs = Pairs::new(flows, flows);
-            (0..flows).for_each(|place| pairs.note(place as u16, hash(place as u64)));
+            (0..flows).for_each(|flow| pairs.note(flow as u16, hash(flow as u64)));
             let mut met = 0;
             for stranger in 10_000..11_000 {
                 pairs.search(hash(stranger), |_| {
@@ -162,27 +162,27 @@ mod tests {
     #[test]
     fn flows_between_two_hosts_are_found_in_the_order_of_their_last_frames() {
         let mut pairs = Pairs::new(8, 8);
-        [3, 5, 1].iter().for_each(|place| pairs.note(*place, hash(7)));
+        [3, 5, 1].iter().for_each(|flow| pairs.note(*flow, hash(7)));
         pairs.note(2, hash(8));
         let tails = [0, 90, 0, 30, 0, 60];
-        pairs.search(hash(7), |place| Met::Meant(tails[usize::from(place)]));
+        pairs.search(hash(7), |flow| Met::Meant(tails[usize::from(flow)]));
         assert_eq!(found(&mut pairs), [3, 5, 1]);
-        pairs.search(hash(7), |place| panic!("{place} was found before"));
+        pairs.search(hash(7), |flow| panic!("{flow} was found before"));
         assert_eq!(found(&mut pairs), []);
     }
 
     #[test]
-    fn a_place_stands_where_its_last_flow_does_and_leaves_when_it_is_gone() {
+    fn an_index_is_listed_where_its_last_flow_is_and_leaves_when_that_is_gone() {
         let mut pairs = Pairs::new(4, 4);
-        [0, 1, 2].iter().for_each(|place| pairs.note(*place, hash(7)));
+        [0, 1, 2].iter().for_each(|flow| pairs.note(*flow, hash(7)));
         pairs.note(1, hash(9));
         let mut met = Vec::new();
-        pairs.search(hash(7), |place| {
-            met.push(place);
+        pairs.search(hash(7), |flow| {
+            met.push(flow);
             Met::Gone
         });
         assert_eq!(met, [2, 0]);
-        pairs.search(hash(7), |place| panic!("{place} is gone"));
+        pairs.search(hash(7), |flow| panic!("{flow} is gone"));
         pairs.search(hash(9), |_| Met::Meant(1));
         assert_eq!(found(&mut pairs), [1]);
     }
@@ -190,13 +190,13 @@ mod tests {
     #[test]
     fn others_of_a_full_bucket_are_found_too_so_that_the_next_search_is_short() {
         let mut pairs = Pairs::new(64, 64);
-        (0..64).for_each(|place| pairs.note(place, hash(7)));
-        pairs.search(hash(7), |place| Met::Other(u32::from(place)));
+        (0..64).for_each(|flow| pairs.note(flow, hash(7)));
+        pairs.search(hash(7), |flow| Met::Other(u32::from(flow)));
         assert_eq!(found(&mut pairs), (0..64 - MOST_OTHERS as u16).collect::<Vec<_>>());
         let mut met = 0;
-        pairs.search(hash(7), |place| {
+        pairs.search(hash(7), |flow| {
             met += 1;
-            Met::Other(u32::from(place))
+            Met::Other(u32::from(flow))
         });
         assert_eq!((met, found(&mut pairs)), (MOST_OTHERS, Vec::new()));
     }

@@ -7,6 +7,9 @@
 //! once. Gaps between held frames are closed when there is more than one per [`HELD_FOR_A_GAP`] held frames,
 //! so the cost per delivered frame is bounded, however many are held. There are more slots than frames that
 //! may be received: one for each possible gap.
+//!
+//! Two indices occur everywhere in the engine: `slot` is that of a frame, `flow` that of a flow and of its
+//! aggregate in [`Store::held`].
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -71,9 +74,9 @@ pub(crate) struct Store<B> {
     pub(crate) held: Box<[Held]>,
     /// Additional state for the pure ACKs at each index.
     pub(crate) acks: Box<[HeldAcks]>,
-    /// Indices of `held` that were used and are free again. All indices from `places` on are free, too.
-    free_places: Vec<u16>,
-    places: u32,
+    /// Indices of `held` that were used and are free again. All indices from `used_indices` on are free, too.
+    free_indices: Vec<u16>,
+    used_indices: u32,
     pub(crate) headers: Box<[MergedHeader]>,
     pub(crate) ready: Vec<Ready>,
     /// Index of the held flows by their pair of hosts.
@@ -87,7 +90,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// `timed` flows. Allocates all memory.
     pub(crate) fn new(frames: usize, flows: usize, timed: usize) -> Self {
         // An aggregate that waits for the sink has at least two frames.
-        let places = flows + frames / 2 + 1;
+        let indices = flows + frames / 2 + 1;
         let slots = frames + frames / HELD_FOR_A_GAP;
         Self {
             slots: Slots { frames: Vec::with_capacity(slots), links: Links::new(slots) },
@@ -95,13 +98,13 @@ impl<B: AsRef<[u8]>> Store<B> {
             gaps: 0,
             moved: core::iter::repeat_n(GAP, slots).collect(),
             marks: Marks::default(),
-            held: core::iter::repeat_n(Held::BLANK, places).collect(),
-            acks: core::iter::repeat_n(HeldAcks::BLANK, places).collect(),
-            free_places: Vec::with_capacity(places),
-            places: 0,
-            headers: core::iter::repeat_n(MergedHeader::EMPTY, places).collect(),
+            held: core::iter::repeat_n(Held::BLANK, indices).collect(),
+            acks: core::iter::repeat_n(HeldAcks::BLANK, indices).collect(),
+            free_indices: Vec::with_capacity(indices),
+            used_indices: 0,
+            headers: core::iter::repeat_n(MergedHeader::EMPTY, indices).collect(),
             ready: Vec::with_capacity(frames),
-            pairs: Pairs::new(places, flows),
+            pairs: Pairs::new(indices, flows),
             deadlines: Deadlines::new(timed),
         }
     }
@@ -158,11 +161,11 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     /// Reserves a free index for an aggregate.
     #[inline(always)]
-    pub(crate) fn free_place(&mut self) -> u16 {
+    pub(crate) fn reserve_index(&mut self) -> u16 {
         // There are as many indices as frames can need (see `new`).
-        self.free_places.pop().unwrap_or_else(|| {
-            self.places += 1;
-            (self.places - 1) as u16
+        self.free_indices.pop().unwrap_or_else(|| {
+            self.used_indices += 1;
+            (self.used_indices - 1) as u16
         })
     }
 
@@ -176,17 +179,17 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.ready.push(Ready::Intact(at, slot));
     }
 
-    /// Queues the aggregate at `place` for the sink; a single frame is queued as it arrived.
+    /// Queues the aggregate of `flow` for the sink; a single frame is queued as it arrived.
     #[inline(always)]
-    pub(crate) fn ready_held(&mut self, place: u16, reason: FlushReason) {
-        let held = &mut self.held[usize::from(place)];
+    pub(crate) fn ready_held(&mut self, flow: u16, reason: FlushReason) {
+        let held = &mut self.held[usize::from(flow)];
         if held.segments == 1 {
             self.ready.push(Ready::Intact(held.at, held.chain.head));
-            self.free_places.push(place);
+            self.free_indices.push(flow);
         } else {
             held.reason = reason;
             let is_acks = held.kind() == Kind::PureAck;
-            self.ready.push(if is_acks { Ready::Acks(place) } else { Ready::Aggregate(place) });
+            self.ready.push(if is_acks { Ready::Acks(flow) } else { Ready::Aggregate(flow) });
         }
     }
 
@@ -201,19 +204,19 @@ impl<B: AsRef<[u8]>> Store<B> {
         reuses: bool,
         mut see: impl FnMut(&Held, Option<&HeldAcks>),
     ) {
-        let Self { slots: Slots { links, .. }, held, acks, ready, free_places, .. } = self;
-        for place in links.release_before(to) {
-            let Some(held) = held.get_mut(usize::from(place)) else { break };
+        let Self { slots: Slots { links, .. }, held, acks, ready, free_indices, .. } = self;
+        for flow in links.release_before(to) {
+            let Some(held) = held.get_mut(usize::from(flow)) else { break };
             let (segments, is_acks) = (held.segments, ACKS && held.kind() == Kind::PureAck);
-            see(held, if ACKS { acks.get(usize::from(place)) } else { None });
+            see(held, if ACKS { acks.get(usize::from(flow)) } else { None });
             if segments == 1 {
                 ready.push(Ready::Intact(held.at, held.chain.head));
                 if reuses {
-                    free_places.push(place);
+                    free_indices.push(flow);
                 }
             } else {
                 held.reason = reason;
-                ready.push(if is_acks { Ready::Acks(place) } else { Ready::Aggregate(place) });
+                ready.push(if is_acks { Ready::Acks(flow) } else { Ready::Aggregate(flow) });
             }
         }
     }
@@ -224,9 +227,9 @@ impl<B: AsRef<[u8]>> Store<B> {
         // Moved out, so that headers can be written while everything else is read.
         let mut headers = core::mem::take(&mut self.headers);
         for ready in &self.ready {
-            if let Ready::Aggregate(place) = *ready {
+            if let Ready::Aggregate(flow) = *ready {
                 let (held, header) =
-                    (&self.held[usize::from(place)], &mut headers[usize::from(place)]);
+                    (&self.held[usize::from(flow)], &mut headers[usize::from(flow)]);
                 if held.at.is_plain() {
                     header.write(&Merge::new(&self.slots, held), form);
                 } else {
@@ -249,8 +252,8 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
         self.slots.links.clear();
         (self.gaps, self.marks) = (0, Marks::default());
-        self.free_places.clear();
-        self.places = 0;
+        self.free_indices.clear();
+        self.used_indices = 0;
         self.ready.clear();
     }
 
@@ -265,8 +268,8 @@ impl<B: AsRef<[u8]>> Store<B> {
         for index in 0..self.ready.len() {
             let ready = self.ready[index];
             self.gaps += self.slots.links.leave_gaps(self.chain_of(ready));
-            if let Ready::Aggregate(place) | Ready::Acks(place) = ready {
-                self.free_places.push(place);
+            if let Ready::Aggregate(flow) | Ready::Acks(flow) = ready {
+                self.free_indices.push(flow);
             }
         }
         self.ready.clear();
@@ -323,8 +326,8 @@ impl<B: AsRef<[u8]>> Store<B> {
     /// Updates the slots in all chains after gaps were closed; `kept` frames are left.
     fn move_chains(&mut self, kept: u32) {
         let mut from = self.slots.links.first();
-        while let Some((tail, place)) = self.slots.links.used_between(from, kept) {
-            let chain = &mut self.held[usize::from(place)].chain;
+        while let Some((tail, flow)) = self.slots.links.used_between(from, kept) {
+            let chain = &mut self.held[usize::from(flow)].chain;
             chain.head = self.moved[chain.head as usize];
             chain.tail = tail;
             from = tail + 1;
@@ -338,23 +341,23 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.find_noted(core::iter::empty(), is_due)
     }
 
-    /// Does the work of [`Store::find_due`] for the flows that were held at its last call. The flows at
-    /// `places` are due as well, unless they were flushed.
+    /// Does the work of [`Store::find_due`] for the flows that were held at its last call. The flows
+    /// `flows` are due as well, unless they were flushed.
     pub(crate) fn find_noted(
         &mut self,
-        places: impl Iterator<Item = u16>,
+        flows: impl Iterator<Item = u16>,
         is_due: impl Fn(Instant) -> bool,
     ) -> Option<Instant> {
         let Self { slots: Slots { frames, links }, held, deadlines, .. } = self;
         let end = frames.len() as u32;
-        let tail = |place: u16| {
-            let tail = held[usize::from(place)].chain.tail;
-            (tail < end && links.is_last_of(tail, place)).then_some(tail)
+        let tail = |flow: u16| {
+            let tail = held[usize::from(flow)].chain.tail;
+            (tail < end && links.is_last_of(tail, flow)).then_some(tail)
         };
-        let places = places.inspect(|_| work::done(1));
-        deadlines.add_due(places.filter_map(|place| Some((tail(place)?, place))));
-        deadlines.search(is_due, |arrival, place| {
-            tail(place).filter(|_| held[usize::from(place)].first_arrival == arrival)
+        let flows = flows.inspect(|_| work::done(1));
+        deadlines.add_due(flows.filter_map(|flow| Some((tail(flow)?, flow))));
+        deadlines.search(is_due, |arrival, flow| {
+            tail(flow).filter(|_| held[usize::from(flow)].first_arrival == arrival)
         })
     }
 
@@ -371,10 +374,10 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
         let end = self.end();
         let from = core::mem::replace(&mut self.marks.deadlines, end);
-        for place in self.slots.links.all_used_between(from, end) {
-            let held = &self.held[usize::from(place)];
+        for flow in self.slots.links.all_used_between(from, end) {
+            let held = &self.held[usize::from(flow)];
             if held.chain.head >= from {
-                self.deadlines.note(held.first_arrival, place);
+                self.deadlines.note(held.first_arrival, flow);
             }
         }
     }
@@ -382,7 +385,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     pub(crate) fn chain_of(&self, ready: Ready) -> FrameChain {
         match ready {
             Ready::Frame(_, slot) | Ready::Intact(_, slot) => FrameChain { head: slot, tail: slot },
-            Ready::Aggregate(place) | Ready::Acks(place) => self.held[usize::from(place)].chain,
+            Ready::Aggregate(flow) | Ready::Acks(flow) => self.held[usize::from(flow)].chain,
         }
     }
 
@@ -391,7 +394,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         match ready {
             Ready::Frame(..) | Ready::Intact(..) => 1,
             // GSO frames are never held, so each frame is one segment.
-            Ready::Aggregate(place) | Ready::Acks(place) => self.held[usize::from(place)].segments,
+            Ready::Aggregate(flow) | Ready::Acks(flow) => self.held[usize::from(flow)].segments,
         }
     }
 

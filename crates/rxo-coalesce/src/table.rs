@@ -53,21 +53,21 @@ impl Table {
     /// empty.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: FlowHash) -> Option<u16> {
-        let place = self.buckets[self.bucket(hash)];
-        (place != NOBODY).then_some(place)
+        let flow = self.buckets[self.bucket(hash)];
+        (flow != NOBODY).then_some(flow)
     }
 
     /// Returns the index of the flow; `None` if the flow holds nothing.
     #[inline(always)]
     pub(crate) fn find(&self, held: &[Held], key: &FlowKey, hash: FlowHash) -> Option<u16> {
-        let mut place = self.buckets[self.bucket(hash)];
-        while place != NOBODY {
+        let mut flow = self.buckets[self.bucket(hash)];
+        while flow != NOBODY {
             work::done(1);
-            let found = &held[usize::from(place)];
+            let found = &held[usize::from(flow)];
             if found.key == *key {
-                return Some(place);
+                return Some(flow);
             }
-            place = found.link.next;
+            flow = found.link.next;
         }
         None
     }
@@ -75,16 +75,16 @@ impl Table {
     /// Returns the index of the flow that was added first to the bucket of this hash, if the bucket is full.
     pub(crate) fn first_of_full_bucket(&self, held: &[Held], hash: FlowHash) -> Option<u16> {
         let next =
-            |place: &u16| Some(held[usize::from(*place)].link.next).filter(|next| *next != NOBODY);
-        let places = core::iter::successors(self.guess(hash), next).inspect(|_| work::done(1));
-        places.enumerate().last().filter(|(at, _)| at + 1 >= MOST_IN_BUCKET).map(|(_, first)| first)
+            |flow: &u16| Some(held[usize::from(*flow)].link.next).filter(|next| *next != NOBODY);
+        let flows = core::iter::successors(self.guess(hash), next).inspect(|_| work::done(1));
+        flows.enumerate().last().filter(|(at, _)| at + 1 >= MOST_IN_BUCKET).map(|(_, first)| first)
     }
 
-    /// Adds the flow at index `place`. The caller must have made sure that table and bucket are not full.
+    /// Adds `flow`. The caller must have made sure that table and bucket are not full.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, held: &mut Held, place: u16, hash: FlowHash) {
+    pub(crate) fn insert(&mut self, held: &mut Held, flow: u16, hash: FlowHash) {
         let bucket = self.bucket(hash);
-        let next = core::mem::replace(&mut self.buckets[bucket], place);
+        let next = core::mem::replace(&mut self.buckets[bucket], flow);
         held.link = BucketLink { bucket: bucket as u16, next };
         self.len += 1;
     }
@@ -102,25 +102,25 @@ impl Table {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, held: &mut [Held], place: u16) {
-        let BucketLink { bucket, next } = held[usize::from(place)].link;
+    pub(crate) fn remove(&mut self, held: &mut [Held], flow: u16) {
+        let BucketLink { bucket, next } = held[usize::from(flow)].link;
         let head = &mut self.buckets[usize::from(bucket) % BUCKETS];
-        if *head == place {
+        if *head == flow {
             *head = next;
         } else {
-            self.remove_from_middle(held, place);
+            self.remove_from_middle(held, flow);
         }
         self.len -= 1;
     }
 
     #[cold]
-    fn remove_from_middle(&self, held: &mut [Held], place: u16) {
-        let BucketLink { bucket, next } = held[usize::from(place)].link;
+    fn remove_from_middle(&self, held: &mut [Held], flow: u16) {
+        let BucketLink { bucket, next } = held[usize::from(flow)].link;
         let mut before = self.buckets[usize::from(bucket) % BUCKETS];
         while before != NOBODY {
             work::done(1);
             let link = &mut held[usize::from(before)].link;
-            if link.next == place {
+            if link.next == flow {
                 link.next = next;
                 return;
             }

@@ -31,8 +31,8 @@ impl<B> Copy for Acks<'_, B> {}
 
 impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
     #[inline]
-    pub(crate) fn new(store: &'a Store<B>, place: u16) -> Self {
-        Self::of(&store.slots, &store.held[usize::from(place)])
+    pub(crate) fn new(store: &'a Store<B>, flow: u16) -> Self {
+        Self::of(&store.slots, &store.held[usize::from(flow)])
     }
 
     /// Creates the view of `held`, whose frames are in `slots`.

@@ -15,26 +15,26 @@ const STIR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Debug)]
 pub(crate) struct Recent {
-    places: Box<[u16; 1 << GUESS_BITS]>,
+    flows: Box<[u16; 1 << GUESS_BITS]>,
 }
 
 impl Recent {
     pub(crate) fn new() -> Self {
-        Self { places: Box::new([0; 1 << GUESS_BITS]) }
+        Self { flows: Box::new([0; 1 << GUESS_BITS]) }
     }
 
     /// Returns the index that may hold the flow of this packet, right or wrong. `None` if the packet is too
     /// short.
     #[inline(always)]
     pub(crate) fn guess<S: Shape>(&self, packet: &[u8]) -> Option<u16> {
-        Some(self.places[index::<S>(packet)?])
+        Some(self.flows[index::<S>(packet)?])
     }
 
-    /// Records that the flow of this packet is held at the index `place`.
+    /// Records that this packet belongs to `flow`.
     #[inline(always)]
-    pub(crate) fn note<S: Shape>(&mut self, packet: &[u8], place: u16) {
+    pub(crate) fn note<S: Shape>(&mut self, packet: &[u8], flow: u16) {
         if let Some(index) = index::<S>(packet) {
-            self.places[index] = place;
+            self.flows[index] = flow;
         }
     }
 }

@@ -38,11 +38,11 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Returns `true` if the last ACK held at `place` still differs from the last delivered one after
-    /// `segment` is appended. A window update followed by its reversal would leave an ACK equal to the last
-    /// delivered one: if only the last ACK is delivered, that would be a duplicate which nobody sent.
-    pub(super) fn says_on(&self, place: u16, segment: &Segment) -> bool {
-        let (held, said) = (&self.store.acks[usize::from(place)], segment.acks.said);
+    /// Returns `true` if the last ACK that `flow` holds still differs from the last delivered one after
+    /// `segment` is appended. A window update followed by its reversal would leave an ACK equal to the
+    /// last delivered one: if only the last ACK is delivered, that would be a duplicate which nobody sent.
+    pub(super) fn says_on(&self, flow: u16, segment: &Segment) -> bool {
+        let (held, said) = (&self.store.acks[usize::from(flow)], segment.acks.said);
         if self.memory.is_off() || segment.acks.says_more || said.advances(held.said) {
             return true;
         }
@@ -50,11 +50,11 @@ impl<B: FrameBuffer> Engine<B> {
         matches!(self.memory.recall(held.flow, pair), Known::Said(before) if before != said)
     }
 
-    /// Records the ACK number and window of `segment`, now the last one held at `place`.
+    /// Records the ACK number and window of `segment`, now the last one that `flow` holds.
     #[inline(always)]
-    pub(super) fn note(&mut self, place: u16, segment: &Segment) {
+    pub(super) fn note(&mut self, flow: u16, segment: &Segment) {
         if !self.memory.is_off() {
-            self.store.acks[usize::from(place)] = segment.acks;
+            self.store.acks[usize::from(flow)] = segment.acks;
         }
     }
 
@@ -90,11 +90,11 @@ impl<B: FrameBuffer> Engine<B> {
         if !self.is_intact(frame, parsed) {
             return;
         }
-        let flow = self.hasher.hash(&flow_key(parsed.key, frame));
+        let hash = self.hasher.hash(&flow_key(parsed.key, frame));
         if tcp.flags.intersects(TcpFlags::SYN.union(TcpFlags::RST)) {
-            self.memory.forget(flow);
+            self.memory.forget(hash);
         } else if tcp.flags.contains(TcpFlags::ACK) {
-            self.memory.raise(flow, tcp.ack);
+            self.memory.raise(hash, tcp.ack);
         }
     }
 }

@@ -25,10 +25,10 @@ pub(super) enum Taken {
 }
 
 impl Taken {
-    /// Returns `Held` with the index `place`, or `Left` if `place` is `None`.
+    /// Returns `Held` with the index `flow`, or `Left` if `flow` is `None`.
     #[inline(always)]
-    pub(super) fn of(place: Option<u16>) -> Self {
-        place.map_or(Self::Left, Self::Held)
+    pub(super) fn of(flow: Option<u16>) -> Self {
+        flow.map_or(Self::Left, Self::Held)
     }
 }
 
@@ -42,14 +42,14 @@ impl<B: FrameBuffer> Engine<B> {
         found: Option<u16>,
         segment: &Segment,
     ) -> Option<u16> {
-        if let (Verdict::Append(close), Some(place)) = (verdict, found) {
-            self.store.held[usize::from(place)].append(segment, &self.config.policy);
-            self.note(place, segment);
-            return self.append(place, segment.slot, 1, close);
+        if let (Verdict::Append(close), Some(flow)) = (verdict, found) {
+            self.store.held[usize::from(flow)].append(segment, &self.config.policy);
+            self.note(flow, segment);
+            return self.append(flow, segment.slot, 1, close);
         }
         // The held segments leave before this one is delivered or held, so that the order is kept.
-        if let (Some(place), Some(reason)) = (found, verdict.flushes()) {
-            self.flush_held(place, reason, self.now);
+        if let (Some(flow), Some(reason)) = (found, verdict.flushes()) {
+            self.flush_held(flow, reason, self.now);
         }
         match verdict {
             Verdict::Start(None) | Verdict::FlushThenStart(_, None) | Verdict::Append(_) => {
@@ -78,13 +78,13 @@ impl<B: FrameBuffer> Engine<B> {
             true => segment.arrived_at,
             false => self.oldest_arrival.min(segment.arrived_at),
         };
-        let place = self.store.free_place();
-        self.store.slots.links.hold(segment.slot, place);
-        let held = &mut self.store.held[usize::from(place)];
-        self.table.insert(held, place, segment.acks.flow);
+        let flow = self.store.reserve_index();
+        self.store.slots.links.hold(segment.slot, flow);
+        let held = &mut self.store.held[usize::from(flow)];
+        self.table.insert(held, flow, segment.acks.flow);
         held.begin(segment);
-        self.note(place, segment);
-        place
+        self.note(flow, segment);
+        flow
     }
 
     /// Flushes the least recently used flow to make room for another. Cold, so that other callers spare no
@@ -101,30 +101,30 @@ impl<B: FrameBuffer> Engine<B> {
     /// flow calls this first, unless the bucket is known to be empty.
     #[cold]
     #[inline(never)]
-    pub(super) fn thin_bucket(&mut self, flow: FlowHash) {
-        if let Some(first) = self.table.first_of_full_bucket(&self.store.held, flow) {
+    pub(super) fn thin_bucket(&mut self, hash: FlowHash) {
+        if let Some(first) = self.table.first_of_full_bucket(&self.store.held, hash) {
             self.flush_held(first, FlushReason::Collision, self.now);
         }
     }
 
-    /// Links the `count` segments from `slot` on to the flow at `place`, whose totals already include them,
-    /// and flushes the flow if `close` is a reason. Returns `place` if the flow is still held.
+    /// Links the `count` segments from `slot` on to `flow`, whose totals already include them, and flushes
+    /// it if `close` is a reason. Returns `flow` if it is still held.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
-        place: u16,
+        flow: u16,
         slot: u32,
         count: u32,
         close: Option<FlushReason>,
     ) -> Option<u16> {
-        let chain = &mut self.store.held[usize::from(place)].chain;
+        let chain = &mut self.store.held[usize::from(flow)].chain;
         let tail = core::mem::replace(&mut chain.tail, slot + count - 1);
-        self.store.slots.links.append(tail, slot, count, place);
+        self.store.slots.links.append(tail, slot, count, flow);
         if let Some(reason) = close {
-            self.flush_held(place, reason, self.now);
+            self.flush_held(flow, reason, self.now);
             return None;
         }
-        Some(place)
+        Some(flow)
     }
 
     /// Delivers the frame in `slot` untouched. Everything that it would overtake must have been flushed
@@ -149,17 +149,17 @@ impl<B: FrameBuffer> Engine<B> {
     /// Returns the index at which the flow is held if it holds this kind. Another kind is flushed: data, pure
     /// ACKs and datagrams are never held together. If it returns `None`, the flow's bucket has a free entry.
     #[inline(always)]
-    pub(super) fn find_alike(&mut self, key: &FlowKey, flow: FlowHash, kind: Kind) -> Option<u16> {
-        let Some(place) = self.table.find(&self.store.held, key, flow) else {
-            if self.table.guess(flow).is_some() {
-                self.thin_bucket(flow);
+    pub(super) fn find_alike(&mut self, key: &FlowKey, hash: FlowHash, kind: Kind) -> Option<u16> {
+        let Some(flow) = self.table.find(&self.store.held, key, hash) else {
+            if self.table.guess(hash).is_some() {
+                self.thin_bucket(hash);
             }
             return None;
         };
-        if self.store.held[usize::from(place)].kind() == kind {
-            return Some(place);
+        if self.store.held[usize::from(flow)].kind() == kind {
+            return Some(flow);
         }
-        self.flush_held(place, FlushReason::Order, self.now);
+        self.flush_held(flow, FlushReason::Order, self.now);
         None
     }
 
@@ -177,8 +177,8 @@ impl<B: FrameBuffer> Engine<B> {
     /// Flushes the flow of a frame that is about to be delivered untouched.
     #[inline(always)]
     pub(super) fn flush_flow(&mut self, key: &FlowKey) {
-        if let Some(place) = self.table.find(&self.store.held, key, self.hasher.hash(key)) {
-            self.flush_held(place, FlushReason::Order, self.now);
+        if let Some(flow) = self.table.find(&self.store.held, key, self.hasher.hash(key)) {
+            self.flush_held(flow, FlushReason::Order, self.now);
         }
     }
 

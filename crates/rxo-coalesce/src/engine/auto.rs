@@ -62,13 +62,13 @@ struct Seen {
 }
 
 impl Pace {
-    /// Creates the state for `places` flow indices if `policy` holds adaptively; otherwise empty state.
-    pub(super) fn new(policy: &Policy, places: usize) -> Self {
+    /// Creates the state for `flows` flow indices if `policy` holds adaptively; otherwise empty state.
+    pub(super) fn new(policy: &Policy, flows: usize) -> Self {
         let Hold::Auto { budget, most_polls } = policy.hold else { return Self::default() };
         // A quarter of `u64::MAX`, more than a century: `gap_ns` adds up four times this value.
         let budget_ns = nanos(budget).min(u64::MAX / 4);
-        let seen = core::iter::repeat_n(Seen::default(), places).collect();
-        let exits = Exits::new(places);
+        let seen = core::iter::repeat_n(Seen::default(), flows).collect();
+        let exits = Exits::new(flows);
         Self { budget_ns, most_polls, gap_ns: budget_ns, last_end: None, poll: 0, seen, exits }
     }
 
@@ -86,16 +86,16 @@ impl Pace {
         now.nanos_since(arrival).saturating_add(self.gap_ns) >= self.budget_ns
     }
 
-    /// Returns the reason for which the flow at index `place` must be flushed when a poll ends at `now`; `None` if it
-    /// stays held. `is_carried` is `true` if the flow was already held at the end of the previous poll.
+    /// Returns the reason for which `flow` must be flushed when a poll ends at `now`; `None` if it stays
+    /// held. `is_carried` is `true` if the flow was already held at the end of the previous poll.
     fn exit(
         &mut self,
-        (place, held): (u16, &Held),
+        (flow, held): (u16, &Held),
         is_carried: bool,
         now: Instant,
     ) -> Option<FlushReason> {
         let is_spent = self.is_spent(held.first_arrival, now);
-        let seen = self.seen.get_mut(usize::from(place))?;
+        let seen = self.seen.get_mut(usize::from(flow))?;
         seen.see(self.poll, held.segments, is_carried);
         if held.segments == 1 {
             Some(FlushReason::LoneSegment)
@@ -109,7 +109,7 @@ impl Pace {
             Some(FlushReason::LittleGain)
         } else {
             let polls = seen.polls_left(self.most_polls);
-            self.exits.note(self.poll.wrapping_add(polls), place);
+            self.exits.note(self.poll.wrapping_add(polls), flow);
             None
         }
     }
@@ -175,21 +175,21 @@ impl<B: FrameBuffer> Engine<B> {
         let mut pace = core::mem::take(&mut self.pace);
         let carried_to = self.store.marks.poll;
         let (mut exits, poll) = (core::mem::take(&mut pace.exits), pace.poll);
-        let places = core::iter::from_fn(|| exits.take(poll));
-        self.store.find_noted(places, |arrival| pace.is_spent(arrival, now));
+        let flows = core::iter::from_fn(|| exits.take(poll));
+        self.store.find_noted(flows, |arrival| pace.is_spent(arrival, now));
         pace.exits = exits;
         // Flows without a gain were used before this poll, so they precede its frames in the order of
         // flushing.
-        while let Some(place) = self.store.next_due() {
-            let held = &self.store.held[usize::from(place)];
+        while let Some(flow) = self.store.next_due() {
+            let held = &self.store.held[usize::from(flow)];
             if held.chain.tail < carried_to
-                && let Some(reason) = pace.exit((place, held), true, now)
+                && let Some(reason) = pace.exit((flow, held), true, now)
             {
-                self.flush_held(place, reason, now);
+                self.flush_held(flow, reason, now);
             }
         }
-        self.flush_for(carried_to, now, |place, held| {
-            pace.exit((place, held), held.chain.head < carried_to, now)
+        self.flush_for(carried_to, now, |flow, held| {
+            pace.exit((flow, held), held.chain.head < carried_to, now)
         });
         self.pace = pace;
         let oldest = self.store.find_due(|_| false);

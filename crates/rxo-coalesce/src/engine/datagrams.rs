@@ -23,10 +23,10 @@ impl<B: FrameBuffer> Engine<B> {
     pub(super) fn take_datagram<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
         let key = flow_key(S::datagram_key(at.packet()?)?, frame);
-        let flow = self.hasher.hash(&key);
+        let hash = self.hasher.hash(&key);
         // Most datagrams continue their flow's run. The compare shows whether the guess was right.
-        if let Some(place) = self.table.guess(flow)
-            && let count @ 1.. = self.run_of_datagrams::<S>(at, place) - at.slot()
+        if let Some(flow) = self.table.guess(hash)
+            && let count @ 1.. = self.run_of_datagrams::<S>(at, flow) - at.slot()
         {
             return Some(at.slot() + count);
         }
@@ -38,15 +38,15 @@ impl<B: FrameBuffer> Engine<B> {
         if is_refused || !(self.is_trusted(frame) || self.is_datagram_right(&key, &candidate)) {
             return None;
         }
-        let found = self.find_alike(&key, flow, Kind::Datagrams);
+        let found = self.find_alike(&key, hash, Kind::Datagrams);
         let last = match found {
-            Some(place) => Some(self.last_datagram::<S>(at, place)?),
+            Some(flow) => Some(self.last_datagram::<S>(at, flow)?),
             None => None,
         };
-        let segment = Segment::of(&candidate, (key, flow), frame, at.slot());
-        let place = self.apply_datagram((&candidate, segment), found, last.as_ref());
-        let run = |place| self.run_of_datagrams::<S>(at.next(), place);
-        Some(place.map_or(at.slot() + 1, run))
+        let segment = Segment::of(&candidate, (key, hash), frame, at.slot());
+        let flow = self.apply_datagram((&candidate, segment), found, last.as_ref());
+        let run = |flow| self.run_of_datagrams::<S>(at.next(), flow);
+        Some(flow.map_or(at.slot() + 1, run))
     }
 
     /// Returns `true` if the checksum of a datagram of the flow `key` is right. Reads its payload.
@@ -56,11 +56,11 @@ impl<B: FrameBuffer> Engine<B> {
         (self.config.summer.sum(bytes) + pseudo_header).is_valid()
     }
 
-    /// Returns the last datagram held at `place`; `None` if its headers are not at the offsets of an ordinary
-    /// one.
+    /// Returns the last datagram that `flow` holds; `None` if its headers are not at the offsets of an
+    /// ordinary one.
     #[inline(always)]
-    fn last_datagram<'a, S: Shape>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
-        let held = &self.store.held[usize::from(place)];
+    fn last_datagram<'a, S: Shape>(&self, at: Cursor<'a, B>, flow: u16) -> Option<Candidate<'a>> {
+        let held = &self.store.held[usize::from(flow)];
         let is_plain = usize::from(held.at.network()) == at.network();
         let frame = at.held(held.chain.tail);
         if is_plain { Some(plain_datagram::<S, B>(frame, at.network())?.0) } else { None }
@@ -75,7 +75,7 @@ impl<B: FrameBuffer> Engine<B> {
         last: Option<&Candidate<'_>>,
     ) -> Option<u16> {
         segment.id_step = last.map_or(0, |last| candidate.ip.id.wrapping_sub(last.ip.id));
-        let held = found.map(|place| &self.store.held[usize::from(place)]);
+        let held = found.map(|flow| &self.store.held[usize::from(flow)]);
         let verdict = verdict(held.zip(last), candidate, &self.config.policy);
         self.counters.datagrams += 1;
         if !matches!(verdict, Verdict::Append(_)) {
@@ -84,28 +84,28 @@ impl<B: FrameBuffer> Engine<B> {
         self.apply(verdict, found, &segment)
     }
 
-    /// Appends datagrams to those held at `place`: the one at `at` and those behind it, up to the first that
-    /// is not the next expected one. Returns the slot behind the last appended datagram, which is the slot of
-    /// `at` if none was appended.
+    /// Appends datagrams to those that `flow` holds: the one at `at` and those behind it, up to the first
+    /// that is not the next expected one. Returns the slot behind the last appended datagram, which is the
+    /// slot of `at` if none was appended.
     #[inline(never)]
-    pub(super) fn run_of_datagrams<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
-        let Some((count, id_step)) = self.count_datagrams::<S>(at, place) else {
+    pub(super) fn run_of_datagrams<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
+        let Some((count, id_step)) = self.count_datagrams::<S>(at, flow) else {
             return at.slot();
         };
         self.counters.datagrams += u64::from(count);
-        let held = &mut self.store.held[usize::from(place)];
+        let held = &mut self.store.held[usize::from(flow)];
         held.append_run(count, id_step);
         let is_full = held.segments >= self.config.policy.most_datagrams();
         let close = is_full.then_some(FlushReason::SegmentLimit);
-        self.append(place, at.slot(), count, close);
+        self.append(flow, at.slot(), count, close);
         at.slot() + count
     }
 
-    /// Returns how many frames, from the one at `at` on, continue the datagrams held at `place`, and the
+    /// Returns how many frames, from the one at `at` on, continue the datagrams that `flow` holds, and the
     /// increment of their IPv4 IDs. `None` if the frame at `at` does not.
     #[inline(always)]
-    fn count_datagrams<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<(u32, u16)> {
-        let held = self.store.held.get(usize::from(place))?;
+    fn count_datagrams<S: Shape>(&self, at: Cursor<'_, B>, flow: u16) -> Option<(u32, u16)> {
+        let held = self.store.held.get(usize::from(flow))?;
         let (last, frames) = (at.held(held.chain.tail), at.upcoming());
         let next = frames.first()?.bytes();
         let mut expected = ExpectedDatagram::<S>::after::<B>(held, last, next, at.network())?;

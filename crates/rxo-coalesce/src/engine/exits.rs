@@ -30,42 +30,42 @@ struct Link {
 }
 
 impl Exits {
-    /// Creates an empty index for `places` flow indices.
-    pub(super) fn new(places: usize) -> Self {
+    /// Creates an empty index for `flows` flow indices.
+    pub(super) fn new(flows: usize) -> Self {
         let none = Link { before: NOBODY, after: NOBODY, turn: TURNS as u8 };
-        let links = core::iter::repeat_n(none, places).collect();
+        let links = core::iter::repeat_n(none, flows).collect();
         Self { heads: [NOBODY; TURNS as usize], links }
     }
 
-    /// Records that the flow at index `place` leaves at the end of poll number `poll`, which replaces an
-    /// earlier record. `poll` must be one of the next `TURNS - 1`.
+    /// Records that `flow` leaves at the end of poll number `poll`, which replaces an earlier record.
+    /// `poll` must be one of the next `TURNS - 1`.
     #[inline]
-    pub(super) fn note(&mut self, poll: u32, place: u16) {
+    pub(super) fn note(&mut self, poll: u32, flow: u16) {
         let turn = (poll % TURNS) as u8;
-        let Some(link) = self.links.get(usize::from(place)) else { return };
+        let Some(link) = self.links.get(usize::from(flow)) else { return };
         if link.turn == turn {
             return;
         }
-        self.remove(place);
-        let after = core::mem::replace(&mut self.heads[usize::from(turn)], place);
+        self.remove(flow);
+        let after = core::mem::replace(&mut self.heads[usize::from(turn)], flow);
         if let Some(next) = self.links.get_mut(usize::from(after)) {
-            next.before = place;
+            next.before = flow;
         }
-        self.links[usize::from(place)] = Link { before: NOBODY, after, turn };
+        self.links[usize::from(flow)] = Link { before: NOBODY, after, turn };
     }
 
     /// Removes and returns a flow index from the list of poll number `poll`; `None` if the list is empty.
     #[inline]
     pub(super) fn take(&mut self, poll: u32) -> Option<u16> {
-        let place = self.heads[(poll % TURNS) as usize];
-        (place != NOBODY).then(|| {
-            self.remove(place);
-            place
+        let flow = self.heads[(poll % TURNS) as usize];
+        (flow != NOBODY).then(|| {
+            self.remove(flow);
+            flow
         })
     }
 
-    fn remove(&mut self, place: u16) {
-        let Link { before, after, turn } = self.links[usize::from(place)];
+    fn remove(&mut self, flow: u16) {
+        let Link { before, after, turn } = self.links[usize::from(flow)];
         let Some(head) = self.heads.get_mut(usize::from(turn)) else { return };
         match self.links.get_mut(usize::from(before)) {
             Some(link) => link.after = after,
@@ -74,7 +74,7 @@ impl Exits {
         if let Some(link) = self.links.get_mut(usize::from(after)) {
             link.before = before;
         }
-        self.links[usize::from(place)].turn = TURNS as u8;
+        self.links[usize::from(flow)].turn = TURNS as u8;
     }
 }
 
@@ -97,10 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn a_place_leaves_once_at_its_last_poll() {
+    fn a_flow_leaves_once_at_its_last_poll() {
         let mut exits = Exits::new(10);
-        for (poll, place) in [(3, 1), (3, 2), (3, 3), (4, 4), (3, 5), (4, 2), (3, 5), (5, 3)] {
-            exits.note(poll, place);
+        for (poll, flow) in [(3, 1), (3, 2), (3, 3), (4, 4), (3, 5), (4, 2), (3, 5), (5, 3)] {
+            exits.note(poll, flow);
         }
         assert_eq!(
             [3, 4, 5, 6].map(|poll| all(&mut exits, poll)),
@@ -112,19 +112,19 @@ mod tests {
 
     /// Compares 10,000 random operations with a simple model.
     #[test]
-    fn it_is_as_a_map_from_places_to_polls() {
+    fn it_is_as_a_map_from_flows_to_polls() {
         let (mut exits, mut model, mut random) = (Exits::new(16), [None; 16], 1_u32);
         for step in 0..10_000_u32 {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let (place, turn) = ((random >> 28) as u16, random >> 8 & 7);
+            let (flow, turn) = ((random >> 28) as u16, random >> 8 & 7);
             if step % 20 == 0 {
                 let expected: Vec<_> =
-                    (0..16).filter(|place| model[usize::from(*place)] == Some(turn)).collect();
+                    (0..16).filter(|flow| model[usize::from(*flow)] == Some(turn)).collect();
                 assert_eq!(all(&mut exits, turn), expected);
                 model.iter_mut().filter(|one| **one == Some(turn)).for_each(|one| *one = None);
             } else {
-                exits.note(turn, place);
-                model[usize::from(place)] = Some(turn);
+                exits.note(turn, flow);
+                model[usize::from(flow)] = Some(turn);
             }
         }
     }

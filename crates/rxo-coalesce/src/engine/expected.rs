@@ -54,13 +54,13 @@ impl<B: FrameBuffer> Engine<B> {
     fn take_data<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
         let key = flow_key(S::key(at.packet()?)?, frame);
-        let flow = self.hasher.hash(&key);
-        let Some(place) = self.table.guess(flow) else {
-            let started = self.start::<S>(at, (key, flow), (Verdict::Start(None), None))?;
+        let hash = self.hasher.hash(&key);
+        let Some(flow) = self.table.guess(hash) else {
+            let started = self.start::<S>(at, (key, hash), (Verdict::Start(None), None))?;
             return Some(self.run_if_next::<S>(at.next(), started));
         };
-        match self.take_next::<S>(at, place) {
-            None => self.take_other::<S>(at, flow),
+        match self.take_next::<S>(at, flow) {
+            None => self.take_other::<S>(at, hash),
             after => after,
         }
     }
@@ -70,19 +70,19 @@ impl<B: FrameBuffer> Engine<B> {
     /// for it.
     #[cold]
     #[inline(never)]
-    fn take_other<S: Shape>(&mut self, at: Cursor<'_, B>, flow: FlowHash) -> Option<u32> {
+    fn take_other<S: Shape>(&mut self, at: Cursor<'_, B>, hash: FlowHash) -> Option<u32> {
         let key = flow_key(S::key(at.packet()?)?, at.frame()?);
-        let found = self.table.find(&self.store.held, &key, flow);
+        let found = self.table.find(&self.store.held, &key, hash);
         let verdict = match found {
             None => {
-                self.thin_bucket(flow);
+                self.thin_bucket(hash);
                 Verdict::Start(None)
             }
-            Some(place) => {
-                let held = &self.store.held[usize::from(place)];
+            Some(flow) => {
+                let held = &self.store.held[usize::from(flow)];
                 if at.has_seq(at.network() + S::IP_BYTES, held.next_seq) {
-                    let is_guess = found == self.table.guess(flow);
-                    return if is_guess { None } else { self.take_next::<S>(at, place) };
+                    let is_guess = found == self.table.guess(hash);
+                    return if is_guess { None } else { self.take_next::<S>(at, flow) };
                 }
                 // Data is only appended to data, and for data the sequence number is the first rule.
                 let reason = match held.kind() {
@@ -92,20 +92,19 @@ impl<B: FrameBuffer> Engine<B> {
                 Verdict::FlushThenStart(reason, None)
             }
         };
-        let started = self.start::<S>(at, (key, flow), (verdict, found))?;
+        let started = self.start::<S>(at, (key, hash), (verdict, found))?;
         Some(self.run_if_next::<S>(at.next(), started))
     }
 
-    /// Appends the frame to the flow held at `place` if it is the expected one, then the frames behind it
-    /// that continue it. `None` if it is not. The frame may be of any flow: the compare proves that it
-    /// belongs to this one.
+    /// Appends the frame to `flow` if it is the expected one, then the frames behind it that continue it.
+    /// `None` if it is not. The frame may be of any flow: the compare proves that it belongs to this one.
     #[inline(always)]
-    fn take_next<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> Option<u32> {
-        let held = self.store.held.get(usize::from(place))?;
+    fn take_next<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> Option<u32> {
+        let held = self.store.held.get(usize::from(flow))?;
         let id_step = self.next_step::<S>(at, held)?;
-        match self.append_ran(place, at.slot(), Ran { count: 1, id_step }) {
+        match self.append_ran(flow, at.slot(), Ran { count: 1, id_step }) {
             None => Some(at.slot() + 1),
-            Some(next_seq) => Some(self.run_if_next::<S>(at.next(), (place, next_seq))),
+            Some(next_seq) => Some(self.run_if_next::<S>(at.next(), (flow, next_seq))),
         }
     }
 
@@ -130,65 +129,65 @@ impl<B: FrameBuffer> Engine<B> {
         is_intact.then_some(expected.id_step())
     }
 
-    /// Appends frames to the flow held at `place`, which expects `next_seq`: the frame at `at` and those
-    /// behind it, up to the first that does not continue the flow. Checks the sequence number first, because
-    /// most frames fail there. Returns the slot behind the last appended frame.
+    /// Appends frames to `flow`, which expects `next_seq`: the frame at `at` and those behind it, up to
+    /// the first that does not continue the flow. Checks the sequence number first, because most frames
+    /// fail there. Returns the slot behind the last appended frame.
     #[inline(always)]
     pub(super) fn run_if_next<S: Shape>(
         &mut self,
         at: Cursor<'_, B>,
-        (place, next_seq): (u16, SeqNumber),
+        (flow, next_seq): (u16, SeqNumber),
     ) -> u32 {
         match at.has_seq(at.network() + S::IP_BYTES, next_seq) {
-            true => self.run::<S>(at, place),
+            true => self.run::<S>(at, flow),
             false => at.slot(),
         }
     }
 
     /// Appends the frames behind the one at `at` that continue its flow. The frame at `at` is the last one
-    /// held at `place`. Returns the slot behind the last appended frame.
-    fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
-        let held = &self.store.held[usize::from(place)];
+    /// that `flow` holds. Returns the slot behind the last appended frame.
+    fn run_behind<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
+        let held = &self.store.held[usize::from(flow)];
         match at.next().has_seq(held.at.transport().into(), held.next_seq) {
-            true => self.run::<S>(at.next(), place),
+            true => self.run::<S>(at.next(), flow),
             false => at.slot() + 1,
         }
     }
 
     /// Appends the frames behind the one at `at` that continue its flow. The rules hold the frame at `at`,
-    /// which may be of any kind, at `place`. Returns the slot behind the last appended frame.
-    pub(super) fn go_on(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
-        let held = &self.store.held[usize::from(place)];
+    /// which may be of any kind, in `flow`. Returns the slot behind the last appended frame.
+    pub(super) fn go_on(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
+        let held = &self.store.held[usize::from(flow)];
         let (version, kind, starts) = (held.version, held.kind(), held.at);
         let at = at.with_network(starts.network().into());
         match (version, kind) {
-            (IpVersion::V4, Kind::Datagrams) => self.run_of_datagrams::<V4>(at.next(), place),
-            (IpVersion::V6, Kind::Datagrams) => self.run_of_datagrams::<V6>(at.next(), place),
-            (IpVersion::V4, _) if starts.is_in_tunnel() => self.run_inside::<V4>(at.next(), place),
-            (IpVersion::V6, _) if starts.is_in_tunnel() => self.run_inside::<V6>(at.next(), place),
-            (IpVersion::V4, _) => self.run_behind::<V4>(at, place),
-            (IpVersion::V6, _) => self.run_behind::<V6>(at, place),
+            (IpVersion::V4, Kind::Datagrams) => self.run_of_datagrams::<V4>(at.next(), flow),
+            (IpVersion::V6, Kind::Datagrams) => self.run_of_datagrams::<V6>(at.next(), flow),
+            (IpVersion::V4, _) if starts.is_in_tunnel() => self.run_inside::<V4>(at.next(), flow),
+            (IpVersion::V6, _) if starts.is_in_tunnel() => self.run_inside::<V6>(at.next(), flow),
+            (IpVersion::V4, _) => self.run_behind::<V4>(at, flow),
+            (IpVersion::V6, _) => self.run_behind::<V6>(at, flow),
         }
     }
 
-    /// Appends frames to the flow held at `place`: the frame at `at` and those behind it, up to the first
-    /// that does not continue the flow. Returns the slot behind the last appended frame. The usual offsets of
-    /// the IP header are compile-time constants, so that the loop neither stores nor adds them.
+    /// Appends frames to `flow`: the frame at `at` and those behind it, up to the first that does not
+    /// continue the flow. Returns the slot behind the last appended frame. The usual offsets of the IP
+    /// header are compile-time constants, so that the loop neither stores nor adds them.
     #[inline(always)]
-    fn run<S: Shape>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
-        match usize::from(self.store.held[usize::from(place)].at.network()) {
-            ETHERNET => self.run_at::<S, ETHERNET>(at, place),
-            RAW_IP => self.run_at::<S, RAW_IP>(at, place),
-            network => self.run_at::<S, ANYWHERE>(at.with_network(network), place),
+    fn run<S: Shape>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
+        match usize::from(self.store.held[usize::from(flow)].at.network()) {
+            ETHERNET => self.run_at::<S, ETHERNET>(at, flow),
+            RAW_IP => self.run_at::<S, RAW_IP>(at, flow),
+            network => self.run_at::<S, ANYWHERE>(at.with_network(network), flow),
         }
     }
 
     #[inline(never)]
-    fn run_at<S: Shape, const NETWORK: usize>(&mut self, at: Cursor<'_, B>, place: u16) -> u32 {
+    fn run_at<S: Shape, const NETWORK: usize>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         let at = if NETWORK == ANYWHERE { at } else { at.with_network(NETWORK) };
-        let Some(ran) = self.run_over::<S, false>(at, place) else { return at.slot() };
+        let Some(ran) = self.run_over::<S, false>(at, flow) else { return at.slot() };
         let after = at.slot() + ran.count;
-        self.append_ran(place, at.slot(), ran);
+        self.append_ran(flow, at.slot(), ran);
         after
     }
 
@@ -202,34 +201,34 @@ impl<B: FrameBuffer> Engine<B> {
             return None;
         }
         let key = flow_key(flow::<S>(packet), at.frame()?);
-        let place = self.table.guess(self.hasher.hash(&key))?;
-        if self.store.held.get(usize::from(place))?.kind() == Kind::PureAck {
+        let flow = self.table.guess(self.hasher.hash(&key))?;
+        if self.store.held.get(usize::from(flow))?.kind() == Kind::PureAck {
             return None;
         }
-        let ran = self.run_over::<S, true>(at, place)?;
+        let ran = self.run_over::<S, true>(at, flow)?;
         let after = at.slot() + ran.count;
-        self.append_ran(place, at.slot(), ran);
+        self.append_ran(flow, at.slot(), ran);
         Some(after)
     }
 
-    /// Appends the frames of `ran`, which begin at `slot`, to the flow held at `place`. Returns the sequence
-    /// number that comes next, or `None` if the flow reached the policy's limit and was flushed.
+    /// Appends the frames of `ran`, which begin at `slot`, to `flow`. Returns the sequence number that
+    /// comes next, or `None` if the flow reached the policy's limit and was flushed.
     #[inline(always)]
-    fn append_ran(&mut self, place: u16, slot: u32, ran: Ran) -> Option<SeqNumber> {
-        let held = &mut self.store.held[usize::from(place)];
+    fn append_ran(&mut self, flow: u16, slot: u32, ran: Ran) -> Option<SeqNumber> {
+        let held = &mut self.store.held[usize::from(flow)];
         held.append_run(ran.count, ran.id_step);
         let next_seq = held.next_seq;
         let is_full = held.segments >= u32::from(self.config.policy.max_segments);
         let close = is_full.then_some(FlushReason::SegmentLimit);
-        self.append(place, slot, ran.count, close).map(|_| next_seq)
+        self.append(flow, slot, ran.count, close).map(|_| next_seq)
     }
 
-    /// Compares the frames from `at` on with the next expected ones of the flow held at `place`, and verifies
-    /// their checksums. Returns the run of frames that continue the flow; `None` if the frame at `at` does
-    /// not. `SHORT` is explained at [`headers_in`](crate::expected::headers_in).
+    /// Compares the frames from `at` on with the next expected ones of `flow`, and verifies their
+    /// checksums. Returns the run of frames that continue the flow; `None` if the frame at `at` does not.
+    /// `SHORT` is explained at [`headers_in`](crate::expected::headers_in).
     #[inline(always)]
-    fn run_over<S: Shape, const SHORT: bool>(&self, at: Cursor<'_, B>, place: u16) -> Option<Ran> {
-        let held = &self.store.held[usize::from(place)];
+    fn run_over<S: Shape, const SHORT: bool>(&self, at: Cursor<'_, B>, flow: u16) -> Option<Ran> {
+        let held = &self.store.held[usize::from(flow)];
         let (last, frames) = (at.held(held.chain.tail), at.upcoming());
         let mut room = S::ZEROS;
         let next = frames.first()?.bytes();

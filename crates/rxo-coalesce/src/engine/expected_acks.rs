@@ -17,12 +17,12 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(always)]
     pub(super) fn take_next_ack<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
-        let place = self.recent.guess::<S>(at.packet()?)?;
-        let held = self.store.held.get_mut(usize::from(place))?;
+        let flow = self.recent.guess::<S>(at.packet()?)?;
+        let held = self.store.held.get_mut(usize::from(flow))?;
         let tail = held.chain.tail;
         // The guess may be from an earlier poll, and its slot beyond this batch; `frame` returns `None` for
         // such a slot.
-        if held.kind() != Kind::PureAck || !self.store.slots.links.is_last_of(tail, place) {
+        if held.kind() != Kind::PureAck || !self.store.slots.links.is_last_of(tail, flow) {
             return None;
         }
         let is_run = tail + 1 == at.slot();
@@ -31,27 +31,23 @@ impl<B: FrameBuffer> Engine<B> {
         if !is_trusted && !Verification::of(held).holds(frame, self.config.summer) {
             return None;
         }
-        let is_held = self.append_acks(place, at.slot(), Following { count: 1, said });
+        let is_held = self.append_acks(flow, at.slot(), Following { count: 1, said });
         let at = at.next();
         Some(match (is_held && is_run, at.network()) {
             (false, _) => at.slot(),
-            (true, ETHERNET) => self.run_of_acks::<S, ETHERNET>(at, place),
-            (true, RAW_IP) => self.run_of_acks::<S, RAW_IP>(at, place),
-            (true, _) => self.run_of_acks::<S, ANYWHERE>(at, place),
+            (true, ETHERNET) => self.run_of_acks::<S, ETHERNET>(at, flow),
+            (true, RAW_IP) => self.run_of_acks::<S, RAW_IP>(at, flow),
+            (true, _) => self.run_of_acks::<S, ANYWHERE>(at, flow),
         })
     }
 
-    /// Appends pure ACKs to those held at `place`: the one at `at` and those behind it in the batch, up to the first
-    /// that may not follow. Returns the slot behind the last appended ACK. Not inlined, so that the path for
-    /// interleaved ACKs of many flows does not reserve registers for it.
+    /// Appends pure ACKs to those that `flow` holds: the one at `at` and those behind it in the batch, up
+    /// to the first that may not follow. Returns the slot behind the last appended ACK. Not inlined, so
+    /// that the path for interleaved ACKs of many flows does not reserve registers for it.
     #[inline(never)]
-    fn run_of_acks<S: Shape, const NETWORK: usize>(
-        &mut self,
-        at: Cursor<'_, B>,
-        place: u16,
-    ) -> u32 {
+    fn run_of_acks<S: Shape, const NETWORK: usize>(&mut self, at: Cursor<'_, B>, flow: u16) -> u32 {
         let network = if NETWORK == ANYWHERE { at.network() } else { NETWORK };
-        let held = &self.store.held[usize::from(place)];
+        let held = &self.store.held[usize::from(flow)];
         // The frame before is received but not yet counted, hence 1 less.
         let most = (self.ack_limit - held.segments).min(self.packets_left - 1);
         let frames = at.upcoming();
@@ -62,19 +58,19 @@ impl<B: FrameBuffer> Engine<B> {
             self.is_trusted(frame) || self.verifies(held, frame)
         });
         let Some(following) = following else { return at.slot() };
-        self.append_acks(place, at.slot(), following);
+        self.append_acks(flow, at.slot(), following);
         at.slot() + following.count
     }
 
-    /// Appends `count` pure ACKs, in the slots from `slot` on, to those held at `place`. Returns `false` if all were
-    /// flushed.
+    /// Appends `count` pure ACKs, in the slots from `slot` on, to those that `flow` holds. Returns `false`
+    /// if all were flushed.
     #[inline(always)]
-    fn append_acks(&mut self, place: u16, slot: u32, Following { count, said }: Following) -> bool {
-        let held = &mut self.store.held[usize::from(place)];
+    fn append_acks(&mut self, flow: u16, slot: u32, Following { count, said }: Following) -> bool {
+        let held = &mut self.store.held[usize::from(flow)];
         held.segments += count;
         let close = (held.segments >= self.ack_limit).then_some(FlushReason::AckLimit);
-        self.store.acks[usize::from(place)].said = said;
-        self.append(place, slot, count, close).is_some()
+        self.store.acks[usize::from(flow)].said = said;
+        self.append(flow, slot, count, close).is_some()
     }
 
     /// Returns `true` if the checksum of `frame`, whose headers are like those of the last frame of `held`, is right.

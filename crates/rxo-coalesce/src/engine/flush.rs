@@ -72,8 +72,8 @@ impl<B: FrameBuffer> Engine<B> {
         let Some(limit) = self.config.policy.time_limit() else { return };
         let oldest = self.store.find_due(|arrival| now >= arrival + limit);
         self.oldest_arrival = oldest.map_or(now, |oldest| oldest.min(now));
-        while let Some(place) = self.store.next_due() {
-            self.flush_held(place, FlushReason::Timeout, now);
+        while let Some(flow) = self.store.next_due() {
+            self.flush_held(flow, FlushReason::Timeout, now);
         }
     }
 
@@ -89,26 +89,26 @@ impl<B: FrameBuffer> Engine<B> {
     ) {
         let mut from = from.max(self.store.slots.links.first());
         let end = self.store.end();
-        while let Some((tail, place)) = self.store.slots.links.used_between(from, end) {
-            if let Some(reason) = reason_of(place, &self.store.held[usize::from(place)]) {
-                self.flush_held(place, reason, now);
+        while let Some((tail, flow)) = self.store.slots.links.used_between(from, end) {
+            if let Some(reason) = reason_of(flow, &self.store.held[usize::from(flow)]) {
+                self.flush_held(flow, reason, now);
             }
             from = tail + 1;
         }
     }
 
-    /// Removes the flow at `place` from the table and queues its aggregate for delivery.
+    /// Removes `flow` from the table and queues its aggregate for delivery.
     #[inline]
-    pub(super) fn flush_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
-        self.table.remove(&mut self.store.held, place);
-        self.store.slots.links.release(self.store.held[usize::from(place)].chain.tail);
-        self.ready_held(place, reason, now);
+    pub(super) fn flush_held(&mut self, flow: u16, reason: FlushReason, now: Instant) {
+        self.table.remove(&mut self.store.held, flow);
+        self.store.slots.links.release(self.store.held[usize::from(flow)].chain.tail);
+        self.ready_held(flow, reason, now);
     }
 
-    /// Queues the aggregate at index `place` for the sink. The table must no longer contain it.
+    /// Queues the aggregate of `flow` for the sink. The table must no longer contain it.
     #[inline(always)]
-    pub(super) fn ready_held(&mut self, place: u16, reason: FlushReason, now: Instant) {
-        let held = &self.store.held[usize::from(place)];
+    pub(super) fn ready_held(&mut self, flow: u16, reason: FlushReason, now: Instant) {
+        let held = &self.store.held[usize::from(flow)];
         let held_ns = now.nanos_since(held.first_arrival);
         if held.kind() == Kind::PureAck {
             self.counters.flush_acks(reason, held.segments, held_ns);
@@ -116,8 +116,8 @@ impl<B: FrameBuffer> Engine<B> {
             self.counters.flush(reason, held.segments, held_ns);
         }
         if !self.memory.is_off() && held.at.is_plain() {
-            self.memory.note(&self.store.acks[usize::from(place)]);
+            self.memory.note(&self.store.acks[usize::from(flow)]);
         }
-        self.store.ready_held(place, reason);
+        self.store.ready_held(flow, reason);
     }
 }

@@ -56,14 +56,14 @@ impl<B: FrameBuffer> Engine<B> {
         let pair = hash_of_hosts(key, hasher);
         let Store { pairs, slots: Slots { links, .. }, held, marks, .. } = store;
         let from = core::mem::replace(&mut marks.pairs, slot);
-        for place in links.all_used_between(from, slot) {
-            pairs.note(place, hash_of_hosts(&held[usize::from(place)].key, hasher));
+        for flow in links.all_used_between(from, slot) {
+            pairs.note(flow, hash_of_hosts(&held[usize::from(flow)].key, hasher));
         }
-        pairs.search(pair, |place| {
-            let held = &held[usize::from(place)];
+        pairs.search(pair, |flow| {
+            let held = &held[usize::from(flow)];
             let tail = held.chain.tail;
             // A flushed flow leaves a stale entry, whose `tail` is no longer the last frame of a chain.
-            if tail >= slot || !links.is_last_of(tail, place) {
+            if tail >= slot || !links.is_last_of(tail, flow) {
                 Met::Gone
             } else if may_belong(key, &held.key) {
                 Met::Meant(tail)
@@ -71,11 +71,11 @@ impl<B: FrameBuffer> Engine<B> {
                 Met::Other(tail)
             }
         });
-        while let Some(place) = self.store.pairs.next_found() {
-            let is_meant = may_belong(key, &self.store.held[usize::from(place)].key);
+        while let Some(flow) = self.store.pairs.next_found() {
+            let is_meant = may_belong(key, &self.store.held[usize::from(flow)].key);
             // A flow that does not match was returned because its bucket is crowded.
             let reason = if is_meant { FlushReason::Order } else { FlushReason::Collision };
-            self.flush_held(place, reason, self.now);
+            self.flush_held(flow, reason, self.now);
         }
     }
 }

@@ -35,24 +35,24 @@ impl<B: FrameBuffer> Engine<B> {
         self.flush_flow(&flow_key(plain.key, frame));
         self.deliver_untouched(at.slot(), starts, BypassReason::PureAck);
         // The ACK interrupted a run only if the frame directly before it is the last one of a held flow.
-        let Some(place) = self.store.slots.links.held_at(at.slot().wrapping_sub(1)) else {
+        let Some(flow) = self.store.slots.links.held_at(at.slot().wrapping_sub(1)) else {
             return Some(after);
         };
-        let next_seq = self.store.held[usize::from(place)].next_seq;
+        let next_seq = self.store.held[usize::from(flow)].next_seq;
         if !at.next().has_seq(at.network() + S::IP_BYTES, next_seq) {
             return Some(after);
         }
-        Some(self.take_in_turn::<S>(at.next(), place).unwrap_or(after))
+        Some(self.take_in_turn::<S>(at.next(), flow).unwrap_or(after))
     }
 
-    /// Receives the frame at `first` and those behind it, as long as each continues the flow held at `place`
-    /// or is a pure ACK of a flow that holds nothing. Returns the slot behind the last received frame, or
-    /// `None` if the next frame of the flow cannot be predicted. Not inlined, so that other paths spare no
-    /// registers for it.
+    /// Receives the frame at `first` and those behind it, as long as each continues `flow` or is a pure
+    /// ACK of a flow that holds nothing. Returns the slot behind the last received frame, or `None` if the
+    /// next frame of the flow cannot be predicted. Not inlined, so that other paths spare no registers for
+    /// it.
     #[inline(never)]
-    fn take_in_turn<S: Shape>(&mut self, first: Cursor<'_, B>, place: u16) -> Option<u32> {
+    fn take_in_turn<S: Shape>(&mut self, first: Cursor<'_, B>, flow: u16) -> Option<u32> {
         let network = first.network();
-        let held = &self.store.held[usize::from(place)];
+        let held = &self.store.held[usize::from(flow)];
         let mut tail = held.chain.tail;
         let (last, next) = (first.moved_to(tail).frame()?, first.frame()?);
         let mut room = S::ZEROS;
@@ -73,7 +73,7 @@ impl<B: FrameBuffer> Engine<B> {
             && let [frame, rest @ ..] = frames
         {
             if expected.is_met_by::<B, false, false>(frame) && is_intact(frame) {
-                self.store.slots.links.append(tail, at, 1, place);
+                self.store.slots.links.append(tail, at, 1, flow);
                 tail = at;
                 count += 1;
                 expected.advance();
@@ -87,19 +87,19 @@ impl<B: FrameBuffer> Engine<B> {
             at += 1;
         }
         if count != 0 {
-            self.append_scattered(place, tail, (count, id_step));
+            self.append_scattered(flow, tail, (count, id_step));
         }
         Some(at)
     }
 
     /// Adds `count` segments, which are already linked and end with `tail`, to the totals of the flow.
     #[inline(always)]
-    fn append_scattered(&mut self, place: u16, tail: u32, (count, id_step): (u32, u16)) {
-        let held = &mut self.store.held[usize::from(place)];
+    fn append_scattered(&mut self, flow: u16, tail: u32, (count, id_step): (u32, u16)) {
+        let held = &mut self.store.held[usize::from(flow)];
         held.append_run(count, id_step);
         held.chain.tail = tail;
         if held.segments >= u32::from(self.config.policy.max_segments) {
-            self.flush_held(place, FlushReason::SegmentLimit, self.now);
+            self.flush_held(flow, FlushReason::SegmentLimit, self.now);
         }
     }
 

@@ -32,18 +32,18 @@ impl<B: FrameBuffer> Engine<B> {
         segment: &Segment,
     ) -> Verdict {
         let policy = &self.config.policy;
-        let of = |place| &self.store.held[usize::from(place)];
+        let of = |flow| &self.store.held[usize::from(flow)];
         match (segment.kind(), last) {
             (Kind::PureAck, None) => self.ack_alone(segment),
-            (Kind::PureAck, Some((place, last))) => {
-                match ack_verdict((of(place), last), candidate, policy) {
-                    Verdict::Append(_) if !self.says_on(place, segment) => {
+            (Kind::PureAck, Some((flow, last))) => {
+                match ack_verdict((of(flow), last), candidate, policy) {
+                    Verdict::Append(_) if !self.says_on(flow, segment) => {
                         Verdict::FlushThenStart(FlushReason::Window, None)
                     }
                     verdict => verdict,
                 }
             }
-            (_, last) => verdict(last.map(|(place, last)| (of(place), last)), candidate, policy),
+            (_, last) => verdict(last.map(|(flow, last)| (of(flow), last)), candidate, policy),
         }
     }
 }

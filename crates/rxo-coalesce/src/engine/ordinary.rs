@@ -49,12 +49,12 @@ impl<B: FrameBuffer> Engine<B> {
         let hash = self.hasher.hash(&key);
         let found = self.find_alike(&key, hash, Kind::Data);
         let last = match found {
-            Some(place) => Some(self.last_ordinary::<S>(at, place)?),
+            Some(flow) => Some(self.last_ordinary::<S>(at, flow)?),
             None => None,
         };
         let segment = Segment::of(&candidate, (key, hash), frame, at.slot());
-        let place = self.judge_and_apply((&candidate, segment), found, last.as_ref());
-        Some(Taken::of(place))
+        let flow = self.judge_and_apply((&candidate, segment), found, last.as_ref());
+        Some(Taken::of(flow))
     }
 
     /// Reads an ordinary segment that may be held, and its flow key. `None` if the full rules must decide.
@@ -81,10 +81,10 @@ impl<B: FrameBuffer> Engine<B> {
         Some((candidate, plain.key))
     }
 
-    /// Returns the last segment held at `place`; `None` if it is not an ordinary segment.
+    /// Returns the last segment that `flow` holds; `None` if it is not an ordinary segment.
     #[inline(always)]
-    fn last_ordinary<'a, S: Shape>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
-        let held = &self.store.held[usize::from(place)];
+    fn last_ordinary<'a, S: Shape>(&self, at: Cursor<'a, B>, flow: u16) -> Option<Candidate<'a>> {
+        let held = &self.store.held[usize::from(flow)];
         let is_ordinary = held.at == Starts::after(at.network(), S::IP_BYTES);
         let frame = at.held(held.chain.tail);
         if is_ordinary { Candidate::ordinary::<S, B>(frame, at.network()) } else { None }

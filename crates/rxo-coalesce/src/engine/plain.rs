@@ -24,17 +24,17 @@ impl<B: FrameBuffer> Engine<B> {
     pub(super) fn start<S: Shape>(
         &mut self,
         at: Cursor<'_, B>,
-        flow: (FlowKey, FlowHash),
+        key: (FlowKey, FlowHash),
         (verdict, found): (Verdict, Option<u16>),
     ) -> Option<(u16, SeqNumber)> {
         let (frame, packet) = (at.frame()?, at.packet()?);
         let plain = self.plain_data::<S>(frame, packet)?;
         let from = (frame, packet, at.network());
-        let mut segment = Segment::plain::<S, B>(&plain, flow, from, at.slot())?;
+        let mut segment = Segment::plain::<S, B>(&plain, key, from, at.slot())?;
         // Set directly because the segment has payload; this spares computing it.
         segment.acks.says_more = true;
-        let place = self.apply(verdict, found, &segment)?;
-        Some((place, segment.seq + segment.payload_bytes))
+        let flow = self.apply(verdict, found, &segment)?;
+        Some((flow, segment.seq + segment.payload_bytes))
     }
 
     /// Reads a plain segment with payload that the policy may hold. `None` if its checksum is wrong or slower tiers
@@ -87,14 +87,14 @@ impl<B: FrameBuffer> Engine<B> {
             return None;
         }
         let key = flow_key(plain.key, frame);
-        let flow = self.hasher.hash(&key);
-        if self.find_alike(&key, flow, Kind::PureAck).is_some() {
+        let hash = self.hasher.hash(&key);
+        if self.find_alike(&key, hash, Kind::PureAck).is_some() {
             return None;
         }
         let segment =
-            Segment::plain::<S, B>(&plain, (key, flow), (frame, packet, at.network()), at.slot())?;
-        if let Some(place) = self.apply(self.ack_alone(&segment), None, &segment) {
-            self.recent.note::<S>(packet, place);
+            Segment::plain::<S, B>(&plain, (key, hash), (frame, packet, at.network()), at.slot())?;
+        if let Some(flow) = self.apply(self.ack_alone(&segment), None, &segment) {
+            self.recent.note::<S>(packet, flow);
         }
         Some(())
     }

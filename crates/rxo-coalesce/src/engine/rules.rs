@@ -79,21 +79,21 @@ impl<B: FrameBuffer> Engine<B> {
     ) -> Option<u16> {
         let frame = at.held(at.slot());
         let key = flow_key(parsed.key, frame);
-        let flow = self.hasher.hash(&key);
-        let segment = Segment::of(candidate, (key, flow), frame, at.slot());
+        let hash = self.hasher.hash(&key);
+        let segment = Segment::of(candidate, (key, hash), frame, at.slot());
         let kind = segment.kind();
-        let found = self.find_alike(&key, flow, kind);
-        let last = found.and_then(|place| self.last_of(at, place));
+        let found = self.find_alike(&key, hash, kind);
+        let last = found.and_then(|flow| self.last_of(at, flow));
         if kind == Kind::Datagrams {
             return self.apply_datagram((candidate, segment), found, last.as_ref());
         }
-        let place = self.judge_and_apply((candidate, segment), found, last.as_ref())?;
-        (kind == Kind::Data).then_some(place)
+        let flow = self.judge_and_apply((candidate, segment), found, last.as_ref())?;
+        (kind == Kind::Data).then_some(flow)
     }
 
-    /// Parses the last segment held at `place` again. Only unusual frames need this.
-    fn last_of<'a>(&self, at: Cursor<'a, B>, place: u16) -> Option<Candidate<'a>> {
-        let frame = at.held(self.store.held[usize::from(place)].chain.tail);
+    /// Parses the last segment that `flow` holds again. Only unusual frames need this.
+    fn last_of<'a>(&self, at: Cursor<'a, B>, flow: u16) -> Option<Candidate<'a>> {
+        let frame = at.held(self.store.held[usize::from(flow)].chain.tail);
         let parsed = self.config.read(frame.bytes()).ok()?;
         match &parsed.transport {
             Transport::Tcp(tcp) => Some(Candidate::new(&parsed, tcp, frame)),

@@ -163,7 +163,7 @@ impl<B: FrameBuffer> Engine<B> {
     #[inline(never)]
     fn take_ruled(&mut self, at: Cursor<'_, B>) -> u32 {
         match self.take_by_rules(at) {
-            Taken::Held(place) => self.go_on(at, place),
+            Taken::Held(flow) => self.go_on(at, flow),
             Taken::Left => at.slot() + 1,
         }
     }
@@ -181,9 +181,9 @@ impl<B: FrameBuffer> Engine<B> {
             return Some(after);
         }
         Some(match self.take_ordinary::<S>(at)? {
-            Taken::Held(place) => {
-                let next_seq = self.store.held[usize::from(place)].next_seq;
-                self.run_if_next::<S>(at.next(), (place, next_seq))
+            Taken::Held(flow) => {
+                let next_seq = self.store.held[usize::from(flow)].next_seq;
+                self.run_if_next::<S>(at.next(), (flow, next_seq))
             }
             Taken::Left => at.slot() + 1,
         })

@@ -107,11 +107,11 @@ impl<B: FrameBuffer> Engine<B> {
         (found, candidate): (&Tunnelled, &Candidate<'_>),
     ) -> Option<u16> {
         let key = found.inside.parsed.key;
-        let flow = self.hasher.hash(&key);
-        let mut segment = Segment::of(candidate, (key, flow), at.held(at.slot()), at.slot());
-        let place = self.find_alike(&key, flow, Kind::Data);
+        let hash = self.hasher.hash(&key);
+        let mut segment = Segment::of(candidate, (key, hash), at.held(at.slot()), at.slot());
+        let flow = self.find_alike(&key, hash, Kind::Data);
         let policy = &self.config.policy;
-        let held = place.map(|place| &self.store.held[usize::from(place)]);
+        let held = flow.map(|flow| &self.store.held[usize::from(flow)]);
         let last = held.and_then(|held| self.last_inside(at.held(held.chain.tail)));
         let mut verdict = verdict(held.zip(last.as_ref()), candidate, policy);
         if let (Verdict::Append(_), Some(held), Some(last)) = (verdict, held, &last) {
@@ -125,26 +125,26 @@ impl<B: FrameBuffer> Engine<B> {
         if !matches!(verdict, Verdict::Append(_)) {
             self.counters.tunnelled_deliveries += 1;
         }
-        let place = self.apply(verdict, place, &segment)?;
-        self.store.held[usize::from(place)].around = found.named;
-        Some(place)
+        let flow = self.apply(verdict, flow, &segment)?;
+        self.store.held[usize::from(flow)].around = found.named;
+        Some(flow)
     }
 
-    /// Appends tunnel packets to the flow held at `place`: the packet at `at` and those behind it, up to the
-    /// first that is not the next expected one of the flow. Returns the slot behind the last appended packet.
-    pub(super) fn run_inside<S: Shape>(&mut self, mut at: Cursor<'_, B>, place: u16) -> u32 {
+    /// Appends tunnel packets to `flow`: the packet at `at` and those behind it, up to the first that is
+    /// not the next expected one of the flow. Returns the slot behind the last appended packet.
+    pub(super) fn run_inside<S: Shape>(&mut self, mut at: Cursor<'_, B>, flow: u16) -> u32 {
         // The frame before is received but not yet counted, hence 1 less.
         let most = self.packets_left.saturating_sub(1).min(at.upcoming().len() as u32);
         let last = at.slot() + most;
         while at.slot() < last
-            && let Some(id_step) = self.next_inside::<S>(at, place)
+            && let Some(id_step) = self.next_inside::<S>(at, flow)
         {
             self.counters.tunnelled += 1;
-            let held = &mut self.store.held[usize::from(place)];
+            let held = &mut self.store.held[usize::from(flow)];
             held.append_run(1, id_step);
             let is_full = held.segments >= u32::from(self.config.policy.max_segments);
             let close = is_full.then_some(FlushReason::SegmentLimit);
-            let is_held = self.append(place, at.slot(), 1, close).is_some();
+            let is_held = self.append(flow, at.slot(), 1, close).is_some();
             at = at.next();
             if !is_held {
                 break;
@@ -153,10 +153,10 @@ impl<B: FrameBuffer> Engine<B> {
         at.slot()
     }
 
-    /// Returns the increment of the inner IPv4 ID if the packet at `at` is the next expected one of the flow
-    /// held at `place`; otherwise `None`.
-    fn next_inside<S: Shape>(&self, at: Cursor<'_, B>, place: u16) -> Option<u16> {
-        let held = &self.store.held[usize::from(place)];
+    /// Returns the increment of the inner IPv4 ID if the packet at `at` is the next expected one of
+    /// `flow`; otherwise `None`.
+    fn next_inside<S: Shape>(&self, at: Cursor<'_, B>, flow: u16) -> Option<u16> {
+        let held = &self.store.held[usize::from(flow)];
         let (last, next) = (at.held(held.chain.tail), at.frame()?);
         let (mut room, network) = (S::ZEROS, usize::from(held.at.network()));
         let expected =
