@@ -56,7 +56,7 @@ impl<B: AsRef<[u8]>> Buffer<B> {
 
 impl<B: AsRef<[u8]>> AsRef<[u8]> for Buffer<B> {
     /// Returns the bytes of the buffer. Inlined because it is called for every frame.
-    #[inline(always)]
+    #[inline]
     fn as_ref(&self) -> &[u8] {
         match self {
             Self::Lent(buffer) => buffer.as_ref(),

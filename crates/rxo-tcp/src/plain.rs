@@ -91,7 +91,7 @@ impl<I> PlainSegments<I> {
 
     /// Returns the frame iterator and the number of next frames that are like the last one. The caller must
     /// consume these frames; their headers are not read.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn frames_like_last(&mut self) -> (&mut I, usize) {
         self.alike = 1;
         (&mut self.frames, core::mem::replace(&mut self.like_last, 0))
@@ -134,7 +134,7 @@ impl<B: AsRef<[u8]>> PlainSegment<B> {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn word<const BYTES: usize>(header: &[u8; BYTES], at: usize) -> u32 {
     u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }

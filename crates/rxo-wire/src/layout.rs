@@ -142,7 +142,7 @@ pub const fn data(version: IpVersion) -> Layout {
 /// Returns the masks of the last two words of a data segment, from its checksum on, by the length of its TCP
 /// header. Separate from [`data`], so that both lengths share its code. `None` unless the header has no
 /// options or only a timestamp.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub const fn data_tail(header_bytes: usize) -> Option<[u64; 2]> {
     match header_bytes {
@@ -176,7 +176,7 @@ pub const fn datagram(version: IpVersion) -> Layout {
 
 /// Returns IPv4 identification to header checksum as a number, the identification in the upper 16 bits. 0 for
 /// IPv6, which has neither.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn counting(version: IpVersion, headers: &[u8]) -> u64 {
     match version {
@@ -186,7 +186,7 @@ pub fn counting(version: IpVersion, headers: &[u8]) -> u64 {
 }
 
 /// Predicts the value of [`counting`] for the next packet, whose identification is `step` higher.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub const fn counted(counting: u64, step: u16) -> u64 {
     // Adding 1 to the ID subtracts 1 from the one's complement checksum.
@@ -194,7 +194,7 @@ pub const fn counted(counting: u64, step: u16) -> u64 {
 }
 
 /// Returns how many times [`counted`] may be applied before identification or checksum would wrap around.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub const fn steps_to_wrap(counting: u64, step: u16) -> u32 {
     let (id, checksum) = ((counting >> 48) as u16, counting as u16);
@@ -224,7 +224,7 @@ pub fn differing_link(last: &[u8], next: &[u8], network: usize) -> u64 {
 const ETHERNET_BYTES: usize = 14;
 
 /// Reads the eight bytes at `at` in native byte order; 0 if they exceed `bytes`.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn word(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
@@ -232,7 +232,7 @@ pub fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Reads the eight bytes at `at` as a big-endian number; 0 if they exceed `bytes`.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_be(word(bytes, at))

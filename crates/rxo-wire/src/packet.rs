@@ -7,7 +7,7 @@ use crate::ipv6;
 /// Reads the traffic class, including the ECN bits, and the length in bytes, including the IP header, of the
 /// packet at the start of `packet`. Every version but 4 is read as version 6. `None` if there are fewer than
 /// 6 bytes; nothing else is checked.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn class_and_length(packet: &[u8]) -> Option<(u8, usize)> {
     let start: &[u8; 6] = packet.first_chunk()?;

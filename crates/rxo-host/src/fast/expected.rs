@@ -238,20 +238,20 @@ fn has_usual_timestamp(layout: &Layout, frame: &[u8]) -> bool {
 }
 
 /// Returns the 32-bit word at offset `at`, in the byte order of memory; 0 beyond the end.
-#[inline(always)]
+#[inline]
 fn word32(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
     word.map_or(0, |word| u32::from_ne_bytes(*word))
 }
 
-#[inline(always)]
+#[inline]
 fn word16(bytes: &[u8], at: usize) -> u16 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
     word.map_or(0, |word| u16::from_ne_bytes(*word))
 }
 
 /// Folds a sum of 32-bit words to 16 bits in ones' complement. Zero only if all words are zero.
-#[inline(always)]
+#[inline]
 const fn folded(sum: u64) -> u16 {
     let sum = (sum >> 32) + (sum & 0xffff_ffff);
     let sum = (sum >> 16) + (sum & 0xffff);

@@ -115,7 +115,7 @@ impl Expect {
 impl PureAck<'_> {
     /// Returns the fields of the ACK, as the connection takes them. Parsed only when called, to save
     /// registers.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn record(&self) -> AckRecord {
         let header = self.header;
         let word = |at: usize| {

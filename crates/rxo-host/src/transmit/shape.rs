@@ -153,7 +153,7 @@ fn put_length(header: &mut IpStart, packet_bytes: u16, id: u16, sum: Sum) {
 }
 
 /// For IPv4, writes the ID of a packet and the header checksum. `sum` is the checksum of all other fields.
-#[inline(always)]
+#[inline]
 fn put_id(header: &mut IpStart, id: u16, sum: Sum) {
     if header[0] >> 4 == 4 {
         header[4..6].copy_from_slice(&id.to_be_bytes());

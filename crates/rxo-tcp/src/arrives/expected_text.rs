@@ -172,7 +172,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Restarts the keep-alive timer, once for the whole run.
-    #[inline(always)]
+    #[inline]
     fn hear(&mut self, run: &mut Run) {
         if !core::mem::replace(&mut run.is_heard, true) {
             self.heard_of_peer(run.now);
@@ -180,7 +180,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Carries out the first step: records the timestamp.
-    #[inline(always)]
+    #[inline]
     fn take_timestamp(&mut self, now: Instant, header: Header) {
         if let Some(timestamp) = header.timestamp.filter(|_| self.timestamps.is_agreed) {
             self.timestamps.remember(timestamp, header.seq, now);
@@ -188,7 +188,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Carries out the fifth step: updates the peer's window.
-    #[inline(always)]
+    #[inline]
     fn take_window(&mut self, header: Header) {
         let Header { seq, ack, window, .. } = header;
         self.snd.update_window(seq, ack, u32::from(window) << self.snd.scale);
@@ -227,7 +227,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    #[inline(always)]
+    #[inline]
     pub(super) fn of<B>(segment: &PlainSegment<B>) -> Self {
         let PlainSegment { seq, ack, flags, window, timestamp, ecn, .. } = *segment;
         Self { seq, ack, flags, window, timestamp, ecn }

@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
     }
 
     /// Lets `offering` compute SEG.WND of several acknowledgements, and records them as offered.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn window_fields<R>(&mut self, offering: impl FnOnce(&mut Offer) -> R) -> R {
         let mut offer = self.offer();
         let result = offering(&mut offer);
@@ -63,7 +63,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         result
     }
 
-    #[inline(always)]
+    #[inline]
     fn offer(&self) -> Offer {
         Offer { edge: self.edge, said: self.said, scale: self.scale }
     }
@@ -100,7 +100,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// Returns SEG.WND for SEG.ACK = `ack`, and records it as offered.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn field_at(&mut self, ack: SeqNumber) -> u16 {
         let field = self.field_for(ack);
         self.said = later(self.said, ack + (u32::from(field) << self.scale));
@@ -108,13 +108,13 @@ impl Offer {
     }
 
     /// Returns `true` if the window for `ack`, and for every later number, fits the header field.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn fits_from(&self, ack: SeqNumber) -> bool {
         self.units_at(ack) <= u32::from(u16::MAX)
     }
 
     /// Does what [`Offer::field_at`] does, for an offer that [fits](Offer::fits_from).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn fitting_field_at(&mut self, ack: SeqNumber) -> u16 {
         let units = self.units_at(ack);
         self.said = later(self.said, ack + (units << self.scale));
@@ -123,12 +123,12 @@ impl Offer {
 
     /// Returns SEG.WND for SEG.ACK = `ack`. Rounded up, so that the edge does not seem to move back by more
     /// than a unit of the scale (RFC 7323, section 2.4). Text up to the furthest offered edge is accepted.
-    #[inline(always)]
+    #[inline]
     fn field_for(&self, ack: SeqNumber) -> u16 {
         u16::try_from(self.units_at(ack)).unwrap_or(u16::MAX)
     }
 
-    #[inline(always)]
+    #[inline]
     fn units_at(&self, ack: SeqNumber) -> u32 {
         (distance(ack, self.edge) + (1 << self.scale) - 1) >> self.scale
     }

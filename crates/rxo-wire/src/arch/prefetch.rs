@@ -10,13 +10,13 @@ pub const CACHE_LINE_BYTES: usize = 64;
 /// Prefetches the cache line that contains `bytes[offset]`, for reading.
 ///
 /// An offset outside `bytes` is allowed but useless. Costs one instruction.
-#[inline(always)]
+#[inline]
 pub fn prefetch(bytes: &[u8], offset: usize) {
     line(bytes.as_ptr().wrapping_add(offset));
 }
 
 /// Prefetches every cache line of `bytes`. Costs one instruction per line.
-#[inline(always)]
+#[inline]
 pub fn prefetch_all(bytes: &[u8]) {
     let mut offset = 0;
     while offset < bytes.len() {
@@ -30,7 +30,7 @@ pub fn prefetch_all(bytes: &[u8]) {
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
+#[inline]
 fn line(address: *const u8) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: PREFETCHT0 is part of SSE, which every x86-64 processor has; it reads no value and
@@ -39,7 +39,7 @@ fn line(address: *const u8) {
 }
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
-#[inline(always)]
+#[inline]
 fn line(address: *const u8) {
     // SAFETY: PRFM is in the base instruction set; it reads no value, changes no register or flag
     // and raises no fault whatever the address.
@@ -53,7 +53,7 @@ fn line(address: *const u8) {
 }
 
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-#[inline(always)]
+#[inline]
 const fn line(_address: *const u8) {}
 
 #[cfg(test)]

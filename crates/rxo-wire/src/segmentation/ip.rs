@@ -41,7 +41,7 @@ impl Ip {
 
     /// Returns the length field for a packet of `bytes` bytes: the whole packet for IPv4, its payload for
     /// IPv6. `None` if it exceeds 16 bits.
-    #[inline(always)]
+    #[inline]
     pub(super) fn length(&self, bytes: usize) -> Option<Length> {
         let counted = if self.is_v4 { bytes } else { bytes.checked_sub(ipv6::HEADER_BYTES)? };
         let field = u16::try_from(counted).ok()?;
@@ -57,7 +57,7 @@ impl Ip {
     }
 
     /// Writes only the fields that differ between packets of equal length: IPv4 identification and checksum.
-    #[inline(always)]
+    #[inline]
     pub(super) fn write_id(&self, header: &mut Start, index: usize, length: Length) {
         if self.is_v4 {
             let id = self.id.wrapping_add((index as u16).wrapping_mul(self.id_step));

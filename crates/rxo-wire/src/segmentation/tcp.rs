@@ -36,12 +36,12 @@ impl Layer for Tcp {
         Some(Self { seq: fixed.seq(), flags: fixed.flags(), sum, summer })
     }
 
-    #[inline(always)]
+    #[inline]
     fn sum(&self, bytes: u32) -> Sum {
         self.sum + Sum::long(bytes)
     }
 
-    #[inline(always)]
+    #[inline]
     fn start(header: &mut [u8]) -> Option<&mut Self::Start> {
         header.first_chunk_mut()
     }

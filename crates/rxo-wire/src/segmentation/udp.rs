@@ -38,12 +38,12 @@ impl Layer for Udp {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     fn sum(&self, bytes: u32) -> Sum {
         self.sum + Sum::long(bytes)
     }
 
-    #[inline(always)]
+    #[inline]
     fn start(header: &mut [u8]) -> Option<&mut Self::Start> {
         header.first_chunk_mut()
     }

@@ -79,12 +79,12 @@ impl AckRecord {
 type TimestampedHeader = [u8; MIN_HEADER_BYTES + 12];
 
 /// Returns `true` if the header has a timestamp at its usual offset and no other option.
-#[inline(always)]
+#[inline]
 fn has_timestamp_only(start: &TimestampedHeader) -> bool {
     start[12] >> 4 == 8 && word(start, 20) == 0x0101_080a
 }
 
-#[inline(always)]
+#[inline]
 fn word(header: &TimestampedHeader, at: usize) -> u32 {
     u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }

@@ -21,21 +21,21 @@ pub struct FixedHeader<'a>(&'a [u8; MIN_HEADER_BYTES]);
 
 impl<'a> FixedHeader<'a> {
     /// Returns the header at the start of `segment`. `None` if `segment` has fewer than 20 bytes.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn of(segment: &'a [u8]) -> Option<Self> {
         segment.first_chunk().map(Self)
     }
 
     /// The sequence number (SEG.SEQ).
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn seq(self) -> SeqNumber {
         SeqNumber(u32::from_be_bytes([self.0[4], self.0[5], self.0[6], self.0[7]]))
     }
 
     /// The acknowledgement number (SEG.ACK); meaningless without the ACK flag.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn ack(self) -> SeqNumber {
         SeqNumber(u32::from_be_bytes([self.0[8], self.0[9], self.0[10], self.0[11]]))
@@ -43,35 +43,35 @@ impl<'a> FixedHeader<'a> {
 
     /// The header length from the data offset, options included, in bytes: 0 to 60. A value below 20 is
     /// invalid.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn header_bytes(self) -> usize {
         (self.0[12] >> 4) as usize * 4
     }
 
     /// The control bits, including the reserved ones.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn flags(self) -> TcpFlags {
         TcpFlags::from_bits(u16::from_be_bytes([self.0[12], self.0[13]]))
     }
 
     /// The window (SEG.WND) as in the header, unscaled.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn window(self) -> u16 {
         u16::from_be_bytes([self.0[14], self.0[15]])
     }
 
     /// The value of the checksum field.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn checksum(self) -> u16 {
         u16::from_be_bytes([self.0[CHECKSUM_AT], self.0[CHECKSUM_AT + 1]])
     }
 
     /// The urgent pointer of the TCP header.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn urgent(self) -> u16 {
         u16::from_be_bytes([self.0[18], self.0[19]])
