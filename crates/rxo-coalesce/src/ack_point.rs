@@ -28,27 +28,27 @@ pub(crate) enum News {
 
 impl AckPoint {
     /// Reads the ACK from headers whose IP header has `IP` bytes.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> Self {
         let word = number(headers, IP + 8);
         Self { ack: SeqNumber((word >> 32) as u32), window: word as u16 }
     }
 
     /// Reads the ACK of a packet of IP version `S`; `None` if the packet is truncated.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn read<S: Shape>(packet: &[u8]) -> Option<Self> {
         let tcp: &[u8; 16] = packet.get(S::IP_BYTES..)?.first_chunk()?;
         Some(Self::of::<0, 16>(tcp))
     }
 
     /// Returns `true` if this ACK has a higher number than `last`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn advances(self, last: Self) -> bool {
         self.ack != last.ack && !self.ack.is_before(last.ack)
     }
 
     /// Returns how `next` differs from this ACK.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn news(self, next: Self) -> News {
         if next.ack.is_before(self.ack) {
             News::Less

@@ -54,7 +54,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// The content: data, pure ACK or datagram.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self.at.payload_bytes() {
@@ -107,7 +107,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// The payload length, in bytes.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
         self.at.payload_bytes()
@@ -184,7 +184,7 @@ pub fn candidate<'a>(parsed: &'a Parsed, policy: &Policy) -> Result<&'a TcpSegme
 ///
 /// # Errors
 /// The first rule that the segment breaks, as in [`candidate`].
-#[inline(always)]
+#[inline]
 pub(crate) fn with_payload(
     (ip, tcp, at): (&Ip, &TcpSegment, Offsets),
     policy: &Policy,
@@ -202,7 +202,7 @@ pub(crate) fn with_payload(
     if policy.coalesce { Ok(()) } else { Err(BypassReason::CoalescingOff) }
 }
 
-#[inline(always)]
+#[inline]
 fn transport(transport: &Transport) -> Result<&TcpSegment, BypassReason> {
     match transport {
         Transport::Tcp(tcp) => Ok(tcp),
@@ -248,7 +248,7 @@ pub(crate) fn odd_ip(parsed: &Parsed, policy: &Policy) -> Result<(), BypassReaso
 }
 
 /// Returns `true` unless the flags are ACK alone or ACK and PSH.
-#[inline(always)]
+#[inline]
 pub(crate) const fn are_odd(flags: TcpFlags) -> bool {
     !flags.contains(TcpFlags::ACK) || flags.without(HARMLESS).bits() != 0
 }

@@ -154,7 +154,7 @@ impl Counters {
     }
 
     /// Counts one of several flushes for one reason; [`Counters::add`] then counts what they have in common.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn flush_one(&mut self, tally: &mut Tally, segments: u32, held_ns: u64) {
         // Equal hold times are collected and recorded at once.
         if held_ns != tally.held_ns {
@@ -171,7 +171,7 @@ impl Counters {
     }
 
     /// Counts what several flushes for one reason have in common.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add(&mut self, reason: FlushReason, tally: Tally) {
         self.hold_ns.record_many(tally.held_ns, tally.flushes - tally.recorded);
         self.flushed.0[reason as usize] += tally.flushes;

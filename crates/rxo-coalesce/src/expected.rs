@@ -83,20 +83,20 @@ impl<'a, S: Shape> Expected<'a, S> {
     }
 
     /// The number of segments that may be compared before a new expectation must be made.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn steps(&self) -> u32 {
         self.steps
     }
 
     /// The increment of the IPv4 ID per segment: 0 or 1.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn id_step(&self) -> u16 {
         self.step
     }
 
     /// Returns `true` if the last segment's frame has no VLAN tag and its checksum is not partial. True for
     /// nearly all frames.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn is_bare(&self) -> bool {
         self.vlan.is_none() && !self.checksum.is_partial()
     }
@@ -145,7 +145,7 @@ impl<'a, S: Shape> Expected<'a, S> {
     }
 
     /// Advances the expectation by one segment.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn advance(&mut self) {
         self.seq = self.seq.wrapping_add(self.payload_bytes);
         self.counting = layout::counted(self.counting, self.step);
@@ -167,7 +167,7 @@ pub(crate) fn id_step(pattern: IdPattern, last: u64, next: u64) -> Option<u16> {
 
 /// Returns the headers at the start of `packet`. With `SHORT` the packet may be shorter than the headers:
 /// they are then copied to `room`, with zeros behind the end.
-#[inline(always)]
+#[inline]
 pub(crate) fn headers_in<'a, S: Shape, const SHORT: bool>(
     packet: &'a [u8],
     room: &'a mut S::Headers,

@@ -157,14 +157,14 @@ impl Segment {
     }
 
     /// The content of the segment: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn kind(&self) -> Kind {
         kind(self.payload_bytes, self.at)
     }
 }
 
 /// Classifies a segment by its payload and its transport protocol. Datagrams without payload are never held.
-#[inline(always)]
+#[inline]
 const fn kind(payload_bytes: u32, at: Starts) -> Kind {
     match payload_bytes {
         0 => Kind::PureAck,
@@ -245,14 +245,14 @@ impl Held {
     }
 
     /// The content of all held segments: [`Kind::Data`], [`Kind::PureAck`] or [`Kind::Datagrams`].
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         kind(self.payload_bytes, self.at)
     }
 
     /// The IP protocol number: TCP or UDP.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn protocol(&self) -> u8 {
         if self.at.is_datagram() { PROTOCOL_UDP } else { PROTOCOL_TCP }
     }
@@ -299,13 +299,13 @@ impl Held {
     }
 
     /// The tunnel that carries the flow; `None` without one.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn tunnel(&self) -> Option<GsoTunnel> {
         self.at.is_in_tunnel().then_some(self.around)
     }
 
     /// The offset of the checksum in the transport header, in bytes.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn checksum_at(&self) -> u8 {
         if self.at.is_datagram() { udp::CHECKSUM_AT as u8 } else { CHECKSUM_AT as u8 }
     }
@@ -325,7 +325,7 @@ impl Held {
     }
 
     /// The number of segments like the last that may still be appended under `policy`, up to `most`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn room(&self, policy: &Policy, most: u32) -> u32 {
         let segments = u32::from(policy.max_segments).saturating_sub(self.segments).min(most);
         let packet = policy.max_bytes.saturating_sub(self.packet_bytes());

@@ -69,7 +69,7 @@ impl Links {
     }
 
     /// Removes the chain that ends in `tail`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn release(&mut self, tail: u32) {
         self.after[tail as usize] = OUT;
     }
@@ -118,7 +118,7 @@ impl Links {
     }
 
     /// The slot at which an iteration over all flows begins, the least recently used first.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn first(&self) -> u32 {
         self.oldest_from
     }
@@ -188,7 +188,7 @@ impl Links {
     }
 }
 
-#[inline(always)]
+#[inline]
 const fn is_last(link: u32) -> bool {
     link >= LAST && link != OUT
 }

@@ -59,7 +59,7 @@ impl MergedHeader {
     }
 
     /// Writes the merged header of TCP segments outside tunnels.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn write<B: AsRef<[u8]>>(&mut self, merge: &Merge<'_, B>, form: ChecksumForm) {
         self.form = merge.possible(form);
         self.length = merge.write_as::<false>(self.form, &mut self.bytes) as u16;
@@ -89,7 +89,7 @@ pub(crate) struct Merge<'a, B> {
 }
 
 impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new(slots: &'a Slots<B>, held: &'a Held) -> Self {
         let (first, last) = (slots.frame(held.chain.head), slots.frame(held.chain.tail));
         Self { slots, held, first, last }
@@ -189,7 +189,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     }
 
     /// Writes the lengths; for IPv4 also the first segment's ID and the header checksum.
-    #[inline(always)]
+    #[inline]
     fn write_ip(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let network = usize::from(self.held.at.network());
         let packet = self.held.packet_bytes();
@@ -213,7 +213,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 
     /// Writes the first segment's sequence number and the union of all flags; for datagrams, their total
     /// length.
-    #[inline(always)]
+    #[inline]
     fn write_transport<const UDP: bool>(&self, merged: &mut [u8; MAX_HEADER_BYTES]) {
         let transport = usize::from(self.held.at.transport());
         if UDP {
@@ -228,7 +228,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn put_checksum<const UDP: bool>(&self, merged: &mut [u8; MAX_HEADER_BYTES], checksum: u16) {
         let field = if UDP { udp::CHECKSUM_AT } else { CHECKSUM_AT };
         let at = usize::from(self.held.at.transport()) + field;
@@ -263,7 +263,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
 }
 
 /// The `N` bytes that begin at `at`. One compare checks the bounds.
-#[inline(always)]
+#[inline]
 fn field_mut<const N: usize>(
     bytes: &mut [u8; MAX_HEADER_BYTES],
     at: usize,
@@ -272,7 +272,7 @@ fn field_mut<const N: usize>(
 }
 
 /// Returns a length as an IP header states it: 0 if it exceeds 16 bits.
-#[inline(always)]
+#[inline]
 fn said(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(0)
 }

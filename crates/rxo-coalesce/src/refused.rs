@@ -40,7 +40,7 @@ pub(crate) enum Shown {
 
 impl Shown {
     /// Refuses a packet that is not TCP, or cannot be parsed.
-    #[inline(always)]
+    #[inline]
     const fn unread(reason: BypassReason) -> Self {
         Self::Refused { reason, ip_bytes: 0 }
     }
@@ -124,7 +124,7 @@ fn is_v4_checksum_right(packet: &[u8], header_bytes: usize) -> bool {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
     let ip: &[u8; V6_BYTES] = packet.first_chunk()?;
     if ip[0] >> 4 != 6 || is_extension_header(ip[6]) {
@@ -146,7 +146,7 @@ fn shown_v6(packet: &[u8], policy: &Policy) -> Option<Shown> {
 
 /// Returns the reason to refuse a packet that is neither TCP nor a fragment. `None` if it is UDP and the
 /// policy coalesces it or TCP inside it.
-#[inline(always)]
+#[inline]
 fn other_protocol(protocol: u8, body: &[u8], policy: &Policy) -> Option<BypassReason> {
     if protocol != PROTOCOL_UDP {
         return Some(match Transport::Other(protocol).may_hide_tcp() {
@@ -174,7 +174,7 @@ struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    #[inline(always)]
+    #[inline]
     fn read(segment: &'a [u8]) -> Result<Self, BypassReason> {
         let header = FixedHeader::of(segment).ok_or(BypassReason::Truncated)?;
         let header_bytes = header.header_bytes();
@@ -203,7 +203,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-#[inline(always)]
+#[inline]
 const fn half(upper: u8, lower: u8) -> u16 {
     u16::from_be_bytes([upper, lower])
 }

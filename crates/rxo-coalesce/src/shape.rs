@@ -99,7 +99,7 @@ impl Shape for V4 {
     const DATA: Layout = layout::data(IpVersion::V4);
     const DATAGRAM: Layout = layout::datagram(IpVersion::V4);
 
-    #[inline(always)]
+    #[inline]
     fn key(packet: &[u8]) -> Option<FlowKey> {
         plain_v4_key(packet, 0)
     }
@@ -119,22 +119,22 @@ impl Shape for V4 {
         plain_v4(packet, 0)
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_checksum_right(packet: &[u8]) -> bool {
         plain_v4_checksum(packet)
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_odd(packet: &[u8]) -> bool {
         !matches!(packet, [_, _, _, _, _, _, 0x00 | 0x40, 0, ..])
     }
 
-    #[inline(always)]
+    #[inline]
     fn may_be_marked_ce(packet: &[u8]) -> bool {
         packet.get(1).is_some_and(|tos| tos & ECT_1 != 0)
     }
 
-    #[inline(always)]
+    #[inline]
     fn ip(packet: &[u8]) -> Option<Ip> {
         let header: &[u8; 20] = packet.first_chunk()?;
         Some(Ip {
@@ -147,12 +147,12 @@ impl Shape for V4 {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     fn headers(packet: &[u8]) -> Option<&Self::Headers> {
         packet.first_chunk()
     }
 
-    #[inline(always)]
+    #[inline]
     fn start(packet: &[u8]) -> Option<&Self::Start> {
         packet.first_chunk()
     }
@@ -171,12 +171,12 @@ impl Shape for V6 {
     const DATA: Layout = layout::data(IpVersion::V6);
     const DATAGRAM: Layout = layout::datagram(IpVersion::V6);
 
-    #[inline(always)]
+    #[inline]
     fn key(packet: &[u8]) -> Option<FlowKey> {
         plain_v6_key(packet, 0)
     }
 
-    #[inline(always)]
+    #[inline]
     fn datagram_key(packet: &[u8]) -> Option<FlowKey> {
         let start: &[u8; 48] = packet.first_chunk()?;
         if start[0] >> 4 != 6 || start[6] != PROTOCOL_UDP {
@@ -191,22 +191,22 @@ impl Shape for V6 {
         plain_v6(packet, 0)
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_checksum_right(_packet: &[u8]) -> bool {
         true
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_odd(_packet: &[u8]) -> bool {
         false
     }
 
-    #[inline(always)]
+    #[inline]
     fn may_be_marked_ce(packet: &[u8]) -> bool {
         packet.get(1).is_some_and(|byte| byte & ECT_1 << 4 != 0)
     }
 
-    #[inline(always)]
+    #[inline]
     fn ip(packet: &[u8]) -> Option<Ip> {
         let header: &[u8; 8] = packet.first_chunk()?;
         let first = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
@@ -219,12 +219,12 @@ impl Shape for V6 {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     fn headers(packet: &[u8]) -> Option<&Self::Headers> {
         packet.first_chunk()
     }
 
-    #[inline(always)]
+    #[inline]
     fn start(packet: &[u8]) -> Option<&Self::Start> {
         packet.first_chunk()
     }

@@ -55,7 +55,7 @@ impl Starts {
     }
 
     /// The offsets for an IP header of `ip_bytes` bytes that begins at `network`. Unknown if `ip_bytes` is 0.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn after(network: usize, ip_bytes: usize) -> Self {
         Self(((network + ip_bytes) << 8 | network) as u16)
     }
@@ -70,33 +70,33 @@ impl Starts {
     }
 
     /// Returns `true` if the transport header is UDP.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn is_datagram(self) -> bool {
         self.0 & DATAGRAM != 0
     }
 
     /// Returns `true` if the headers are inside a tunnel: the IP header begins behind the longest link
     /// header.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn is_in_tunnel(self) -> bool {
         self.0 & DATAGRAM == 0 && self.network() > MOST_LINK_BYTES
     }
 
     /// Returns `true` if the transport header is TCP outside a tunnel, or unknown.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn is_plain(self) -> bool {
         // The bit for UDP alone exceeds `MOST_LINK_BYTES`, so one compare excludes both UDP and tunnels.
         self.0 as u8 <= MOST_LINK_BYTES
     }
 
     /// The offset of the IP header, in bytes.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn network(self) -> u8 {
         (self.0 & !DATAGRAM) as u8
     }
 
     /// The offset of the transport header, in bytes; equal to that of the IP header if there is none.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn transport(self) -> u8 {
         (self.0 >> 8) as u8
     }
@@ -123,7 +123,7 @@ impl<B> Clone for Single<'_, B> {
 impl<B> Copy for Single<'_, B> {}
 
 impl<'a, B: AsRef<[u8]>> Single<'a, B> {
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn new(frame: &'a Frame<B>, at: Starts) -> Self {
         Self { frame, at }
     }

@@ -27,7 +27,7 @@ impl<B> Slots<B> {
     }
 
     /// The frame in `slot`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
         &self.frames[slot as usize]
     }
@@ -68,7 +68,7 @@ fn next_slot(links: &Links, chain: &mut FrameChain) -> Option<usize> {
     Some(slot as usize)
 }
 
-#[inline(always)]
+#[inline]
 fn take<B: Default>(frame: &mut Frame<B>) -> Frame<B> {
     // Field by field: taking only the buffer does not move the whole frame.
     let Frame { ref mut bytes, arrived_at, checksum, gso, vlan } = *frame;

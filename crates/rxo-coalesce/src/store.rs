@@ -154,7 +154,7 @@ impl<B: AsRef<[u8]>> Store<B> {
     }
 
     /// The frame in `slot`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn frame(&self, slot: u32) -> &Frame<B> {
         self.slots.frame(slot)
     }
@@ -169,7 +169,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         })
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn ready_frame(&mut self, slot: u32, at: Starts) {
         self.ready.push(Ready::Frame(at, slot));
     }

@@ -90,7 +90,7 @@ impl Table {
     }
 
     /// Empties the bucket of `held`. Used when all flows are removed at once.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn forget_bucket(&mut self, held: &Held) {
         self.buckets[usize::from(held.link.bucket) % BUCKETS] = NOBODY;
     }

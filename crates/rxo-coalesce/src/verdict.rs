@@ -64,7 +64,7 @@ pub fn verdict(
 }
 
 /// Returns the verdict on a candidate that does not join its flow, which is flushed for the reason `flush`.
-#[inline(always)]
+#[inline]
 pub(crate) fn apart(flush: FlushReason, candidate: &Candidate<'_>, policy: &Policy) -> Verdict {
     match alone(candidate, policy) {
         Ok(close) => Verdict::FlushThenStart(flush, close),
@@ -239,7 +239,7 @@ fn option_bytes(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<Flush
 
 /// Returns `true` if all segments must have the size of the first. Datagrams always must, because only their
 /// size shows where one ends.
-#[inline(always)]
+#[inline]
 fn has_one_size(candidate: &Candidate<'_>, policy: &Policy) -> bool {
     candidate.is_datagram || policy.payload == PayloadRule::SameThenShorter
 }

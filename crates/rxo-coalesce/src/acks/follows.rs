@@ -31,7 +31,7 @@ pub(crate) struct Following {
 
 /// Counts the leading `frames` that may follow `last`, each as [`follows`] decides. Returns `None` if the
 /// first may not. `is_intact` validates the checksum of a frame; it also receives the frames behind it.
-#[inline(always)]
+#[inline]
 pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
     last: &Frame<B>,
     frames: &[Frame<B>],
@@ -49,7 +49,7 @@ pub(crate) fn follow<S: Shape, B: AsRef<[u8]>>(
 }
 
 /// Does the work of [`follow`] for packets with `HEADERS` bytes of headers; the IP header has `IP` bytes.
-#[inline(always)]
+#[inline]
 fn run<const IP: usize, const HEADERS: usize, B: AsRef<[u8]>>(
     last: &Frame<B>,
     mut frames: &[Frame<B>],
@@ -124,7 +124,7 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
     const VERSION: IpVersion = if IP == 20 { IpVersion::V4 } else { IpVersion::V6 };
     const ROW: Layout = layout::ack(Self::VERSION, HEADERS - IP);
 
-    #[inline(always)]
+    #[inline]
     fn of(like: &'a [u8; HEADERS]) -> Self {
         let ip_sum = if IP == 20 { changing(like) } else { 0 };
         let (said, ts_value) = (AckPoint::of::<IP, HEADERS>(like), timestamp::<IP, _>(like) as u32);
@@ -165,14 +165,14 @@ const ALIGNED_TIMESTAMP: u64 = 0x0101_080a;
 
 /// Reads the first eight option bytes: kind and length of the timestamp, then TSval. 0 if there are no
 /// options.
-#[inline(always)]
+#[inline]
 fn timestamp<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> u64 {
     number(headers, IP + 20)
 }
 
 /// The one's complement sum of an IPv4 header's ID and checksum, which stays the same while only the
 /// ID changes.
-#[inline(always)]
+#[inline]
 fn changing<const HEADERS: usize>(ip: &[u8; HEADERS]) -> u32 {
     let half = |at| u32::from(u16::from_ne_bytes([ip[at], ip[at + 1]]));
     let sum = half(4) + half(10);

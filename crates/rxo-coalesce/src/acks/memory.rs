@@ -82,7 +82,7 @@ impl Memory {
     }
 
     /// Returns `true` if the memory has no entries.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_off(&self) -> bool {
         self.sets.is_empty()
     }
@@ -114,14 +114,14 @@ impl Memory {
     }
 
     /// Records the flow's last ACK.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn remember(&mut self, flow: FlowHash, said: AckPoint) {
         let epoch = self.epoch;
         self.put(Entry { flow, ack: said.ack, window: said.window, epoch });
     }
 
     /// Records an ACK that was held and is now delivered.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn note(&mut self, acks: &HeldAcks) {
         match acks.says_more {
             false => self.remember(acks.flow, acks.said),
@@ -131,7 +131,7 @@ impl Memory {
 
     /// Records that a segment other than a pure ACK acknowledged `ack`: a pure ACK with the same number may
     /// repeat it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn raise(&mut self, flow: FlowHash, ack: SeqNumber) {
         let known = self.entry(flow).map(|entry| entry.ack);
         let ack = known.filter(|known| ack.is_before(*known)).unwrap_or(ack);
@@ -168,7 +168,7 @@ impl Memory {
 
     /// Stores `entry`: replaces the flow's own entry, else one that is only a lower bound, else the one that
     /// was added first.
-    #[inline(always)]
+    #[inline]
     fn put(&mut self, entry: Entry) {
         if let Some(known) = self.find(entry.flow) {
             *known = entry;
@@ -182,14 +182,14 @@ impl Memory {
         entries[0] = entry;
     }
 
-    #[inline(always)]
+    #[inline]
     fn find(&mut self, flow: FlowHash) -> Option<&mut Entry> {
         let set = self.set_of(flow);
         self.sets.get_mut(set)?.0.iter_mut().find(|entry| entry.flow == flow)
     }
 
     /// Selects the set by the upper half of the hash, because the flow table uses the low bits.
-    #[inline(always)]
+    #[inline]
     fn set_of(&self, flow: FlowHash) -> usize {
         (flow.0 >> 32) as usize & self.sets.len().wrapping_sub(1)
     }

@@ -34,7 +34,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
     /// Predicts the datagram after `last`, the last datagram of `held`, whose IP header begins at `network`.
     /// If it is still open whether the IPv4 ID increments, `next` decides. `None` if only the full rules can
     /// decide.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn after<B: AsRef<[u8]>>(
         held: &Held,
         last: &'a Frame<B>,
@@ -64,7 +64,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
     }
 
     /// Returns `true` if `next` is the expected datagram. Does not verify its checksum.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_met_by<B: AsRef<[u8]>>(&self, next: &Frame<B>) -> bool {
         let bytes = next.bytes();
         if bytes.len() != self.last.len() {
@@ -83,7 +83,7 @@ impl<'a, S: Shape> ExpectedDatagram<'a, S> {
     }
 
     /// Advances the expectation by one datagram.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn advance(&mut self) {
         self.counting = layout::counted(self.counting, self.step);
     }

@@ -32,7 +32,7 @@ pub(crate) fn datagram(
 ///
 /// # Errors
 /// The first rule that the datagram breaks, as in [`datagram`].
-#[inline(always)]
+#[inline]
 pub(crate) fn with_datagram(
     port: u16,
     udp: &UdpDatagram,

@@ -28,7 +28,7 @@ impl Verification {
         Self::of_protocol(held, PROTOCOL_UDP)
     }
 
-    #[inline(always)]
+    #[inline]
     fn of_protocol(held: &Held, protocol: u8) -> Self {
         Self {
             pseudo_header: held.pseudo_header(protocol, held.last_payload_bytes),
@@ -89,7 +89,7 @@ impl<B: FrameBuffer> Engine<B> {
 
 /// Returns `true` if a frame has metadata that the fast tiers do not handle: it is a GSO frame, or its
 /// partial checksum is not the one at offset `field` of the transport header at `transport`.
-#[inline(always)]
+#[inline]
 pub(super) const fn is_described_oddly<B>(
     frame: &Frame<B>,
     transport: usize,

@@ -29,73 +29,73 @@ impl<B> Copy for Cursor<'_, B> {}
 
 impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
     /// Creates a cursor at the frame in `slot`, whose headers were not read yet (offset 0).
-    #[inline(always)]
+    #[inline]
     pub(super) const fn new(frames: &'a Vec<Frame<B>>, slot: u32) -> Self {
         Self { frames, position: slot as u64 }
     }
 
     /// The slot of the current frame.
-    #[inline(always)]
+    #[inline]
     pub(super) const fn slot(self) -> u32 {
         self.position as u32
     }
 
     /// The offset of the IP header in the frame, in bytes.
-    #[inline(always)]
+    #[inline]
     pub(super) const fn network(self) -> usize {
         (self.position >> 32) as usize
     }
 
     /// Returns a cursor at the same frame, with its IP header at `network`.
-    #[inline(always)]
+    #[inline]
     pub(super) const fn with_network(self, network: usize) -> Self {
         Self { position: (network as u64) << 32 | self.slot() as u64, ..self }
     }
 
     /// Returns a cursor at the frame in `slot`, with the same offset of the IP header.
-    #[inline(always)]
+    #[inline]
     pub(super) const fn moved_to(self, slot: u32) -> Self {
         Self { position: (self.network() as u64) << 32 | slot as u64, ..self }
     }
 
     /// Returns a cursor at the next frame, with the same offset of the IP header.
-    #[inline(always)]
+    #[inline]
     pub(super) const fn next(self) -> Self {
         self.moved_to(self.slot() + 1)
     }
 
     /// The current frame; `None` behind the last one.
-    #[inline(always)]
+    #[inline]
     pub(super) fn frame(self) -> Option<&'a Frame<B>> {
         self.frames.get(self.slot() as usize)
     }
 
     /// The bytes of the frame from the IP header on; `None` if the frame ends before.
-    #[inline(always)]
+    #[inline]
     pub(super) fn packet(self) -> Option<&'a [u8]> {
         self.frame()?.bytes().get(self.network()..)
     }
 
     /// The frame `count` slots ahead; `None` behind the last one.
-    #[inline(always)]
+    #[inline]
     pub(super) fn ahead(self, count: u32) -> Option<&'a Frame<B>> {
         self.moved_to(self.slot() + count).frame()
     }
 
     /// The current frame and all frames behind it.
-    #[inline(always)]
+    #[inline]
     pub(super) fn upcoming(self) -> &'a [Frame<B>] {
         self.frames.get(self.slot() as usize..).unwrap_or_default()
     }
 
     /// The frame in `slot`, which must be in use. Panics if there is none.
-    #[inline(always)]
+    #[inline]
     pub(super) fn held(self, slot: u32) -> &'a Frame<B> {
         &self.frames[slot as usize]
     }
 
     /// Returns `true` if the bytes at the offset of SEQ, for a TCP header at `transport`, equal `seq`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn has_seq(self, transport: usize, seq: SeqNumber) -> bool {
         let Some(frame) = self.frame() else { return false };
         let field = frame.bytes().get(transport + 4..transport + 8);
@@ -106,7 +106,7 @@ impl<'a, B: AsRef<[u8]>> Cursor<'a, B> {
 }
 
 /// Adds to `key` the VLAN tag that the device removed from `frame`, if any.
-#[inline(always)]
+#[inline]
 pub(super) fn flow_key<B>(key: FlowKey, frame: &Frame<B>) -> FlowKey {
     match frame.vlan {
         None => key,

@@ -103,7 +103,7 @@ impl<B: FrameBuffer> Engine<B> {
 
     /// Returns how many frames, from the one at `at` on, continue the datagrams that `flow` holds, and the
     /// increment of their IPv4 IDs. `None` if the frame at `at` does not.
-    #[inline(always)]
+    #[inline]
     fn count_datagrams<S: Shape>(&self, at: Cursor<'_, B>, flow: u16) -> Option<(u32, u16)> {
         let held = self.store.held.get(usize::from(flow))?;
         let (last, frames) = (at.held(held.chain.tail), at.upcoming());

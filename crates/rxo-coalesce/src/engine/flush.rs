@@ -80,7 +80,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// Flushes every flow for which `reason_of` returns a reason, the least recently used first. `reason_of`
     /// receives the flow's index and state. Visits only flows whose last frame is in the slot `from` or
     /// behind it.
-    #[inline(always)]
+    #[inline]
     pub(super) fn flush_for(
         &mut self,
         from: u32,
@@ -106,7 +106,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Queues the aggregate of `flow` for the sink. The table must no longer contain it.
-    #[inline(always)]
+    #[inline]
     pub(super) fn ready_held(&mut self, flow: u16, reason: FlushReason, now: Instant) {
         let held = &self.store.held[usize::from(flow)];
         let held_ns = now.nanos_since(held.first_arrival);

@@ -93,7 +93,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Adds `count` segments, which are already linked and end with `tail`, to the totals of the flow.
-    #[inline(always)]
+    #[inline]
     fn append_scattered(&mut self, flow: u16, tail: u32, (count, id_step): (u32, u16)) {
         let held = &mut self.store.held[usize::from(flow)];
         held.append_run(count, id_step);

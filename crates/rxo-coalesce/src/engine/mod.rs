@@ -225,7 +225,7 @@ impl<B: FrameBuffer> Engine<B> {
     /// Receives the frames of one poll and ends it, like [`Engine::poll`]. `load` is the number of earlier
     /// deliveries that the receiver has not processed yet; `None` if unknown. Only
     /// [`Hold::Auto`](crate::Hold::Auto) uses it.
-    #[inline(always)]
+    #[inline]
     pub fn poll_under(
         &mut self,
         load: Option<Load>,

@@ -58,7 +58,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Reads an ordinary segment that may be held, and its flow key. `None` if the full rules must decide.
-    #[inline(always)]
+    #[inline]
     fn ordinary<'f, S: Shape>(
         &self,
         frame: &'f Frame<B>,
@@ -82,7 +82,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns the last segment that `flow` holds; `None` if it is not an ordinary segment.
-    #[inline(always)]
+    #[inline]
     fn last_ordinary<'a, S: Shape>(&self, at: Cursor<'a, B>, flow: u16) -> Option<Candidate<'a>> {
         let held = &self.store.held[usize::from(flow)];
         let is_ordinary = held.at == Starts::after(at.network(), S::IP_BYTES);

@@ -12,21 +12,21 @@ pub(super) const PAYLOAD_FRAMES: u32 = 2;
 const SECOND_LINE: usize = 64;
 
 /// Prefetches the header of a frame.
-#[inline(always)]
+#[inline]
 pub(super) fn prefetch_header<B: AsRef<[u8]>>(frame: &Frame<B>) {
     arch::prefetch(frame.bytes(), 0);
     arch::prefetch(frame.bytes(), SECOND_LINE);
 }
 
 /// Prefetches the header of the frame [`HEADER_FRAMES`] ahead. `rest` are the frames behind the current one.
-#[inline(always)]
+#[inline]
 pub(super) fn prefetch_header_in<B: AsRef<[u8]>>(rest: &[Frame<B>]) {
     rest.get(HEADER_FRAMES as usize - 1).into_iter().for_each(prefetch_header);
 }
 
 /// Prefetches the whole frame [`PAYLOAD_FRAMES`] ahead, whose checksum will be summed. `rest` are the frames
 /// behind the current one.
-#[inline(always)]
+#[inline]
 pub(super) fn prefetch_payload_in<B: AsRef<[u8]>>(rest: &[Frame<B>]) {
     if let Some(ahead) = rest.get(PAYLOAD_FRAMES as usize - 1) {
         arch::prefetch_all(ahead.bytes());

@@ -25,7 +25,7 @@ use crate::{BypassReason, Candidate, FlushReason, Kind, Verdict, candidate, verd
 impl<B: FrameBuffer> Engine<B> {
     /// Returns the tunnel of a packet; `None` if it is in none or the policy does not coalesce inside
     /// tunnels.
-    #[inline(always)]
+    #[inline]
     pub(super) fn tunnel_of(&self, parsed: &Parsed) -> Option<Tunnel> {
         match parsed.transport {
             Transport::Udp(_) if self.takes_tunnels => {

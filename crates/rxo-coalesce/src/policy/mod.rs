@@ -323,7 +323,7 @@ impl Policy {
 
     /// Returns `true` if UDP datagrams are coalesced.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub const fn takes_datagrams(&self) -> bool {
         self.coalesce && matches!(self.udp, UdpRule::Equal)
     }
@@ -340,7 +340,7 @@ impl Policy {
 
     /// Returns `true` if TCP inside tunnels is coalesced.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub const fn takes_tunnels(&self) -> bool {
         self.coalesce && matches!(self.tunnels, TunnelRule::On)
     }
@@ -356,7 +356,7 @@ impl Policy {
     }
 
     /// The greatest number of datagrams in an aggregate.
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn most_datagrams(&self) -> u32 {
         let most = self.max_segments as u32;
         if most < MOST_DATAGRAMS { most } else { MOST_DATAGRAMS }
@@ -364,7 +364,7 @@ impl Policy {
 
     /// Returns `true` if a plain segment may still break a static rule of the policy.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub(crate) const fn refuses_plain(&self) -> bool {
         self.needs_df || !self.zero_echo
     }
