@@ -5,10 +5,13 @@
 //! and retransmitted after a timeout. So the first window of a connection depends on how much of the ring
 //! earlier windows have left, and windows grow only into the rest. A long path spreads the data of a window
 //! over its round trip, so there windows grow as they need. A ring has a slot per frame, so it holds more
-//! data if peers send GSO frames. Separate from `memory` because a ring limits data per time, not stored
-//! bytes.
+//! data if peers send GSO frames. There a large window is worth its room: a peer sends frames of at most half
+//! a window, and each turn sends an acknowledgement for what has arrived, so small windows make many small
+//! frames and acknowledgements. But frames that a driver coalesced have crossed a link as single segments,
+//! for which some queue on the way may be too short: they are smaller, and get less room, and still less once
+//! text is missing. Separate from `memory` because a ring limits data per time, not stored bytes.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rxo_frame::Duration;
 
@@ -24,13 +27,15 @@ pub(crate) struct Queue {
     /// The sum of the receive windows of all connections, in bytes. Only a guide: two threads may both use
     /// the last part.
     offered: AtomicU64,
+    /// `true` if text was missing since the windows were last small.
+    has_lost: AtomicBool,
 }
 
 impl Queue {
     /// Creates the state of a queue that holds `frames` frames of up to `mtu` bytes; `None` sets no limit.
     pub(crate) fn new(frames: Option<usize>, mtu: u32) -> Self {
         let (frames, recent) = (frames.map(|frames| frames as u64), RecentFrames::new(mtu));
-        Self { frames, mtu, recent, offered: AtomicU64::new(0) }
+        Self { frames, mtu, recent, offered: AtomicU64::new(0), has_lost: AtomicBool::new(false) }
     }
 
     /// Returns the recent frame size of the device.
@@ -44,8 +49,14 @@ impl Queue {
         // windows of many connections.
         let of = |frames: u64, bytes: u32| frames * u64::from(bytes) / 2;
         let Some(frames) = self.frames else { return u64::MAX };
-        let room = of(frames, self.recent.bytes());
-        room.min(MOST_LARGE_BYTES.max(of(frames, self.mtu)))
+        let large = u64::from(self.recent.mean_bytes()) * LARGE_FRAMES;
+        let most = if self.has_lost.load(Ordering::Relaxed) {
+            LEAST_LARGE_BYTES
+        } else {
+            MOST_LARGE_BYTES
+        };
+        let large = large.clamp(LEAST_LARGE_BYTES, most);
+        of(frames, self.recent.bytes()).min(large.max(of(frames, self.mtu)))
     }
 
     /// Returns the initial receive window, in bytes, of a connection that requests `asked` bytes.
@@ -67,7 +78,19 @@ impl Queue {
     pub(crate) fn changed(&self, before: u32, after: u32) {
         // May wrap, but the total of all changes is never negative.
         let change = u64::from(after).wrapping_sub(before.into());
-        self.offered.fetch_add(change, Ordering::Relaxed);
+        let had = self.offered.fetch_add(change, Ordering::Relaxed);
+        if after < before && had.wrapping_add(change) < LEAST_LARGE_BYTES / 2 {
+            self.has_lost.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Records that text is missing before text that has arrived, on a path with the minimum round-trip time
+    /// `round_trip`. On a short path the windows together may have been too large for a queue on the way.
+    #[cold]
+    pub(crate) fn lost(&self, round_trip: Option<Duration>) {
+        if !round_trip.is_some_and(|time| self.takes_at_most(time)) {
+            self.has_lost.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Returns the part of the free queue that one connection may take at a time, in bytes.
@@ -85,9 +108,13 @@ impl Queue {
 /// The minimum window in bytes: the data that a peer may send before the first ACK (RFC 6928, section 2).
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
 const PARTS: u64 = 64;
-/// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 32 MiB also
-/// include the kernel's overhead per frame.
-const MOST_LARGE_BYTES: u64 = 16 << 20;
+/// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 64 MiB (the
+/// kernel doubles what is requested) also include the kernel's overhead per frame.
+const MOST_LARGE_BYTES: u64 = 48 << 20;
+/// The number of frames larger than a slot for which there is room, between that maximum and this minimum.
+const LARGE_FRAMES: u64 = 2_048;
+/// The bytes in such frames for which there is room in any case, and no more once text was missing.
+const LEAST_LARGE_BYTES: u64 = 16 << 20;
 /// Number of bytes that a link of 10 Gbit/s carries in 8 ns.
 const BYTES_IN_EIGHT_NS: u128 = 10;
 
@@ -130,14 +157,38 @@ mod tests {
     fn where_gso_frames_come_there_is_room_for_more() {
         let queue = ring();
         let slots = queue.room();
-        (0..100).for_each(|_| queue.recent.came(&gso_frame(4 * 1_500)));
+        let came = |bytes| (0..1_000).for_each(|_| queue.recent.came(&gso_frame(bytes)));
+        came(1 << 15);
         assert_eq!(queue.room(), MOST_LARGE_BYTES);
-        (0..100).for_each(|_| queue.recent.came(&gso_frame(2 * 1_500)));
+        came(10 << 10);
+        assert_eq!(queue.room(), LARGE_FRAMES * (10 << 10));
+        came(4 * 1_500);
+        assert_eq!(queue.room(), LEAST_LARGE_BYTES);
+        came(2 * 1_500);
         assert_eq!(queue.room(), 2 * slots);
         (0..100).for_each(|_| queue.recent.came(&Frame::new(vec![0; 66], Instant::ZERO)));
         assert_eq!(queue.room(), slots, "never less than for full frames");
         let larger = Queue::new(Some(1 << 20), 1_500);
         assert!(larger.room() > MOST_LARGE_BYTES);
+    }
+
+    #[test]
+    fn missing_text_takes_room_until_windows_are_small_again() {
+        let (queue, near) = (ring(), Some(Duration::from_micros(100)));
+        (0..1_000).for_each(|_| queue.recent.came(&gso_frame(1 << 16)));
+        queue.changed(0, 40 << 20);
+        queue.lost(Some(Duration::from_secs(1)));
+        assert_eq!(queue.room(), MOST_LARGE_BYTES, "on a long path that says nothing of the ring");
+        for round_trip in [near, None] {
+            queue.lost(round_trip);
+            assert_eq!(queue.room(), LEAST_LARGE_BYTES);
+            assert_eq!(queue.grown(64 << 10, 6 << 20, near), 64 << 10);
+            queue.changed(40 << 20, 16 << 20);
+            assert_eq!(queue.room(), LEAST_LARGE_BYTES);
+            queue.changed(16 << 20, 1 << 20);
+            assert_eq!(queue.room(), MOST_LARGE_BYTES);
+            queue.changed(1 << 20, 40 << 20);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Measures the recent frame size of a device, which determines the number of frames in a batch.
+//! Measures the recent frame size of a device, which determines the number of frames in a batch, and the room
+//! for GSO frames (`queue.rs`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,12 +15,15 @@ use rxo_frame::Frame;
 pub(crate) struct RecentFrames {
     mtu: u32,
     bytes: AtomicU32,
+    /// 64 times the mean of the last frames, about as many: a few small frames change it little.
+    sum_bytes: AtomicU32,
 }
 
 impl RecentFrames {
     /// Creates a measurement that starts with frames of `mtu` bytes, the largest packet on the wire.
     pub(crate) const fn new(mtu: u32) -> Self {
-        Self { mtu, bytes: AtomicU32::new(mtu) }
+        let mtu = if mtu < LARGEST_FRAME_BYTES { mtu } else { LARGEST_FRAME_BYTES };
+        Self { mtu, bytes: AtomicU32::new(mtu), sum_bytes: AtomicU32::new(mtu * MEAN_FRAMES) }
     }
 
     /// Records a received frame, or one of several equal ones. Only one thread may call it.
@@ -29,6 +33,8 @@ impl RecentFrames {
         // identify a GSO frame.
         let bytes = frame.gso.map_or(0, |_| frame.bytes().len() as u32);
         let bytes = bytes.min(LARGEST_FRAME_BYTES).max(self.mtu);
+        let sum = self.sum_bytes.load(Ordering::Relaxed);
+        self.sum_bytes.store(sum - sum / MEAN_FRAMES + bytes, Ordering::Relaxed);
         let before = self.bytes();
         if bytes != before {
             // Rounded up, so that the average reaches the size of frames that are all equal.
@@ -41,6 +47,12 @@ impl RecentFrames {
     /// Returns the recent frame size, from the MTU to 65,536 bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the mean size of the last frames, which follows a change more slowly than
+    /// [`RecentFrames::bytes`].
+    pub(crate) fn mean_bytes(&self) -> u32 {
+        self.sum_bytes.load(Ordering::Relaxed) / MEAN_FRAMES
     }
 
     /// Returns `true` if the device has recently delivered GSO frames.
@@ -58,6 +70,8 @@ impl RecentFrames {
 /// The maximum size of a batch of GSO frames in bytes: two of the largest frames, half of a small processor's
 /// L2 cache.
 const BATCH_BYTES: u32 = 128 << 10;
+/// The number of frames that the mean covers.
+const MEAN_FRAMES: u32 = 64;
 /// The maximum size of an IP packet, in bytes.
 const LARGEST_FRAME_BYTES: u32 = 1 << 16;
 

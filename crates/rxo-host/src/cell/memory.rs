@@ -12,9 +12,12 @@ use crate::buffer::Buffer;
 use crate::memory::{Directions, MEAGER_BYTES, Memory, Share};
 
 impl<B: AsRef<[u8]>> Cell<B> {
-    /// Grows the connection's buffers to what its path needs, as far as memory is available. Gives back
-    /// memory that the connection does not use any more.
+    /// Grows the connection's buffers to what its path needs, as far as memory is available, or records that
+    /// text is missing. Gives back memory that the connection does not use any more.
     pub(crate) fn grow(&self, inner: &mut Inner<B>, now: Instant) {
+        if inner.connection.lacks_text() {
+            self.post.memory().queue().lost(inner.connection.least_round_trip());
+        }
         let Some(wanted) = inner.connection.wants_buffers(now) else { return };
         let round_trip = inner.connection.least_round_trip();
         if let Some(granted) = self.post.memory().grow(&mut inner.share, wanted, round_trip) {

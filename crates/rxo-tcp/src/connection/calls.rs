@@ -191,6 +191,13 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.nxt
     }
 
+    /// Returns `true` if text is missing before text that has arrived: a segment was lost, or is late.
+    #[inline]
+    #[must_use]
+    pub fn lacks_text(&self) -> bool {
+        self.rcv.has_gap()
+    }
+
     /// Returns `true` if the connection keeps an in-order buffer that arrived before
     /// [`Connection::received_to`] was `seq`.
     #[must_use]

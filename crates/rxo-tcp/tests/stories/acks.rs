@@ -80,6 +80,36 @@ fn the_switch_makes_one_ack_of_an_aggregate() {
     assert_eq!(scene.out(), [". 1:1 ack 6001"]);
 }
 
+/// RFC 9293, section 3.8.6.3; RFC 5681, section 4.2: with one acknowledgement for each turn, what may wait and
+/// what may not.
+#[test]
+fn one_ack_for_a_turn_leaves_at_once_or_within_half_a_second() {
+    let config = Config { acks: AckPolicy::OneForATurn, ..plain() };
+    let now = |segments: &[Peer], acks: &[&str]| {
+        let mut scene = Scene::established(config.clone());
+        scene.gets_aggregate(segments.to_vec());
+        assert_eq!(scene.out(), acks);
+        scene
+    };
+    let full = |n: u32| seg().seq(1 + n * MSS).len(MSS);
+    // At once: the second full segment, however many come with it, text behind a gap, a filled gap, the FIN.
+    now(&[full(0), full(1)], &[". 1:1 ack 2001"]);
+    now(&[full(0), full(1), full(2), full(3)], &[". 1:1 ack 4001"]);
+    now(&[full(1)], &[". 1:1 ack 1"]);
+    now(&[full(0).fin()], &[". 1:1 ack 1002"]);
+    assert_eq!(now(&[full(1)], &[". 1:1 ack 1"]).answers(full(0)), [". 1:1 ack 2001"]);
+    // Later: a segment alone, and an odd one behind others.
+    for (segments, acks, rest) in [
+        (&[full(0)][..], &[][..], ". 1:1 ack 1001"),
+        (&[full(0), full(1), full(2)], &[". 1:1 ack 2001"], ". 1:1 ack 3001"),
+    ] {
+        let mut scene = now(segments, acks);
+        let at = scene.tcp.poll_at().expect("a delayed acknowledgement");
+        assert!(at.since(scene.now) <= ms(500));
+        assert_eq!(scene.after(at.since(scene.now)), [rest]);
+    }
+}
+
 /// After a gap, a single acknowledgement could be lost and the peer would learn nothing. Therefore the one
 /// that reports the filled gap leaves in addition to the last.
 #[test]
