@@ -10,11 +10,12 @@ use crate::process::run_within;
 use crate::report::{LONG, assert_sentence, report};
 
 pub(crate) const TESTS: &[Test] = &[
-    ("the_demo_measures_five_paths", the_demo_measures_five_paths),
+    ("the_demo_measures_every_path", the_demo_measures_every_path),
     ("a_busy_machine_permits_no_verdict", no_verdict_beside_other_work),
 ];
 
-const PATHS: [&str; 5] = ["kernel-gro-off", "kernel-gro-on", "write-per-frame", "none", "rxo"];
+const PATHS: [&str; 6] =
+    ["kernel-gro-off", "kernel-gro-on", "write-per-frame", "none", "rxo", "floor"];
 
 /// Returns the report of a demo with `flags`, repeated with more time until every row `is_enough`.
 pub(crate) fn demo(flags: &str, is_enough: impl Fn(&Value) -> bool) -> Value {
@@ -24,9 +25,9 @@ pub(crate) fn demo(flags: &str, is_enough: impl Fn(&Value) -> bool) -> Value {
     })
 }
 
-fn the_demo_measures_five_paths() {
+fn the_demo_measures_every_path() {
     let figures = ["gbit_per_s", "cpu_s_per_gb", "segments_per_aggregate", "rr_per_s", "rr_p50_us"];
-    let report = demo("--connections 4", |row| {
+    let report = demo("--connections 4 --floor", |row| {
         figures.iter().all(|figure| row[figure].as_f64().is_some_and(|value| value > 0.0))
     });
     let rows = report["rows"].as_array().unwrap();
@@ -41,7 +42,12 @@ fn the_demo_measures_five_paths() {
         }
     }
     let per_aggregate = |index: usize| rows[index]["segments_per_aggregate"].as_f64().unwrap();
-    assert!(per_aggregate(4) > 2.0 && per_aggregate(3) < 1.01 && per_aggregate(2) < 1.01);
+    assert!(
+        per_aggregate(5) > 2.0
+            && per_aggregate(4) > 2.0
+            && per_aggregate(3) < 1.01
+            && per_aggregate(2) < 1.01
+    );
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
     assert_sentence(&report);
 }

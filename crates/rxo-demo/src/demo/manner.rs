@@ -10,7 +10,7 @@ use crate::through::Manner;
 /// Returns rxo's configuration on `path`, or `None` for a path that does not include rxo.
 pub(super) fn of(path: Path) -> Option<Manner> {
     match path {
-        Path::KernelGroOff | Path::KernelGroOn => None,
+        Path::KernelGroOff | Path::KernelGroOn | Path::Floor => None,
         Path::WritePerFrame => {
             Some(Manner { submit: SubmitMode::Writev, ..Manner::with(Policy::none()) })
         }

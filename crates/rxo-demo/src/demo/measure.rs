@@ -8,6 +8,7 @@ use rxo_coalesce::Counters;
 use rxo_testbed::traffic::PingPongReport;
 use rxo_testbed::{KernelGro, Lab, LabOptions};
 
+use super::floor;
 use super::manner;
 use super::path::Path;
 use super::plan::Plan;
@@ -23,6 +24,7 @@ use crate::through::{self, Manner};
 pub(super) fn measure(path: Path, plan: &Plan) -> Result<Sample> {
     match (manner::of(path), path) {
         (Some(manner), _) => through_rxo(manner, plan),
+        (None, Path::Floor) => through_floor(plan),
         (None, Path::KernelGroOff) => through_kernel(KernelGro::Off, plan),
         (None, _) => through_kernel(KernelGro::On, plan),
     }
@@ -59,6 +61,23 @@ fn through_rxo(manner: Manner, plan: &Plan) -> Result<Sample> {
             sink_drops: totals.host_out.dropped + exchange_totals.host_out.dropped,
             ..bulk.losses
         },
+        ..sample(&bulk, &exchange)
+    })
+}
+
+fn through_floor(plan: &Plan) -> Result<Sample> {
+    let lab = Lab::through_with(wire(plan))?;
+    let floor = floor::start(&lab, plan.cores.receiver)?;
+    let bulk = bulk(&lab, Lab::WIRE_INTERFACE, plan)?;
+    let totals = floor.finish()?;
+    drop(lab);
+    // Another network, as for rxo.
+    let lab = Lab::through_with(wire(plan))?;
+    let _floor = floor::start(&lab, plan.cores.receiver)?;
+    let exchange = request_response(&lab, plan)?;
+    Ok(Sample {
+        segments_per_aggregate: totals.frames as f64 / totals.writes.max(1) as f64,
+        losses: Losses { ring_drops: totals.ring_drops, ..bulk.losses },
         ..sample(&bulk, &exchange)
     })
 }

@@ -6,6 +6,7 @@
 //! become [`findings`] with a [`sentence`].
 
 mod findings;
+mod floor;
 mod manner;
 mod measure;
 mod path;
@@ -31,14 +32,15 @@ impl Experiment for Plan {
     type Findings = Found;
 
     fn steps(&self) -> Result<usize> {
-        Ok(self.rounds * Path::ALL.len())
+        Ok(self.rounds * self.paths().len())
     }
 
     fn measure(&self, turns: &Turns<'_>) -> Result<Found> {
-        let cases = Cases { cases: &Path::ALL, rounds: self.rounds, rotated: Path::ALL.len() };
+        let paths = self.paths();
+        let cases = Cases { cases: paths, rounds: self.rounds, rotated: paths.len() };
         let name = |path: Path| path.name().to_owned();
         let samples = turns.measure(cases, name, |path, _| measure::measure(path, self), line)?;
-        let rows = Path::ALL.iter().zip(&samples);
+        let rows = paths.iter().zip(&samples);
         let rows = rows.filter_map(|(&path, samples)| Row::of(path, self.connections, samples));
         Ok(Found::new(rows.collect(), self))
     }

@@ -1,4 +1,4 @@
-//! The five paths over which the demo sends the same transfer.
+//! The paths over which the demo sends the same transfer: five, and a sixth if asked.
 
 use serde::Serialize;
 
@@ -16,12 +16,20 @@ pub(crate) enum Path {
     None,
     /// Through rxo with coalescing.
     Rxo,
+    /// Through a bare loop in place of rxo ([`floor`](super::floor)).
+    Floor,
 }
 
 impl Path {
-    /// All paths, in the order of the demo's table.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::KernelGroOff, Self::KernelGroOn, Self::WritePerFrame, Self::None, Self::Rxo];
+    /// All paths, in the order of the demo's table. The last is measured if asked.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::KernelGroOff,
+        Self::KernelGroOn,
+        Self::WritePerFrame,
+        Self::None,
+        Self::Rxo,
+        Self::Floor,
+    ];
 
     /// Returns the path's name in tables and JSON.
     pub(crate) const fn name(self) -> &'static str {
@@ -31,6 +39,7 @@ impl Path {
             Self::WritePerFrame => "write-per-frame",
             Self::None => "none",
             Self::Rxo => "rxo",
+            Self::Floor => "floor",
         }
     }
 }

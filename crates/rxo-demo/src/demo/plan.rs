@@ -9,6 +9,7 @@ use rxo_console::output::fields;
 use rxo_testbed::LabOptions;
 
 use super::findings::Setup;
+use super::path::Path;
 use crate::experiment::Output;
 use crate::flags::DemoFlags;
 use crate::limits::{duration, within};
@@ -19,6 +20,8 @@ use crate::machine::Cores;
 pub(crate) struct Plan {
     pub(super) connections: usize,
     pub(super) rounds: usize,
+    /// `true` if the bare loop is measured as well.
+    pub(super) floor: bool,
     /// Time for which one bulk transfer is measured, after the warm-up.
     pub(super) bulk: Duration,
     /// Time for which a transfer runs before it is measured, so that the TCP windows have opened.
@@ -34,19 +37,25 @@ impl Plan {
     /// # Errors
     /// If a number or a time is invalid; the message names the accepted values.
     pub(crate) fn from_flags(flags: &DemoFlags) -> Result<Self> {
-        let DemoFlags { connections, rounds, seconds, json, .. } = flags;
+        let DemoFlags { connections, rounds, seconds, floor, json, .. } = flags;
         within("--connections", *connections, 1..=400)?;
         within("--rounds", *rounds, 1..=1_000)?;
         let bulk = duration(seconds, SHORTEST..=LONGEST)?;
         Ok(Self {
             connections: *connections,
             rounds: *rounds,
+            floor: *floor,
             bulk,
             warm_up: WARM_UP,
             request_response: REQUEST_RESPONSE.min(bulk),
             cores: Cores::choose(),
             output: Output { json: *json, ..Output::default() },
         })
+    }
+
+    /// Returns the paths to measure.
+    pub(super) fn paths(&self) -> &'static [Path] {
+        Path::ALL.split_at(Path::ALL.len() - usize::from(!self.floor)).0
     }
 
     /// Returns the settings of the plan that the findings report.
@@ -97,5 +106,10 @@ mod tests {
         let plan = plan("--connections 400 --rounds 3 --seconds 200ms").unwrap();
         assert_eq!(plan.request_response, Duration::from_millis(200));
         assert_eq!(plan.steps().unwrap(), 15);
+    }
+
+    #[test]
+    fn the_floor_is_a_path_if_asked() {
+        assert_eq!(plan("--floor --rounds 3").unwrap().steps().unwrap(), 18);
     }
 }

@@ -17,6 +17,10 @@ pub struct DemoFlags {
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub(crate) seconds: String,
 
+    /// Measure a bare loop as well, which copies from the ring to the TAP in place of rxo and does nothing else.
+    #[arg(long, conflicts_with = "reverse")]
+    pub(crate) floor: bool,
+
     /// Measure the sender's side: a bulk sender behind rxo whose peer acknowledges often.
     #[arg(long)]
     pub(crate) reverse: bool,
