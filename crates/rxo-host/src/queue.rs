@@ -71,7 +71,15 @@ impl Queue {
         if round_trip.is_some_and(|time| self.takes_at_most(time)) {
             return wanted;
         }
-        wanted.min(has.saturating_add(self.part()))
+        wanted.min(has.saturating_add(self.part()).max(self.least_large_window()))
+    }
+
+    /// Returns the window to which each connection may grow however many there are, in bytes: 0 unless large GSO
+    /// frames come.
+    fn least_large_window(&self) -> u32 {
+        let is_large = self.recent.mean_bytes() >= 4 * self.mtu;
+        let has_lost = self.has_lost.load(Ordering::Relaxed);
+        if is_large && !has_lost && self.frames.is_some() { LEAST_LARGE_WINDOW } else { 0 }
     }
 
     /// Records that a window has changed from `before` to `after` bytes.
@@ -107,6 +115,8 @@ impl Queue {
 
 /// The minimum window in bytes: the data that a peer may send before the first ACK (RFC 6928, section 2).
 const LEAST_WINDOW_BYTES: u32 = 16 << 10;
+/// The window in bytes to which each connection may grow where large GSO frames come.
+const LEAST_LARGE_WINDOW: u32 = 64 << 10;
 const PARTS: u64 = 64;
 /// The maximum number of bytes in frames larger than a slot. They wait in a socket's queue, whose 64 MiB (the
 /// kernel doubles what is requested) also include the kernel's overhead per frame.
@@ -189,6 +199,19 @@ mod tests {
             assert_eq!(queue.room(), MOST_LARGE_BYTES);
             queue.changed(1 << 20, 40 << 20);
         }
+    }
+
+    #[test]
+    fn where_large_frames_come_each_window_may_grow_until_text_is_missing() {
+        let (queue, near) = (ring(), Some(Duration::from_micros(100)));
+        queue.changed(0, 2_000 * LEAST_WINDOW_BYTES);
+        let grown = || queue.grown(LEAST_WINDOW_BYTES, 6 << 20, near);
+        assert_eq!(grown(), LEAST_WINDOW_BYTES);
+        (0..1_000).for_each(|_| queue.recent.came(&gso_frame(5 * 1_500)));
+        assert_eq!(grown(), LEAST_LARGE_WINDOW);
+        assert_eq!(queue.grown(LEAST_LARGE_WINDOW, 6 << 20, near), LEAST_LARGE_WINDOW);
+        queue.lost(near);
+        assert_eq!(grown(), LEAST_WINDOW_BYTES);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
         self.network.look_at_device(now, sink);
         // A new orphan may cause another cell to be reset and served, but that one causes no others.
         while served < most
-            && let Some(place) = self.connections.dirty.pop_front()
+            && let Some(place) = self.connections.next_dirty()
         {
             served += 1;
             self.serve(place, now, sink, By::Touch)?;

@@ -38,3 +38,31 @@ fn many_connections_are_served_in_shares_and_read_at_once() {
     assert_eq!(rest, [32, 32, 4]);
     assert!(world.server.poll_at().is_none_or(|at| at > world.now));
 }
+
+/// The peer's shortest round trip is that of the handshake, however many connections wait to be served.
+#[test]
+fn a_handshake_does_not_wait_behind_other_connections() {
+    const CONNECTIONS: usize = 100;
+    let mut world = World::new();
+    let listener = world.listen(CONNECTIONS);
+    let ends: Vec<_> = (0..CONNECTIONS).map(|_| world.connected(&listener)).collect();
+    let opening = world.at_client().connect_nonblocking(listener.local_addr().unwrap()).unwrap();
+    world.client_alone();
+
+    // The server's text for all others comes to the client before its SYN-ACK.
+    let data = pattern(10_000);
+    for (_, accepted) in &ends {
+        assert_eq!(fill(accepted, &data), data.len());
+    }
+    while !world.server.turn(world.now).unwrap().is_idle() {}
+    let turn = loop {
+        let turn = world.client.turn(world.now).unwrap();
+        if turn.served > 0 {
+            break turn;
+        }
+    };
+    assert_eq!(turn.served, 32, "a share of them");
+    assert!(opening.is_connected().unwrap());
+    while !world.server.turn(world.now).unwrap().is_idle() {}
+    assert!(listener.accept().is_ok(), "its ACK was among the first");
+}
