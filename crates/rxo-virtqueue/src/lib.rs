@@ -61,7 +61,9 @@ mod ring;
 mod tests;
 
 pub use config::{Area, ConfigError, IndirectTables, Layout, QueueConfig};
-pub use device::{Base, DeviceQueue, Fit, Overrun, Refused, Taken, Writer};
+pub use device::{
+    Base, DeviceQueue, Fit, InflightError, Overrun, Refused, Taken, Writer, inflight_bytes,
+};
 pub use driver::{DriverQueue, InvalidUsed, NoRoom, Segment, Used};
 pub use invalid::{InvalidChain, InvalidCounts};
-pub use memory::{Mapping, Memory, Region, RegionError};
+pub use memory::{DirtyLog, DirtyLogError, Mapping, Memory, Region, RegionError};

@@ -4,19 +4,25 @@
 //! in this order. Returned chains are written at once, but become visible to the driver only by
 //! [`DeviceQueue::publish`], all of them at one moment: a driver must not see half a packet that fills several buffers.
 
+mod inflight;
+mod logged;
 mod packed;
 mod split;
 mod walk;
 mod writer;
 
+use std::sync::Arc;
+
+pub use inflight::{InflightError, inflight_bytes};
+use logged::{Logged, Written};
 use packed::PackedDevice;
 use split::SplitDevice;
 use walk::{Access, Walk};
 pub use writer::{Overrun, Writer};
 
-use crate::config::{ConfigError, Layout, QueueConfig};
+use crate::config::{ConfigError, DESCRIPTOR_BYTES, Layout, QueueConfig};
 use crate::invalid::{InvalidChain, InvalidCounts};
-use crate::memory::Memory;
+use crate::memory::{DirtyLog, Mapping, Memory};
 use crate::ring::Position;
 
 /// The position in a ring at which a device begins.
@@ -88,6 +94,9 @@ pub struct DeviceQueue {
     looked_to: Position,
     is_broken: bool,
     invalid: InvalidCounts,
+    /// The log of what is written; `None` while no migration runs.
+    logged: Option<Box<Logged>>,
+    config: QueueConfig,
 }
 
 /// A chain of buffers that is about to be filled.
@@ -137,7 +146,34 @@ impl DeviceQueue {
             chains: Vec::with_capacity(usize::from(config.size)),
             is_broken: false,
             invalid: InvalidCounts::default(),
+            logged: None,
+            config: *config,
         })
+    }
+
+    /// Marks everything that the queue writes from now on in `log`: buffers, used descriptors and notification settings.
+    /// The device area is marked as if it were at guest address `device_at`, or where it is if that is `None`. Call
+    /// [`DeviceQueue::publish`] before. Allocates.
+    pub fn log_to(&mut self, log: Option<DirtyLog>, device_at: Option<u64>) {
+        let QueueConfig { descriptors, device, .. } = self.config;
+        let device = device_at.unwrap_or(device);
+        self.logged = log.map(|log| Box::new(Logged { log, descriptors, device }));
+    }
+
+    /// Records the chains in flight in the region of this queue, at `offset` in `mapping`, which outlives this device; it needs
+    /// [`inflight_bytes`]. Chains that a device before recorded there, and did not return, are the next chains of the queue.
+    /// Call it before any other method but [`DeviceQueue::log_to`]. Allocates.
+    ///
+    /// # Errors
+    /// If the region exceeds the mapping or is unaligned, is of another version or queue size, or is inconsistent.
+    pub fn track(&mut self, mapping: &Arc<Mapping>, offset: u64) -> Result<(), InflightError> {
+        self.ring.track(mapping, offset)?;
+        self.looked_to = self.ring.cursor();
+        if let Some(logged) = &self.logged {
+            // Descriptors of a packed ring may have been restored.
+            logged.mark(Written::Descriptors(0, usize::from(self.size) * DESCRIPTOR_BYTES));
+        }
+        Ok(())
     }
 
     /// Copies the readable bytes of the next chain to the start of `into` and returns the chain to the driver (visible
@@ -321,7 +357,26 @@ impl DeviceQueue {
     /// Makes all chains that were returned visible to the driver, at one moment. Call it once per batch.
     #[inline]
     pub fn publish(&mut self) {
+        match self.logged {
+            None => self.ring.publish(),
+            Some(_) => self.publish_logged(),
+        }
+    }
+
+    #[cold]
+    fn publish_logged(&mut self) {
+        let written = self.ring.unpublished();
         self.ring.publish();
+        if let Some(logged) = &self.logged {
+            written.into_iter().for_each(|written| logged.mark(written));
+        }
+    }
+
+    /// Marks the setting for notifications, which was written.
+    fn mark_setting(&self) {
+        if let Some(logged) = &self.logged {
+            logged.mark(self.ring.setting());
+        }
     }
 
     /// Returns `true` if the driver must be notified of the chains published since the last call (sections
@@ -334,6 +389,7 @@ impl DeviceQueue {
     /// Asks the driver not to send notifications. The driver may send some all the same.
     pub fn disable_notifications(&mut self) {
         self.ring.disable_notifications();
+        self.mark_setting();
     }
 
     /// Asks the driver to notify when it makes the next chain available. Returns `true` if a chain is available
@@ -341,14 +397,20 @@ impl DeviceQueue {
     #[must_use]
     pub fn enable_notifications(&mut self) -> bool {
         let next = self.ring.cursor();
-        self.ring.enable_notifications(next) && !self.is_broken
+        self.enable_at(next)
     }
 
     /// Asks the driver to notify when it posts a buffer beyond those that the last [`DeviceQueue::reserve`] found too
     /// few. Returns `true` if such a buffer is available already, like [`DeviceQueue::enable_notifications`].
     #[must_use]
     pub fn enable_notifications_of_more(&mut self) -> bool {
-        self.ring.enable_notifications(self.looked_to) && !self.is_broken
+        self.enable_at(self.looked_to)
+    }
+
+    fn enable_at(&mut self, of: Position) -> bool {
+        let is_there = self.ring.enable_notifications(of);
+        self.mark_setting();
+        is_there && !self.is_broken
     }
 
     /// Returns the number of published chains that the driver has not processed, at most the queue size,
@@ -465,6 +527,20 @@ impl Ring {
     #[inline]
     fn publish(&mut self) {
         either!(self, ring => ring.publish());
+    }
+
+    fn track(&mut self, mapping: &Arc<Mapping>, offset: u64) -> Result<(), InflightError> {
+        either!(self, ring => ring.track(mapping, offset))
+    }
+
+    /// Returns what the next publication will have written.
+    fn unpublished(&self) -> [Written; 3] {
+        either!(self, ring => ring.unpublished())
+    }
+
+    /// Returns where the device's setting for notifications is.
+    fn setting(&self) -> Written {
+        either!(self, ring => ring.setting())
     }
 
     #[inline]

@@ -1,13 +1,15 @@
 //! The device side of a packed ring (VIRTIO 1.2, section 2.8).
 
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use super::inflight::{InflightError, PackedInflight};
 use super::walk::{Rules, Walk};
-use super::{Base, Chain, Head, InvalidChain, Next};
+use super::{Base, Chain, Head, InvalidChain, Next, Written};
 use crate::config::{Areas, ConfigError, DESCRIPTOR_BYTES, QueueConfig};
-use crate::memory::Memory;
+use crate::memory::{Mapping, Memory};
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
-use crate::ring::{AVAILABLE, Descriptor, INDIRECT, NEXT, Position, USED, WRITE};
+use crate::ring::{AVAILABLE, Descriptor, INDIRECT, NEXT, Position, USED, WRITE, write_descriptor};
 
 /// The state of a packed ring on the device side.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(super) struct PackedDevice {
     unpublished: u32,
     /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,
+    /// Chains in flight, as recorded for the device after this one; `None` if nobody asked for it.
+    inflight: Option<Box<PackedInflight>>,
 }
 
 impl PackedDevice {
@@ -47,7 +51,30 @@ impl PackedDevice {
             first: None,
             unpublished: 0,
             unnotified: 0,
+            inflight: None,
         })
+    }
+
+    /// Continues with the chains that the device before has recorded as in flight, and records from now on.
+    pub(super) fn track(
+        &mut self,
+        mapping: &Arc<Mapping>,
+        offset: u64,
+    ) -> Result<(), InflightError> {
+        let flags_at = |at: Position| (self.rest(at, Ordering::Acquire) >> 48) as u16;
+        let inflight =
+            PackedInflight::load(mapping, offset, self.rules.size, (self.used, flags_at))?;
+        // The device before may have written used descriptors behind the first one of its batch. A driver that gets the
+        // first one alone would see them, too.
+        for (at, descriptor) in inflight.again() {
+            let flags = descriptor.flags & !(AVAILABLE | USED) | at.available_bits();
+            let rest = Descriptor { flags, ..descriptor }.to_packed();
+            write_descriptor(&self.areas.descriptors, at.index.into(), descriptor.address, rest);
+        }
+        let start = inflight.start();
+        (self.available, self.used, self.published) = (start, start, start);
+        self.inflight = Some(Box::new(inflight));
+        Ok(())
     }
 
     pub(super) fn base(&self) -> u32 {
@@ -149,6 +176,9 @@ impl PackedDevice {
 
     #[inline]
     pub(super) fn put_used(&mut self, head: Head, written: u32) {
+        if self.inflight.is_some() {
+            self.record(head.descriptors);
+        }
         // The length is valid only with this flag (section 2.8.4).
         let flags = self.used.both_bits() | if written > 0 { WRITE } else { 0 };
         let used = Descriptor { address: 0, bytes: written, flags, link: head.id }.to_packed();
@@ -161,6 +191,35 @@ impl PackedDevice {
         self.unpublished = self.unpublished.saturating_add(u32::from(head.descriptors));
     }
 
+    /// Records the chain of `descriptors` descriptors at the used position, before it is overwritten. Chains are returned in
+    /// their order, so it is where it was read.
+    #[cold]
+    fn record(&mut self, descriptors: u16) {
+        let (start, size) = (self.used, self.rules.size);
+        let Some(mut inflight) = self.inflight.take() else { return };
+        let read = |n: u16| {
+            let at = start.ahead(n, size);
+            self.descriptor(at, self.rest(at, Ordering::Relaxed))
+        };
+        inflight.record(start, (0..descriptors).map(read));
+        self.inflight = Some(inflight);
+    }
+
+    pub(super) fn unpublished(&self) -> [Written; 3] {
+        let from = self.published.linear(self.rules.size);
+        let lap = 2 * u32::from(self.rules.size);
+        let count = (self.used.linear(self.rules.size) + lap - from) % lap;
+        let count = if self.first.is_some() && count == 0 { lap } else { count };
+        let ring = (0, DESCRIPTOR_BYTES, self.rules.size);
+        let [now, then] = Written::entries(ring, self.published.index, count, Written::Descriptors);
+        [now, then, Written::NOTHING]
+    }
+
+    #[expect(clippy::unused_self, reason = "as of a split ring, where it depends on the features")]
+    pub(super) const fn setting(&self) -> Written {
+        Written::Device(0, 4)
+    }
+
     #[inline]
     fn store(&self, index: u16, used: u64, ordering: Ordering) {
         let offset = usize::from(index) * DESCRIPTOR_BYTES + 8;
@@ -170,7 +229,13 @@ impl PackedDevice {
     #[inline]
     pub(super) fn publish(&mut self) {
         if let Some((index, used)) = self.first.take() {
+            if let Some(inflight) = &mut self.inflight {
+                inflight.begin_publishing(self.used);
+            }
             self.store(index, used, Ordering::Release);
+            if let Some(inflight) = &mut self.inflight {
+                inflight.end_publishing(self.used);
+            }
             self.published = self.used;
             let more = std::mem::take(&mut self.unpublished);
             self.unnotified = self.unnotified.saturating_add(more);

@@ -1,11 +1,13 @@
 //! The device side of a split ring (VIRTIO 1.2, section 2.7).
 
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use super::inflight::{InflightError, SplitInflight};
 use super::walk::{Rules, Walk};
-use super::{Base, Chain, Head, InvalidChain, Next};
+use super::{Base, Chain, Head, InvalidChain, Next, Written};
 use crate::config::{Areas, QueueConfig};
-use crate::memory::Memory;
+use crate::memory::{Mapping, Memory};
 use crate::notify::split_passes;
 use crate::ring::{Descriptor, ENTRIES_AT, INDEX_AT, INDIRECT, NEXT, NO_NOTIFICATION, Position};
 
@@ -25,6 +27,8 @@ pub(super) struct SplitDevice {
     published: u16,
     /// The number of used entries published since the last call of `needs_notify`.
     unnotified: u32,
+    /// Chains in flight, as recorded for the device after this one; `None` if nobody asked for it.
+    inflight: Option<Box<SplitInflight>>,
 }
 
 impl SplitDevice {
@@ -44,7 +48,22 @@ impl SplitDevice {
             next_used: used,
             published: used,
             unnotified: 0,
+            inflight: None,
         }
+    }
+
+    /// Continues with the chains that the device before has recorded as in flight, and records from now on.
+    pub(super) fn track(
+        &mut self,
+        mapping: &Arc<Mapping>,
+        offset: u64,
+    ) -> Result<(), InflightError> {
+        let inflight = SplitInflight::load(mapping, offset, self.rules.size, self.published)?;
+        // All entries before these were returned, and all after them are still available.
+        self.next_available = self.published;
+        self.known_available = inflight.end();
+        self.inflight = Some(Box::new(inflight));
+        Ok(())
     }
 
     pub(super) fn base(&self) -> u32 {
@@ -73,7 +92,10 @@ impl SplitDevice {
             }
         }
         let at = ENTRIES_AT + 2 * usize::from(cursor.index & (self.rules.size - 1));
-        let head = u16::from_le(self.areas.driver.half(at).load(Ordering::Relaxed));
+        let head = match self.inflight.as_ref().and_then(|inflight| inflight.again(cursor.index)) {
+            Some(head) => head,
+            None => u16::from_le(self.areas.driver.half(at).load(Ordering::Relaxed)),
+        };
         cursor.index = cursor.index.wrapping_add(1);
         if head >= self.rules.size {
             return Next::Invalid(InvalidChain::DescriptorIndex, None);
@@ -93,7 +115,7 @@ impl SplitDevice {
         cursor: &mut Position,
         walk: &mut Walk,
     ) -> Option<Chain> {
-        if cursor.index == self.known_available {
+        if cursor.index == self.known_available || self.inflight.is_some() {
             return None;
         }
         let at = ENTRIES_AT + 2 * usize::from(cursor.index & (self.rules.size - 1));
@@ -148,6 +170,24 @@ impl SplitDevice {
         used.word32(at).store(u32::from(head.id).to_le(), Ordering::Relaxed);
         used.word32(at + 4).store(written.to_le(), Ordering::Relaxed);
         self.next_used = self.next_used.wrapping_add(1);
+        if let Some(inflight) = &mut self.inflight {
+            inflight.record(head.id);
+        }
+    }
+
+    pub(super) fn unpublished(&self) -> [Written; 3] {
+        let (first, size) = (self.published & (self.rules.size - 1), self.rules.size);
+        let count = u32::from(self.next_used.wrapping_sub(self.published));
+        if count == 0 {
+            return [Written::NOTHING; 3];
+        }
+        let [now, then] = Written::entries((ENTRIES_AT, 8, size), first, count, Written::Device);
+        [Written::Device(INDEX_AT, 2), now, then]
+    }
+
+    pub(super) fn setting(&self) -> Written {
+        let event = ENTRIES_AT + 8 * usize::from(self.rules.size);
+        Written::Device(if self.event_index { event } else { 0 }, 2)
     }
 
     #[inline]
@@ -156,6 +196,9 @@ impl SplitDevice {
         if more > 0 {
             self.areas.device.half(INDEX_AT).store(self.next_used.to_le(), Ordering::Release);
             self.published = self.next_used;
+            if let Some(inflight) = &mut self.inflight {
+                inflight.publish(self.published);
+            }
             self.unnotified = self.unnotified.saturating_add(u32::from(more));
         }
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// The alignment of a mapping from [`Mapping::zeroed`], in bytes.
 const PAGE_BYTES: usize = 4_096;
@@ -75,6 +75,18 @@ impl Mapping {
         let Some(to) = self.at(offset, from.len()) else { return false };
         // SAFETY: `at` checked the range; `from` is private memory, which no mapping overlaps.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), from.len()) };
+        true
+    }
+
+    /// Sets `bits` in the byte at `offset`. Everything that this thread wrote before is visible to whoever sees the bits.
+    /// Returns `false` and sets nothing if the byte is beyond the mapping.
+    pub(super) fn set_bits(&self, offset: usize, bits: u8) -> bool {
+        let Some(byte) = self.at(offset, 1) else { return false };
+        // SAFETY: one byte inside the mapping, which needs no alignment; only atomics access this mapping.
+        let byte = unsafe { AtomicU8::from_ptr(byte.as_ptr()) };
+        // Always an exchange: a plain load that finds the bits set could pass the writes before it, and the other
+        // program would take the bits before it can see these writes.
+        byte.fetch_or(bits, Ordering::SeqCst);
         true
     }
 
@@ -194,6 +206,16 @@ impl Words {
         let start = mapping.at(offset, bytes)?;
         let is_aligned = start.addr().get().is_multiple_of(alignment);
         is_aligned.then(|| Self { start, bytes, _mapping: Arc::clone(mapping) })
+    }
+
+    /// Creates the words for the `bytes` bytes at `offset` like [`Words::new`], for a mapping without regions.
+    pub(crate) fn whole(
+        mapping: &Arc<Mapping>,
+        offset: usize,
+        bytes: usize,
+        alignment: usize,
+    ) -> Option<Self> {
+        Self::new(mapping, offset, bytes, alignment)
     }
 
     /// Returns the 16-bit word at `offset`.

@@ -9,6 +9,7 @@
 //! a removed region is unreachable from the next call on. A queue keeps the mappings of its own rings alive
 //! until it is dropped.
 
+mod dirty;
 mod mapping;
 mod region;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use dirty::{DirtyLog, DirtyLogError};
 pub use mapping::Mapping;
 pub(crate) use mapping::{Room, Words};
 pub use region::{Region, RegionError};
@@ -187,6 +189,13 @@ impl Memory {
         let Some(region) = self.regions.get(place.region as usize) else { return false };
         let fits = skip <= place.bytes && from.len() <= (place.bytes - skip) as usize;
         fits && region.mapping().write(place.offset + skip as usize, from)
+    }
+
+    /// Returns the guest address of the start of `place`. `None` if the region was removed.
+    pub(crate) fn guest_start(&self, place: Place) -> Option<u64> {
+        let region = self.regions.get(place.region as usize)?;
+        let inside = place.offset.checked_sub(region.offset())?;
+        region.guest_start().checked_add(inside as u64)
     }
 
     /// Returns the range `place`, to be written. `None` if the region was removed.

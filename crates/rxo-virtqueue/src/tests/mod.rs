@@ -2,7 +2,9 @@
 
 mod hostile_device;
 mod hostile_driver;
+mod inflight;
 mod laps;
+mod logged;
 mod pair;
 mod promises;
 mod stories;

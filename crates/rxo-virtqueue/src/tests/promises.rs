@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::pair::{BUFFERS, Features, Pair, all_features, readable, writable};
-use crate::{Fit, Layout, Refused, Segment, Taken, Used};
+use crate::{DeviceQueue, Fit, Layout, Refused, Segment, Taken, Used};
 
 /// The memory reserved for each buffer, in bytes.
 const ROOM: u64 = 0x100;
 
 /// One operation of either side; its numbers choose sizes and pieces.
 #[derive(Clone, Copy, Debug)]
-enum Op {
+pub(super) enum Op {
     Post { bytes: u8, pieces: u8 },
     DriverPublishes,
     DriverTakes,
@@ -25,7 +25,7 @@ enum Op {
     DeviceDisables,
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(super) fn op() -> impl Strategy<Value = Op> {
     let sizes = (1_u8.., 1_u8..=5);
     prop_oneof![
         5 => sizes.clone().prop_map(|(bytes, pieces)| Op::Post { bytes, pieces }),
@@ -104,8 +104,8 @@ impl Notices {
 }
 
 /// Both sides, and the model of their expected results.
-struct Story {
-    pair: Pair,
+pub(super) struct Story {
+    pub(super) pair: Pair,
     features: Features,
     size: u16,
     is_receive: bool,
@@ -122,7 +122,7 @@ struct Story {
 }
 
 impl Story {
-    fn new(features: Features, size: u16, is_receive: bool) -> Self {
+    pub(super) fn new(features: Features, size: u16, is_receive: bool) -> Self {
         let event_index = features.event_index;
         // Fresh rings request a notification for the first entry, or always.
         let fresh = || Notices {
@@ -157,7 +157,7 @@ impl Story {
         }
     }
 
-    fn run(&mut self, op: Op) {
+    pub(super) fn run(&mut self, op: Op) {
         match op {
             Op::Post { bytes, pieces } => self.post(bytes, pieces),
             Op::DriverPublishes => self.driver_publishes(),
@@ -231,6 +231,27 @@ impl Story {
         assert_eq!(self.pair.device.needs_notify(), due);
         assert!(due || !(waits && is_new), "a driver that waits is notified");
         self.calls.is_waiting &= !due;
+    }
+
+    /// Replaces the device, which was killed. The driver gets a notification from the next one. Chains that were not
+    /// published are available again.
+    pub(super) fn replace_device(&mut self, device: DeviceQueue) {
+        self.pair.device = device;
+        let unpublished = std::mem::take(&mut self.worked);
+        let steps: u64 = unpublished.iter().map(|posted| posted.steps).sum();
+        for mut posted in unpublished.into_iter().rev() {
+            let bytes: u32 = posted.segments.iter().map(|segment| segment.bytes).sum();
+            posted.bytes = vec![0; bytes as usize];
+            if !self.is_receive {
+                let start = posted.segments[0].address;
+                assert!(self.pair.memory.read(start, &mut posted.bytes));
+            }
+            self.available.push_front(posted);
+        }
+        self.consumed -= steps;
+        self.calls.written -= steps;
+        self.calls.undecided.clear();
+        self.calls.is_waiting = false;
     }
 
     fn take(&mut self) {

@@ -1,9 +1,14 @@
 //! A device on rings that a hostile driver writes.
 
-use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Refused, Taken};
+use std::sync::Arc;
+
+use rxo_virtqueue::{
+    Base, DeviceQueue, DirtyLog, Fit, Layout, Mapping, Memory, Refused, Region, Taken,
+    inflight_bytes,
+};
 
 use super::naive::{self, Naive};
-use super::scene::TABLES;
+use super::scene::{REGIONS, TABLES};
 use super::{Scene, Script};
 
 /// A buffer size beyond any frame in this memory.
@@ -17,15 +22,81 @@ const ROOM: usize = 0xc00;
 pub(crate) fn run(data: &[u8]) -> u64 {
     let mut script = Script(data);
     let scene = Scene::new(&mut script);
-    let Ok(queue) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else { return 0 };
-    let mut story = Story { scene, queue, is_fresh: false };
+    let Ok(mut queue) = DeviceQueue::new(&scene.memory, &scene.config, Base::Start) else {
+        return 0;
+    };
+    let record = Record::new(&scene);
+    record.follow(&mut queue, &scene);
+    let mut story = Story { scene, queue, is_fresh: false, record, may_repeat: false };
     let mut steps = 0;
     while !script.is_over() {
         story.step(&mut script);
         steps += 1;
     }
     story.scene.check_gaps();
+    story.record.check();
     steps
+}
+
+/// The log of dirty pages and the record of chains in flight, which the driver also writes, in a mapping with canaries.
+struct Record {
+    mapping: Arc<Mapping>,
+    observer: Memory,
+    log: DirtyLog,
+    /// `true` if chains in flight are recorded; chosen with the event index, so that scripts need no byte for it.
+    has_inflight: bool,
+}
+
+impl Record {
+    /// Offset and length of the log, which covers the first two regions and not the third.
+    const LOG: (u64, u64) = (8, 1);
+    /// The offset of the record of chains in flight.
+    const INFLIGHT: u64 = 64;
+
+    fn new(scene: &Scene) -> Self {
+        let bytes = Self::INFLIGHT + inflight_bytes(scene.config.layout, scene.config.size) + 64;
+        let mapping = Arc::new(Mapping::zeroed(bytes as usize));
+        let mut observer = Memory::new();
+        let whole = Region::new(0, 0, Arc::clone(&mapping), 0, bytes);
+        observer.add(whole.expect("all of the mapping")).expect("the only region");
+        let log = DirtyLog::new(Arc::clone(&mapping), Self::LOG.0, Self::LOG.1);
+        let has_inflight = scene.config.event_index;
+        Self { mapping, observer, log: log.expect("in the mapping"), has_inflight }
+    }
+
+    /// Makes `queue` use both. A record that the driver has spoilt is refused.
+    fn follow(&self, queue: &mut DeviceQueue, scene: &Scene) -> bool {
+        queue.log_to(Some(self.log.clone()), Some(scene.config.device));
+        !self.has_inflight || queue.track(&self.mapping, Self::INFLIGHT).is_ok()
+    }
+
+    /// Writes into the record as the driver.
+    fn put(&self, script: &mut Script) {
+        let inside = self.mapping.len() as u64 - Self::INFLIGHT - 64;
+        let at = Self::INFLIGHT + u64::from(script.half()) % inside;
+        assert!(self.observer.write(at, &[script.byte()]));
+    }
+
+    /// Clears the log, as a front end does when it reads it. Returns the number of writes beyond it so far.
+    fn clear(&self) -> u64 {
+        assert!(self.observer.write(Self::LOG.0, &[0]));
+        self.log.outside()
+    }
+
+    fn is_dirty(&self, page: u64) -> bool {
+        let mut byte = [0];
+        assert!(self.observer.read(Self::LOG.0, &mut byte));
+        byte[0] >> page & 1 == 1
+    }
+
+    /// Asserts that nothing was written around the log and behind the record.
+    fn check(&self) {
+        let mut bytes = vec![0; self.mapping.len()];
+        assert!(self.observer.read(0, &mut bytes));
+        let end = bytes.len() - 64;
+        let around = bytes[..8].iter().chain(&bytes[9..64]).chain(&bytes[end..]);
+        assert!(around.copied().all(|byte| byte == 0));
+    }
 }
 
 struct Story {
@@ -33,6 +104,9 @@ struct Story {
     queue: DeviceQueue,
     /// `true` if the queue has no state beyond the contents of memory.
     is_fresh: bool,
+    record: Record,
+    /// `true` if the device may have chains to return again from a record that the driver has written.
+    may_repeat: bool,
 }
 
 impl Story {
@@ -50,6 +124,7 @@ impl Story {
             }
             10 | 11 => self.fill(script),
             12 => self.publish(),
+            13 if op & 0x20 != 0 => self.record.put(script),
             13 => self.wait(op),
             14 => self.scene.toggle(1 + usize::from(op >> 7)),
             _ => self.drain(),
@@ -105,17 +180,21 @@ impl Story {
     /// region was removed.
     fn restart(&mut self) -> bool {
         let base = Base::Vring(self.queue.base());
+        self.publish();
         let queue = DeviceQueue::new(&self.scene.memory, &self.scene.config, base);
-        let is_made = queue.is_ok();
-        if let Ok(queue) = queue {
+        let Ok(mut queue) = queue else { return false };
+        let is_made = self.record.follow(&mut queue, &self.scene);
+        if is_made {
             self.queue = queue;
         }
+        // A tracked queue may have chains to return again, which a naive reader does not know.
+        self.may_repeat |= self.record.has_inflight;
         is_made
     }
 
     fn take(&mut self, room: usize) -> Taken {
         let is_known = self.is_fresh || self.scene.config.layout == Layout::Packed;
-        let naive = (is_known && !self.queue.is_broken())
+        let naive = (is_known && !self.queue.is_broken() && !self.may_repeat)
             .then(|| naive::next(&self.scene, self.queue.base(), room));
         let before = self.scene.observe();
         let counted = self.queue.invalid().total();
@@ -142,15 +221,20 @@ impl Story {
             count_at => Fit::Merged { count_at: u32::from(count_at) * 5 },
         };
         let (mut expected, base) = (self.scene.observe(), self.queue.base());
+        let (before, outside) = (expected.clone(), self.record.clear());
         match self.queue.reserve(&self.scene.memory, reserved.into(), fit) {
             Ok(mut writer) => {
                 let first = script.byte();
                 let packet: Vec<u8> = (0..written).map(|n| first.wrapping_add(n as u8)).collect();
-                let filled = naive::filled(&self.scene, base, reserved.into(), &packet, fit)
-                    .expect("a naive reader finds room, too");
-                expected = filled.memory;
+                let filled = naive::filled(&self.scene, base, reserved.into(), &packet, fit);
                 packet.chunks(100).for_each(|piece| writer.write(piece));
                 let (finished, after) = (writer.finish(), self.queue.base());
+                self.check_log(&before, outside);
+                if self.may_repeat {
+                    return;
+                }
+                let filled = filled.expect("a naive reader finds room, too");
+                expected = filled.memory;
                 assert!(finished.is_ok() || written > reserved);
                 match finished {
                     Ok(buffers) => {
@@ -166,6 +250,18 @@ impl Story {
         }
         let elsewhere = self.scene.changed_outside(&expected, &self.rings());
         assert_eq!(elsewhere, 0, "it writes the packet, and nothing else");
+    }
+
+    /// Checks that a packet's pages are in the log. It covers the first two regions; the third is counted.
+    fn check_log(&self, before: &[u8], outside: u64) {
+        let [first, second] = self.rings();
+        let region = |n: usize| (REGIONS[n].0, REGIONS[n].2);
+        if self.scene.changed_outside(before, &[first, second, region(2)]) > 0 {
+            assert!(self.record.is_dirty(1));
+        }
+        if self.scene.changed_outside(before, &[first, second, region(0), region(1)]) > 0 {
+            assert!(self.record.log.outside() > outside);
+        }
     }
 
     fn publish(&mut self) {
