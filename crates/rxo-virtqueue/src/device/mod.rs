@@ -372,6 +372,16 @@ impl DeviceQueue {
         }
     }
 
+    /// Marks the first `bytes` bytes of the collected buffers, which were written. Not a method of the writer, whose fields
+    /// stay in registers.
+    #[cold]
+    #[inline(never)]
+    fn mark_buffers(&self, memory: &Memory, bytes: u32) {
+        if let Some(logged) = &self.logged {
+            logged.mark_buffers(memory, &self.walk.places, bytes);
+        }
+    }
+
     /// Marks the setting for notifications, which was written.
     fn mark_setting(&self) {
         if let Some(logged) = &self.logged {

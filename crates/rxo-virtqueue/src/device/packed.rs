@@ -194,6 +194,7 @@ impl PackedDevice {
     /// Records the chain of `descriptors` descriptors at the used position, before it is overwritten. Chains are returned in
     /// their order, so it is where it was read.
     #[cold]
+    #[inline(never)]
     fn record(&mut self, descriptors: u16) {
         let (start, size) = (self.used, self.rules.size);
         let Some(mut inflight) = self.inflight.take() else { return };
@@ -202,6 +203,16 @@ impl PackedDevice {
             self.descriptor(at, self.rest(at, Ordering::Relaxed))
         };
         inflight.record(start, (0..descriptors).map(read));
+        self.inflight = Some(inflight);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn publish_recorded(&mut self, index: u16, used: u64) {
+        let Some(mut inflight) = self.inflight.take() else { return };
+        inflight.begin_publishing(self.used);
+        self.store(index, used, Ordering::Release);
+        inflight.end_publishing(self.used);
         self.inflight = Some(inflight);
     }
 
@@ -229,12 +240,9 @@ impl PackedDevice {
     #[inline]
     pub(super) fn publish(&mut self) {
         if let Some((index, used)) = self.first.take() {
-            if let Some(inflight) = &mut self.inflight {
-                inflight.begin_publishing(self.used);
-            }
-            self.store(index, used, Ordering::Release);
-            if let Some(inflight) = &mut self.inflight {
-                inflight.end_publishing(self.used);
+            match self.inflight {
+                None => self.store(index, used, Ordering::Release),
+                Some(_) => self.publish_recorded(index, used),
             }
             self.published = self.used;
             let more = std::mem::take(&mut self.unpublished);

@@ -92,10 +92,10 @@ impl SplitDevice {
             }
         }
         let at = ENTRIES_AT + 2 * usize::from(cursor.index & (self.rules.size - 1));
-        let head = match self.inflight.as_ref().and_then(|inflight| inflight.again(cursor.index)) {
-            Some(head) => head,
-            None => u16::from_le(self.areas.driver.half(at).load(Ordering::Relaxed)),
-        };
+        let mut head = u16::from_le(self.areas.driver.half(at).load(Ordering::Relaxed));
+        if self.inflight.is_some() {
+            head = self.again(cursor.index).unwrap_or(head);
+        }
         cursor.index = cursor.index.wrapping_add(1);
         if head >= self.rules.size {
             return Next::Invalid(InvalidChain::DescriptorIndex, None);
@@ -106,6 +106,12 @@ impl SplitDevice {
             Ok(()) => Next::Chain(entry),
             Err(kind) => Next::Invalid(kind, Some(entry)),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn again(&self, index: u16) -> Option<u16> {
+        self.inflight.as_ref()?.again(index)
     }
 
     #[inline(always)]
@@ -170,9 +176,15 @@ impl SplitDevice {
         used.word32(at).store(u32::from(head.id).to_le(), Ordering::Relaxed);
         used.word32(at + 4).store(written.to_le(), Ordering::Relaxed);
         self.next_used = self.next_used.wrapping_add(1);
-        if let Some(inflight) = &mut self.inflight {
-            inflight.record(head.id);
+        if self.inflight.is_some() {
+            self.record(head.id);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record(&mut self, head: u16) {
+        self.inflight.iter_mut().for_each(|inflight| inflight.record(head));
     }
 
     pub(super) fn unpublished(&self) -> [Written; 3] {
@@ -196,11 +208,17 @@ impl SplitDevice {
         if more > 0 {
             self.areas.device.half(INDEX_AT).store(self.next_used.to_le(), Ordering::Release);
             self.published = self.next_used;
-            if let Some(inflight) = &mut self.inflight {
-                inflight.publish(self.published);
+            if self.inflight.is_some() {
+                self.record_publication();
             }
             self.unnotified = self.unnotified.saturating_add(u32::from(more));
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_publication(&mut self) {
+        self.inflight.iter_mut().for_each(|inflight| inflight.publish(self.published));
     }
 
     #[inline]

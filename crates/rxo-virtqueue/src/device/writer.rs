@@ -75,25 +75,18 @@ impl<'q> Writer<'q> {
     /// # Errors
     /// [`Overrun`] if more was written than was reserved. Nothing is consumed then.
     #[inline]
-    pub fn finish(mut self) -> Result<u16, Overrun> {
-        let finished = self.consume();
-        if let Some(logged) = &self.queue.logged {
-            // All that was written, also of a packet that did not fit.
-            let bytes = if self.has_overrun { u32::MAX } else { self.written_bytes };
-            logged.mark_buffers(self.memory, &self.queue.walk.places, bytes);
-        }
-        finished
-    }
-
-    #[inline(always)]
-    fn consume(&mut self) -> Result<u16, Overrun> {
+    pub fn finish(self) -> Result<u16, Overrun> {
         if self.has_overrun {
+            self.queue.mark_buffers(self.memory, u32::MAX);
             return Err(Overrun);
         }
         let DeviceQueue { ring, chains, .. } = &mut *self.queue;
         let buffers = ring.put_filled(chains, self.written_bytes);
         if let Fit::Merged { count_at } = self.fit {
             self.write_at(count_at, &buffers.to_le_bytes());
+        }
+        if self.queue.logged.is_some() {
+            self.queue.mark_buffers(self.memory, self.written_bytes);
         }
         Ok(buffers)
     }

@@ -231,7 +231,6 @@ impl PackedInflight {
     }
 
     /// Records that the batch is about to be returned, up to the used position `to`.
-    #[cold]
     pub(in crate::device) fn begin_publishing(&mut self, to: Position) {
         if self.is_lost {
             return;
@@ -246,7 +245,6 @@ impl PackedInflight {
     }
 
     /// Records that the batch was returned.
-    #[cold]
     pub(in crate::device) fn end_publishing(&mut self, to: Position) {
         if self.is_lost {
             return;

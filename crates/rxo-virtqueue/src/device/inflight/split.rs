@@ -100,7 +100,6 @@ impl SplitInflight {
     }
 
     /// Records the chain with the head `head` as in flight and as the last one of the batch. Chains come in their order.
-    #[cold]
     pub(in crate::device) fn record(&mut self, head: u16) {
         if self.again.pop_front().is_some() {
             self.first = self.first.wrapping_add(1);
@@ -116,7 +115,6 @@ impl SplitInflight {
     }
 
     /// Records that the batch was returned: the used index in the ring is `used`.
-    #[cold]
     pub(in crate::device) fn publish(&mut self, used: u16) {
         for head in self.batch.drain(..) {
             self.record.set_half(at(head, INFLIGHT_AT), 0);
