@@ -5,8 +5,10 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use rxo_driver::vhost_user::features::DEVICE_OFFERS;
-use rxo_driver::vhost_user::{Assembler, HEADER_BYTES, Header, Reply, Session};
+use rxo_driver::vhost_user::features::{DEVICE_OFFERS, LOG_ALL};
+use rxo_driver::vhost_user::{
+    Assembler, HEADER_BYTES, Header, InflightShape, LogArea, Reply, Session,
+};
 
 /// Number of the device's rings.
 const RINGS: usize = 4;
@@ -86,6 +88,22 @@ fn check(session: &Session) {
         assert!(ring.size > 0 && ring.addresses.is_some());
     }
     assert!(session.usable(RINGS).is_none());
+    check_areas(session);
+}
+
+/// Checks what would be mapped beside the memory, and where it would be accessed.
+fn check_areas(session: &Session) {
+    if let Some(log) = session.log() {
+        assert!((1..=LogArea::<OwnedFd>::MOST_BYTES).contains(&log.bytes));
+        assert!(
+            log.file_offset.checked_add(log.bytes).is_some() && session.features() & LOG_ALL != 0
+        );
+    }
+    if let Some(area) = session.inflight() {
+        assert!((1..=InflightShape::MOST_BYTES).contains(&area.bytes));
+        assert!(area.file_offset.checked_add(area.bytes).is_some());
+        assert!(usize::from(area.shape.rings) <= RINGS && area.shape.ring_size > 0);
+    }
 }
 
 fn file() -> OwnedFd {

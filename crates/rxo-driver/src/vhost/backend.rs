@@ -39,6 +39,11 @@ pub(crate) struct Backend {
     invalid: u64,
     /// Front ends that have gone.
     gone: u64,
+    /// The memory that files for chains in flight may still take, in bytes. This process is charged for them, and cannot know
+    /// how long front ends keep them.
+    inflight_left: u64,
+    /// Set once the user was told that a log of dirty pages covers too little.
+    has_said_unlogged: bool,
 }
 
 /// An obstacle to accepting a front end. Each is reported to the user once.
@@ -49,6 +54,9 @@ enum Obstacle {
     /// The system refuses to accept a connection.
     System,
 }
+
+/// The memory that files for chains in flight of all front ends may take, in bytes: those of some hundred starts of a machine.
+const MOST_INFLIGHT_BYTES: u64 = 32 << 20;
 
 /// The greatest number of front ends that one call accepts, so that it ends; others wait for the next call.
 const MOST_ACCEPTS: usize = 8;
@@ -66,6 +74,7 @@ impl Side for Backend {
         if let Some(why) = self.connection.as_ref().and_then(Connection::fault) {
             self.close(&io::Error::other(why));
         }
+        self.say_unlogged();
         if on_listener || self.is_accept_due {
             self.accept();
         }
@@ -132,6 +141,8 @@ impl Backend {
             discards: Discards::default(),
             invalid: 0,
             gone: 0,
+            inflight_left: MOST_INFLIGHT_BYTES,
+            has_said_unlogged: false,
         })
     }
 
@@ -157,6 +168,16 @@ impl Backend {
         }
     }
 
+    fn say_unlogged(&mut self) {
+        let unlogged = self.connection.as_ref().map_or(0, Connection::unlogged);
+        if unlogged > 0 && !self.has_said_unlogged {
+            self.has_said_unlogged = true;
+            self.notices.add(
+                "the log of dirty pages does not cover the memory of the guest: do not rely on its migration",
+            );
+        }
+    }
+
     fn say_start(&mut self) {
         let Some(connection) = &self.connection else { return };
         if self.has_said_start || !connection.is_started() {
@@ -173,6 +194,10 @@ impl Backend {
 
     fn close(&mut self, why: &io::Error) {
         self.invalid = self.invalid();
+        if let Some(connection) = &self.connection {
+            self.inflight_left = connection.inflight_left();
+        }
+        self.has_said_unlogged = false;
         self.connection = None;
         self.gone += 1;
         let was_started = std::mem::take(&mut self.has_said_start);
@@ -208,7 +233,8 @@ impl Backend {
                 self.refuse(stream);
                 continue;
             }
-            match Connection::new(stream, &self.discards, &self.events, self.options) {
+            let left = self.inflight_left;
+            match Connection::new(stream, &self.discards, &self.events, self.options, left) {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => self.notices.add(format!("cannot serve a front end: {error}")),
             }

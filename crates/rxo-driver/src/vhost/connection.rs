@@ -7,10 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rxo_frame::{Instant, Load};
+use rxo_frame::{Instant, Load, PoolBuf};
 use rxo_virtqueue::{Base, DeviceQueue, Fit, Layout, Memory, QueueConfig, Refused, Taken};
 use rxo_vnet::{BUFFER_COUNT_AT, VIRTIO_HEADER_BYTES};
 
+use super::announcement::announcement;
+use super::areas::{Areas, inflight_file};
 use super::moderator::Moderator;
 use super::options::{GuestMemory, GuestOptions};
 use super::places::PayloadPlaces;
@@ -40,6 +42,8 @@ pub(crate) struct Connection {
     queues: Vec<Option<Queue>>,
     /// Behind the queues, which use it and are dropped first.
     shared: Shared,
+    /// Likewise.
+    areas: Areas,
     /// What it may share.
     allowed: GuestMemory,
     /// The indices of the receive rings in use.
@@ -58,6 +62,10 @@ pub(crate) struct Connection {
     /// `true` if packets were written that are not published yet.
     has_put: bool,
     places: Option<&'static PayloadPlaces>,
+    /// The address of a guest that is to be announced.
+    announced: Option<[u8; 6]>,
+    /// The memory that files for chains in flight may still take, in bytes.
+    inflight_left: u64,
 }
 
 #[derive(Debug)]
@@ -72,18 +80,25 @@ struct Queue {
 }
 
 impl Connection {
-    /// Creates a connection over `stream`; refused descriptors are counted in `discards`.
+    /// Creates a connection over `stream`; refused descriptors are counted in `discards`. Files for chains in flight may take
+    /// `inflight_left` bytes of memory, whoever keeps them.
     pub(super) fn new(
         stream: UnixStream,
         discards: &Discards,
         events: &Arc<Events>,
         options: GuestOptions,
+        inflight_left: u64,
     ) -> io::Result<Self> {
         let _watched = events.watch(stream.as_fd(), Token::Channel)?;
+        let mut session = Session::offering(options.features(), 2 * MOST_PAIRS);
+        if inflight_left == 0 {
+            session.offer_no_inflight();
+        }
         Ok(Self {
             channel: Channel::discarding_to(stream, discards.clone())?,
-            session: Session::offering(options.features(), 2 * MOST_PAIRS),
+            session,
             shared: Shared::default(),
+            areas: Areas::default(),
             allowed: options.memory,
             queues: (0..2 * MOST_PAIRS).map(|_| None).collect(),
             receivers: Vec::with_capacity(MOST_PAIRS),
@@ -96,6 +111,8 @@ impl Connection {
             notified: 0,
             has_put: false,
             places: options.places,
+            announced: None,
+            inflight_left,
         })
     }
 
@@ -120,6 +137,16 @@ impl Connection {
         self.invalid + self.queues.iter().flatten().map(of).sum::<u64>()
     }
 
+    /// Returns how many writes the front end's log of dirty pages did not cover.
+    pub(super) fn unlogged(&self) -> u64 {
+        self.areas.outside()
+    }
+
+    /// Returns the memory that files for chains in flight may still take, in bytes.
+    pub(super) const fn inflight_left(&self) -> u64 {
+        self.inflight_left
+    }
+
     /// Returns `true` if the front end has disconnected, so that its last messages need no answer.
     pub(super) fn has_ended(&self) -> bool {
         has_hung_up(self.channel.as_fd())
@@ -135,22 +162,15 @@ impl Connection {
         let mut has_changed = false;
         for _ in 0..MOST_MESSAGES {
             let Some(message) = self.channel.receive()? else { break };
-            for (n, queue) in self.queues.iter().enumerate() {
+            for (n, queue) in self.queues.iter_mut().enumerate() {
                 if let Some(queue) = queue {
+                    // A chain that is used and not published would not be at the next device's position.
+                    queue.queue.publish();
                     self.session.set_base(n, queue.queue.base());
                 }
             }
             let done = self.session.take(message).map_err(invalid)?;
-            // Kept until the queues are made again, which use it.
-            let _before = match done.change {
-                Change::Memory => Some(self.shared.follow(&self.session, self.allowed)?),
-                _ => None,
-            };
-            match done.change {
-                Change::None => {}
-                Change::Ring(ring) => self.make_queue(ring)?,
-                Change::Rings | Change::Memory => self.make_queues()?,
-            }
+            self.apply(done.change)?;
             has_changed |= done.change != Change::None;
             if let Some(reply) = done.reply {
                 self.channel.reply(reply)?;
@@ -162,9 +182,60 @@ impl Connection {
         Ok(has_changed)
     }
 
+    /// Carries out what a request has changed.
+    fn apply(&mut self, change: Change) -> io::Result<()> {
+        match change {
+            Change::None => {}
+            Change::Ring(ring) => self.make_queue(ring)?,
+            Change::Rings => self.make_queues()?,
+            Change::Memory => {
+                // Kept until the queues are made again, which use it. So with the areas.
+                let _before = self.shared.follow(&self.session, self.allowed)?;
+                self.make_queues()?;
+            }
+            Change::Log => {
+                let _before = self.areas.map_log(&self.session, self.allowed)?;
+                for (ring, queue) in self.session.rings().iter().zip(&mut self.queues) {
+                    if let Some(queue) = queue {
+                        self.areas.log(&self.session, ring, &mut queue.queue);
+                    }
+                }
+            }
+            Change::LogCall => self.areas.set_log_call(self.session.log_call())?,
+            Change::Inflight => {
+                let _before = self.areas.map_inflight(&self.session, self.allowed)?;
+                self.make_queues()?;
+            }
+            Change::InflightFile(shape) => {
+                let is_packed = self.session.features() & RING_PACKED != 0;
+                let (file, bytes) = inflight_file(shape, is_packed, self.inflight_left)?;
+                self.inflight_left -= bytes;
+                self.channel.reply_inflight(shape, bytes, file.as_fd())?;
+            }
+            Change::Announcement(address) => self.announced = Some(address),
+        }
+        Ok(())
+    }
+
+    /// Returns the frame that announces a migrated guest, behind its header.
+    #[cold]
+    fn announce(&self, mut buffer: PoolBuf, address: [u8; 6]) -> Given {
+        let (header_bytes, frame) = (self.header_bytes(), announcement(address));
+        let bytes = header_bytes + frame.len();
+        match buffer.get_mut(..bytes) {
+            Some(into) => {
+                into[..header_bytes].fill(0);
+                into[header_bytes..].copy_from_slice(&frame);
+            }
+            None => return Given::Discarded,
+        }
+        buffer.truncate(bytes);
+        Given::Frame(buffer)
+    }
+
     /// Returns the reason why the connection can no longer be used; `None` if it can.
     pub(super) fn fault(&self) -> Option<String> {
-        if self.shared.is_lost() {
+        if self.shared.is_lost() || self.areas.is_lost() {
             return Some("a file of its memory has shrunk, has holes, or no huge pages".to_owned());
         }
         let is_broken =
@@ -215,7 +286,11 @@ impl Connection {
         if let Some(ring) = usable {
             let made =
                 make_queue(self.shared.memory(), self.session.features(), ring, &self.events);
-            let mut queue = made.map_err(|why| invalid(format!("ring {n}: {why}")))?;
+            let wrong = |why: String| invalid(format!("ring {n}: {why}"));
+            let mut queue = made.map_err(wrong)?;
+            let layout = layout(self.session.features());
+            self.areas.log(&self.session, ring, &mut queue.queue);
+            self.areas.track(&self.session, (n, layout), &mut queue.queue).map_err(wrong)?;
             // Notifications are enabled only when needed: for frames when the source waits, for buffers when
             // there are too few.
             queue.queue.disable_notifications();
@@ -228,7 +303,8 @@ impl Connection {
     }
 
     fn end_queue(&mut self, n: usize) {
-        if let Some(before) = self.queues[n].take() {
+        if let Some(mut before) = self.queues[n].take() {
+            before.queue.publish();
             self.invalid += before.queue.invalid().total();
         }
     }
@@ -258,6 +334,9 @@ impl Link for Connection {
 
     fn take(&mut self, buffers: &mut Buffers) -> Given {
         let Some(mut buffer) = buffers.take() else { return Given::Nothing };
+        if let Some(address) = self.announced.take() {
+            return self.announce(buffer, address);
+        }
         for _ in 0..MOST_PAIRS {
             let ring = 2 * self.next + 1;
             let queue = self.queues[ring].as_mut();
@@ -276,6 +355,9 @@ impl Link for Connection {
 
     fn finish_taking(&mut self) {
         self.transmit_queues().for_each(|queue| _ = queue.finish());
+        if self.areas.reports() {
+            self.areas.report(&self.session);
+        }
     }
 
     fn ask_for_notifications(&mut self) -> bool {
@@ -285,6 +367,9 @@ impl Link for Connection {
 
     fn finish_putting(&mut self) -> u64 {
         self.receive_queues().for_each(|queue| queue.queue.publish());
+        if self.areas.reports() {
+            self.areas.report(&self.session);
+        }
         if std::mem::take(&mut self.has_put) {
             let now = clock::now();
             self.moderator.record(now);
@@ -413,7 +498,7 @@ fn make_queue(
         memory.guest_address(user).ok_or_else(|| format!("{user:#x} is in no region of memory"))
     };
     let config = QueueConfig {
-        layout: if has(RING_PACKED) { Layout::Packed } else { Layout::Split },
+        layout: layout(features),
         size: ring.size,
         descriptors: guest_address(addresses.descriptors)?,
         driver: guest_address(addresses.driver)?,
@@ -428,6 +513,10 @@ fn make_queue(
     let cannot = |error: io::Error| format!("its notifications cannot be used: {error}");
     let (call, kick) = (call.map_err(cannot)?, watched.map_err(cannot)?);
     Ok(Queue { queue, call, kick, starved_since: None })
+}
+
+const fn layout(features: u64) -> Layout {
+    if features & RING_PACKED != 0 { Layout::Packed } else { Layout::Split }
 }
 
 pub(super) fn invalid(why: impl Display) -> io::Error {

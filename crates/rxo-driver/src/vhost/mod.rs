@@ -7,6 +7,8 @@
 //! * `connection` is one front end: its session, its memory, its queues.
 //! * `options` is what a guest is offered; `moderator` decides when it is notified.
 //! * `shared` is the memory of a front end, as it is mapped.
+//! * `areas` is what a front end shares beside it, to migrate its guest and to reconnect.
+//! * `announcement` is the frame by which a guest is announced after that.
 //! * `places` counts where payload lies in a guest's memory, for experiments.
 //!
 //! Source and sink are those of `virtio_net`. They share the backend and belong to one thread.
@@ -17,6 +19,8 @@
 //! each (`rxo::worker::Guests`). A frame is copied out of the guest once, before anything looks at it. While no
 //! guest has started, what is sent to it is dropped and counted.
 
+mod announcement;
+mod areas;
 mod backend;
 mod connection;
 mod kind;
@@ -35,7 +39,7 @@ pub(crate) use kind::KIND;
 pub use options::{GuestMemory, GuestOptions};
 pub use places::{LINE_BYTES, PayloadPlaces};
 
-/// The most descriptors that a device `vhost:PATH` has open: those of each ring and their duplicates, files of memory, and
-/// the sockets and what is refused by one message.
+/// The most descriptors that a device `vhost:PATH` has open: those of each ring and their duplicates, files of memory, log
+/// and chains in flight, and the sockets and what is refused by one message.
 pub const GUEST_FILES: usize =
-    2 * connection::MOST_PAIRS * 4 + vhost_user::MOST_REGIONS + vhost_user::MOST_DESCRIPTORS + 8;
+    2 * connection::MOST_PAIRS * 4 + vhost_user::MOST_REGIONS + vhost_user::MOST_DESCRIPTORS + 14;

@@ -7,6 +7,7 @@ use crate::vhost_user::features::{
     ACK_TEMPLATES, CSUM, DEVICE_OFFERS, GUEST_CSUM, GUEST_ECN, GUEST_TSO4, GUEST_TSO6, GUEST_USO4,
     GUEST_USO6, HOST_ECN, HOST_TSO4, HOST_TSO6, HOST_USO, RSC_EXT,
 };
+use crate::virtio_net::mapping::Holes;
 use crate::virtio_net::{CopyPath, FrameLayout};
 
 /// Options of `vhost:PATH`. The default offers every feature that the device has, and notifies the guest at
@@ -46,6 +47,13 @@ pub struct GuestMemory {
     /// is copied there. If `false`, a file with holes is refused, and a page that goes missing later ends the connection.
     /// Huge pages are not checked.
     pub may_be_sparse: bool,
+}
+
+impl GuestMemory {
+    /// Returns what becomes of holes in its files.
+    pub(super) const fn holes(self) -> Holes {
+        if self.may_be_sparse { Holes::Filled } else { Holes::Refused }
+    }
 }
 
 impl Default for GuestMemory {

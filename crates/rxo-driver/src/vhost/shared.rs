@@ -20,7 +20,7 @@ use super::connection::invalid;
 use super::options::GuestMemory;
 use crate::vhost_user::{Session, SharedRegion};
 use crate::virtio_net::Loss;
-use crate::virtio_net::mapping::{self, Holes};
+use crate::virtio_net::mapping;
 
 /// The regions in use.
 #[derive(Debug, Default)]
@@ -84,32 +84,36 @@ impl Shared {
         if let Some(part) = self.parts.iter().find(|part| part.place == place) {
             return Ok(part.clone());
         }
-        let holes = if allowed.may_be_sparse { Holes::Filled } else { Holes::Refused };
         // The session has checked that this is an address.
         let end = place.offset.saturating_add(place.bytes);
-        let (mapping, loss) = mapping::map(shared.file.as_fd(), place.offset..end, holes)?;
+        let (mapping, loss) =
+            mapping::map(shared.file.as_fd(), place.offset..end, allowed.holes())?;
         Ok(Part { place, mapping: Arc::new(mapping), loss })
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        static UNMAPPER: OnceLock<Option<SyncSender<Vec<Part>>>> = OnceLock::new();
         self.memory = Memory::new();
-        let parts = std::mem::take(&mut self.parts);
-        if parts.is_empty() {
-            return;
-        }
-        let unmapper = UNMAPPER.get_or_init(|| {
-            let (sender, receiver) = sync_channel(MOST_WAITING);
-            let unmap = move || receiver.into_iter().for_each(drop);
-            let started = thread::Builder::new().name("rxo-unmapper".into()).spawn(unmap);
-            started.ok().map(|_| sender)
-        });
-        if let Some(unmapper) = unmapper {
-            // One that changes its memory faster than it is unmapped waits for it here.
-            drop(unmapper.try_send(parts));
-        }
+        unmap(self.parts.drain(..).map(|part| part.mapping).collect());
+    }
+}
+
+/// Unmaps memory that nothing uses any more, on a thread of its own.
+pub(super) fn unmap(mappings: Vec<Arc<Mapping>>) {
+    static UNMAPPER: OnceLock<Option<SyncSender<Vec<Arc<Mapping>>>>> = OnceLock::new();
+    if mappings.is_empty() {
+        return;
+    }
+    let unmapper = UNMAPPER.get_or_init(|| {
+        let (sender, receiver) = sync_channel(MOST_WAITING);
+        let unmap = move || receiver.into_iter().for_each(drop);
+        let started = thread::Builder::new().name("rxo-unmapper".into()).spawn(unmap);
+        started.ok().map(|_| sender)
+    });
+    if let Some(unmapper) = unmapper {
+        // One that changes its memory faster than it is unmapped waits for it here.
+        drop(unmapper.try_send(mappings));
     }
 }
 

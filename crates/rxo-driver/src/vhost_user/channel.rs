@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::foreign::{self, Discards};
-use super::{Assembler, MOST_DESCRIPTORS, Message, Reply, Request, Wrong};
+use super::{Assembler, InflightShape, MOST_DESCRIPTORS, Message, Reply, Request, Wrong};
 use crate::descriptors::{self, Received};
 use crate::sys;
 
@@ -68,6 +68,20 @@ impl Channel {
     /// If the other side has closed, or does not read its replies.
     pub fn reply(&mut self, reply: Reply) -> io::Result<()> {
         descriptors::send(self.socket.as_fd(), &reply.to_bytes(), &[])
+    }
+
+    /// Sends the reply to [`Request::GetInflight`]: a file of `bytes` bytes for a record of this shape.
+    ///
+    /// # Errors
+    /// Like [`Channel::reply`].
+    pub(crate) fn reply_inflight(
+        &mut self,
+        shape: InflightShape,
+        bytes: u64,
+        file: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        let message = Reply::inflight(shape, bytes);
+        descriptors::send(self.socket.as_fd(), &message, &[file])
     }
 
     /// Sends a request.

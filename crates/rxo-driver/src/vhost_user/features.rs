@@ -2,8 +2,8 @@
 //! and protocol features of vhost-user. Each constant is a bit mask.
 //!
 //! The device does not offer `HASH_REPORT` and `RSS`, because a guest cannot choose the queue of a flow;
-//! `CTRL_VQ`, `MAC` and `STATUS`, which the front end implements by itself; and `LOG_ALL`, so a guest cannot
-//! be migrated while it runs.
+//! `CTRL_VQ`, `MAC` and `STATUS`, which the front end implements by itself; and `GUEST_ANNOUNCE`, because a front end that
+//! asks for `RARP` announces any guest.
 
 /// The device accepts frames with a partial checksum.
 pub const CSUM: u64 = 1;
@@ -34,6 +34,8 @@ pub const HOST_USO: u64 = 1 << 56;
 /// The device reports how many segments it has coalesced into an aggregate. Linux guests do not request it.
 pub const RSC_EXT: u64 = 1 << 61;
 
+/// The device marks what it writes in the log of dirty pages. Not a feature of virtio: guests never see it.
+pub const LOG_ALL: u64 = 1 << 26;
 /// A descriptor may refer to a table of descriptors.
 pub const INDIRECT_DESC: u64 = 1 << 28;
 /// Each side writes the index of the buffer after which it wants a notification.
@@ -64,6 +66,7 @@ pub const DEVICE_OFFERS: u64 = CSUM
     | GUEST_USO6
     | HOST_USO
     | RSC_EXT
+    | LOG_ALL
     | INDIRECT_DESC
     | EVENT_IDX
     | PROTOCOL_FEATURES
@@ -72,12 +75,16 @@ pub const DEVICE_OFFERS: u64 = CSUM
 
 /// Protocol feature: the device may have several pairs of queues.
 pub const PROTOCOL_MQ: u64 = 1;
+/// Protocol feature: the log of dirty pages is a file that both sides share.
+pub const PROTOCOL_LOG_SHMFD: u64 = 1 << 1;
 /// Protocol feature: the back end announces a guest after a migration.
 pub const PROTOCOL_RARP: u64 = 1 << 2;
 /// Protocol feature: a request may ask for a reply that reports whether it succeeded.
 pub const PROTOCOL_REPLY_ACK: u64 = 1 << 3;
 /// Protocol feature: the front end sends the MTU.
 pub const PROTOCOL_MTU: u64 = 1 << 4;
+/// Protocol feature: chains in flight are recorded in a file of the front end, for the next back end.
+pub const PROTOCOL_INFLIGHT_SHMFD: u64 = 1 << 12;
 /// Protocol feature: the front end can reset the device.
 pub const PROTOCOL_RESET_DEVICE: u64 = 1 << 13;
 /// Protocol feature: memory regions are added and removed one by one.
@@ -85,9 +92,11 @@ pub const PROTOCOL_MEM_SLOTS: u64 = 1 << 15;
 /// Protocol feature: the front end sends the virtio status.
 pub const PROTOCOL_STATUS: u64 = 1 << 16;
 
-/// The protocol features that `vhost:PATH` offers. `RARP` is not among them: without it, the front end lets
-/// the guest announce itself.
+/// The protocol features that `vhost:PATH` offers.
 pub const DEVICE_OFFERS_PROTOCOL: u64 = PROTOCOL_MQ
+    | PROTOCOL_LOG_SHMFD
+    | PROTOCOL_RARP
+    | PROTOCOL_INFLIGHT_SHMFD
     | PROTOCOL_REPLY_ACK
     | PROTOCOL_MTU
     | PROTOCOL_RESET_DEVICE

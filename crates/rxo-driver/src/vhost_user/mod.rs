@@ -14,6 +14,7 @@
 //! closes others where that cannot block this process. No bytes and no order of messages cause a panic.
 //! Source: the vhost-user specification of QEMU, `docs/interop/vhost-user.rst`.
 
+mod area;
 mod assembler;
 mod channel;
 pub mod features;
@@ -27,6 +28,7 @@ mod session;
 mod wrong;
 
 pub use crate::descriptors::MOST_DESCRIPTORS;
+pub use area::{InflightArea, InflightShape, LogArea};
 pub use assembler::{Assembler, Message};
 pub use channel::Channel;
 pub(crate) use channel::connect;

@@ -1,7 +1,7 @@
-//! Reply to a request. All replies that rxo sends or expects have a payload of eight bytes.
+//! Reply to a request. All replies but one have a payload of eight bytes.
 
 use super::fields::Fields;
-use super::{HEADER_BYTES, Header, RingNumber, Wrong};
+use super::{HEADER_BYTES, Header, InflightShape, Request, RingNumber, Wrong};
 
 /// A reply: the number of its request, and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,16 @@ impl Reply {
         value[..4].copy_from_slice(&ring.to_ne_bytes());
         value[4..].copy_from_slice(&number.to_ne_bytes());
         Self { request, value }
+    }
+
+    /// Returns the bytes of the reply that gives a file of `bytes` bytes for a record of chains in flight.
+    pub(super) fn inflight(shape: InflightShape, bytes: u64) -> Vec<u8> {
+        let mut payload = Vec::new();
+        shape.write((bytes, 0), &mut payload);
+        let request = Request::<std::os::fd::OwnedFd>::GetInflight(shape).number();
+        let header =
+            Header { request, is_reply: true, needs_reply: false, payload_bytes: payload.len() };
+        [&header.to_bytes()[..], &payload].concat()
     }
 
     /// Parses the reply to the request with number `request`.

@@ -3,7 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::fields::Fields;
-use super::{Header, MOST_TABLE_REGIONS, Message, Region, SharedRegion, Wrong};
+use super::{
+    Header, InflightArea, InflightShape, LogArea, MOST_TABLE_REGIONS, Message, Region,
+    SharedRegion, Wrong,
+};
 
 /// A request with its payload. `F` is the descriptor type: owned when a request is received, borrowed when it
 /// is sent.
@@ -19,6 +22,10 @@ pub enum Request<F = OwnedFd> {
     ResetOwner,
     /// Sets all memory regions, in place of the previous ones.
     SetMemTable(Vec<SharedRegion<F>>),
+    /// Sets the log of dirty pages.
+    SetLogBase(LogArea<F>),
+    /// Sets the descriptor by which the device may report that it wrote to the log.
+    SetLogFd(F),
     /// Sets the number of entries of a ring.
     SetRingSize(RingNumber),
     /// Sets the addresses of the parts of a ring.
@@ -45,6 +52,10 @@ pub enum Request<F = OwnedFd> {
     SendRarp([u8; 6]),
     /// Sets the MTU of the device, in bytes.
     SetMtu(u64),
+    /// Asks for a file in which chains in flight can be recorded.
+    GetInflight(InflightShape),
+    /// Sets the file in which chains in flight are recorded.
+    SetInflight(InflightArea<F>),
     /// Resets the rings, the features in use and the virtio status. Memory and protocol features stay.
     ResetDevice,
     /// Asks for the largest possible number of memory regions.
@@ -106,6 +117,8 @@ mod number {
     pub(super) const SET_OWNER: u32 = 3;
     pub(super) const RESET_OWNER: u32 = 4;
     pub(super) const SET_MEM_TABLE: u32 = 5;
+    pub(super) const SET_LOG_BASE: u32 = 6;
+    pub(super) const SET_LOG_FD: u32 = 7;
     pub(super) const SET_VRING_NUM: u32 = 8;
     pub(super) const SET_VRING_ADDR: u32 = 9;
     pub(super) const SET_VRING_BASE: u32 = 10;
@@ -119,6 +132,8 @@ mod number {
     pub(super) const SET_VRING_ENABLE: u32 = 18;
     pub(super) const SEND_RARP: u32 = 19;
     pub(super) const NET_SET_MTU: u32 = 20;
+    pub(super) const GET_INFLIGHT_FD: u32 = 31;
+    pub(super) const SET_INFLIGHT_FD: u32 = 32;
     pub(super) const RESET_DEVICE: u32 = 34;
     pub(super) const GET_MAX_MEM_SLOTS: u32 = 36;
     pub(super) const ADD_MEM_REG: u32 = 37;
@@ -161,6 +176,8 @@ impl Request {
             number::SET_OWNER => Self::SetOwner,
             number::RESET_OWNER => Self::ResetOwner,
             number::SET_MEM_TABLE => Self::SetMemTable(read_table(fields, files)?),
+            number::SET_LOG_BASE => Self::SetLogBase(LogArea::read(fields, || next(files))?),
+            number::SET_LOG_FD => Self::SetLogFd(next(files)?),
             number::SET_VRING_NUM => Self::SetRingSize(RingNumber::read(fields)?),
             number::SET_VRING_ADDR => Self::SetRingAddresses(RingAddresses::read(fields)?),
             number::SET_VRING_BASE => Self::SetRingBase(RingNumber::read(fields)?),
@@ -177,6 +194,10 @@ impl Request {
                 Self::SendRarp(address)
             }
             number::NET_SET_MTU => Self::SetMtu(fields.u64()?),
+            number::GET_INFLIGHT_FD => Self::GetInflight(InflightShape::read_alone(fields)?),
+            number::SET_INFLIGHT_FD => {
+                Self::SetInflight(InflightArea::read(fields, || next(files))?)
+            }
             number::RESET_DEVICE => Self::ResetDevice,
             number::GET_MAX_MEM_SLOTS => Self::GetMaxMemSlots,
             number::ADD_MEM_REG => {
@@ -205,6 +226,8 @@ impl<F> Request<F> {
             Self::SetOwner => number::SET_OWNER,
             Self::ResetOwner => number::RESET_OWNER,
             Self::SetMemTable(_) => number::SET_MEM_TABLE,
+            Self::SetLogBase(_) => number::SET_LOG_BASE,
+            Self::SetLogFd(_) => number::SET_LOG_FD,
             Self::SetRingSize(_) => number::SET_VRING_NUM,
             Self::SetRingAddresses(_) => number::SET_VRING_ADDR,
             Self::SetRingBase(_) => number::SET_VRING_BASE,
@@ -218,6 +241,8 @@ impl<F> Request<F> {
             Self::SetRingEnable(_) => number::SET_VRING_ENABLE,
             Self::SendRarp(_) => number::SEND_RARP,
             Self::SetMtu(_) => number::NET_SET_MTU,
+            Self::GetInflight(_) => number::GET_INFLIGHT_FD,
+            Self::SetInflight(_) => number::SET_INFLIGHT_FD,
             Self::ResetDevice => number::RESET_DEVICE,
             Self::GetMaxMemSlots => number::GET_MAX_MEM_SLOTS,
             Self::AddMemRegion(_) => number::ADD_MEM_REG,
@@ -235,7 +260,9 @@ impl<F> Request<F> {
             Self::GetFeatures
                 | Self::GetProtocolFeatures
                 | Self::GetQueueNumber
+                | Self::SetLogBase(_)
                 | Self::GetRingBase(_)
+                | Self::GetInflight(_)
                 | Self::GetMaxMemSlots
                 | Self::GetStatus
         )
@@ -264,6 +291,9 @@ impl<F: AsFd> Request<F> {
         match self {
             Self::SetMemTable(table) => table.iter().map(|shared| shared.file.as_fd()).collect(),
             Self::AddMemRegion(shared) => vec![shared.file.as_fd()],
+            Self::SetLogBase(log) => vec![log.file.as_fd()],
+            Self::SetLogFd(file) => vec![file.as_fd()],
+            Self::SetInflight(area) => vec![area.file.as_fd()],
             Self::SetRingKick(of) | Self::SetRingCall(of) | Self::SetRingError(of) => {
                 of.file.iter().map(AsFd::as_fd).collect()
             }
@@ -278,6 +308,7 @@ impl<F: AsFd> Request<F> {
             | Self::ResetOwner
             | Self::GetProtocolFeatures
             | Self::GetQueueNumber
+            | Self::SetLogFd(_)
             | Self::ResetDevice
             | Self::GetMaxMemSlots
             | Self::GetStatus => {}
@@ -290,6 +321,9 @@ impl<F: AsFd> Request<F> {
                 payload.extend([0; 4]);
                 table.iter().for_each(|shared| shared.region.write(payload));
             }
+            Self::SetLogBase(log) => log.write(payload),
+            Self::GetInflight(shape) => shape.write((0, 0), payload),
+            Self::SetInflight(area) => area.write(payload),
             Self::SetRingSize(of) | Self::SetRingBase(of) | Self::SetRingEnable(of) => {
                 of.write(payload);
             }

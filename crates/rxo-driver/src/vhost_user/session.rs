@@ -7,23 +7,29 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::features::{
-    DEVICE_OFFERS, DEVICE_OFFERS_PROTOCOL, MQ, PROTOCOL_FEATURES, PROTOCOL_MEM_SLOTS, PROTOCOL_MTU,
-    PROTOCOL_RARP, PROTOCOL_REPLY_ACK, PROTOCOL_RESET_DEVICE, PROTOCOL_STATUS, RING_PACKED,
+    DEVICE_OFFERS, DEVICE_OFFERS_PROTOCOL, LOG_ALL, MQ, PROTOCOL_FEATURES, PROTOCOL_INFLIGHT_SHMFD,
+    PROTOCOL_LOG_SHMFD, PROTOCOL_MEM_SLOTS, PROTOCOL_MTU, PROTOCOL_RARP, PROTOCOL_REPLY_ACK,
+    PROTOCOL_RESET_DEVICE, PROTOCOL_STATUS, RING_PACKED,
 };
 use super::{
-    Message, Reply, Request, RingAddresses, RingDescriptor, RingNumber, SharedRegion, Wrong,
+    InflightArea, InflightShape, LogArea, Message, Reply, Request, RingAddresses, RingDescriptor,
+    RingNumber, SharedRegion, Wrong,
 };
 
 /// The settings of one connection of a front end.
 #[derive(Debug)]
 pub struct Session {
     offers: u64,
+    offers_protocol: u64,
     features: u64,
     protocol: u64,
     status: u64,
     mtu: Option<u16>,
     regions: Vec<SharedRegion<OwnedFd>>,
     rings: Vec<Ring>,
+    log: Option<LogArea<OwnedFd>>,
+    log_call: Option<OwnedFd>,
+    inflight: Option<InflightArea<OwnedFd>>,
 }
 
 /// The settings of one ring, as the front end has sent them.
@@ -53,6 +59,16 @@ pub enum Change {
     Rings,
     /// The request has changed the memory: it must be mapped again, and all queues created again.
     Memory,
+    /// The request has set another log of dirty pages, which must be mapped.
+    Log,
+    /// The request has set another descriptor for reports of changes of the log.
+    LogCall,
+    /// The request has set another record of chains in flight: it must be mapped, and all queues created again.
+    Inflight,
+    /// The request asks for a file for such a record.
+    InflightFile(InflightShape),
+    /// The request asks to announce the guest with this Ethernet address.
+    Announcement([u8; 6]),
 }
 
 /// The outcome of a request that was accepted.
@@ -77,13 +93,22 @@ impl Session {
     pub fn offering(offers: u64, rings: usize) -> Self {
         Self {
             offers,
+            offers_protocol: DEVICE_OFFERS_PROTOCOL,
             features: 0,
             protocol: 0,
             status: 0,
             mtu: None,
             regions: Vec::new(),
             rings: (0..rings).map(|_| Ring::default()).collect(),
+            log: None,
+            log_call: None,
+            inflight: None,
         }
+    }
+
+    /// Stops offering to record chains in flight. Call it before the first message.
+    pub(crate) const fn offer_no_inflight(&mut self) {
+        self.offers_protocol &= !PROTOCOL_INFLIGHT_SHMFD;
     }
 
     /// Applies the request in `message`. If queues are in use, first call [`Session::set_base`] for each of
@@ -96,9 +121,10 @@ impl Session {
         let wants_reply = message.header.needs_reply;
         let request = Request::read(message)?;
         let number = request.number();
+        let is_own = request.has_reply();
         let own = self.reply(&request)?;
         let change = self.apply(request)?;
-        let is_acknowledged = wants_reply && self.protocol & PROTOCOL_REPLY_ACK != 0;
+        let is_acknowledged = wants_reply && !is_own && self.protocol & PROTOCOL_REPLY_ACK != 0;
         let reply = own.or_else(|| is_acknowledged.then(|| Reply::number(number, 0)));
         Ok(Done { change, reply })
     }
@@ -120,6 +146,29 @@ impl Session {
     #[must_use]
     pub const fn mtu(&self) -> Option<u16> {
         self.mtu
+    }
+
+    /// Returns the log of dirty pages if the device must write to it; otherwise `None`.
+    #[must_use]
+    pub const fn log(&self) -> Option<&LogArea<OwnedFd>> {
+        if self.features & LOG_ALL == 0 { None } else { self.log.as_ref() }
+    }
+
+    /// Returns the log that the front end has set last, whether it is used or not.
+    pub(crate) const fn log_area(&self) -> Option<&LogArea<OwnedFd>> {
+        self.log.as_ref()
+    }
+
+    /// Returns the descriptor for reports of changes of the log; `None` if the front end wants none.
+    #[must_use]
+    pub fn log_call(&self) -> Option<BorrowedFd<'_>> {
+        self.log_call.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Returns the record of chains in flight; `None` if they are not recorded.
+    #[must_use]
+    pub const fn inflight(&self) -> Option<&InflightArea<OwnedFd>> {
+        self.inflight.as_ref()
     }
 
     /// Returns the memory regions with their files.
@@ -147,10 +196,11 @@ impl Session {
     fn reply(&self, request: &Request) -> Result<Option<Reply>, Wrong> {
         let value = match *request {
             Request::GetFeatures => self.offers,
-            Request::GetProtocolFeatures => DEVICE_OFFERS_PROTOCOL,
+            Request::GetProtocolFeatures => self.offers_protocol,
             Request::GetQueueNumber => self.rings.len() as u64 / 2,
             Request::GetMaxMemSlots => MOST_REGIONS as u64,
             Request::GetStatus => self.status,
+            Request::SetLogBase(_) => 0,
             Request::GetRingBase(ring) => {
                 let number = self.ring(ring)?.base;
                 return Ok(Some(Reply::ring(request.number(), RingNumber { ring, number })));
@@ -168,12 +218,13 @@ impl Session {
                 return Ok(Change::Rings);
             }
             Request::SetProtocolFeatures(features) => {
-                self.protocol = offered(features, DEVICE_OFFERS_PROTOCOL)?;
+                self.protocol = offered(features, self.offers_protocol)?;
             }
             Request::SetMtu(mtu) => self.mtu = u16::try_from(mtu).ok(),
             Request::SetStatus(status) => {
                 self.status = status;
                 if status == 0 {
+                    self.inflight = None;
                     self.rings.iter_mut().for_each(Ring::stop);
                     return Ok(Change::Rings);
                 }
@@ -187,6 +238,24 @@ impl Session {
                 (self.features, self.status) = (0, 0);
                 self.forget_rings();
                 return Ok(Change::Rings);
+            }
+            Request::SendRarp(address) => return Ok(Change::Announcement(address)),
+            Request::SetLogBase(log) => {
+                self.log = Some(log);
+                return Ok(Change::Log);
+            }
+            Request::SetLogFd(file) => {
+                self.log_call = Some(file);
+                return Ok(Change::LogCall);
+            }
+            Request::GetInflight(shape) => {
+                self.check_shape(shape)?;
+                return Ok(Change::InflightFile(shape));
+            }
+            Request::SetInflight(area) => {
+                self.check_shape(area.shape)?;
+                self.inflight = Some(area);
+                return Ok(Change::Inflight);
             }
             Request::SetMemTable(_) | Request::AddMemRegion(_) | Request::RemoveMemRegion(_) => {
                 return self.apply_to_memory(request);
@@ -270,7 +339,14 @@ impl Session {
         Ok(Change::Ring(changed as usize))
     }
 
+    fn check_shape(&self, shape: InflightShape) -> Result<(), Wrong> {
+        let is_possible = usize::from(shape.rings) <= self.rings.len();
+        if is_possible { Ok(()) } else { Err(Wrong::InflightRings(shape.rings)) }
+    }
+
+    /// Forgets the rings, and their chains in flight: those of the next driver are others.
     fn forget_rings(&mut self) {
+        self.inflight = None;
         self.rings.iter_mut().for_each(|ring| *ring = Ring::default());
     }
 
@@ -291,6 +367,9 @@ impl Session {
         let needed = match request {
             Request::SendRarp(_) => PROTOCOL_RARP,
             Request::SetMtu(_) => PROTOCOL_MTU,
+            // Without a file, the log would be at an address of the front end.
+            Request::SetLogBase(_) => PROTOCOL_LOG_SHMFD,
+            Request::GetInflight(_) | Request::SetInflight(_) => PROTOCOL_INFLIGHT_SHMFD,
             Request::ResetDevice => PROTOCOL_RESET_DEVICE,
             Request::GetMaxMemSlots | Request::AddMemRegion(_) | Request::RemoveMemRegion(_) => {
                 PROTOCOL_MEM_SLOTS

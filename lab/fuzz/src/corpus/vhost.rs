@@ -3,11 +3,12 @@
 use std::os::fd::OwnedFd;
 
 use rxo_driver::vhost_user::features::{DEVICE_OFFERS, DEVICE_OFFERS_PROTOCOL};
-use rxo_driver::vhost_user::{Region, Request, RingAddresses, RingNumber};
+use rxo_driver::vhost_user::{InflightShape, Region, Request, RingAddresses, RingNumber};
 
 /// Returns every conversation.
 pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
-    let named: [(&str, Vec<Vec<u8>>); 12] = [
+    let features: Request = Request::SetFeatures(DEVICE_OFFERS);
+    let named: [(&str, Vec<Vec<u8>>); 16] = [
         ("questions", questions()),
         ("memory-table", vec![table(3)]),
         ("memory-slots", vec![protocol(), add(0), add(1), remove(0), remove(0)]),
@@ -22,6 +23,10 @@ pub(super) fn conversations() -> Vec<(String, Vec<u8>)> {
         ("base", [rings(), vec![plain(&Request::GetRingBase(0))]].concat()),
         ("no-such-ring", vec![plain(&Request::GetRingBase(4))]),
         ("features", vec![plain(&Request::SetFeatures(u64::MAX))]),
+        ("log", [questions(), rings(), vec![log(64, 8), plain(&features), log(0, 8)]].concat()),
+        ("log-lies", vec![protocol(), log(u64::MAX, 8)]),
+        ("inflight", [vec![protocol()], inflight(2, 16), rings(), inflight(2, 16)].concat()),
+        ("inflight-lies", [vec![protocol()], inflight(5, 16)].concat()),
         ("rarp", vec![protocol(), plain(&Request::SendRarp([2, 0, 0, 0, 0, 1]))]),
     ];
     named.into_iter().map(|(name, messages)| (name.to_owned(), messages.concat())).collect()
@@ -72,6 +77,19 @@ fn table(count: u64) -> Vec<u8> {
 fn add(n: u64) -> Vec<u8> {
     let removes = plain(&Request::RemoveMemRegion(region(n)));
     message(37, 1, &removes[13..], &removes)
+}
+
+fn log(bytes: u64, offset: u64) -> Vec<u8> {
+    let payload = [bytes, offset].map(u64::to_ne_bytes).concat();
+    message(6, 1, &payload, &plain(&Request::GetStatus))
+}
+
+/// Asks for a file for chains in flight, and sends one.
+fn inflight(rings: u16, ring_size: u16) -> Vec<Vec<u8>> {
+    let asks = plain(&Request::GetInflight(InflightShape { rings, ring_size }));
+    let mut payload = asks[13..].to_vec();
+    payload[..8].copy_from_slice(&640_u64.to_ne_bytes());
+    vec![asks.clone(), message(32, 1, &payload, &asks)]
 }
 
 fn remove(n: u64) -> Vec<u8> {

@@ -2,10 +2,11 @@
 //! own connection.
 //!
 //! Here: what messages may say, and that they are answered. `rings`: rings in the memory of a guest, and who is notified.
-//! `memory`: what may be shared. `front_ends`: connections that come, go, or cannot be served.
+//! `memory`: what may be shared. `migrated`: logs, records, announcements. `front_ends`: connections that come, go, or cannot be served.
 
 mod front_ends;
 mod memory;
+mod migrated;
 mod rings;
 
 use std::os::fd::{AsFd, OwnedFd};

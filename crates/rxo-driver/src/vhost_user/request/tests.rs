@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use super::*;
-use crate::vhost_user::{Assembler, HEADER_BYTES, Header, Region};
+use crate::vhost_user::{Assembler, HEADER_BYTES, Header, InflightArea, LogArea, Region};
 
 fn region(n: u64) -> Region {
     Region { guest_address: n << 20, bytes: 1 << 20, user_address: n << 30, file_offset: n << 12 }
@@ -17,6 +17,8 @@ fn shared(n: u64) -> SharedRegion<OwnedFd> {
     SharedRegion { region: region(n), file: file() }
 }
 
+const SHAPE: InflightShape = InflightShape { rings: 2, ring_size: 256 };
+
 fn every_request() -> Vec<Request> {
     let of = RingNumber { ring: 3, number: 256 };
     let with = |file| RingDescriptor { ring: 5, file };
@@ -29,6 +31,8 @@ fn every_request() -> Vec<Request> {
         Request::ResetOwner,
         Request::SetMemTable(vec![]),
         Request::SetMemTable((0..8).map(shared).collect()),
+        Request::SetLogBase(LogArea { bytes: 1 << 30, file_offset: 5, file: file() }),
+        Request::SetLogFd(file()),
         Request::SetRingSize(of),
         Request::SetRingAddresses(addresses),
         Request::SetRingBase(of),
@@ -42,6 +46,8 @@ fn every_request() -> Vec<Request> {
         Request::SetRingEnable(of),
         Request::SendRarp([1, 2, 3, 4, 5, 6]),
         Request::SetMtu(9_000),
+        Request::GetInflight(SHAPE),
+        Request::SetInflight(InflightArea { shape: SHAPE, bytes: 1, file_offset: 7, file: file() }),
         Request::ResetDevice,
         Request::GetMaxMemSlots,
         Request::AddMemRegion(shared(1)),
@@ -118,6 +124,29 @@ fn impossible_regions_are_refused() {
     let nine = Request::SetMemTable((0..9).map(shared).collect());
     let message = message(&nine.to_bytes(false), (0..8).map(|_| file()).collect());
     assert_eq!(Request::read(message).unwrap_err(), Wrong::TooManyRegions(8));
+}
+
+/// A log or a record with a length that lies would be mapped.
+#[test]
+fn impossible_areas_are_refused() {
+    let (log, record) = (LogArea::<OwnedFd>::MOST_BYTES, InflightShape::MOST_BYTES);
+    let rows = [(0, 0), (log + 1, 0), (1, u64::MAX), (log, u64::MAX - log + 1), (u64::MAX, 1)];
+    for (bytes, file_offset) in rows {
+        let log = Request::SetLogBase(LogArea { bytes, file_offset, file: file() });
+        let message = message(&log.to_bytes(false), vec![file()]);
+        let wrong = Wrong::Area { bytes, offset: file_offset };
+        assert_eq!(Request::read(message).unwrap_err(), wrong);
+    }
+    let inflight = |bytes, ring_size| {
+        let shape = InflightShape { rings: 2, ring_size };
+        let area = InflightArea { shape, bytes, file_offset: 0, file: file() };
+        let message = message(&Request::SetInflight(area).to_bytes(false), vec![file()]);
+        Request::read(message).map(|_| ())
+    };
+    assert_eq!(inflight(record, 32_768), Ok(()));
+    assert_eq!(inflight(record + 1, 1), Err(Wrong::Area { bytes: record + 1, offset: 0 }));
+    assert_eq!(inflight(1, 0), Err(Wrong::RingSize(0)));
+    assert_eq!(inflight(1, 32_769), Err(Wrong::RingSize(32_769)));
 }
 
 #[test]

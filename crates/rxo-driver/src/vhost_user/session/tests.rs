@@ -35,6 +35,15 @@ fn kicked(ring: u32) -> Request {
     Request::SetRingKick(RingDescriptor { ring, file: Some(file()) })
 }
 
+fn log() -> LogArea<OwnedFd> {
+    LogArea { bytes: 8, file_offset: 4, file: file() }
+}
+
+fn record() -> Request {
+    let shape = InflightShape { rings: 4, ring_size: 8 };
+    Request::SetInflight(InflightArea { shape, bytes: 640, file_offset: 0, file: file() })
+}
+
 const AGREED: u64 = VERSION_1 | PROTOCOL_FEATURES | CSUM | GUEST_CSUM;
 
 fn agreed() -> Session {
@@ -142,6 +151,52 @@ fn a_reset_of_the_device_forgets_features_and_status_and_keeps_the_connection() 
     assert_eq!(session.features(), AGREED);
 }
 
+/// QEMU sets the log first, and the feature afterwards, when it begins to migrate; it takes the feature back at the end.
+#[test]
+fn the_log_is_used_while_its_feature_is_set() {
+    let mut session = agreed();
+    let done = told(&mut session, &Request::SetLogBase(log())).unwrap();
+    assert_eq!((done.change, done.reply.unwrap().value()), (Change::Log, 0));
+    assert!(session.log().is_none() && session.log_area().is_some());
+    told(&mut session, &Request::SetFeatures(AGREED | LOG_ALL)).unwrap();
+    assert_eq!(session.log().unwrap().bytes, 8);
+    told(&mut session, &Request::SetFeatures(AGREED)).unwrap();
+    assert!(session.log().is_none());
+    assert_eq!(told(&mut session, &Request::SetLogFd(file())).unwrap().change, Change::LogCall);
+    assert!(session.log_call().is_some());
+}
+
+/// The rings of the next driver are others, and none of its chains is in flight.
+#[test]
+fn a_reset_forgets_chains_in_flight() {
+    for reset in [Request::ResetOwner, Request::ResetDevice, Request::SetStatus(0)] {
+        let mut session = agreed();
+        assert_eq!(told(&mut session, &record()).unwrap().change, Change::Inflight);
+        assert!(session.inflight().is_some());
+        told(&mut session, &reset).unwrap();
+        assert!(session.inflight().is_none(), "{reset:?}");
+    }
+}
+
+/// The file is the reply: a number as well would be taken for the reply to the next request.
+#[test]
+fn a_file_for_chains_in_flight_is_asked_for_and_not_acknowledged() {
+    let shape = InflightShape { rings: 4, ring_size: 256 };
+    let done = told(&mut agreed(), &Request::GetInflight(shape)).unwrap();
+    assert_eq!(done, Done { change: Change::InflightFile(shape), reply: None });
+    let mut without = Session::new(4);
+    without.offer_no_inflight();
+    let protocol = told(&mut without, &Request::GetProtocolFeatures).unwrap().reply.unwrap();
+    assert_eq!(protocol.value(), DEVICE_OFFERS_PROTOCOL & !PROTOCOL_INFLIGHT_SHMFD);
+}
+
+#[test]
+fn an_announcement_is_passed_on() {
+    let address = [2, 0, 0, 0, 0, 7];
+    let done = told(&mut agreed(), &Request::SendRarp(address)).unwrap();
+    assert_eq!(done.change, Change::Announcement(address));
+}
+
 #[test]
 fn a_request_for_a_ring_changes_no_other() {
     let mut session = agreed();
@@ -232,13 +287,13 @@ fn what_a_device_does_not_offer_is_refused() {
 fn what_is_impossible_is_refused() {
     let rows = [
         (Request::SetFeatures(1 << 57), Wrong::Features(1 << 57)),
-        (Request::SetProtocolFeatures(1 << 2), Wrong::Features(1 << 2)),
+        (Request::SetProtocolFeatures(1 << 8), Wrong::Features(1 << 8)),
         (Request::SetRingSize(of(4, 8)), Wrong::NoRing(4)),
         (Request::GetRingBase(4), Wrong::NoRing(4)),
         (kicked(255), Wrong::NoRing(255)),
         (Request::SetRingSize(of(0, 0)), Wrong::RingSize(0)),
         (Request::SetRingSize(of(0, 32_769)), Wrong::RingSize(32_769)),
-        (Request::SendRarp([0; 6]), Wrong::NotAgreed(19)),
+        (Request::GetInflight(InflightShape { rings: 5, ring_size: 8 }), Wrong::InflightRings(5)),
     ];
     for (request, wrong) in rows {
         assert_eq!(told(&mut agreed(), &request), Err(wrong), "{request:?}");
@@ -249,4 +304,10 @@ fn what_is_impossible_is_refused() {
     assert_eq!(base, Err(Wrong::RingBase(65_536)), "a split ring counts to 65,535");
     let early = told(&mut Session::new(2), &Request::SetStatus(1));
     assert_eq!(early, Err(Wrong::NotAgreed(39)));
+    for (request, number) in
+        [(Request::SendRarp([0; 6]), 19), (Request::SetLogBase(log()), 6), (record(), 32)]
+    {
+        let early = told(&mut Session::new(4), &request);
+        assert_eq!(early, Err(Wrong::NotAgreed(number)), "{request:?}");
+    }
 }
