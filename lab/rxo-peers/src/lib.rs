@@ -22,7 +22,9 @@ mod tunnel_end;
 pub use callgrind::callgrind;
 pub use counting_sender::{CountingConfig, CountingReport, CountingTransfer, ModelCounters};
 pub use datagrams::{DatagramFlow, DatagramReport, datagram};
-pub use guest::{Guest, GuestImage, GuestNet, GuestOptions, Processor, Profile, Symbols};
+pub use guest::{
+    Guest, GuestImage, GuestNet, GuestOptions, Migration, Processor, Profile, Symbols,
+};
 pub use shared_link::{SharedLink, SharedLinkOptions};
 pub use tunnel::{Tunnel, TunnelKind, TunnelProgram};
 pub use tunnel_end::{Below, Encapsulation, TunnelCounters, TunnelEnd, TunnelOptions};

@@ -8,6 +8,7 @@
 mod carried;
 mod front_ends;
 mod killed;
+mod migrated;
 mod printed;
 #[allow(dead_code, reason = "the other live tests use the rest")]
 #[path = "../live/process.rs"]
@@ -35,6 +36,7 @@ const TESTS: &[Test] = &[
         killed::the_next_guest_is_served_after_qemu_was_killed,
     ),
     ("a_guest_reboots_while_another_receives", rebooted::a_guest_reboots_while_another_receives),
+    ("a_guest_is_migrated_under_load", migrated::a_guest_is_migrated_under_load),
     ("the_line_that_rxo_prints_starts_a_guest", printed::the_line_that_rxo_prints_starts_a_guest),
 ];
 

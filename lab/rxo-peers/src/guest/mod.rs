@@ -14,6 +14,7 @@ mod archive;
 mod console;
 mod count;
 mod image;
+mod migration;
 mod processor;
 mod programs;
 mod qemu;
@@ -29,10 +30,12 @@ use std::time::Duration;
 
 pub use count::{Profile, Symbols};
 pub use image::GuestImage;
+pub use migration::Migration;
 pub use processor::Processor;
 
 use console::Console;
 use count::Counter;
+use migration::Monitor;
 use rxo_testbed::error::{Context, Result, failed};
 
 /// Timeout of a guest's start, which takes two seconds on an idle machine.
@@ -85,6 +88,10 @@ pub struct Guest {
     prefix_bits: u8,
     /// Counter of instructions; `None` if they are not counted.
     counter: Option<Counter>,
+    /// The monitor of the machine; `None` if the guest is not migrated.
+    monitor: Option<Monitor>,
+    /// Its first file system, which the machine opens some time after its start.
+    _system: File,
 }
 
 /// The process of QEMU. Dropping this kills it.
@@ -118,19 +125,30 @@ impl Guest {
     }
 
     fn boot_until(image: &GuestImage, options: &GuestOptions, at_reboot: AtReboot) -> Result<Self> {
+        let mut guest = Self::power_on(image, options, at_reboot, &[])?;
+        guest.await_start()?;
+        Ok(guest)
+    }
+
+    /// Starts the machine with `more` options, and waits for nothing.
+    fn power_on(
+        image: &GuestImage,
+        options: &GuestOptions,
+        at_reboot: AtReboot,
+        more: &[String],
+    ) -> Result<Self> {
         let system = file_system(image, options.processor == Processor::Counted)?;
         let counter =
             (options.processor == Processor::Counted).then(|| Counter::new(image)).transpose()?;
         let mut command = qemu::command(image, options, &system, counter.as_ref(), at_reboot);
+        command.args(more);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child =
             command.spawn().context(|| format!("cannot start {}", image.qemu().display()))?;
         let mut machine = Machine(child);
         let console = Console::new(&mut machine.0)?;
         let (address, prefix_bits) = options.address;
-        let mut guest = Self { machine, console, address, prefix_bits, counter };
-        guest.await_start()?;
-        Ok(guest)
+        Ok(Self { machine, console, address, prefix_bits, counter, monitor: None, _system: system })
     }
 
     /// Reboots the guest at once, as after a crash, in the same machine. Waits until the card has its address
