@@ -33,6 +33,8 @@ pub struct Worker {
     /// The original process's end of the channel.
     pub channel: UnixStream,
     process: pid_t,
+    /// A handle on a worker that this process has not forked; `None` for one that it has.
+    adopted: Option<Process>,
 }
 
 /// Forks this process, which must have only one thread.
@@ -43,7 +45,7 @@ pub fn split() -> io::Result<Side> {
     let (keepers, workers) = UnixStream::pair()?;
     Ok(match fork()? {
         0 => Side::Worker(workers),
-        process => Side::Keeper(Worker { channel: keepers, process }),
+        process => Side::Keeper(Worker { channel: keepers, process, adopted: None }),
     })
 }
 
@@ -156,6 +158,11 @@ impl Child {
 pub struct Process(OwnedFd);
 
 impl Process {
+    /// Opens a handle on this process, to be sent to another one; `None` before Linux 5.3.
+    pub(crate) fn own() -> Option<OwnedFd> {
+        Self::of(std::process::id().cast_signed()).map(|process| process.0)
+    }
+
     /// Opens a handle on the process that has this number now. `None` if there is none, or before Linux 5.3.
     fn of(process: pid_t) -> Option<Self> {
         // SAFETY: the call takes only numbers.
@@ -188,19 +195,39 @@ impl From<OwnedFd> for Process {
 }
 
 impl Worker {
+    /// Makes a worker of the process at the other end of `channel`, which this process has not forked.
+    pub(crate) const fn adopt(channel: UnixStream, handle: Process, number: u32) -> Self {
+        Self { channel, process: number.cast_signed(), adopted: Some(handle) }
+    }
+
     /// Kills the worker process.
     pub fn kill(&self) {
+        if let Some(process) = &self.adopted {
+            return process.kill();
+        }
         // SAFETY: `kill` takes only numbers. The process was not waited for, so that its number is still its
         // own.
         unsafe { libc::kill(self.process, libc::SIGKILL) };
     }
 
-    /// Waits for the end of the worker process.
+    /// Waits for the end of the worker process. Returns `None` for one that this process has not forked.
     ///
     /// # Errors
     /// If the system refuses to wait for the process.
-    pub fn wait(self) -> io::Result<ExitStatus> {
-        wait_for(self.process).map(ExitStatus::from_raw)
+    pub fn wait(self) -> io::Result<Option<ExitStatus>> {
+        match self.adopted {
+            None => wait_for(self.process).map(|status| Some(ExitStatus::from_raw(status))),
+            Some(process) => wait::wait_readable(&[process.as_fd()], None).map(|_| None),
+        }
+    }
+
+    /// Removes a forked worker from the table of processes if it has ended. Returns `true` if it has.
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut status = 0;
+        // SAFETY: the kernel writes one integer, which lives through the call.
+        self.adopted.is_some()
+            || unsafe { libc::waitpid(self.process, &raw mut status, libc::WNOHANG) }
+                == self.process
     }
 
     /// Returns the process number of the worker.
@@ -211,6 +238,9 @@ impl Worker {
 
     /// Opens a pidfd of the worker, to be sent to another process; `None` before Linux 5.3.
     pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
+        if let Some(process) = &self.adopted {
+            return process.0.try_clone().ok();
+        }
         Process::of(self.process).map(|process| process.0)
     }
 }

@@ -76,6 +76,7 @@ mod pulse;
 pub mod service;
 mod statistics;
 mod steering;
+pub mod succession;
 mod sys;
 pub mod tap;
 mod transmit;

@@ -70,6 +70,13 @@ impl Listener {
         Ok(Self { socket, file, removes: true })
     }
 
+    /// Goes on with a socket that another process has bound to `path`, and hands over.
+    #[must_use]
+    pub fn inherit(socket: OwnedFd, path: &Path) -> Self {
+        let file = SocketFile { identity: identity(path), path: path.to_owned() };
+        Self { socket: socket.into(), file, removes: true }
+    }
+
     /// Checks that a socket may be bound at `path`. Changes nothing.
     ///
     /// # Errors

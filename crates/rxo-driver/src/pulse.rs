@@ -4,14 +4,22 @@
 //! stays mapped as long as the process lives.
 #![allow(unsafe_code, reason = "memory that processes share is mapped by a pointer")]
 
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use crate::sys::check;
 
 /// The counter that a worker increments in each turn. A process that is forked later shares it, and copies
 /// refer to the same counter.
 #[derive(Clone, Copy, Debug)]
-pub struct Pulse(&'static Page);
+pub struct Pulse {
+    page: &'static Page,
+    /// The memory, for a process that is not forked.
+    file: &'static OwnedFd,
+}
 
 #[derive(Debug)]
 #[repr(C)]
@@ -33,42 +41,61 @@ pub(crate) enum Duty {
 }
 
 impl Pulse {
-    /// Maps the shared memory, which is never unmapped.
+    /// Makes the shared memory, which is never unmapped.
     ///
     /// # Errors
     /// If the system has no memory left.
     pub fn new() -> io::Result<Self> {
-        let (access, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: the name is a C string.
+        let file = check(unsafe { libc::memfd_create(c"rxo-pulse".as_ptr(), libc::MFD_CLOEXEC) })?;
+        // SAFETY: the descriptor is new and has no other owner.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(file) });
+        file.set_len(size_of::<Page>() as u64)?;
+        Self::inherit(file.into())
+    }
+
+    /// Maps the memory of a pulse that another process has made and sent.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(crate) fn inherit(file: OwnedFd) -> io::Result<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let (bytes, fd) = (size_of::<Page>(), file.as_raw_fd());
         // SAFETY: the call creates a mapping of one page, at an address that the kernel chooses.
-        let page = unsafe { libc::mmap(null_mut(), size_of::<Page>(), access, kind, -1, 0) };
+        let page = unsafe { libc::mmap(null_mut(), bytes, access, libc::MAP_SHARED, fd, 0) };
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the page is zeroed, aligned, never unmapped, and only read and written by atomic
-        // operations.
-        Ok(Self(unsafe { &*page.cast::<Page>() }))
+        // SAFETY: the page is aligned, never unmapped, and only read and written by atomic operations. Processes of one run
+        // made the file, which has this length and never another.
+        let page = unsafe { &*page.cast::<Page>() };
+        Ok(Self { page, file: Box::leak(Box::new(file)) })
+    }
+
+    /// Returns the memory, to be sent to another process.
+    pub(crate) fn file(self) -> BorrowedFd<'static> {
+        self.file.as_fd()
     }
 
     /// Returns the counter that the worker increments in each turn.
     #[must_use]
     pub const fn turns(self) -> &'static AtomicU64 {
-        &self.0.beats
+        &self.page.beats
     }
 
     /// Returns the present count of the worker's turns.
     pub(crate) fn beats(self) -> u64 {
-        self.0.beats.load(Ordering::Relaxed)
+        self.page.beats.load(Ordering::Relaxed)
     }
 
     /// Sets the process that must work from now on.
     pub(crate) fn expect(self, duty: Duty) {
-        self.0.duty.store(duty as u8, Ordering::Relaxed);
+        self.page.duty.store(duty as u8, Ordering::Relaxed);
     }
 
     /// Returns the process that must work at present.
     pub(crate) fn duty(self) -> Duty {
-        match self.0.duty.load(Ordering::Relaxed) {
+        match self.page.duty.load(Ordering::Relaxed) {
             1 => Duty::Worker,
             2 => Duty::Keeper,
             _ => Duty::Nobody,
@@ -83,10 +110,11 @@ mod tests {
     #[test]
     fn a_duty_is_read_as_it_was_written() {
         let pulse = Pulse::new().unwrap();
+        let other = Pulse::inherit(pulse.file().try_clone_to_owned().unwrap()).unwrap();
         assert_eq!((pulse.duty(), pulse.beats()), (Duty::Nobody, 0));
         for duty in [Duty::Worker, Duty::Keeper, Duty::Nobody] {
             pulse.expect(duty);
-            assert_eq!(pulse.duty(), duty);
+            assert_eq!((pulse.duty(), other.duty()), (duty, duty));
         }
     }
 }

@@ -9,11 +9,14 @@ mod interval;
 mod process;
 mod requests;
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rxo_control::Server;
+use rxo_driver::succession::Legacy;
 use rxo_driver::{Access, Listener, SocketFile};
 
 pub(crate) use self::interval::Interval;
@@ -32,6 +35,10 @@ pub(crate) struct Doors {
     pub(crate) control: Option<PathBuf>,
     pub(crate) metrics: Option<Address>,
 }
+
+/// The names of the sockets, when a process hands them over.
+const CONTROL: &str = "--control";
+const METRICS: &str = "--metrics";
 
 /// The sockets for control and metrics, bound but not served yet.
 #[derive(Debug)]
@@ -84,6 +91,23 @@ impl Doors {
         Ok(Sockets { control, metrics: self.metrics.as_ref().map(Address::bind).transpose()? })
     }
 
+    /// Goes on with the sockets that another process hands over, and binds those that are not among them.
+    ///
+    /// # Errors
+    /// The errors of [`Doors::bind`].
+    pub(crate) fn inherit(&self, mut take: impl FnMut(&str) -> Option<OwnedFd>) -> Result<Sockets> {
+        let control = self.control.as_ref().and_then(|path| Some((path, take(CONTROL)?)));
+        let metrics = self.metrics.as_ref().and_then(|address| Some((address, take(METRICS)?)));
+        let bound = Self {
+            control: self.control.clone().filter(|_| control.is_none()),
+            metrics: self.metrics.clone().filter(|_| metrics.is_none()),
+        };
+        let Sockets { control: other_control, metrics: other_metrics } = bound.bind()?;
+        let control = control.map(|(path, file)| Listener::inherit(file, path)).or(other_control);
+        let metrics = metrics.map(|(address, file)| address.inherit(file)).or(other_metrics);
+        Ok(Sockets { control, metrics })
+    }
+
     /// Returns the paths of the unix sockets' files.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let metrics = self.metrics.as_ref().and_then(Address::path);
@@ -107,6 +131,20 @@ impl Sockets {
     pub(crate) fn leave(self) -> Vec<SocketFile> {
         let control = self.control.map(Listener::leave);
         control.into_iter().chain(self.metrics.and_then(Door::leave)).collect()
+    }
+
+    /// Returns duplicates of the sockets' descriptors, by their names, for a process that goes on with them.
+    ///
+    /// # Errors
+    /// If a descriptor cannot be copied.
+    pub(crate) fn files(&self) -> io::Result<Vec<Legacy>> {
+        let control = self.control.as_ref().map(|it| it.socket().map(OwnedFd::from)).transpose()?;
+        let metrics = self.metrics.as_ref().map(Door::file).transpose()?;
+        let named = [(CONTROL, control), (METRICS, metrics)];
+        let legacy = |(name, file): (&str, Option<OwnedFd>)| {
+            Some(Legacy { name: name.to_owned(), files: vec![file?] })
+        };
+        Ok(named.into_iter().filter_map(legacy).collect())
     }
 
     /// Starts to answer the clients of the sockets with the parts of `process`.

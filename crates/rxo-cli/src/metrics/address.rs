@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -72,6 +73,14 @@ impl Address {
         }
     }
 
+    /// Goes on with the socket of another process at this address.
+    pub(crate) fn inherit(&self, file: OwnedFd) -> Door {
+        match self {
+            Self::Unix(path) => Door::Unix(Listener::inherit(file, path)),
+            Self::Tcp(_) => Door::Tcp(file.into()),
+        }
+    }
+
     /// Checks that a socket could be bound to this address, without lasting changes.
     ///
     /// # Errors
@@ -117,6 +126,17 @@ impl Door {
         Ok(match self {
             Self::Tcp(listener) => rxo_control::Door::Tcp(listener.try_clone()?),
             Self::Unix(listener) => rxo_control::Door::Unix(listener.socket()?),
+        })
+    }
+
+    /// Returns a duplicate of the socket's descriptor, for a process that goes on with it.
+    ///
+    /// # Errors
+    /// If the descriptor cannot be copied.
+    pub(crate) fn file(&self) -> io::Result<OwnedFd> {
+        Ok(match self {
+            Self::Tcp(listener) => listener.try_clone()?.into(),
+            Self::Unix(listener) => listener.socket()?.into(),
         })
     }
 

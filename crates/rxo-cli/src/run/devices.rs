@@ -1,8 +1,12 @@
 //! Devices of a run: the handles that hold them, and their open queues.
 
-use anyhow::{Error, Result};
+use std::io;
+use std::os::fd::OwnedFd;
+
+use anyhow::{Context, Error, Result};
 use rxo::live::{Device, DeviceOptions};
 use rxo_device::{DeviceError, FrameSource as _};
+use rxo_driver::succession::Legacy;
 use rxo_driver::{DeviceHandle, DeviceName, GuestOptions};
 use rxo_frame::{Instant, LinkKind};
 
@@ -47,24 +51,58 @@ impl Handles {
         Ok(Self { nic, hosts, are_shared })
     }
 
+    /// Attaches to the nic of `plan` again, beside a process that has it, and returns also the open nic, which gets frames
+    /// from now on. The hosts are [inherited](Self::inherit) later.
+    ///
+    /// # Errors
+    /// If the nic is gone or down, or privilege is missing.
+    pub(super) fn beside(plan: &Plan) -> Result<(Self, Device)> {
+        let nic = plan.nic.attach()?;
+        let device = nic.open(DeviceOptions::default())?;
+        Ok((Self { nic, hosts: Vec::new(), are_shared: false }, device))
+    }
+
+    /// Takes hold of the hosts that another process hands over, and opens them.
+    ///
+    /// # Errors
+    /// If it hands over others than those of `plan`, or one cannot be used.
+    pub(super) fn inherit(
+        &mut self,
+        (plan, survey): (&Plan, &Survey),
+        nic: Device,
+        mut take: impl FnMut(&str) -> Option<Vec<OwnedFd>>,
+    ) -> Result<Devices> {
+        for host in plan.hosts() {
+            let files = take(&host.to_string());
+            let remedy = "start it with the flags of the running one";
+            let files = files.with_context(|| format!("{host} is not handed over; {remedy}"))?;
+            self.hosts.push(host.inherit(files)?);
+        }
+        let host = |n: usize| host_options(plan, survey, n);
+        let hosts = self.hosts.iter().enumerate().map(|(n, device)| device.open(host(n)));
+        Ok(Devices::Of1(Box::new(nic), hosts.collect::<Result<_, _>>()?))
+    }
+
+    /// Returns what another process needs to go on with the hosts.
+    ///
+    /// # Errors
+    /// If a host cannot be handed over now.
+    pub(super) fn hand_over(&self, plan: &Plan) -> io::Result<Vec<Legacy>> {
+        let legacy = |(name, host): (&DeviceName, &Box<dyn DeviceHandle>)| {
+            Ok(Legacy { name: name.to_string(), files: host.hand_over()? })
+        };
+        plan.hosts().into_iter().zip(&self.hosts).map(legacy).collect()
+    }
+
     /// Opens the devices for the first time.
     ///
     /// # Errors
     /// If one is gone or down, or refuses the plan.
     pub(super) fn open(&self, plan: &Plan, survey: &Survey) -> Result<Devices> {
         let offered = plan.card.map(CardPlan::guest).unwrap_or_default();
-        let made = |makes: bool, guest: GuestOptions| DeviceOptions {
-            mtu: makes.then_some(survey.mtu),
-            // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
-            bring_up: !plan.take_over,
-            guest,
-            ..DeviceOptions::default()
-        };
-        let host = |n: usize| {
-            let memory = plan.guests.get(n).map_or(offered.memory, Guest::memory);
-            made(survey.makes_host, GuestOptions { memory, ..offered })
-        };
-        self.open_with(made(survey.makes_nic, offered), host).map_err(Error::new)
+        let nic = options(plan, survey, survey.makes_nic, offered);
+        let host = |n: usize| host_options(plan, survey, n);
+        self.open_with(nic, host).map_err(Error::new)
     }
 
     /// Opens the devices again, with the settings that they have.
@@ -130,6 +168,24 @@ impl Devices {
                 nic.iter_mut().for_each(|queue| queue.source.discard_before(instant));
             }
         }
+    }
+}
+
+/// Returns the options of the host's device with this number.
+fn host_options(plan: &Plan, survey: &Survey, n: usize) -> DeviceOptions {
+    let offered = plan.card.map(CardPlan::guest).unwrap_or_default();
+    let memory = plan.guests.get(n).map_or(offered.memory, Guest::memory);
+    options(plan, survey, survey.makes_host, GuestOptions { memory, ..offered })
+}
+
+/// Returns the options of a device that rxo makes if `makes` is `true`.
+fn options(plan: &Plan, survey: &Survey, makes: bool, guest: GuestOptions) -> DeviceOptions {
+    DeviceOptions {
+        mtu: makes.then_some(survey.mtu),
+        // With `--take-over` the TAP is switched on only when it has the nic's hardware address.
+        bring_up: !plan.take_over,
+        guest,
+        ..DeviceOptions::default()
     }
 }
 

@@ -6,7 +6,8 @@
 //! 4. The [`configuration`] is the result. [`mod@dry`] prints it with all findings.
 //! 5. The process becomes two: a [`session`] opens the devices and works; a [`Keeper`] restores the interfaces, however the
 //!    session ends. A third process, which was started before, restores them if both are killed at once.
-//! 6. While the session works, [`say`] prints its readings as [figures](rxo::figures).
+//! 6. With `--upgrade`, a later rxo takes over: it is a [session](succession) under the same keeper.
+//! 7. While the session works, [`say`] prints its readings as [figures](rxo::figures).
 
 mod acks;
 mod card;
@@ -19,6 +20,7 @@ mod reload;
 mod remote;
 mod say;
 mod session;
+mod succession;
 mod survey;
 
 use anyhow::{Context, Result};
@@ -27,7 +29,7 @@ use rxo_console::log;
 use rxo_driver::custody::{self, Control, Custody, Keeper, Lifeline, Lives};
 use rxo_driver::guard::{self, Side};
 use rxo_driver::service::Service;
-use rxo_driver::{DeviceName, Interface, Origin, Pulse, remove_stale};
+use rxo_driver::{DeviceName, Interface, Listener, Origin, Pulse, remove_stale};
 
 use self::configuration::Configuration;
 use self::plan::Plan;
@@ -89,6 +91,9 @@ fn execute(plan: Plan, file: Option<FileOfRun>, dry_run: bool) -> Result<()> {
     if dry_run {
         return dry::run(plan);
     }
+    if let Some(successor) = succession::find(&plan)? {
+        return succession::succeed(plan, file, successor);
+    }
     let pulse = Pulse::new().context("cannot share memory with a second process")?;
     let existing = plan.existing();
     if existing.is_empty() {
@@ -123,6 +128,8 @@ struct Prepared {
     configuration: Configuration,
     custody: Custody,
     sockets: Sockets,
+    /// The socket for a later rxo that takes over.
+    heirs: Option<Listener>,
 }
 
 /// Checks everything. Takes locks and sockets, but changes nothing yet.
@@ -132,14 +139,15 @@ fn prepare(mut plan: Plan, file: Option<FileOfRun>) -> Result<Prepared> {
     plan.policy = survey.carried(&plan)?;
     let claim = plan.claim(&survey);
     let sockets = plan.doors.bind()?;
+    let heirs = succession::listen(&plan)?;
     let mut custody = Custody::take(claim, output::note)?;
     let configuration = Configuration::new(&plan, &survey, Some(&custody));
     custody.isolate()?;
-    Ok(Prepared { plan, file, survey, configuration, custody, sockets })
+    Ok(Prepared { plan, file, survey, configuration, custody, sockets, heirs })
 }
 
 fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Result<()> {
-    let Prepared { plan, file, survey, configuration, custody, sockets } = prepared;
+    let Prepared { plan, file, survey, configuration, custody, sockets, heirs } = prepared;
     let nic = plan.nic.to_string();
     // The process still has one thread, so the fork leaves no lock held in the child.
     match guard::split().context("cannot start a second process")? {
@@ -155,6 +163,9 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
                 keeper = keeper.reloads_from(file.source.path(), stop::hangups()?)?;
             }
             keeper = keeper.told_to(Service::of_environment());
+            if let Some(heirs) = heirs {
+                keeper = keeper.succeeded_by(heirs);
+            }
             if let Some(time) = plan.confirm {
                 keeper = keeper.confirm_within(time);
             }
@@ -173,11 +184,14 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
             exit::as_ended(kept?)
         }
         Side::Worker(channel) => {
+            let _other = heirs.map(Listener::leave);
             let stop = stop::on_any_request(file.is_some())?;
             let mut keeper = Control::new(channel, custody, std::sync::Arc::clone(&stop));
             // Held to the end: the last process waits until both other processes have closed it.
             let _lifeline = lifeline;
-            Session { plan, file, survey, configuration, pulse }.work(&mut keeper, sockets, &stop)
+            let doors = Vec::new();
+            let session = Session { plan, file, survey, configuration, pulse, doors };
+            session.work(&mut keeper, sockets, &stop)
         }
     }
 }

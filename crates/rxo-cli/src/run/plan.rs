@@ -62,6 +62,8 @@ pub(super) struct Plan {
     pub(super) confirm: Option<Duration>,
     /// The sockets for requests and for metrics.
     pub(super) doors: Doors,
+    /// The socket by which a later rxo takes over; `None` if none may.
+    pub(super) upgrade: Option<PathBuf>,
     pub(super) json: bool,
     /// The form of the log.
     pub(super) log: Form,
@@ -81,6 +83,7 @@ impl Plan {
     pub(super) fn of_guests(flags: &GuestFlags) -> Result<Self> {
         let nic = device("--nic", &flags.nic)?;
         can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
+        can_upgrade(flags.upgrade.is_some(), &nic, None)?;
         let guests = Guest::all(&flags.vhost)?;
         let Some(first) = guests.first() else {
             return Err(usage(
@@ -95,7 +98,8 @@ impl Plan {
             policy: policy_for_guests(&flags.policy)?,
             tap: flags.tap.clone(),
             wait_for_nic: flags.wait_for_nic,
-            isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
+isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
+            upgrade: flags.upgrade.clone(),
             ..Self::between(devices, &flags.live)?.with_way(&flags.way)?
         })
     }
@@ -112,7 +116,8 @@ impl Plan {
     pub(super) fn sockets(&self) -> Vec<&Path> {
         let guests =
             self.hosts().into_iter().chain([&self.nic]).filter(|it| it.kind().prefix == "vhost");
-        guests.map(|device| Path::new(device.name())).chain(self.doors.paths()).collect()
+        let own = self.doors.paths().chain(self.upgrade.as_deref());
+        guests.map(|device| Path::new(device.name())).chain(own).collect()
     }
 
     /// Returns the interfaces that exist independently of the run, which may change them.
@@ -148,11 +153,17 @@ impl Plan {
             )));
         }
         can_wait_for(flags.wait_for_nic, "--nic", &nic)?;
+        can_upgrade(flags.upgrade.is_some(), &nic, Some(&host))?;
         if flags.take_over {
             can_take_over(&nic, &host)?;
         }
         let workers = WorkersPlan::from_flags(&flags.workers)?;
         workers.check(&[&nic, &host])?;
+        if workers.are_several() && flags.upgrade.is_some() {
+            return Err(usage(
+                "--upgrade hands over one worker; give --workers 1, or leave it out".to_owned(),
+            ));
+        }
         if workers.are_several() && (flags.impair.is_some() || flags.impair_back.is_some()) {
             return Err(usage(
                 "--impair impairs the traffic of one worker; give --workers 1, or leave it out"
@@ -172,6 +183,7 @@ impl Plan {
             wait_for_nic: flags.wait_for_nic,
             isolates: !flags.no_isolation && takes_all([&nic, &host]),
             confirm: flags.confirm.as_deref().map(confirm).transpose()?,
+            upgrade: flags.upgrade.clone(),
             ..Self::between([("--nic", nic), ("--host", host)], &flags.live)?
                 .with_way(&flags.way)?
         })
@@ -204,6 +216,7 @@ impl Plan {
             isolates: true,
             confirm: None,
             doors: Doors::from_flags(&live.control)?,
+            upgrade: None,
             json: live.json,
             log: live.log.log.into(),
             watchdog: watchdog(&live.watchdog)?,
@@ -236,6 +249,24 @@ pub(super) fn can_wait_for(waits: bool, flag: &str, nic: &DeviceName) -> Result<
         "--wait-for-nic waits for a nic, which {flag} {nic} makes by itself; give {flag} \
          packet:IFNAME"
     )))
+}
+
+/// Checks that a later rxo can open the nic beside this one, and gets the host.
+fn can_upgrade(upgrades: bool, nic: &DeviceName, host: Option<&DeviceName>) -> Result<()> {
+    if !upgrades {
+        return Ok(());
+    }
+    if nic.kind().interface != Some(Origin::Existing) {
+        return Err(usage(format!(
+            "--upgrade needs a nic that two processes can open; give --nic packet:IFNAME, not {nic}"
+        )));
+    }
+    match host.filter(|host| !host.kind().can_be_inherited()) {
+        None => Ok(()),
+        Some(host) => Err(usage(format!(
+            "--upgrade hands over tap:NAME, tun:NAME or vhost:PATH, and not --host {host}"
+        ))),
+    }
 }
 
 fn policy_for_guests(flags: &PolicyFlags) -> Result<Policy> {

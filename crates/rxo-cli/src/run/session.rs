@@ -1,6 +1,7 @@
 //! The worker's process: opens the devices, carries frames, prints figures.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,9 +14,10 @@ use rxo_confine::Confinement;
 use rxo_console::log::{self, Level};
 use rxo_device::DeviceError;
 use rxo_device::middleware::{Impairment, ImpairmentSettings};
-use rxo_driver::custody::{self, Begun, Control};
+use rxo_driver::custody::{self, Begun, Control, Heir};
+use rxo_driver::succession::{Estate, Legacy};
 use rxo_driver::{
-    DeviceHandle, GUEST_FILES, Interface, Origin, Pulse, bind_to_cpu, set_nice, wait,
+    DeviceHandle, GUEST_FILES, Interface, Origin, Pulse, bind_to_cpu, clock, set_nice, wait,
 };
 use rxo_frame::Instant;
 
@@ -41,6 +43,8 @@ pub(super) struct Session {
     pub(super) survey: Survey,
     pub(super) configuration: Configuration,
     pub(super) pulse: Pulse,
+    /// The sockets of `--control` and `--metrics`, to be handed over.
+    pub(super) doors: Vec<Legacy>,
 }
 
 impl Session {
@@ -58,6 +62,21 @@ impl Session {
         let held = Handles::of(&self.plan, &self.survey)?;
         allow_files(self.plan.guests.len());
         let devices = held.open(&self.plan, &self.survey)?;
+        self.work_with((held, devices), None, keeper, (sockets, stop))
+    }
+
+    /// Works with open devices like [`Session::work`]. `read_until` is the instant until which another process has read the
+    /// nic; `None` if this is the first process of the run.
+    ///
+    /// # Errors
+    /// The errors of [`Session::work`].
+    pub(super) fn work_with(
+        &mut self,
+        (held, devices): (Handles, Devices),
+        read_until: Option<Instant>,
+        keeper: &mut Control,
+        (sockets, stop): (Sockets, &Arc<AtomicBool>),
+    ) -> Result<()> {
         let tap = self.tap()?.zip(held.hosts.first().and_then(|host| host.kept()));
         // Everything that may be refused comes before the first change.
         let capture = self.capture(devices.link())?;
@@ -65,6 +84,9 @@ impl Session {
         let worked = match keeper.opened(tap)? {
             Some(Begun { closed_at, is_recorded }) => {
                 self.confine(keeper, is_recorded)?;
+                if self.plan.upgrade.is_some() {
+                    self.doors = sockets.files().context("--upgrade")?;
+                }
                 let remote = Remote::new(&self.plan, self.survey.workers.count, self.pulse);
                 // The sockets are served until this is dropped.
                 let confirmer = self.plan.confirm.map(|_| keeper.confirmer()).transpose()?;
@@ -74,6 +96,7 @@ impl Session {
                     process.reload = Some(reloader.follow(keeper.reloads()?)?);
                 }
                 let _served = sockets.serve(process)?;
+                let closed_at = read_until.unwrap_or(closed_at);
                 self.carry((devices, &held, remote), capture, closed_at, (keeper, stop))
             }
             None => {
@@ -89,7 +112,9 @@ impl Session {
     /// Gives up the privileges that carrying frames does not need. This comes before the first thread, so
     /// that no thread has more. After this call threads exist, such as the log's.
     fn confine(&mut self, keeper: &mut Control, is_recorded: bool) -> Result<()> {
-        let needs = if self.plan.wait_for_nic || !is_recorded {
+        // One that hands over must open the nic again if nobody takes it.
+        let reopens = self.plan.wait_for_nic || self.plan.upgrade.is_some();
+        let needs = if reopens || !is_recorded {
             Confinement::worker_that_reopens(custody::folders())
         } else {
             keeper.leave_to_restorer();
@@ -169,6 +194,17 @@ impl Session {
             devices.discard_before(closed_at);
             let plan = (&self.plan, &self.survey.workers, &remote);
             let (last, result) = work(plan, devices, capture.as_ref(), stop, &mut sayer)?;
+            if let Some(mut heir) = control.heir().filter(|_| result.is_ok()) {
+                match self.hand_over(held, &mut heir) {
+                    Ok(()) => end_at_once(Ended { sayer, capture, last, result }),
+                    Err(error) => sayer.notice(format!("handed nothing over ({error}); goes on")),
+                }
+                sayer.part_ended(&last);
+                remote.part_ended(&last);
+                control.go_on();
+                (devices, closed_at) = (held.reopen()?, clock::now());
+                continue;
+            }
             if !self.waits_after(&result, control) {
                 return Ok(Some(Ended { sayer, capture, last, result }));
             }
@@ -185,6 +221,21 @@ impl Session {
             let Some(at) = control.nic_is_back(index)? else { return Ok(None) };
             closed_at = at;
         }
+    }
+
+    /// Hands the devices over to a process that goes on with them. Returns once it uses them.
+    ///
+    /// # Errors
+    /// If they cannot be handed over, or the other process does not want them.
+    fn hand_over(&self, held: &Handles, heir: &mut Heir) -> io::Result<()> {
+        let mut devices = held.hand_over(&self.plan)?;
+        for Legacy { name, files } in &self.doors {
+            let files = files.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+            devices.push(Legacy { name: name.clone(), files });
+        }
+        let asked_ns = heir.asked_at.as_nanos();
+        let read_until = Instant::from_nanos(asked_ns.saturating_sub(TWICE_NS));
+        Estate { read_until, devices }.leave_to(&mut heir.socket)
     }
 
     /// Returns `true` if the nic was deleted and the run must wait for a new one.
@@ -241,6 +292,19 @@ impl Ended {
         Ok(result?)
     }
 }
+
+/// Prints the totals and ends this process. Nothing is closed in order: a socket that is shut down is shut down for the
+/// process that goes on, too.
+fn end_at_once(ended: Ended) -> ! {
+    if let Err(error) = ended.say() {
+        output::note(&format!("{error:#}"));
+    }
+    std::process::exit(0)
+}
+
+/// The time before a worker is told to stop of which a successor gets the frames, too, in nanoseconds: a turn that had begun
+/// may not have read them, and none may be lost.
+const TWICE_NS: u64 = 1_000_000;
 
 /// Makes the middleware between devices and workers; `None` if the plan needs none.
 fn middleware(
@@ -346,7 +410,7 @@ fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
 
 /// Raises the limit of open files as far as so many guests could need. The default of most systems, 1,024, is too low for
 /// 24 guests with eight pairs of queues each.
-fn allow_files(guests: usize) {
+pub(super) fn allow_files(guests: usize) {
     let wanted = if guests == 0 { 0 } else { guests * GUEST_FILES + OTHER_FILES };
     if let Some(most) = files::allow(wanted as u64) {
         output::note(&format!(

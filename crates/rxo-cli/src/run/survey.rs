@@ -32,6 +32,22 @@ pub(super) struct Survey {
 }
 
 impl Survey {
+    /// Examines the nic, for a run that goes on with the hosts of another one.
+    ///
+    /// # Errors
+    /// If the nic does not exist or is down.
+    pub(super) fn of_succession(plan: &Plan) -> Result<Self> {
+        let nic_mtu = plan.nic.survey().context(plan.flags[0])?;
+        Ok(Self {
+            link: plan.nic.kind().link.unwrap_or(LinkKind::Ethernet),
+            mtu: nic_mtu.unwrap_or(DEFAULT_MTU),
+            makes_nic: nic_mtu.is_none(),
+            // Only hosts that rxo has made are handed over.
+            makes_host: true,
+            workers: workers(plan),
+        })
+    }
+
     /// Examines both devices.
     ///
     /// # Errors

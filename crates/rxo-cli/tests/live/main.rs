@@ -46,6 +46,7 @@ mod switch;
 mod takeover;
 mod traffic;
 mod unit;
+mod upgrade;
 mod workers;
 mod xdp;
 
@@ -127,6 +128,7 @@ fn short_tests() -> impl Iterator<Item = &'static Test> {
         switch::TESTS,
         takeover::TESTS,
         traffic::TESTS,
+        upgrade::TESTS,
         workers::TESTS,
         xdp::TESTS,
     ];

@@ -58,6 +58,10 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("cargo run --release -- demo", "builds the project; tests/live/demo.rs runs the demo"),
     ("cargo xtask test", "runs this"),
     (
+        "cargo test --profile ci -p rxo-cli --test live_guest_vhost -- migrated",
+        "boots guests; it is a test by itself",
+    ),
+    (
         "sudo ./target/release/rxo run --nic packet:eth1 --host vhost:/run/vm.sock",
         "needs a guest; tests/live/guests.rs runs it with one",
     ),

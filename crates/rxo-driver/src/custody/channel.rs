@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rxo_device::DeviceError;
@@ -17,7 +17,7 @@ use super::Custody;
 use super::held::Held;
 use super::reload::{Reload, ReloadAsker};
 use crate::lock::InterfaceLock;
-use crate::{descriptors, fault};
+use crate::{clock, descriptors, fault};
 
 /// A message from the keeper to the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub(super) enum Order {
     Reload { is_asked: bool, refused: u32 },
     /// The keeper has restored everything that the run had changed.
     PutBack,
+    /// To the worker: a successor waits at the other end of the socket that comes with the order.
+    HandOver,
+    /// To a successor: the worker is told to hand over. The memory of the pulse comes with the order, if there is one.
+    Welcome,
 }
 
 /// The facts that the worker learns when a run's interfaces are prepared.
@@ -68,6 +72,10 @@ pub(super) enum Report {
     Reload,
     /// The devices are closed, and the run is over.
     Closed,
+    /// From a successor of the worker: it asks the keeper to let the worker hand over. `version` is that of the
+    /// [estate](crate::succession::Estate). A handle on the process comes with the report, and the end of a socket for the
+    /// worker.
+    Succeeds { version: u32, process: u32 },
 }
 
 const BYTES: usize = 9;
@@ -88,6 +96,8 @@ impl Order {
             Self::Reload { is_asked: true, refused } => (b'a', refused.into()),
             Self::Reload { is_asked: false, refused } => (b'r', refused.into()),
             Self::PutBack => (b'p', 0),
+            Self::HandOver => (b'h', 0),
+            Self::Welcome => (b'w', 0),
         };
         descriptors::send(to.as_fd(), &message(kind, number), files)
     }
@@ -110,6 +120,8 @@ impl Order {
                 Self::Reload { is_asked: kind == b'a', refused }
             }
             b'p' => Self::PutBack,
+            b'h' => Self::HandOver,
+            b'w' => Self::Welcome,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
         Ok((order, files))
@@ -128,6 +140,10 @@ impl Order {
 impl Report {
     pub(super) fn send(self, to: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let (kind, number) = match self {
+            Self::Succeeds { version, process } => {
+                let number = u64::from(version) << 32 | u64::from(process);
+                return descriptors::send(to.as_fd(), &message(b'v', number), files);
+            }
             Self::Opened(tap) => (b'o', tap),
             Self::NicIsGone => (b'g', 0),
             Self::NicIsBack(nic) => (b'n', nic),
@@ -144,6 +160,10 @@ impl Report {
     /// If the worker has ended, or the message is invalid.
     pub(super) fn receive(from: &UnixStream) -> io::Result<(Self, Vec<OwnedFd>)> {
         let (kind, number, files) = receive(from)?;
+        if kind == b'v' {
+            let (version, process) = ((number >> 32) as u32, number as u32);
+            return Ok((Self::Succeeds { version, process }, files));
+        }
         let index = u32::try_from(number).map_err(io::Error::other)?;
         let report = match kind {
             b'o' => Self::Opened(index),
@@ -167,11 +187,31 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     /// Orders that the listening thread forwards; `None` before [`listen`](Self::listen) starts it.
     orders: Option<Receiver<Order>>,
-    reload: Sender<Reload>,
     /// The receiver of reload requests; `None` once [`reloads`](Self::reloads) has returned it.
     reloads: Option<Receiver<Reload>>,
     custody: Custody,
     restores: bool,
+    asides: Asides,
+}
+
+/// A successor that waits for the devices.
+#[derive(Debug)]
+pub struct Heir {
+    /// The socket for the [`Estate`](crate::succession::Estate).
+    pub socket: UnixStream,
+    /// The instant at which the worker was told to stop.
+    pub asked_at: Instant,
+}
+
+/// Orders beside the answers to reports.
+#[derive(Clone, Debug)]
+struct Asides {
+    reload: Sender<Reload>,
+    stop: Arc<AtomicBool>,
+    /// `true` once the keeper has ordered the end of the run.
+    is_over: Arc<AtomicBool>,
+    /// The successor that waits, if there is one.
+    heir: Arc<Mutex<Option<Heir>>>,
 }
 
 impl Control {
@@ -180,15 +220,30 @@ impl Control {
     #[must_use]
     pub fn new(channel: UnixStream, custody: Custody, stop: Arc<AtomicBool>) -> Self {
         let (reload, reloads) = self::channel();
+        let (is_over, heir) = (Arc::default(), Arc::default());
+        let asides = Asides { reload, stop: Arc::clone(&stop), is_over, heir };
         Self {
             channel,
             stop,
             orders: None,
-            reload,
             reloads: Some(reloads),
             custody,
             restores: true,
+            asides,
         }
+    }
+
+    /// Returns a successor that waits for the devices; `None` if the run goes on or ends.
+    #[must_use]
+    pub fn heir(&self) -> Option<Heir> {
+        let mut heir = self.asides.heir.lock().unwrap_or_else(PoisonError::into_inner);
+        heir.take().filter(|_| !self.asides.is_over.load(Ordering::Relaxed))
+    }
+
+    /// Withdraws the order to stop that came with a successor, because it has failed. The end of the run stays.
+    pub fn go_on(&self) {
+        let is_over = self.asides.is_over.load(Ordering::Relaxed);
+        self.stop.store(is_over, Ordering::Relaxed);
     }
 
     /// Starts the listening thread. Give up privileges before this call, because a running thread keeps its
@@ -198,10 +253,10 @@ impl Control {
     /// If the thread cannot be started.
     pub fn listen(&mut self) -> Result<(), DeviceError> {
         let (sender, orders) = self::channel();
-        let (stop, reload) = (Arc::clone(&self.stop), self.reload.clone());
+        let asides = self.asides.clone();
         let started = self.channel.try_clone().and_then(|from| {
             let thread = thread::Builder::new().name("rxo-control".to_owned());
-            thread.spawn(move || pass_on(&from, &sender, &reload, &stop))
+            thread.spawn(move || pass_on(&from, &sender, &asides))
         });
         started.map_err(|error| fault::system("cannot start a thread that takes orders", error))?;
         self.orders = Some(orders);
@@ -311,7 +366,7 @@ impl Control {
         }
         match &self.orders {
             Some(orders) => orders.recv().ok(),
-            None => next_answer(&self.channel, &self.reload, &self.stop),
+            None => next_answer(&self.channel, &self.asides),
         }
     }
 }
@@ -332,26 +387,37 @@ impl Confirmer {
 }
 
 /// Returns the next order that answers a report; `None`, after setting `stop`, if the keeper is gone.
-/// Meanwhile passes reload requests to `reload`, and sets `stop` on an order to stop.
-fn next_answer(from: &UnixStream, reload: &Sender<Reload>, stop: &AtomicBool) -> Option<Order> {
+/// Meanwhile follows all other orders.
+fn next_answer(from: &UnixStream, asides: &Asides) -> Option<Order> {
     loop {
         match Order::receive(from) {
-            Ok((Order::Stop, _)) => stop.store(true, Ordering::Relaxed),
+            Ok((Order::Stop, _)) => {
+                asides.is_over.store(true, Ordering::Relaxed);
+                asides.stop.store(true, Ordering::Relaxed);
+            }
             Ok((order @ Order::Reload { .. }, files)) => {
                 // The receiver may be dropped already; then the request has no effect.
-                _ = order.reload(files).map(|it| reload.send(it));
+                _ = order.reload(files).map(|it| asides.reload.send(it));
+            }
+            Ok((Order::HandOver, files)) => {
+                let asked_at = clock::now();
+                let socket = files.into_iter().next().map(UnixStream::from);
+                let heir = socket.map(|socket| Heir { socket, asked_at });
+                *asides.heir.lock().unwrap_or_else(PoisonError::into_inner) = heir;
+                asides.stop.store(true, Ordering::Relaxed);
             }
             Ok((order, _)) => return Some(order),
             Err(_) => {
-                stop.store(true, Ordering::Relaxed);
+                asides.is_over.store(true, Ordering::Relaxed);
+                asides.stop.store(true, Ordering::Relaxed);
                 return None;
             }
         }
     }
 }
 
-fn pass_on(from: &UnixStream, to: &Sender<Order>, reload: &Sender<Reload>, stop: &AtomicBool) {
-    while let Some(order) = next_answer(from, reload, stop) {
+fn pass_on(from: &UnixStream, to: &Sender<Order>, asides: &Asides) {
+    while let Some(order) = next_answer(from, asides) {
         if to.send(order).is_err() {
             return;
         }
@@ -391,13 +457,17 @@ mod tests {
         let begun = [true, false]
             .map(|is_recorded| Begun { closed_at: Instant::from_nanos(77), is_recorded });
         let reload = Order::Reload { is_asked: true, refused: 2 };
+        let of_heirs = [Order::HandOver, Order::Welcome];
         let others = [Order::Quit, Order::PutBack, Order::Stop, reload];
+        let others = others.into_iter().chain(of_heirs);
         for order in begun.map(Order::Begin).into_iter().chain(others) {
             order.send(&keeper).unwrap();
             assert_eq!(Order::receive(&worker).unwrap().0, order);
         }
         let nic = [Report::NicIsGone, Report::NicIsBack(9)];
-        let others = [Report::Opened(7), Report::Confirmed, Report::Reload, Report::Closed];
+        let succeeds = Report::Succeeds { version: 3, process: u32::MAX };
+        let others =
+            [Report::Opened(7), Report::Confirmed, Report::Reload, Report::Closed, succeeds];
         for report in nic.into_iter().chain(others) {
             report.send(&worker, &[]).unwrap();
             let (received, files) = Report::receive(&keeper).unwrap();

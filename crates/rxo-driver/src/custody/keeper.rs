@@ -14,10 +14,12 @@ use super::Custody;
 use super::activity::Activity;
 use super::channel::{Begun, Order, Report};
 use super::following::Following;
+use super::heirs::{Heirs, Wanted};
 use super::lifeline::Lifeline;
 use super::reload::{Hangup, Reloads};
 use super::watch::Watch;
 use crate::guard::{self, Worker};
+use crate::listener::Listener;
 use crate::pulse::{Duty, Pulse};
 use crate::service::{Notice, Service};
 use crate::wait::{Interest, WaitList};
@@ -52,6 +54,12 @@ pub struct Keeper {
     looked_at: Instant,
     /// The reason why the run cannot begin or continue; `None` unless the keeper has detected one.
     refused: Option<DeviceError>,
+    /// Successors of the worker; `None` if the run takes none.
+    heirs: Option<Heirs>,
+    /// `true` if all changes are in the record.
+    is_recorded: bool,
+    /// `true` once the worker has closed its devices in order.
+    is_closed: bool,
 }
 
 /// The state of the user's confirmation, without which the run ends.
@@ -148,7 +156,17 @@ impl Keeper {
             told_at: clock::now(),
             looked_at: clock::now(),
             refused: None,
+            heirs: None,
+            is_recorded: false,
+            is_closed: false,
         })
+    }
+
+    /// Lets another process succeed the worker that connects to `listener`; see [`Successor`](super::Successor).
+    #[must_use]
+    pub fn succeeded_by(mut self, listener: Listener) -> Self {
+        self.heirs = Some(Heirs::new(listener));
+        self
     }
 
     /// Opens the file at `path` and sends it to the worker whenever the worker asks, and for each byte that
@@ -205,8 +223,10 @@ impl Keeper {
         while self.wait(&mut note).is_some() {}
         self.service.tell(Notice::Stopping);
         self.give_back(&mut note);
-        let Self { worker, asked, refused, confirmation, hung, lifeline, .. } = self;
+        let Self { worker, asked, refused, confirmation, hung, lifeline, is_closed, heirs, .. } =
+            self;
         lifeline.into_iter().for_each(Lifeline::dismiss);
+        heirs.into_iter().for_each(Heirs::end);
         let status = worker.wait();
         let status = status.map_err(|error| fault::system("cannot wait for the worker", error))?;
         if let Some(refused) = refused {
@@ -216,6 +236,13 @@ impl Keeper {
             note("no confirmation has come; everything is given back");
             return Ok(Some(UNCONFIRMED));
         }
+        let Some(status) = status else {
+            // A worker that this process has not forked has no exit code for it.
+            if !is_closed && asked < 2 && hung.is_none() {
+                note("the worker was ended; the interfaces are put back");
+            }
+            return Ok(is_closed.then_some(0));
+        };
         if status.code().is_none() && asked < 2 && hung.is_none() {
             note(&format!("the worker was ended ({status}); the interfaces are put back"));
         }
@@ -234,6 +261,8 @@ impl Keeper {
         list.add(notices.as_ref(), Interest::Readable);
         let hangups = self.reloads.as_ref().and_then(Reloads::stream);
         list.add(hangups.as_ref(), Interest::Readable);
+        let heirs = self.heirs.as_ref().map(Heirs::streams).unwrap_or_default();
+        let of_heirs = heirs.each_ref().map(|it| list.add(it.as_ref(), Interest::Readable));
         let ready = list.wait(Some(self.patience())).ok()?;
         self.count_hangups();
         self.count_requests();
@@ -249,8 +278,13 @@ impl Keeper {
             }
             following.turn(&mut self.custody, note);
         }
-        if ready.has(0) {
-            let (report, files) = Report::receive(&self.worker.channel).ok()?;
+        let number = self.worker.number();
+        self.attend_heirs(of_heirs.map(|places| ready.has_any(places)), note);
+        // What was ready may be the channel of a worker that has just handed over.
+        if ready.has(0) && self.worker.number() == number {
+            let Ok((report, files)) = Report::receive(&self.worker.channel) else {
+                return self.follow_heir(note);
+            };
             match report {
                 Report::Confirmed => self.confirm(),
                 Report::Reload => self.reload(true),
@@ -262,6 +296,44 @@ impl Keeper {
             }
         }
         Some(())
+    }
+
+    /// Handles what successors have sent: connections, and messages.
+    fn attend_heirs(&mut self, [connects, says]: [bool; 2], note: &mut impl FnMut(&str)) {
+        let Some(heirs) = &mut self.heirs else { return };
+        heirs.look_after_retired();
+        // Before a connection, because the message is of the process that is there.
+        let wanted =
+            if says { heirs.listen(self.pulse.map(|(pulse, _)| pulse)) } else { Wanted::Nothing };
+        if connects {
+            heirs.accept();
+        }
+        match wanted {
+            Wanted::Nothing => {}
+            Wanted::HandOver(end) => {
+                _ = Order::HandOver.send_with(&self.worker.channel, &[end.as_fd()])
+            }
+            Wanted::Failed => note("another rxo did not succeed; the run goes on"),
+            Wanted::Succeeded(worker) => {
+                // An heir has a time for each message; a worker speaks when it must.
+                _ = worker.channel.set_read_timeout(None);
+                let before = std::mem::replace(&mut self.worker, *worker);
+                heirs.retire(before);
+                self.lifeline.iter().for_each(|lifeline| lifeline.name_worker(&self.worker));
+                let begun = Begun { closed_at: clock::now(), is_recorded: self.is_recorded };
+                // If the worker is gone, the next `receive` returns an error.
+                _ = Order::Begin(begun).send(&self.worker.channel);
+            }
+        }
+    }
+
+    /// Goes on with a successor to which the worker has handed over before it ended. `None` if there is none.
+    fn follow_heir(&mut self, note: &mut impl FnMut(&str)) -> Option<()> {
+        self.heirs.as_ref().filter(|heirs| heirs.is_asked())?;
+        // It reports once it knows that the devices are its own; its silence is bounded.
+        let before = self.worker.number();
+        self.attend_heirs([false, true], note);
+        (self.worker.number() != before).then_some(())
     }
 
     /// Returns the maximum time to wait for an event.
@@ -364,7 +436,8 @@ impl Keeper {
             }
             Report::NicIsGone => self.wait_for_nic().map(Begun::recorded),
             Report::NicIsBack(nic) => self.begin_again(nic).map(Begun::recorded),
-            Report::Confirmed | Report::Reload | Report::Closed => {
+            Report::Confirmed | Report::Reload | Report::Closed | Report::Succeeds { .. } => {
+                self.is_closed = true;
                 self.service.tell(Notice::Stopping);
                 self.give_back(note);
                 return Order::PutBack;
@@ -398,6 +471,7 @@ impl Keeper {
         let following = self.following.insert(Following::start()?);
         let (begun, notices) = self.custody.begin()?;
         following.begin(&mut self.custody);
+        self.is_recorded = begun.is_recorded;
         if let Confirmation::Within(time) = self.confirmation {
             self.confirmation = Confirmation::Before(clock::now() + time);
         }

@@ -51,6 +51,7 @@ mod checks;
 mod follower;
 mod following;
 mod groups;
+mod heirs;
 mod held;
 mod keeper;
 mod lifeline;
@@ -67,7 +68,8 @@ use std::path::PathBuf;
 use rxo_device::DeviceError;
 use rxo_frame::Instant;
 
-pub use channel::{Begun, Confirmer, Control};
+pub use channel::{Begun, Confirmer, Control, Heir};
+pub use heirs::{Succeeding, Successor};
 pub use keeper::Keeper;
 pub use lifeline::{Lifeline, Lives, Restorer, secure};
 pub use owed::{left, recover, restore};

@@ -1,5 +1,7 @@
 //! Table of device kinds: how each kind is named, checked and opened.
 
+use std::os::fd::OwnedFd;
+
 use rxo_device::DeviceError;
 use rxo_frame::LinkKind;
 
@@ -29,11 +31,20 @@ pub struct DeviceKind {
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
     /// Takes hold of a device, and makes it if rxo makes those of its kind.
     pub(crate) attach: Attach,
+    /// Takes hold of a device that another process has handed over; `None` if a device of this kind is opened anew.
+    pub(crate) inherit: Option<Inherit>,
     /// Takes hold of several queues of the device; `None` if it has one.
     pub(crate) queues: Option<AttachQueues>,
 }
 
 impl DeviceKind {
+    /// Returns `true` if another process can go on with a device of this kind; see
+    /// [`DeviceName::inherit`].
+    #[must_use]
+    pub const fn can_be_inherited(&self) -> bool {
+        self.inherit.is_some()
+    }
+
     /// Returns `true` if a device of this kind may have several queues.
     #[must_use]
     pub const fn has_queues(&self) -> bool {
@@ -42,6 +53,10 @@ impl DeviceKind {
 }
 
 pub(crate) type Attach = fn(&DeviceName) -> Result<Box<dyn DeviceHandle>, DeviceError>;
+
+/// Takes hold of a device by what another process has handed over.
+pub(crate) type Inherit =
+    fn(&DeviceName, Vec<OwnedFd>) -> Result<Box<dyn DeviceHandle>, DeviceError>;
 
 /// Takes hold of so many queues of a device, without opening them yet.
 pub(crate) type AttachQueues = fn(&DeviceName, u32) -> Result<Box<dyn DeviceHandle>, DeviceError>;

@@ -22,7 +22,8 @@ mod sink;
 mod tests;
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rxo_device::{Descriptors, DeviceError, FrameSource};
 use rxo_frame::Instant;
@@ -37,7 +38,7 @@ pub use kind::{DeviceKind, KINDS, Origin};
 pub use name::DeviceName;
 pub use sink::DeviceSink;
 
-pub(crate) use kind::{Attach, AttachQueues, interface_name};
+pub(crate) use kind::{Attach, AttachQueues, Inherit, interface_name};
 pub(crate) use sink::Port;
 
 /// A device of the system, open both ways, or the source of one beside the sink of another. Both ends
@@ -105,6 +106,15 @@ pub trait DeviceHandle: fmt::Debug {
     /// Answers the messages of a guest's virtual machine while source and sink are dropped. Does not block.
     /// Does nothing for other kinds of devices.
     fn attend(&self) {}
+
+    /// Returns what another process needs to go on with this device, which must not be used until that process has
+    /// failed; see [`DeviceName::inherit`]. Empty if that process opens the device by itself.
+    ///
+    /// # Errors
+    /// If the device cannot be handed over now.
+    fn hand_over(&self) -> io::Result<Vec<OwnedFd>> {
+        Ok(Vec::new())
+    }
 
     /// Returns the descriptor that keeps an interface alive that rxo created; `None` for other devices.
     fn kept(&self) -> Option<BorrowedFd<'_>> {

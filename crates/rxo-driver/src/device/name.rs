@@ -4,6 +4,7 @@
 //! opened.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::str::FromStr;
 
 use rxo_device::DeviceError;
@@ -72,6 +73,17 @@ impl DeviceName {
     /// If it is taken, or privilege is missing.
     pub fn attach(&self) -> Result<Box<dyn DeviceHandle>, DeviceError> {
         (self.kind.attach)(self)
+    }
+
+    /// Takes hold of a device that another process has [handed over](DeviceHandle::hand_over).
+    ///
+    /// # Errors
+    /// Returns the errors of [`DeviceName::attach`].
+    pub fn inherit(&self, files: Vec<OwnedFd>) -> Result<Box<dyn DeviceHandle>, DeviceError> {
+        match self.kind.inherit.filter(|_| !files.is_empty()) {
+            Some(inherit) => inherit(self, files),
+            None => self.attach(),
+        }
     }
 
     /// Takes hold of `queues` queues of the device, which [`DeviceHandle::open_queues`] opens.

@@ -29,6 +29,7 @@ static TABLE: &[DeviceKind] = &[
             true => Ok(()),
             false => Err("names no socket: give an absolute path"),
         },
+        inherit: None,
         queues: None,
         survey: |_| Ok(None),
         attach: |name| Ok(Box::new(Socket(name.clone()))),

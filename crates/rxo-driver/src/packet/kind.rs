@@ -20,6 +20,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     check_name: interface_name,
     survey,
     attach: |name| attach(name, 1),
+    inherit: None,
     queues: Some(attach),
 };
 

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
@@ -46,6 +46,21 @@ impl Tap {
     /// If the name is taken, or `/dev/net/tun` or privilege is missing.
     pub fn open(name: &str, kind: TapKind) -> Result<Self, DeviceError> {
         Ok(Self { device: Arc::new(TapDevice::open(name, kind, 1)?), others: Vec::new() })
+    }
+
+    /// Goes on with the interface `name`, which another process has made and hands over as `file`.
+    pub(super) fn inherit(name: &str, kind: TapKind, file: OwnedFd) -> Result<Self, DeviceError> {
+        let device = TapDevice::inherit(name, kind, file.into())?;
+        Ok(Self { device: Arc::new(device), others: Vec::new() })
+    }
+
+    /// Returns the descriptor of an interface that this process has made; an error for another one, whose settings it must
+    /// restore.
+    pub(super) fn hand_over(&self) -> io::Result<OwnedFd> {
+        match self.device.before {
+            None => self.descriptor().try_clone_to_owned(),
+            Some(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// Creates the interface `name` with `queues` queues, or takes over a persistent one that has several
@@ -196,6 +211,28 @@ impl TapDevice {
             // The owner of a persistent interface may open it without the privilege to change it.
             let _shorter_is_fine = device.interface.set_queue_packets(QUEUE_PACKETS);
         }
+        device.dropped_before = device.dropped();
+        Ok(device)
+    }
+
+    fn inherit(name: &str, kind: TapKind, file: File) -> Result<Self, DeviceError> {
+        let label = format!("{kind}:{name}");
+        let interface = Interface::find(name)?;
+        let offloads =
+            offload::enable(file.as_fd(), kind).map_err(|error| fault::opening(&label, error))?;
+        let statistics = Statistics::of(interface.index()?).ok();
+        let mut device = Self {
+            label,
+            kind,
+            interface,
+            offloads,
+            file,
+            before: None,
+            statistics,
+            is_first: true,
+            dropped_before: 0,
+            _lock: None,
+        };
         device.dropped_before = device.dropped();
         Ok(device)
     }

@@ -1,13 +1,14 @@
 //! Rows of the device kinds `tap` and `tun` in the table of kinds.
 
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rxo_device::DeviceError;
 
 use super::{Tap, TapKind};
 use crate::device::{
-    Attach, AttachQueues, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Origin,
-    interface_name,
+    Attach, AttachQueues, Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, Inherit,
+    Origin, interface_name,
 };
 use crate::interface::Interface;
 
@@ -17,6 +18,7 @@ pub(crate) const TAP: DeviceKind = row(
     "tap",
     |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tap)?)),
     |device, queues| Ok(Box::new(Tap::open_queues(device.name(), TapKind::Tap, queues)?)),
+    |device, files| inherit(device, TapKind::Tap, files),
 );
 
 /// The kind that exchanges IP packets with the host's stack.
@@ -25,6 +27,7 @@ pub(crate) const TUN: DeviceKind = row(
     "tun",
     |device| Ok(Box::new(Tap::open(device.name(), TapKind::Tun)?)),
     |device, queues| Ok(Box::new(Tap::open_queues(device.name(), TapKind::Tun, queues)?)),
+    |device, files| inherit(device, TapKind::Tun, files),
 );
 
 const fn row(
@@ -32,6 +35,7 @@ const fn row(
     prefix: &'static str,
     attach: Attach,
     queues: AttachQueues,
+    inherit: Inherit,
 ) -> DeviceKind {
     DeviceKind {
         prefix,
@@ -41,8 +45,18 @@ const fn row(
         check_name: interface_name,
         survey,
         attach,
+        inherit: Some(inherit),
         queues: Some(queues),
     }
+}
+
+fn inherit(
+    device: &DeviceName,
+    kind: TapKind,
+    files: Vec<OwnedFd>,
+) -> Result<Box<dyn DeviceHandle>, DeviceError> {
+    let file = files.into_iter().next().ok_or_else(|| DeviceError::Gone(device.to_string()))?;
+    Ok(Box::new(Tap::inherit(device.name(), kind, file)?))
 }
 
 /// Returns the MTU of an existing interface; `None` if rxo will create it.
@@ -74,6 +88,10 @@ impl DeviceHandle for Tap {
     fn open_queues(&self, options: DeviceOptions) -> Result<Vec<Device>, DeviceError> {
         self.set_up(options)?;
         self.queues(options.submit)
+    }
+
+    fn hand_over(&self) -> io::Result<Vec<OwnedFd>> {
+        Ok(vec![Self::hand_over(self)?])
     }
 
     fn kept(&self) -> Option<BorrowedFd<'_>> {

@@ -1,6 +1,7 @@
 //! Backend: the device as a whole, with its socket and at most one connected front end.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -144,6 +145,27 @@ impl Backend {
             inflight_left: MOST_INFLIGHT_BYTES,
             has_said_unlogged: false,
         })
+    }
+
+    /// Goes on with the conversation of another process with its front end; see [`Connection::succeeding`].
+    pub(super) fn succeed(&mut self, stream: UnixStream, settings: UnixStream) -> io::Result<()> {
+        let sockets = (stream, settings);
+        let left = self.inflight_left;
+        let (discards, events) = (&self.discards, &self.events);
+        let connection = Connection::succeeding(sockets, discards, events, self.options, left)?;
+        // The user knows of the guest.
+        self.has_said_start = connection.is_started();
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Returns what another process needs to go on: the listening socket, and that of [`Connection::hand_over`].
+    pub(super) fn hand_over(&mut self) -> io::Result<Vec<OwnedFd>> {
+        let mut files = vec![self.listener.socket()?.into()];
+        if let Some(connection) = self.connection.as_mut().filter(|it| !it.has_ended()) {
+            files.extend(connection.hand_over()?);
+        }
+        Ok(files)
     }
 
     /// Returns the way in which packets are copied into the guest's memory.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::virtio_net::{
     Accepts, Buffers, Events, Given, Link, Notifier, PacketRing, Token, Watched, header_bytes,
     queue_of,
 };
-use crate::wait::has_hung_up;
+use crate::wait::{has_hung_up, wait_readable};
 
 /// The greatest number of pairs of queues that a device has.
 pub(super) const MOST_PAIRS: usize = 8;
@@ -116,6 +116,56 @@ impl Connection {
         })
     }
 
+    /// Creates a connection that goes on with the conversation of another process over `stream`. `settings` has requests
+    /// that repeat what the front end has set, and its end.
+    pub(super) fn succeeding(
+        (stream, settings): (UnixStream, UnixStream),
+        discards: &Discards,
+        events: &Arc<Events>,
+        options: GuestOptions,
+        inflight_left: u64,
+    ) -> io::Result<Self> {
+        let mut connection = Self::new(settings, discards, events, options, inflight_left)?;
+        loop {
+            match connection.serve() {
+                // All requests are in the socket's buffer.
+                Ok(_)
+                    if !wait_readable(&[connection.channel.as_fd()], Some(Duration::ZERO))?
+                        .is_none() => {}
+                Ok(_) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(error) => return Err(error),
+            }
+        }
+        connection._watched = events.watch(stream.as_fd(), Token::Channel)?;
+        connection.channel = Channel::discarding_to(stream, discards.clone())?;
+        Ok(connection)
+    }
+
+    /// Returns what another process needs to go on: the socket, and one with requests for
+    /// [`succeeding`](Self::succeeding). This connection must not be used meanwhile.
+    pub(super) fn hand_over(&mut self) -> io::Result<[OwnedFd; 2]> {
+        let socket = self.channel.socket()?;
+        self.note_bases();
+        let (here, there) = UnixStream::pair()?;
+        let mut settings = Channel::new(here)?;
+        for request in self.session.requests() {
+            settings.request(&request, false)?;
+        }
+        Ok([socket, there.into()])
+    }
+
+    /// Stores the positions of all queues in the session.
+    fn note_bases(&mut self) {
+        for (n, queue) in self.queues.iter_mut().enumerate() {
+            if let Some(queue) = queue {
+                // A chain that is used and not published would not be at the next device's position.
+                queue.queue.publish();
+                self.session.set_base(n, queue.queue.base());
+            }
+        }
+    }
+
     /// Returns `true` if the guest has started the first pair of queues.
     pub(super) fn is_started(&self) -> bool {
         self.queues[..2].iter().all(Option::is_some)
@@ -131,10 +181,10 @@ impl Connection {
         self.session.mtu()
     }
 
-    /// Returns the number of invalid chains so far.
+    /// Returns the number of invalid chains so far, and of writes that the log of dirty pages did not cover.
     pub(super) fn invalid(&self) -> u64 {
         let of = |queue: &Queue| queue.queue.invalid().total();
-        self.invalid + self.queues.iter().flatten().map(of).sum::<u64>()
+        self.invalid + self.unlogged() + self.queues.iter().flatten().map(of).sum::<u64>()
     }
 
     /// Returns how many writes the front end's log of dirty pages did not cover.
@@ -162,13 +212,7 @@ impl Connection {
         let mut has_changed = false;
         for _ in 0..MOST_MESSAGES {
             let Some(message) = self.channel.receive()? else { break };
-            for (n, queue) in self.queues.iter_mut().enumerate() {
-                if let Some(queue) = queue {
-                    // A chain that is used and not published would not be at the next device's position.
-                    queue.queue.publish();
-                    self.session.set_base(n, queue.queue.base());
-                }
-            }
+            self.note_bases();
             let done = self.session.take(message).map_err(invalid)?;
             self.apply(done.change)?;
             has_changed |= done.change != Change::None;

@@ -1,6 +1,9 @@
 //! Row of the device kind `vhost` in the table of kinds.
 
 use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rxo_device::DeviceError;
@@ -8,6 +11,7 @@ use rxo_frame::LinkKind;
 
 use super::backend::Backend;
 use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
+use crate::fault;
 use crate::listener::{Access, Listener};
 use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Shared, Side as _, check_path};
 
@@ -20,6 +24,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     check_name: check_path,
     survey,
     attach: |name| Ok(Box::new(Handle::new(name)?)),
+    inherit: Some(|name, files| Ok(Box::new(Handle::inherit(name, files)?))),
     queues: None,
 };
 
@@ -41,7 +46,8 @@ struct Handle {
 /// The state before the first opening, and after it.
 #[derive(Debug)]
 enum State {
-    Bound(Option<Listener>),
+    /// The listening socket, and if another process has served a front end, the sockets to go on with it.
+    Bound(Option<Listener>, Option<(UnixStream, UnixStream)>),
     Open(Shared<Backend>, u32),
 }
 
@@ -49,7 +55,18 @@ impl Handle {
     fn new(name: &DeviceName) -> Result<Self, DeviceError> {
         let label = name.to_string();
         let listener = Listener::bind(&label, Path::new(name.name()), Access::ByUmask)?;
-        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener))) })
+        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener), None)) })
+    }
+
+    /// Goes on with a device that another process has handed over.
+    fn inherit(name: &DeviceName, files: Vec<OwnedFd>) -> Result<Self, DeviceError> {
+        let label = name.to_string();
+        let mut files = files.into_iter();
+        let listener = files.next().ok_or_else(|| DeviceError::Gone(label.clone()))?;
+        let listener = Listener::inherit(listener, Path::new(name.name()));
+        let front_end =
+            files.next().zip(files.next()).map(|(one, other)| (one.into(), other.into()));
+        Ok(Self { label, backend: RefCell::new(State::Bound(Some(listener), front_end)) })
     }
 }
 
@@ -58,10 +75,14 @@ impl DeviceHandle for Handle {
     /// hangs keeps it.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
-        if let State::Bound(listener) = &mut *state {
+        if let State::Bound(listener, front_end) = &mut *state {
             let mtu = options.mtu.unwrap_or(DEFAULT_MTU);
             let listener = listener.take().ok_or_else(|| DeviceError::Gone(self.label.clone()))?;
-            let backend = Backend::new(&self.label, listener, mtu, options.guest)?;
+            let mut backend = Backend::new(&self.label, listener, mtu, options.guest)?;
+            if let Some((stream, settings)) = front_end.take() {
+                let cannot = |error| fault::opening(&self.label, error);
+                backend.succeed(stream, settings).map_err(cannot)?;
+            }
             *state = State::Open(Shared::new(backend), mtu);
         }
         let State::Open(backend, mtu) = &*state else {
@@ -72,6 +93,15 @@ impl DeviceHandle for Handle {
         let source = Box::new(RingSource::new(backend, BUFFERS, *mtu));
         let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu, copying));
         Ok(Device { source, sink })
+    }
+
+    fn hand_over(&self) -> io::Result<Vec<OwnedFd>> {
+        match &*self.backend.borrow() {
+            State::Open(backend, _) => {
+                backend.try_lock().ok_or(io::ErrorKind::WouldBlock)?.hand_over()
+            }
+            State::Bound(..) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 
     /// A machine monitor waits for its replies, and its guest with it. Frames of the guest stay in its rings

@@ -1,6 +1,8 @@
 //! Areas of files that a front end shares beside the memory of its guest: the log of dirty pages, and the record of
 //! chains in flight.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
 use super::Wrong;
 use super::fields::Fields;
 
@@ -55,6 +57,13 @@ impl<F> LogArea<F> {
     }
 }
 
+impl LogArea<OwnedFd> {
+    /// Returns the same area with a borrowed descriptor.
+    pub(super) fn borrowed(&self) -> LogArea<BorrowedFd<'_>> {
+        LogArea { bytes: self.bytes, file_offset: self.file_offset, file: self.file.as_fd() }
+    }
+}
+
 impl InflightShape {
     /// The greatest length of a record: for 16 packed rings of 32,768 descriptors.
     pub const MOST_BYTES: u64 = 17 << 20;
@@ -99,6 +108,14 @@ impl<F> InflightArea<F> {
 
     pub(super) fn write(&self, payload: &mut Vec<u8>) {
         self.shape.write((self.bytes, self.file_offset), payload);
+    }
+}
+
+impl InflightArea<OwnedFd> {
+    /// Returns the same area with a borrowed descriptor.
+    pub(super) fn borrowed(&self) -> InflightArea<BorrowedFd<'_>> {
+        let Self { shape, bytes, file_offset, .. } = *self;
+        InflightArea { shape, bytes, file_offset, file: self.file.as_fd() }
     }
 }
 

@@ -33,6 +33,11 @@ impl Assembler {
         Ok(self.whole_bytes()? - self.bytes.len())
     }
 
+    /// Returns `true` if no message has begun.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Adds received bytes and descriptors. Returns the message once it is complete.
     ///
     /// # Errors

@@ -62,6 +62,17 @@ impl Channel {
         }
     }
 
+    /// Returns a second descriptor of the socket, for a process that goes on with the conversation.
+    ///
+    /// # Errors
+    /// `WouldBlock` if a message has arrived in part; or as the system refuses.
+    pub(crate) fn socket(&self) -> io::Result<OwnedFd> {
+        if !self.assembler.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.socket.as_fd().try_clone_to_owned()
+    }
+
     /// Sends a reply.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Region: a part of the front end's memory that both sides share.
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
 use super::Wrong;
 use super::fields::Fields;
 
@@ -23,6 +25,13 @@ pub struct SharedRegion<F> {
     pub region: Region,
     /// The descriptor of the file to map.
     pub file: F,
+}
+
+impl SharedRegion<OwnedFd> {
+    /// Returns the same region with a borrowed descriptor.
+    pub(super) fn borrowed(&self) -> SharedRegion<BorrowedFd<'_>> {
+        SharedRegion { region: self.region, file: self.file.as_fd() }
+    }
 }
 
 impl Region {

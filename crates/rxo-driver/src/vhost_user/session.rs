@@ -12,8 +12,8 @@ use super::features::{
     PROTOCOL_RESET_DEVICE, PROTOCOL_STATUS, RING_PACKED,
 };
 use super::{
-    InflightArea, InflightShape, LogArea, Message, Reply, Request, RingAddresses, RingDescriptor,
-    RingNumber, SharedRegion, Wrong,
+    InflightArea, InflightShape, LogArea, MOST_TABLE_REGIONS, Message, Reply, Request,
+    RingAddresses, RingDescriptor, RingNumber, SharedRegion, Wrong,
 };
 
 /// The settings of one connection of a front end.
@@ -127,6 +127,23 @@ impl Session {
         let is_acknowledged = wants_reply && !is_own && self.protocol & PROTOCOL_REPLY_ACK != 0;
         let reply = own.or_else(|| is_acknowledged.then(|| Reply::number(number, 0)));
         Ok(Done { change, reply })
+    }
+
+    /// Returns requests after which a new session is like this one. If queues are in use, first call
+    /// [`Session::set_base`] for each of them.
+    pub(crate) fn requests(&self) -> Vec<Request<BorrowedFd<'_>>> {
+        let mut requests = vec![Request::SetProtocolFeatures(self.protocol)];
+        requests.extend((self.features != 0).then_some(Request::SetFeatures(self.features)));
+        requests.extend((self.status != 0).then_some(Request::SetStatus(self.status)));
+        requests.extend(self.mtu.map(|mtu| Request::SetMtu(mtu.into())));
+        let (table, more) = self.regions.split_at(self.regions.len().min(MOST_TABLE_REGIONS));
+        requests.push(Request::SetMemTable(table.iter().map(SharedRegion::borrowed).collect()));
+        requests.extend(more.iter().map(|shared| Request::AddMemRegion(shared.borrowed())));
+        requests.extend(self.log.as_ref().map(|log| Request::SetLogBase(log.borrowed())));
+        requests.extend(self.log_call().map(Request::SetLogFd));
+        requests.extend(self.inflight.as_ref().map(|it| Request::SetInflight(it.borrowed())));
+        requests.extend((0_u32..).zip(&self.rings).flat_map(|(n, ring)| ring.requests(n)));
+        requests
     }
 
     /// Stores the present position of a ring's queue.
@@ -404,6 +421,20 @@ impl Ring {
     #[must_use]
     pub fn call(&self) -> Option<BorrowedFd<'_>> {
         self.call.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Returns requests after which ring `ring` of a new session is like this one.
+    fn requests(&self, ring: u32) -> Vec<Request<BorrowedFd<'_>>> {
+        let of = |number| RingNumber { ring, number };
+        let with = |file| RingDescriptor { ring, file };
+        let mut requests = Vec::new();
+        requests.extend((self.size > 0).then(|| Request::SetRingSize(of(self.size.into()))));
+        requests.push(Request::SetRingBase(of(self.base)));
+        requests.extend(self.addresses.map(Request::SetRingAddresses));
+        requests.extend(self.call().map(|call| Request::SetRingCall(with(Some(call)))));
+        requests.push(Request::SetRingEnable(of(self.is_enabled.into())));
+        requests.extend(self.is_started.then(|| Request::SetRingKick(with(self.kick()))));
+        requests
     }
 
     /// Stops the ring. Its base stays, and so does its enabled state.

@@ -19,6 +19,7 @@ pub(crate) const KIND: DeviceKind = DeviceKind {
     check_name: check_path,
     survey,
     attach: |name| Ok(Box::new(Handle(name.clone()))),
+    inherit: None,
     queues: None,
 };
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use rxo_device::{FrameSink, FrameSource};
 use rxo_frame::{Frame, Instant};
 use rxo_virtqueue::{DriverQueue, Layout, Memory, QueueConfig, Segment};
 
-use super::{GuestMemory, MEMORY_BYTES, Stage, USER, memory_event, region};
+use super::{GuestMemory, MEMORY_BYTES, Stage, USER, memory_event, region, wait_for_reply};
 use crate::descriptors;
+use crate::device::{DeviceName, DeviceOptions};
 use crate::vhost_user::features::{
     DEVICE_OFFERS_PROTOCOL, LOG_ALL, PROTOCOL_FEATURES, PROTOCOL_INFLIGHT_SHMFD, RING_PACKED,
     VERSION_1,
@@ -304,6 +306,52 @@ fn a_back_end_goes_on_where_a_killed_one_was() {
             stage = Stage::new(&format!("killed-{layout:?}"));
             front = stage.connect();
         }
+    }
+}
+
+/// A later rxo gets the device, with its front end and its rings. Front end and guest notice nothing.
+#[test]
+fn another_process_goes_on_with_rings_and_front_end() {
+    for layout in LAYOUTS {
+        let folder = std::env::temp_dir().join(format!("rxo-vhost-heir-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("s");
+        let name: DeviceName = format!("vhost:{}", path.display()).parse().unwrap();
+        let mut handle = name.attach().unwrap();
+        let mut device = handle.open(DeviceOptions::default()).unwrap();
+        let mut front = Channel::new(UnixStream::connect(&path).unwrap()).unwrap();
+        let mut guest = Guest::new(layout);
+        request_all(&mut front, &guest.start([base(layout); 2], 0));
+        let log = log_area(&unsealed_file(64), LOG);
+        request_all(&mut front, &[log, Request::SetFeatures(guest.features | LOG_ALL)]);
+        (0..4).for_each(|_| _ = device.source.receive(&mut Vec::new(), 64).unwrap());
+        for life in 0..4_u32 {
+            (0..3).for_each(|n| guest.send(60, n));
+            (0..3).for_each(|n| guest.post(n));
+            let mut batch = Vec::new();
+            device.source.receive(&mut batch, 64).unwrap();
+            assert_eq!(batch.len(), 3, "life {life}");
+            let bytes = [7; 60];
+            let frames = (0..3).map(|_| Frame::new(&bytes[..], Instant::ZERO));
+            device.sink.transmit(frames).unwrap();
+            for queue in [&mut guest.send, &mut guest.receive] {
+                let used = std::iter::from_fn(|| queue.take_used().unwrap()).count();
+                assert_eq!(used, 3, "life {life}");
+            }
+            // What the guest sends meanwhile waits in its ring.
+            guest.send(60, 3);
+            drop((batch, device));
+            let next = name.inherit(handle.hand_over().unwrap()).unwrap();
+            // The other process ends without closing anything in order.
+            std::mem::forget(std::mem::replace(&mut handle, next));
+            device = handle.open(DeviceOptions::default()).unwrap();
+            assert_eq!(device.source.receive(&mut Vec::new(), 64).unwrap(), 1, "life {life}");
+            while guest.send.take_used().unwrap().is_some() {}
+        }
+        wait_for_reply(&mut front, || device.source.attend());
+        drop((device, handle));
+        assert!(!path.exists(), "the last one removes the socket");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }
 
