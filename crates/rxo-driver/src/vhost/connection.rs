@@ -20,12 +20,12 @@ use super::shared::Shared;
 use crate::clock;
 use crate::vhost_user::features::{EVENT_IDX, INDIRECT_DESC, MRG_RXBUF, RING_PACKED};
 use crate::vhost_user::foreign::Discards;
-use crate::vhost_user::{Change, Channel, Ring, Session};
+use crate::vhost_user::{Change, Channel, Done, Message, Ring, Session};
 use crate::virtio_net::{
     Accepts, Buffers, Events, Given, Link, Notifier, PacketRing, Token, Watched, header_bytes,
     queue_of,
 };
-use crate::wait::{has_hung_up, wait_readable};
+use crate::wait::has_hung_up;
 
 /// The greatest number of pairs of queues that a device has.
 pub(super) const MOST_PAIRS: usize = 8;
@@ -127,12 +127,11 @@ impl Connection {
     ) -> io::Result<Self> {
         let mut connection = Self::new(settings, discards, events, options, inflight_left)?;
         loop {
-            match connection.serve() {
+            match connection.channel.receive() {
+                // A reply would be one that the front end has got already.
+                Ok(Some(message)) => _ = connection.follow(message)?,
                 // All requests are in the socket's buffer.
-                Ok(_)
-                    if !wait_readable(&[connection.channel.as_fd()], Some(Duration::ZERO))?
-                        .is_none() => {}
-                Ok(_) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(None) => return Err(io::ErrorKind::TimedOut.into()),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
                 Err(error) => return Err(error),
             }
@@ -212,9 +211,7 @@ impl Connection {
         let mut has_changed = false;
         for _ in 0..MOST_MESSAGES {
             let Some(message) = self.channel.receive()? else { break };
-            self.note_bases();
-            let done = self.session.take(message).map_err(invalid)?;
-            self.apply(done.change)?;
+            let done = self.follow(message)?;
             has_changed |= done.change != Change::None;
             if let Some(reply) = done.reply {
                 self.channel.reply(reply)?;
@@ -224,6 +221,14 @@ impl Connection {
             }
         }
         Ok(has_changed)
+    }
+
+    /// Follows a message. Returns the reply to be sent.
+    fn follow(&mut self, message: Message) -> io::Result<Done> {
+        self.note_bases();
+        let done = self.session.take(message).map_err(invalid)?;
+        self.apply(done.change)?;
+        Ok(done)
     }
 
     /// Carries out what a request has changed.
