@@ -88,10 +88,10 @@ impl Handles {
     /// # Errors
     /// If a host cannot be handed over now.
     pub(super) fn hand_over(&self, plan: &Plan) -> io::Result<Vec<Legacy>> {
-        let legacy = |(name, host): (&DeviceName, &Box<dyn DeviceHandle>)| {
-            Ok(Legacy { name: name.to_string(), files: host.hand_over()? })
-        };
-        plan.hosts().into_iter().zip(&self.hosts).map(legacy).collect()
+        let hosts = plan.hosts().into_iter().zip(&self.hosts);
+        hosts
+            .map(|(name, host)| Ok(Legacy { name: name.to_string(), files: host.hand_over()? }))
+            .collect()
     }
 
     /// Opens the devices for the first time.
