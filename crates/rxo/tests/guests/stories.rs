@@ -210,6 +210,43 @@ fn a_nic_without_room_loses_nothing_and_delays_nothing_that_it_gives() {
     }
 }
 
+/// The nic takes nothing for 300 ms. Guest 0 floods it, guest 1 sends to it and to guest 2, guest 3 to guest 2 only.
+#[test]
+fn a_nic_without_room_delays_nothing_between_guests() {
+    const SENT: u32 = 1_000;
+    let world = World::new(&fixed(4));
+    world.at_us(0, Event::NicRoom(Some(0)));
+    let at_us = |n: u32| 100 + u64::from(n) * 200;
+    for n in 0..SENT {
+        let text = n.to_be_bytes();
+        for (from, to) in [(0, PEER), (0, PEER), (1, PEER), (1, mac(2)), (3, mac(2))] {
+            world.at_us(at_us(n), Event::FromGuest(from, plain(to, mac(from as u8), &text)));
+        }
+    }
+    world.at_us(300_000, Event::NicRoom(None));
+    let ended = world.run(Policy::linux_gro());
+    // What guest 1 has for the nic stops it for a while, until the nic counts as stuck.
+    for (from, most) in [(3, Duration::from_micros(200)), (1, Duration::from_millis(101))] {
+        let own = ended.to_guests[2].iter().filter(|sent| sent.bytes[6..12] == mac(from).0);
+        let own: Vec<_> = own.collect();
+        assert_eq!(own.len() as u32, SENT, "from {from}");
+        for (n, sent) in own.iter().enumerate() {
+            assert_eq!(sent.bytes[14..], (n as u32).to_be_bytes());
+            let waited = sent.sent_at.since(Instant::from_micros(at_us(n as u32)));
+            assert!(waited <= most, "from {from}: {n} waited {waited:?}");
+        }
+    }
+    // Those that waited leave when it has room, and the others are counted.
+    let lost: Vec<_> = ended.totals.guests.iter().map(|it| it.nic_out.dropped_frames).collect();
+    assert_eq!(ended.to_nic.len() as u64 + lost.iter().sum::<u64>(), u64::from(3 * SENT));
+    for (guest, sent) in [(0, 2 * SENT), (1, SENT)] {
+        let left = ended.to_nic.iter().filter(|sent| sent.bytes[6..12] == mac(guest).0).count();
+        assert_eq!(left as u64 + lost[usize::from(guest)], u64::from(sent));
+        assert!(left >= 64, "guest {guest}: {left}");
+    }
+    assert_eq!((lost[2], lost[3]), (0, 0));
+}
+
 /// Delayed aggregation holds until the second poll of the same guest; polls of another guest do not count.
 #[test]
 fn the_polls_of_one_guest_decide_nothing_for_another() {

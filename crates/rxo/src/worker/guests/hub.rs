@@ -5,7 +5,8 @@
 //!
 //! Contract: the hub never waits for a guest, and nothing that it calls is a guest's. A frame is copied once for a guest, or
 //! once for all guests that get it. A guest without room loses frames, which are counted, and stops nobody. Guests send in
-//! fair turns, each within its [`Budget`]; a nic without room stops them all.
+//! fair turns, each within its [`Budget`]. While the nic has no room, frames for it wait in [`Departures`], and guests go on
+//! to send to each other.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ use rxo_frame::{Frame, FrameBuffer, Instant};
 
 use super::bell::Door;
 use super::budget::{Bucket, Budget};
+use super::departures::Departures;
 use super::fair::FairTurns;
 use super::lane::{Copied, LaneIn, LaneOut};
 use super::port::{HubEnds, PortState, add};
@@ -44,13 +46,15 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) ring: Ring,
     pub(super) account: Account,
     pub(super) sendings: Sendings,
-    /// Frames passed to the nic's sink.
-    given: u64,
+    /// Frames of guests for the nic.
+    for_nic: u64,
     codel: Option<CoDel>,
     batch: Vec<Frame<I::Buffer>>,
     budget: usize,
     fair: FairTurns,
-    /// Frames of guests for the nic.
+    /// Frames for the nic that found no room.
+    departures: Departures,
+    /// Frames for the nic in this turn.
     leaving: Vec<Frame<Copied>>,
     /// The most frames of guests in a turn.
     guests_budget: usize,
@@ -170,7 +174,7 @@ fn beyond_budget<B: AsRef<[u8]>>(ports: PortSet, frame: &Frame<B>) -> PortSet {
 }
 
 /// What a frame costs beside its bytes, in bytes: so a flood of small frames gets no more of the hub's time than others.
-const FRAME_COST_BYTES: u64 = 1_024;
+pub(super) const FRAME_COST_BYTES: u64 = 1_024;
 
 impl<I: FrameSource, O: FrameSink> Hub<I, O> {
     pub(super) fn new(
@@ -184,13 +188,14 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             outlet: Outlet::new(sink),
             switch,
             fair: FairTurns::new(ends.len()),
+            departures: Departures::new(ends.len()),
             sides: ends.into_iter().map(Side::new).collect(),
             door,
             overload_drops: 0,
             ring: Ring::new(),
             account: Account::default(),
             sendings: Sendings::default(),
-            given: 0,
+            for_nic: 0,
             codel: config.overload.map(CoDel::new),
             batch: Vec::with_capacity(config.budget_frames),
             budget: config.budget_frames,
@@ -271,21 +276,18 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Passes on frames of guests: to the nic, and as copies to other guests. Returns how many. Passes on none while the
-    /// nic has no room.
+    /// Passes on frames of guests: as copies to other guests, and to the nic as far as it has room. Returns how many.
     ///
     /// # Errors
     /// If the nic failed.
     pub(super) fn serve(&mut self, now: Instant) -> Result<usize, DeviceError> {
         self.now = now;
         self.forget_gone();
-        let mut served = 0;
-        if self.outlet.is_blocked() {
-            return Ok(0);
-        }
-        while served < self.guests_budget {
-            let Self { fair, sides, .. } = self;
-            let Some(n) = fair.next(|n| sides[n].cost(now)) else { break };
+        let mut served = self.depart();
+        for _ in 0..self.guests_budget {
+            let Self { fair, sides, departures, .. } = self;
+            let cost = |n: usize| departures.reads(n).then(|| sides[n].cost(now)).flatten();
+            let Some(n) = fair.next(cost) else { break };
             let Some(frame) = sides[n].take(now) else { break };
             self.pass_on(n, frame);
             served += 1;
@@ -294,10 +296,33 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         if self.leaving.is_empty() {
             return Ok(served);
         }
-        self.given += self.leaving.len() as u64;
         let sent = self.outlet.sink.transmit(self.leaving.iter().map(Frame::borrowed));
         self.leaving.clear();
         sent.map(|()| served)
+    }
+
+    /// Takes frames that have waited for the nic, if it has room. Returns how many.
+    fn depart(&mut self) -> usize {
+        let has_room = !self.outlet.is_blocked();
+        let sent = || self.outlet.sink.counters().frames;
+        self.departures.observe((!has_room).then(sent), self.now);
+        if has_room && !self.departures.is_empty() {
+            let departing = std::iter::from_fn(|| self.departures.pop());
+            self.leaving.extend(departing.take(self.guests_budget));
+        }
+        self.leaving.len()
+    }
+
+    /// Sends a frame of the `n`-th guest to the nic in this turn, behind those that wait.
+    fn leave(&mut self, n: usize, frame: Frame<Copied>) {
+        self.for_nic += 1;
+        let is_free = !self.outlet.is_blocked() && self.departures.is_empty();
+        let bytes = frame.bytes().len();
+        if is_free && self.leaving.len() < self.guests_budget {
+            self.leaving.push(frame);
+        } else if !self.departures.push(n, frame) {
+            self.sides[n].refuse(bytes);
+        }
     }
 
     /// Passes on a frame of the `n`-th guest.
@@ -321,17 +346,22 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             } else {
                 Frame { vlan: tagging.tag, ..frame }
             };
-            self.leaving.push(leaving);
+            self.leave(n, leaving);
         }
     }
 
     /// Whether nothing of guests can be passed on any more.
     pub(super) fn is_served(&self) -> bool {
-        self.outlet.is_blocked() || self.sides.iter().all(|side| side.from_guest.is_empty())
+        let mut sides = self.sides.iter().enumerate();
+        (self.outlet.is_blocked() || self.departures.is_empty())
+            && sides.all(|(n, side)| side.from_guest.is_empty() || !self.departures.reads(n))
     }
 
     /// Drops what guests have sent and the nic has no room for, and counts it, at the end.
     pub(super) fn abandon(&mut self) {
+        for (n, bytes) in self.departures.abandon() {
+            self.sides[n].refuse(bytes);
+        }
         for side in &mut self.sides {
             while let Some(frame) = side.from_guest.pop() {
                 side.from_guest.dropped += 1;
@@ -346,11 +376,15 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
 
     /// When a turn is due even if nothing arrives: at once, if a frame of a guest may be passed on.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let has_room = !self.outlet.is_blocked();
+        let departs = !self.outlet.is_blocked() && !self.departures.is_empty();
         let waiting =
-            self.sides.iter().filter(|it| has_room && !it.is_cut_off && !it.from_guest.is_empty());
-        let guests = waiting.map(|side| side.due_at.unwrap_or(Instant::ZERO));
-        guests.chain(self.source.poll_at()).min()
+            |(n, side): (usize, &Side)| match side.is_cut_off || side.from_guest.is_empty() {
+                true => None,
+                false if self.departures.reads(n) => Some(side.due_at.unwrap_or(Instant::ZERO)),
+                false => self.departures.stuck_at(),
+            };
+        let guests = self.sides.iter().enumerate().filter_map(waiting);
+        guests.chain(departs.then_some(Instant::ZERO)).chain(self.source.poll_at()).min()
     }
 
     /// The time of the last batch.
@@ -402,6 +436,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         let entered = received.saturating_sub(self.overload_drops) + sent;
         let accounted = self.switch.counters().frames();
         let switch = Stage { entered, accounted };
-        Snapshot { switch, nic_out: self.outlet.stage(self.given), ..Snapshot::default() }
+        let mut nic_out = self.outlet.stage(self.for_nic);
+        nic_out.accounted += self.departures.len() as u64 + self.departures.dropped;
+        Snapshot { switch, nic_out, ..Snapshot::default() }
     }
 }

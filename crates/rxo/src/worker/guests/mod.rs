@@ -17,10 +17,12 @@
 //! # Contract
 //! As that of the worker, for each guest. A guest that does not take its frames loses those that its lane
 //! has no room for, which are counted as `ring_drops` of its reading, and delays nobody. Guests send in fair turns, each
-//! within its [`Budget`]. A nic without room stops all guests from sending, to each other too, because they share its queue.
+//! within its [`Budget`]. A nic without room stops nobody from sending to other guests: a few frames of each guest wait for it,
+//! and a guest that has more is not read, for a tenth of a second; then they are dropped and counted.
 
 mod bell;
 mod budget;
+mod departures;
 mod fair;
 mod gather;
 mod hub;

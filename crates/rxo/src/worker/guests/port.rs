@@ -32,7 +32,7 @@ pub(super) struct PortState {
     pub(super) lost: AtomicU64,
     /// Bytes of frames for the guest that were copied.
     pub(super) copied_bytes: AtomicU64,
-    /// Frames of the guest that left by no port, and their bytes.
+    /// Frames of the guest that left by no port, or not by the nic because it had no room, and their bytes.
     pub(super) refused: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
     /// Frames of the guest that waited or were dropped because of its budget.
