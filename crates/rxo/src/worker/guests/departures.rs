@@ -10,8 +10,8 @@ use std::time::Duration;
 use rxo_frame::{Frame, Instant};
 
 use super::fair::FairTurns;
-use super::hub::FRAME_COST_BYTES;
 use super::lane::Copied;
+use super::side::FRAME_COST_BYTES;
 
 /// A nic without room for this time is stuck: senders have noticed a loss by then.
 pub(super) const STUCK: Duration = Duration::from_millis(100);

@@ -20,6 +20,7 @@
 //! within its [`Budget`]. A nic without room stops nobody from sending to other guests: a few frames of each guest wait for it,
 //! and a guest that has more is not read, for a tenth of a second; then they are dropped and counted.
 
+mod answers;
 mod bell;
 mod budget;
 mod departures;
@@ -28,6 +29,8 @@ mod gather;
 mod hub;
 mod lane;
 mod port;
+mod side;
+mod thread;
 mod threads;
 mod watch;
 

@@ -1,42 +1,34 @@
-//! A thread for each guest, beside that of the hub.
+//! The hub while each guest has a [`thread`](super::thread) of its own.
 //!
 //! Contract: the hub never waits for a guest's thread, not even at the end: a thread that hangs is left behind after
-//! [`LONGEST_END`]. What the workers of guests are asked is answered by themselves, between two of their turns; the hub
-//! gathers that. A guest that is silent shows its last reading.
+//! [`LONGEST_END`]. What the workers of guests are asked is answered by themselves, between two of their turns
+//! ([`answers`](super::answers)).
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::io;
-use std::iter::from_fn;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rxo_coalesce::Policy;
-use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource, SinkCapabilities};
+use rxo_device::{Descriptors, DeviceError, FrameSink, FrameSource};
 use rxo_frame::Instant;
 
 use super::bell::{Bell, Door};
-use super::gather::{Asked, Gathering, Place};
+use super::gather::Gathering;
 use super::hub::Hub;
 use super::lane::PortBuffer;
-use super::port::{PortSink, PortSource, PortState, add};
-use super::watch::{Found, HANGS, LATE, Watch};
+use super::port::{PortSink, PortSource, add};
+use super::thread::{Common, OnThread};
+use super::watch::{Found, HANGS, LATE};
 use super::{GuestWorker, Guests};
-use crate::desk::{Desk, Reply};
 use crate::worker::balance::Balance;
-use crate::worker::fit::carried;
 use crate::worker::looped::{self, Looped};
 use crate::worker::next::Turn;
 use crate::worker::reading::{Due, Times};
 use crate::worker::waiter::{timed, wait};
-use crate::worker::{
-    Awake, Misfit, Moment, PolicyInForce, Question, Reading, Readings, Report, Waiter, Wanted,
-    WantedHost, WorkerConfig,
-};
+use crate::worker::{Awake, Question, Report, Waiter, Wanted, WantedHost, WorkerConfig};
 
 /// What threads need of the system. `GW` is the clock of a guest's thread, `HO` the sink of its device.
 #[derive(Debug)]
@@ -68,8 +60,6 @@ const BETWEEN_LOOKS: Duration = LATE;
 const BETWEEN_LINES: Duration = Duration::from_millis(250);
 /// Time between two looks for answers, or for the ends of threads.
 const BETWEEN_ANSWERS: Duration = Duration::from_micros(200);
-/// Changes that a silent guest will be told of later.
-const MOST_OWED: usize = 8;
 
 impl<NI, NO, HI, HO> Guests<NI, NO, HI, HO>
 where
@@ -114,7 +104,7 @@ where
             is_armed: Cell::new(false),
             observe,
         };
-        let begun = all.begin(std::mem::take(workers), threads, &say);
+        let begun = all.begin(std::mem::take(workers), threads, say);
         let ended = begun.and_then(|()| {
             looped::run(&mut all, waiter, stop, |all, due| {
                 // A look is part of a report.
@@ -135,98 +125,25 @@ where
     }
 }
 
-/// A guest as the hub sees it. `T` is its worker.
-struct OnThread<T> {
-    thread: Option<JoinHandle<(T, Result<(), DeviceError>)>>,
-    /// Its worker, once its thread has ended.
-    ended: Option<T>,
-    desk: Desk<Question>,
-    state: Arc<PortState>,
-    watch: Watch,
-    /// The last that it told.
-    last: Reading,
-    policy: PolicyInForce,
-    /// What its device takes.
-    takes: SinkCapabilities,
-    /// Questions for which its desk had no room.
-    owed: VecDeque<Question>,
-}
-
-impl<T> OnThread<T> {
-    /// Asks the guest's worker, unless it has not taken the question before.
-    fn ask<A>(&mut self, question: impl FnOnce(Reply<A>) -> Question) -> Place<A> {
-        let (reply, answer) = Reply::new();
-        if self.owed.is_empty() && self.desk.post(question(reply)).is_none() {
-            self.state.door.ring();
-            Place::Awaited(answer)
-        } else {
-            Place::Silent
-        }
-    }
-
-    /// Tells the guest's worker of a change, at the latest when it goes on.
-    fn change<A>(&mut self, question: impl Fn(Reply<A>) -> Question) -> Place<A> {
-        let place = self.ask(&question);
-        if matches!(place, Place::Silent) {
-            if self.owed.len() == MOST_OWED {
-                self.owed.pop_front();
-            }
-            self.owed.push_back(question(Reply::new().0));
-        }
-        place
-    }
-
-    /// Tells it what it was not told, as far as it takes that now.
-    fn settle(&mut self) {
-        if let Some(question) = self.owed.pop_front()
-            && let Some(question) = self.desk.post(question)
-        {
-            self.owed.push_front(question);
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
-    }
-
-    /// Takes the worker back, if its thread has ended.
-    ///
-    /// # Errors
-    /// That of its device, once.
-    fn join(&mut self) -> Result<(), DeviceError> {
-        let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) else {
-            return Ok(());
-        };
-        match thread.join() {
-            Ok((worker, result)) => {
-                self.ended = Some(worker);
-                result
-            }
-            // A fault of rxo, as on any other thread.
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-}
-
 /// The hub and the threads of its guests. `F` is the observer.
-struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO, F> {
-    hub: &'g mut Hub<NI, NO>,
+pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO, F> {
+    pub(super) hub: &'g mut Hub<NI, NO>,
     door: HubDoor,
-    config: &'g mut WorkerConfig,
-    times: &'g mut Times,
-    balance: &'g mut Balance,
-    guests: Vec<OnThread<GuestWorker<NI::Buffer, HI, HO>>>,
+    pub(super) config: &'g mut WorkerConfig,
+    pub(super) times: &'g mut Times,
+    pub(super) balance: &'g mut Balance,
+    pub(super) guests: Vec<OnThread<GuestWorker<NI::Buffer, HI, HO>>>,
     stop_guests: Arc<AtomicBool>,
     heard: Receiver<String>,
     lines: Vec<String>,
     /// What the observer is to be called for.
-    due: Option<Due>,
-    question: Option<Question>,
-    gathering: Option<Gathering>,
+    pub(super) due: Option<Due>,
+    pub(super) question: Option<Question>,
+    pub(super) gathering: Option<Gathering>,
     next_look: Instant,
     /// Whether guests are to knock.
     is_armed: Cell<bool>,
-    observe: F,
+    pub(super) observe: F,
 }
 
 impl<NI, NO, HI, HO, F> Threaded<'_, NI, NO, HI, HO, F>
@@ -245,7 +162,7 @@ where
         &mut self,
         workers: Vec<GuestWorker<NI::Buffer, HI, HO>>,
         threads: &Threads<GW, HO>,
-        say: &SyncSender<String>,
+        say: SyncSender<String>,
     ) -> Result<(), DeviceError>
     where
         GW: Waiter<PortSource<NI::Buffer>, PortSink, HI, HO> + 'static,
@@ -256,42 +173,15 @@ where
             source,
         };
         self.hub.door.hang((threads.bell)().map_err(refused)?);
+        let (hub, stop) = (Arc::clone(&self.hub.door), Arc::clone(&self.stop_guests));
+        let common = Common { hub, stop, say };
         for (n, mut worker) in workers.into_iter().enumerate() {
+            worker.config.look_every = self.config.look_every.map(|every| every.min(BETWEEN_LINES));
             let state = Arc::clone(&self.hub.sides[n].state);
             state.door.hang((threads.bell)().map_err(refused)?);
-            let desk = Desk::new();
-            worker.config.desk = Some(desk.clone());
-            worker.config.look_every = self.config.look_every.map(|every| every.min(BETWEEN_LINES));
-            let (last, policy) = (worker.reading(), worker.policy());
-            let takes = worker.to_host.outlet.sink.capabilities();
-            let (waiter, notice) = (threads.waiter, threads.notice);
-            let (stop, say) = (Arc::clone(&self.stop_guests), say.clone());
-            let (door, gone) = (Arc::clone(&self.hub.door), Arc::clone(&state));
-            let work = move || {
-                let result = worker.run(&mut waiter(), &stop, |report| {
-                    gone.note_gone(report.peers_gone);
-                    let sinks = report.host_sinks.into_iter();
-                    let lines = sinks.flat_map(|sink| from_fn(move || notice(sink)));
-                    // A line that finds no room is one of very many.
-                    lines.for_each(|line| _ = say.try_send(line));
-                });
-                door.ring();
-                (worker, result)
-            };
-            let name = format!("rxo-guest-{}", n + 1);
-            let thread = thread::Builder::new().name(name).spawn(work).map_err(refused);
-            let thread = thread.inspect_err(|_| self.stop_all())?;
-            self.guests.push(OnThread {
-                thread: Some(thread),
-                ended: None,
-                desk,
-                state,
-                watch: Watch::default(),
-                last,
-                policy,
-                takes,
-                owed: VecDeque::new(),
-            });
+            let known_as = (format!("rxo-guest-{}", n + 1), state);
+            let guest = OnThread::start(worker, known_as, threads, common.clone());
+            self.guests.push(guest.map_err(refused).inspect_err(|_| self.stop_all())?);
         }
         Ok(())
     }
@@ -309,16 +199,7 @@ where
             (0..self.guests.len()).for_each(|n| self.watch(n, now));
             self.guests.iter_mut().for_each(OnThread::settle);
         }
-        if self.gathering.is_none() {
-            if let Some(question) = self.question.take() {
-                self.gathering = self.ask(question, now);
-            } else if let Some(due) = self.due.take() {
-                self.gathering = Some(Gathering::Report(due, self.asked(Question::Counters, now)));
-            }
-        }
-        if let Some(gathering) = self.gathering.take_if(|it| it.is_complete(now)) {
-            self.finish(gathering);
-        }
+        self.attend_questions(now);
     }
 
     fn watch(&mut self, n: usize, now: Instant) {
@@ -336,111 +217,7 @@ where
         self.lines.push(format!("guest {} of {} {said}", n + 1, self.guests.len()));
     }
 
-    /// Asks each guest, which may be silent.
-    fn asked<A>(&mut self, question: impl Fn(Reply<A>) -> Question, now: Instant) -> Asked<A> {
-        Asked::new(self.guests.iter_mut().map(|guest| guest.ask(&question)).collect(), now)
-    }
-
-    /// Begins to answer a question.
-    fn ask(&mut self, question: Question, now: Instant) -> Option<Gathering> {
-        match question {
-            Question::Counters(reply) => {
-                Some(Gathering::Counters(reply, self.asked(Question::Counters, now)))
-            }
-            Question::Policies(reply) => {
-                Some(Gathering::Policies(reply, self.asked(Question::Policies, now)))
-            }
-            Question::ChangePolicy(policy, reply) => {
-                if let Err(misfit) = self.check(policy) {
-                    reply.give(Err(misfit));
-                    return None;
-                }
-                self.config.engine.policy = policy;
-                let change = |reply| Question::ChangePolicy(policy, reply);
-                let places = self.guests.iter_mut().map(|guest| guest.change(change)).collect();
-                Some(Gathering::Change(reply, Asked::new(places, now)))
-            }
-            Question::Coalesce(when, reply) => {
-                let change = |reply| Question::Coalesce(when, reply);
-                let places = self.guests.iter_mut().map(|guest| match when {
-                    Some(_) => guest.change(change),
-                    None => guest.ask(change),
-                });
-                Some(Gathering::Coalesce(reply, Asked::new(places.collect(), now)))
-            }
-            Question::ReportEvery(time, reply) => {
-                reply.give(self.times.report_every(time));
-                None
-            }
-        }
-    }
-
-    /// Whether each guest's device carries a policy.
-    fn check(&self, policy: Policy) -> Result<(), Misfit> {
-        for guest in &self.guests {
-            let policy = carried(policy, guest.takes)?;
-            rxo_coalesce::Config { policy, ..self.config.engine.clone() }.check()?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, gathering: Gathering) {
-        match gathering {
-            Gathering::Report(due, asked) => {
-                self.note(asked);
-                self.report(due);
-            }
-            Gathering::Counters(reply, asked) => {
-                self.note(asked);
-                reply.give(self.readings());
-            }
-            Gathering::Policies(reply, asked) => {
-                for (guest, told) in self.guests.iter_mut().zip(asked.into_answers()) {
-                    guest.policy =
-                        told.and_then(|told| told.first().copied()).unwrap_or(guest.policy);
-                }
-                reply.give(self.guests.iter().map(|guest| guest.policy).collect());
-            }
-            Gathering::Change(reply, asked) => {
-                // What the devices carry was checked before. A silent guest changes when it goes on.
-                let moments = asked.into_answers().map(|told| told.and_then(Result::ok));
-                reply.give(Ok(Moment::together(moments.map(or_later))));
-            }
-            Gathering::Coalesce(reply, asked) => {
-                reply.give(Moment::together(asked.into_answers().map(or_later)));
-            }
-        }
-    }
-
-    fn note(&mut self, asked: Asked<Readings>) {
-        for (guest, told) in self.guests.iter_mut().zip(asked.into_answers()) {
-            guest.last = told.map_or_else(|| std::mem::take(&mut guest.last), |told| told.all);
-        }
-    }
-
-    fn report(&mut self, due: Due) {
-        self.hub.look(self.times.now());
-        self.check_balance();
-        let reading = self.readings();
-        let lines = self.take_lines();
-        (self.observe)(Report {
-            reading: &reading,
-            is_due: due == Due::Report,
-            nic_sink: &mut self.hub.outlet.sink,
-            host_sinks: Vec::new(),
-            lines,
-            peers_gone: self.hub.sides.iter().map(|side| side.state.gone()).sum(),
-        });
-    }
-
-    /// All counters, with what each guest told last.
-    fn readings(&mut self) -> Readings {
-        let guests = self.guests.iter().map(|guest| guest.last.clone()).collect();
-        let times = (self.times.elapsed(), self.times.cpu());
-        self.hub.readings(times, self.balance.found(), guests)
-    }
-
-    fn take_lines(&mut self) -> Vec<String> {
+    pub(super) fn take_lines(&mut self) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.lines);
         lines.extend(self.heard.try_iter());
         lines
@@ -454,11 +231,6 @@ where
         let joined = super::all(self.guests.iter_mut().map(OnThread::join));
         joined.map(|()| self.guests.iter().all(|guest| guest.ended.is_some()))
     }
-}
-
-/// A guest that is silent follows when it goes on.
-fn or_later(moment: Option<Moment>) -> Moment {
-    moment.unwrap_or(Moment::WhenThereIsRoom(1))
 }
 
 impl<NI, NO, HI, HO, F> Looped<NI, NO, HubDoor, HubDoor> for Threaded<'_, NI, NO, HI, HO, F>

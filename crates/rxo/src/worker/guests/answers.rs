@@ -1,0 +1,149 @@
+//! Answers of the hub to what is asked of all guests, and reports.
+//!
+//! They are separate from the turns of the hub. Contract: the hub asks its guests and goes on; [`gather`](super::gather) has
+//! their answers until all are there, or some are silent for too long. A guest that is silent shows its last reading.
+
+use rxo_coalesce::Policy;
+use rxo_device::{FrameSink, FrameSource};
+use rxo_frame::Instant;
+
+use super::gather::{Asked, Gathering};
+use super::lane::PortBuffer;
+use super::threads::Threaded;
+use crate::desk::Reply;
+use crate::worker::fit::carried;
+use crate::worker::looped::Looped as _;
+use crate::worker::reading::Due;
+use crate::worker::{Misfit, Moment, Question, Readings, Report};
+
+impl<NI, NO, HI, HO, F> Threaded<'_, NI, NO, HI, HO, F>
+where
+    NI: FrameSource<Buffer: PortBuffer>,
+    NO: FrameSink,
+    HI: FrameSource<Buffer: Send> + Send + 'static,
+    HO: FrameSink + Send + 'static,
+    F: FnMut(Report<'_, NO, HO>),
+{
+    /// Begins or finishes what is asked and what is due.
+    pub(super) fn attend_questions(&mut self, now: Instant) {
+        if self.gathering.is_none() {
+            if let Some(question) = self.question.take() {
+                self.gathering = self.ask(question, now);
+            } else if let Some(due) = self.due.take() {
+                self.gathering = Some(Gathering::Report(due, self.asked(Question::Counters, now)));
+            }
+        }
+        if let Some(gathering) = self.gathering.take_if(|it| it.is_complete(now)) {
+            self.finish(gathering);
+        }
+    }
+
+    /// Asks each guest, which may be silent.
+    fn asked<A>(&mut self, question: impl Fn(Reply<A>) -> Question, now: Instant) -> Asked<A> {
+        Asked::new(self.guests.iter_mut().map(|guest| guest.ask(&question)).collect(), now)
+    }
+
+    /// Begins to answer a question.
+    fn ask(&mut self, question: Question, now: Instant) -> Option<Gathering> {
+        match question {
+            Question::Counters(reply) => {
+                Some(Gathering::Counters(reply, self.asked(Question::Counters, now)))
+            }
+            Question::Policies(reply) => {
+                Some(Gathering::Policies(reply, self.asked(Question::Policies, now)))
+            }
+            Question::ChangePolicy(policy, reply) => {
+                if let Err(misfit) = self.check(policy) {
+                    reply.give(Err(misfit));
+                    return None;
+                }
+                self.config.engine.policy = policy;
+                let change = |reply| Question::ChangePolicy(policy, reply);
+                let places = self.guests.iter_mut().map(|guest| guest.change(change)).collect();
+                Some(Gathering::Change(reply, Asked::new(places, now)))
+            }
+            Question::Coalesce(when, reply) => {
+                let change = |reply| Question::Coalesce(when, reply);
+                let places = self.guests.iter_mut().map(|guest| match when {
+                    Some(_) => guest.change(change),
+                    None => guest.ask(change),
+                });
+                Some(Gathering::Coalesce(reply, Asked::new(places.collect(), now)))
+            }
+            Question::ReportEvery(time, reply) => {
+                reply.give(self.times.report_every(time));
+                None
+            }
+        }
+    }
+
+    /// Whether each guest's device carries a policy.
+    fn check(&self, policy: Policy) -> Result<(), Misfit> {
+        for guest in &self.guests {
+            let policy = carried(policy, guest.takes)?;
+            rxo_coalesce::Config { policy, ..self.config.engine.clone() }.check()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, gathering: Gathering) {
+        match gathering {
+            Gathering::Report(due, asked) => {
+                self.note(asked);
+                self.report(due);
+            }
+            Gathering::Counters(reply, asked) => {
+                self.note(asked);
+                reply.give(self.readings());
+            }
+            Gathering::Policies(reply, asked) => {
+                for (guest, told) in self.guests.iter_mut().zip(asked.into_answers()) {
+                    guest.policy =
+                        told.and_then(|told| told.first().copied()).unwrap_or(guest.policy);
+                }
+                reply.give(self.guests.iter().map(|guest| guest.policy).collect());
+            }
+            Gathering::Change(reply, asked) => {
+                // What the devices carry was checked before. A silent guest changes when it goes on.
+                let moments = asked.into_answers().map(|told| told.and_then(Result::ok));
+                reply.give(Ok(Moment::together(moments.map(or_later))));
+            }
+            Gathering::Coalesce(reply, asked) => {
+                reply.give(Moment::together(asked.into_answers().map(or_later)));
+            }
+        }
+    }
+
+    fn note(&mut self, asked: Asked<Readings>) {
+        for (guest, told) in self.guests.iter_mut().zip(asked.into_answers()) {
+            guest.last = told.map_or_else(|| std::mem::take(&mut guest.last), |told| told.all);
+        }
+    }
+
+    fn report(&mut self, due: Due) {
+        self.hub.look(self.times.now());
+        self.check_balance();
+        let reading = self.readings();
+        let lines = self.take_lines();
+        (self.observe)(Report {
+            reading: &reading,
+            is_due: due == Due::Report,
+            nic_sink: &mut self.hub.outlet.sink,
+            host_sinks: Vec::new(),
+            lines,
+            peers_gone: self.hub.sides.iter().map(|side| side.state.gone()).sum(),
+        });
+    }
+
+    /// All counters, with what each guest told last.
+    fn readings(&mut self) -> Readings {
+        let guests = self.guests.iter().map(|guest| guest.last.clone()).collect();
+        let times = (self.times.elapsed(), self.times.cpu());
+        self.hub.readings(times, self.balance.found(), guests)
+    }
+}
+
+/// A guest that is silent follows when it goes on.
+fn or_later(moment: Option<Moment>) -> Moment {
+    moment.unwrap_or(Moment::WhenThereIsRoom(1))
+}

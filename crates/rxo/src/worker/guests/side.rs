@@ -1,0 +1,120 @@
+//! The hub's side of a guest's port: the ends of its lanes, and its budget.
+//!
+//! It is separate from the hub, so that what one guest may cost is in one place. Contract: never waits for the guest.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rxo_frame::{Frame, Instant};
+
+use super::budget::{Bucket, Budget};
+use super::lane::{Copied, LaneIn, LaneOut};
+use super::port::{HubEnds, PortState, add};
+
+/// The hub's side of a port.
+pub(super) struct Side {
+    pub(super) to_guest: LaneIn,
+    pub(super) from_guest: LaneOut,
+    pub(super) state: Arc<PortState>,
+    rate: Option<Bucket>,
+    storm: Option<Bucket>,
+    /// When the first frame from the guest may go, if it must wait for that.
+    pub(super) due_at: Option<Instant>,
+    /// Whether something was put in or taken out since the last knock.
+    has_news: bool,
+    /// Number of machines that had left the guest's device when the switch last forgot its addresses.
+    pub(super) forgotten: u64,
+    /// Whether the guest's worker hangs: it gets nothing, and what it sent waits.
+    pub(super) is_cut_off: bool,
+}
+
+impl Side {
+    pub(super) fn new(ends: HubEnds) -> Self {
+        let HubEnds { to_guest, from_guest, state } = ends;
+        let mut side = Self {
+            to_guest,
+            from_guest,
+            state,
+            rate: None,
+            storm: None,
+            due_at: None,
+            has_news: false,
+            forgotten: 0,
+            is_cut_off: false,
+        };
+        side.limit(Budget::default());
+        side
+    }
+
+    /// From now on the guest has this budget, and all of it at first.
+    pub(super) fn limit(&mut self, Budget { rate, burst, storm }: Budget) {
+        self.rate = rate.map(|rate| Bucket::new(rate, burst));
+        self.storm = storm.map(|storm| Bucket::new(storm, storm));
+    }
+
+    /// What the first frame of the guest costs the hub, if there is one that may go.
+    pub(super) fn cost(&mut self, now: Instant) -> Option<u64> {
+        let first = self.from_guest.first().filter(|_| !self.is_cut_off)?;
+        if self.due_at.is_some_and(|due_at| now < due_at) {
+            return None;
+        }
+        let bytes = first.bytes().len() as u64;
+        if let Some(Err(due_at)) = self.rate.map(|mut rate| rate.take(bytes, now)) {
+            if self.due_at.is_none() {
+                add(&self.state.over_budget, 1);
+            }
+            self.due_at = Some(due_at);
+            return None;
+        }
+        Some(bytes + FRAME_COST_BYTES)
+    }
+
+    /// Takes the first frame of the guest, which pays for it.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Frame<Copied>> {
+        let frame = self.from_guest.pop()?;
+        if let Some(rate) = &mut self.rate {
+            _ = rate.take(frame.bytes().len() as u64, now);
+        }
+        self.due_at = None;
+        self.has_news |= self.state.wants_room.load(Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// Whether the guest may send this frame to several others.
+    pub(super) fn may_flood<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>, now: Instant) -> bool {
+        let segment_bytes = frame.gso.map_or(usize::MAX, |gso| gso.size.get().into());
+        let segments = frame.bytes().len().div_ceil(segment_bytes).max(1) as u64;
+        let Some(storm) = &mut self.storm else { return true };
+        let may = storm.take(segments, now).is_ok();
+        add(&self.state.over_budget, u64::from(!may));
+        may
+    }
+
+    pub(super) fn refuse(&self, bytes: usize) {
+        add(&self.state.refused, 1);
+        add(&self.state.refused_bytes, bytes as u64);
+    }
+
+    pub(super) fn lose(&self) {
+        add(&self.state.lost, 1);
+    }
+
+    /// Notes whether a frame found room in the guest's lane.
+    pub(super) fn note(&mut self, is_put: bool, copied_bytes: usize) {
+        if is_put {
+            self.has_news = true;
+            add(&self.state.copied_bytes, copied_bytes as u64);
+        } else {
+            self.lose();
+        }
+    }
+
+    pub(super) fn knock(&mut self) {
+        if std::mem::take(&mut self.has_news) {
+            self.state.door.knock();
+        }
+    }
+}
+
+/// What a frame costs beside its bytes, in bytes: so a flood of small frames gets no more of the hub's time than others.
+pub(super) const FRAME_COST_BYTES: u64 = 1_024;

@@ -1,0 +1,149 @@
+//! The thread of one guest, as the hub sees it.
+//!
+//! It is separate from [`threads`](super::threads), which looks at all of them. Contract: the hub asks and tells, and never
+//! waits: what a thread has no room for is owed to it, and a thread that hangs is never joined.
+
+use std::collections::VecDeque;
+use std::io;
+use std::iter::from_fn;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::SyncSender;
+use std::thread::{self, JoinHandle};
+
+use rxo_device::{DeviceError, FrameSink, FrameSource, SinkCapabilities};
+
+use super::GuestWorker;
+use super::bell::Door;
+use super::gather::Place;
+use super::lane::PortBuffer;
+use super::port::{PortSink, PortSource, PortState};
+use super::threads::Threads;
+use super::watch::Watch;
+use crate::desk::{Desk, Reply};
+use crate::worker::{PolicyInForce, Question, Reading, Waiter};
+
+/// Changes that a silent guest will be told of later.
+const MOST_OWED: usize = 8;
+
+/// What a guest's thread shares with the hub and the other guests.
+#[derive(Clone)]
+pub(super) struct Common {
+    pub(super) hub: Arc<Door>,
+    pub(super) stop: Arc<AtomicBool>,
+    /// For lines of the guests' devices.
+    pub(super) say: SyncSender<String>,
+}
+
+/// A guest as the hub sees it. `T` is its worker.
+pub(super) struct OnThread<T> {
+    thread: Option<JoinHandle<(T, Result<(), DeviceError>)>>,
+    /// Its worker, once its thread has ended.
+    pub(super) ended: Option<T>,
+    desk: Desk<Question>,
+    pub(super) state: Arc<PortState>,
+    pub(super) watch: Watch,
+    /// The last that it told.
+    pub(super) last: Reading,
+    pub(super) policy: PolicyInForce,
+    /// What its device takes.
+    pub(super) takes: SinkCapabilities,
+    /// Questions for which its desk had no room.
+    owed: VecDeque<Question>,
+}
+
+impl<T> OnThread<T> {
+    /// Asks the guest's worker, unless it has not taken the question before.
+    pub(super) fn ask<A>(&mut self, question: impl FnOnce(Reply<A>) -> Question) -> Place<A> {
+        let (reply, answer) = Reply::new();
+        if self.owed.is_empty() && self.desk.post(question(reply)).is_none() {
+            self.state.door.ring();
+            Place::Awaited(answer)
+        } else {
+            Place::Silent
+        }
+    }
+
+    /// Tells the guest's worker of a change, at the latest when it goes on.
+    pub(super) fn change<A>(&mut self, question: impl Fn(Reply<A>) -> Question) -> Place<A> {
+        let place = self.ask(&question);
+        if matches!(place, Place::Silent) {
+            if self.owed.len() == MOST_OWED {
+                self.owed.pop_front();
+            }
+            self.owed.push_back(question(Reply::new().0));
+        }
+        place
+    }
+
+    /// Tells it what it was not told, as far as it takes that now.
+    pub(super) fn settle(&mut self) {
+        if let Some(question) = self.owed.pop_front()
+            && let Some(question) = self.desk.post(question)
+        {
+            self.owed.push_front(question);
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Takes the worker back, if its thread has ended.
+    ///
+    /// # Errors
+    /// That of its device, once.
+    pub(super) fn join(&mut self) -> Result<(), DeviceError> {
+        let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) else {
+            return Ok(());
+        };
+        match thread.join() {
+            Ok((worker, result)) => {
+                self.ended = Some(worker);
+                result
+            }
+            // A fault of rxo, as on any other thread.
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl<B: PortBuffer, HI, HO> OnThread<GuestWorker<B, HI, HO>>
+where
+    HI: FrameSource<Buffer: Send> + Send + 'static,
+    HO: FrameSink + Send + 'static,
+{
+    /// Gives a guest's worker a thread with this name.
+    ///
+    /// # Errors
+    /// If the system has none.
+    pub(super) fn start<GW>(
+        mut worker: GuestWorker<B, HI, HO>,
+        (name, state): (String, Arc<PortState>),
+        threads: &Threads<GW, HO>,
+        common: Common,
+    ) -> io::Result<Self>
+    where
+        GW: Waiter<PortSource<B>, PortSink, HI, HO> + 'static,
+    {
+        let desk = Desk::new();
+        worker.config.desk = Some(desk.clone());
+        let (last, policy) = (worker.reading(), worker.policy());
+        let takes = worker.to_host.outlet.sink.capabilities();
+        let (waiter, notice, gone) = (threads.waiter, threads.notice, Arc::clone(&state));
+        let work = move || {
+            let result = worker.run(&mut waiter(), &common.stop, |report| {
+                gone.note_gone(report.peers_gone);
+                let sinks = report.host_sinks.into_iter();
+                let lines = sinks.flat_map(|sink| from_fn(move || notice(sink)));
+                // A line that finds no room is one of very many.
+                lines.for_each(|line| _ = common.say.try_send(line));
+            });
+            common.hub.ring();
+            (worker, result)
+        };
+        let thread = Some(thread::Builder::new().name(name).spawn(work)?);
+        let (ended, watch, owed) = (None, Watch::default(), VecDeque::new());
+        Ok(Self { thread, ended, desk, state, watch, last, policy, takes, owed })
+    }
+}
