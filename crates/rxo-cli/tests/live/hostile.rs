@@ -27,6 +27,7 @@ use crate::switch::{Sockets, received, send};
 pub(crate) const TESTS: &[Test] = &[
     ("a_guest_that_blocks_its_thread_delays_no_other", blocks),
     ("front_ends_that_never_rest_delay_no_other", storms),
+    ("a_guest_that_hangs_keeps_no_other_from_the_next_nic", outlasts),
 ];
 
 const MEMORY_BYTES: u64 = 1 << 16;
@@ -157,6 +158,28 @@ fn blocks() {
     }
     let (totals, said) = ended(rxo);
     assert!(said.contains("guest 1 of 2 hangs"), "{said}");
+    all_is_counted(&totals);
+}
+
+/// Guest 0 hangs when the nic goes, and still when there is another.
+fn outlasts() {
+    let (lab, sockets) = (Lab::through().unwrap(), Sockets::new("outlasts"));
+    let flags = format!("{} --wait-for-nic", sockets.flags(&["", ""]));
+    let (rxo, _) = Rxo::guests(lab.host(), &flags);
+    let driver = Driver::start(&sockets.path(0));
+    wait_until("the ring is ready", || (&driver.notifications).read(&mut [0; 8]).is_ok());
+    driver.block();
+    let bytes = pattern(1_000_000);
+    let sink = sockets.sink(&lab, 1);
+    send(lab.peer(), 1, &bytes);
+    received(sink, &bytes);
+    lab.peer().interface(Lab::PEER_INTERFACE).delete().unwrap();
+    lab.connect_again(Lab::WIRE_INTERFACE).unwrap();
+    let sink = sockets.sink(&lab, 1);
+    send(lab.peer(), 1, &bytes);
+    received(sink, &bytes);
+    let (totals, said) = ended(rxo);
+    assert!(said.contains("guest 1 of 2 hangs; rxo ends without it"), "{said}");
     all_is_counted(&totals);
 }
 

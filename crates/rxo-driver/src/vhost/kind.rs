@@ -13,7 +13,9 @@ use super::backend::Backend;
 use crate::device::{Device, DeviceHandle, DeviceKind, DeviceName, DeviceOptions, DeviceSink};
 use crate::fault;
 use crate::listener::{Access, Listener};
-use crate::virtio_net::{DEFAULT_MTU, RingPort, RingSource, Shared, Side as _, check_path};
+use crate::virtio_net::{
+    Copying, DEFAULT_MTU, RingPort, RingSource, Shared, Side as _, check_path,
+};
 
 /// The kind for a guest that connects to a unix socket.
 pub(crate) const KIND: DeviceKind = DeviceKind {
@@ -48,7 +50,7 @@ struct Handle {
 enum State {
     /// The listening socket, and if another process has served a front end, the sockets to go on with it.
     Bound(Option<Listener>, Option<(UnixStream, UnixStream)>),
-    Open(Shared<Backend>, u32),
+    Open(Shared<Backend>, u32, Copying),
 }
 
 impl Handle {
@@ -71,8 +73,8 @@ impl Handle {
 }
 
 impl DeviceHandle for Handle {
-    /// Opened again, the device has the same front end, the same MTU and offers the same. It is gone while a thread that
-    /// hangs keeps it.
+    /// Opened again, the device has the same front end, the same MTU and offers the same. While a thread that hangs keeps
+    /// it, whoever uses the new ends waits for that thread.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError> {
         let mut state = self.backend.borrow_mut();
         if let State::Bound(listener, front_end) = &mut *state {
@@ -83,15 +85,14 @@ impl DeviceHandle for Handle {
                 let cannot = |error| fault::opening(&self.label, error);
                 backend.succeed(stream, settings).map_err(cannot)?;
             }
-            *state = State::Open(Shared::new(backend), mtu);
+            let copying = backend.copying();
+            *state = State::Open(Shared::new(backend), mtu, copying);
         }
-        let State::Open(backend, mtu) = &*state else {
+        let State::Open(backend, mtu, copying) = &*state else {
             return Err(DeviceError::Gone(self.label.clone()));
         };
-        let copying = backend.try_lock().map(|backend| backend.copying());
-        let copying = copying.ok_or_else(|| DeviceError::Gone(self.label.clone()))?;
         let source = Box::new(RingSource::new(backend, BUFFERS, *mtu));
-        let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu, copying));
+        let sink = DeviceSink::new(RingPort::new(backend, &self.label, *mtu, *copying));
         Ok(Device { source, sink })
     }
 
@@ -107,7 +108,7 @@ impl DeviceHandle for Handle {
     /// A machine monitor waits for its replies, and its guest with it. Frames of the guest stay in its rings
     /// until the device is opened again. A thread that hangs keeps the device, and does not make others wait.
     fn attend(&self) {
-        if let State::Open(backend, _) = &*self.backend.borrow()
+        if let State::Open(backend, ..) = &*self.backend.borrow()
             && let Some(mut backend) = backend.try_lock()
         {
             backend.attend();

@@ -36,7 +36,7 @@ pub(crate) struct RingPort<S> {
 impl<S: Side> RingPort<S> {
     pub(crate) fn new(side: &Shared<S>, label: &str, mtu: u32, copying: Copying) -> Self {
         let (side, label) = (side.clone(), label.to_owned());
-        let accepts = side.lock().link().map(|link| link.accepts());
+        let accepts = side.try_lock().and_then(|mut side| side.link().map(|link| link.accepts()));
         let expands_acks = accepts.is_some_and(Accepts::ack_templates);
         let segments_udp = accepts.is_none_or(Accepts::udp);
         Self { side, encoder: Encoder::new(copying), label, mtu, expands_acks, segments_udp }

@@ -2,28 +2,41 @@
 //!
 //! The ends may be used on another thread than the handle, but at one time only one of them is used: a guest has a thread
 //! of its own, and its handle is used when that thread has ended. So the lock is free whenever it is taken, unless the
-//! thread hangs; [`Shared::try_lock`] is for those who may not wait for it.
+//! thread hangs; [`Shared::try_lock`] is for those who may not wait for it, such as whoever makes new ends for the next
+//! thread, which does wait.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-#[derive(Debug)]
-pub(crate) struct Shared<S>(Arc<Mutex<S>>);
+use super::Events;
+use super::link::Side;
 
-impl<S> Shared<S> {
+#[derive(Debug)]
+pub(crate) struct Shared<S> {
+    side: Arc<Mutex<S>>,
+    events: Arc<Events>,
+}
+
+impl<S: Side> Shared<S> {
     pub(crate) fn new(side: S) -> Self {
-        Self(Arc::new(Mutex::new(side)))
+        let events = side.events();
+        Self { side: Arc::new(Mutex::new(side)), events }
+    }
+
+    /// The events of the side, whoever uses it.
+    pub(super) fn events(&self) -> Arc<Events> {
+        Arc::clone(&self.events)
     }
 
     /// The side. Waits for whoever uses it.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, S> {
         // A side is as it was between two calls of it, whatever panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The side; `None` while it is used.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, S>> {
-        match self.0.try_lock() {
+        match self.side.try_lock() {
             Ok(side) => Some(side),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
@@ -33,6 +46,6 @@ impl<S> Shared<S> {
 
 impl<S> Clone for Shared<S> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self { side: Arc::clone(&self.side), events: Arc::clone(&self.events) }
     }
 }

@@ -53,7 +53,7 @@ impl<S: Side> RingSource<S> {
     pub(crate) fn new(side: &Shared<S>, buffers: usize, mtu: u32) -> Self {
         Self {
             side: side.clone(),
-            events: side.lock().events(),
+            events: side.events(),
             buffers: Buffers::new(buffers, LARGE_BUFFER_BYTES),
             most_buffers: buffers,
             mtu,

@@ -113,7 +113,7 @@ where
     HI: FrameSource<Buffer: Send> + Send + 'static,
     HO: FrameSink + Send + 'static,
 {
-    /// Gives a guest's worker a thread with this name.
+    /// Gives a guest's worker a thread with this name. Asks its device nothing: an earlier thread may hang in that.
     ///
     /// # Errors
     /// If the system has none.
@@ -128,7 +128,7 @@ where
     {
         let desk = Desk::new();
         worker.config.desk = Some(desk.clone());
-        let (last, policy) = (worker.reading(), worker.policy());
+        let (last, policy) = (Reading::default(), worker.policy());
         let takes = worker.to_host.outlet.sink.capabilities();
         let (waiter, notice, gone) = (threads.waiter, threads.notice, Arc::clone(&state));
         let work = move || {
