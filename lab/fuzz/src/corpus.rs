@@ -12,6 +12,7 @@ mod link;
 mod pure_acks;
 mod rings;
 mod vhost;
+mod vhost_live;
 mod vnet;
 
 use rxo_testkit::script::Setup;
@@ -56,6 +57,7 @@ pub fn seeds() -> Vec<Seed> {
     add("host-fast-path", fast_path::scripts());
     add("http", http::conversations());
     add("vhost", vhost::conversations());
+    add("vhost-live", vhost_live::scripts());
     add("switch", talks());
     for target in ["ring-device", "ring-driver"] {
         add(target, rings::scripts());

@@ -31,6 +31,7 @@ pub mod switch;
 pub mod tcp;
 pub mod template;
 pub mod vhost;
+pub mod vhost_live;
 pub mod vnet;
 
 /// A target: its name, and the function that runs it on an input.
@@ -58,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     ("host-fast-path", host::fast_path),
     ("http", http::run),
     ("vhost", vhost::run),
+    ("vhost-live", vhost_live::run),
     ("switch", switch::run),
     ("vnet", vnet::run),
     ("ring-device", rings::device),
