@@ -39,6 +39,7 @@ mod splitting;
 mod to_host;
 mod to_nic;
 mod waiter;
+mod weights;
 mod work_clock;
 
 use std::sync::atomic::AtomicBool;

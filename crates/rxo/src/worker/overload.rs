@@ -14,14 +14,21 @@
 //! frames that fit into the ring, for a delay that it does not cause. A worker that is overloaded runs all
 //! the time.
 //!
+//! Senders are not equal: a flow that sends ten times what the worker can process would take nine tenths of every other's
+//! frames with it. So the number of drops is that of the queue, and the flows that lose them are those with more than their
+//! share of the batch ([`Weights`]): a frame of another that is due is spared, and one of theirs is dropped for it. If there
+//! are many alike, all are heavy. A frame is spared only up to [`MOST_TARGETS`] times the target, which still bounds the
+//! delay whatever arrives.
+//!
 //! While the host's device is blocked, nothing is read, and that time does not count, because the worker does
 //! not cause the queue. Frames that accumulated are old when reading continues, and are dropped only if the
 //! queue persists for an interval.
 
 use std::time::Duration;
 
-use rxo_frame::{Frame, Instant};
+use rxo_frame::{Frame, Instant, LinkKind};
 
+use super::weights::Weights;
 use super::work_clock::WorkClock;
 
 /// The limits from which a queue before the worker counts as a standing queue.
@@ -41,9 +48,73 @@ impl Default for Overload {
     }
 }
 
+/// CoDel for the queue before the worker, fair to its flows.
+#[derive(Clone, Debug)]
+pub(super) struct FairCoDel {
+    codel: CoDel,
+    weights: Weights,
+}
+
+/// Frames of flows that are not heavy are spared until they have waited for so many targets.
+const MOST_TARGETS: u32 = 4;
+
+impl FairCoDel {
+    /// CoDel for frames that begin with this header.
+    pub(super) fn new(config: Overload, link: LinkKind) -> Self {
+        Self { codel: CoDel::new(config), weights: Weights::new(link) }
+    }
+
+    /// Removes the frames from `batch` that must be dropped, and returns their number. The batch was received at `now`
+    /// and is in order of arrival. `is_all` means that no frame was left in the ring: then there is no queue, however
+    /// late the worker is (RFC 8289, section 5.3). `work` measures for how much of the time the worker ran. Costs one
+    /// comparison while the oldest frame has not waited long.
+    pub(super) fn drop_from<B: AsRef<[u8]>>(
+        &mut self,
+        batch: &mut Vec<Frame<B>>,
+        is_all: bool,
+        now: Instant,
+        work: &WorkClock,
+    ) -> u64 {
+        let target = self.codel.config.target;
+        let is_short = |at: Instant| now.since(at) < target || work.wait_by_work(at, now) < target;
+        if is_all || batch.first().is_none_or(|oldest| is_short(oldest.arrived_at)) {
+            // The other frames are younger, so this verdict applies to all of them.
+            let _passes = self.codel.drops(now, Duration::ZERO);
+            return 0;
+        }
+        self.drop_fairly(batch, now, work)
+    }
+
+    #[cold]
+    fn drop_fairly<B: AsRef<[u8]>>(
+        &mut self,
+        batch: &mut Vec<Frame<B>>,
+        now: Instant,
+        work: &WorkClock,
+    ) -> u64 {
+        let Self { codel, weights } = self;
+        weights.weigh(batch);
+        let most = codel.config.target * MOST_TARGETS;
+        let (before, mut spared) = (batch.len(), 0_u32);
+        batch.retain(|frame| {
+            let waited = work.wait_by_work(frame.arrived_at, now);
+            let is_due = codel.drops(now, waited);
+            let is_heavy = weights.is_heavy(frame);
+            if is_due && !is_heavy && waited < most {
+                spared += 1;
+                return true;
+            }
+            let pays = !is_due && is_heavy && spared > 0;
+            spared -= u32::from(pays);
+            !(is_due || pays)
+        });
+        (before - batch.len()) as u64
+    }
+}
+
 /// The state of CoDel (RFC 8289) for the queue before the worker.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CoDel {
+struct CoDel {
     config: Overload,
     /// The instant at which the delay will have been at least the target for an interval (`first_above_time`
     /// in RFC 8289); `None` while it is less.
@@ -76,7 +147,7 @@ struct Dropping {
 const MEMORY_INTERVALS: u32 = 16;
 
 impl CoDel {
-    pub(super) const fn new(config: Overload) -> Self {
+    const fn new(config: Overload) -> Self {
         Self {
             config,
             standing_at: None,
@@ -85,30 +156,6 @@ impl CoDel {
             last_drop_at: Instant::ZERO,
             cut_until: None,
         }
-    }
-
-    /// Removes the frames from `batch` that must be dropped, and returns their number. The batch was received at `now`
-    /// and is in order of arrival. `is_all` means that no frame was left in the ring: then there is no queue, however
-    /// late the worker is (RFC 8289, section 5.3). `work` measures for how much of the time the worker ran. Costs one
-    /// comparison while the oldest frame has not waited long.
-    pub(super) fn drop_from<B>(
-        &mut self,
-        batch: &mut Vec<Frame<B>>,
-        is_all: bool,
-        now: Instant,
-        work: &WorkClock,
-    ) -> u64 {
-        let target = self.config.target;
-        let waited = |at: Instant| work.wait_by_work(at, now);
-        let is_short = |at: Instant| now.since(at) < target || waited(at) < target;
-        if is_all || batch.first().is_none_or(|oldest| is_short(oldest.arrived_at)) {
-            // The other frames are younger, so this verdict applies to all of them.
-            let _passes = self.drops(now, Duration::ZERO);
-            return 0;
-        }
-        let before = batch.len();
-        batch.retain(|frame| !self.drops(now, waited(frame.arrived_at)));
-        (before - batch.len()) as u64
     }
 
     /// Returns `true` if the frame that leaves the queue at `now` after waiting for `sojourn` must be
@@ -198,6 +245,10 @@ mod tests {
         Instant::from_micros(ms * 1_000)
     }
 
+    fn fair() -> FairCoDel {
+        FairCoDel::new(CONFIG, LinkKind::Ethernet)
+    }
+
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
@@ -277,8 +328,8 @@ mod tests {
 
     #[test]
     fn a_batch_loses_its_oldest_and_keeps_its_order() {
-        let mut codel = CoDel::new(CONFIG);
-        codel.cut_until = Some(at_ms(1_000));
+        let mut codel = fair();
+        codel.codel.cut_until = Some(at_ms(1_000));
         let arrivals = [80_u8, 90, 94, 95, 96, 100];
         let mut batch: Vec<_> = arrivals.map(|ms| Frame::new([ms], at_ms(ms.into()))).into();
         assert_eq!(
@@ -294,7 +345,7 @@ mod tests {
     /// frames.
     #[test]
     fn late_frames_with_nothing_behind_them_are_not_dropped() {
-        let mut codel = CoDel::new(CONFIG);
+        let mut codel = fair();
         for index in 0..100 {
             let mut batch = vec![Frame::new([0], at_ms(index * 100))];
             assert_eq!(codel.drop_from(&mut batch, true, at_ms(index * 100 + 50), &always()), 0);
@@ -305,8 +356,8 @@ mod tests {
     /// that all frames are older than the target, for much longer than an interval.
     #[test]
     fn frames_that_are_late_because_the_worker_did_not_run_are_not_dropped() {
-        let (mut codel, mut work) = (CoDel::new(CONFIG), WorkClock::new());
-        let mut without = CoDel::new(CONFIG);
+        let (mut codel, mut work) = (fair(), WorkClock::new());
+        let mut without = fair();
         let mut dropped_without = 0;
         for turn in 0..500 {
             let now = at_ms(turn * 20 + 40);
@@ -322,7 +373,7 @@ mod tests {
     /// A worker that has most of a core, and gets more frames than it can process on that, is overloaded.
     #[test]
     fn overload_on_most_of_a_core_is_dropped() {
-        let (mut codel, mut work) = (CoDel::new(CONFIG), WorkClock::new());
+        let (mut codel, mut work) = (fair(), WorkClock::new());
         let mut dropped = 0;
         for turn in 0..1_000 {
             let now = at_ms(turn * 4 + 40);
@@ -337,7 +388,7 @@ mod tests {
     /// old; if it is set back, they look new. Neither is a standing queue.
     #[test]
     fn a_wall_clock_that_jumps_drops_nothing_where_no_queue_stands() {
-        let mut codel = CoDel::new(CONFIG);
+        let mut codel = fair();
         let hour_ms = 3_600_000;
         for ms in 0..10_000 {
             let now = at_ms(2 * hour_ms + ms);
@@ -357,7 +408,7 @@ mod tests {
     /// microseconds, and takes `out_us` to process. Returns the waiting times of the delivered frames, and
     /// their number.
     fn simulated(in_us: u64, out_us: u64, slots: usize, seconds: u64) -> (Vec<Duration>, u64) {
-        let mut codel = CoDel::new(CONFIG);
+        let mut codel = fair();
         let mut queue = std::collections::VecDeque::new();
         let (mut now, mut next, end) = (0, 0, seconds * 1_000_000);
         let (mut waits, mut delivered) = (Vec::new(), 0);

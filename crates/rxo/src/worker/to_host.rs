@@ -6,7 +6,7 @@ use rxo_frame::{Frame, Instant};
 
 use super::account::Account;
 use super::outlet::Outlet;
-use super::overload::CoDel;
+use super::overload::FairCoDel;
 use super::ring::Ring;
 use super::splitting::Splitting;
 use super::work_clock::WorkClock;
@@ -29,7 +29,7 @@ pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) will_pass: bool,
     /// The number of frames that bypassed the engine.
     pub(super) passed: u64,
-    codel: Option<CoDel>,
+    codel: Option<FairCoDel>,
     batch: Vec<Frame<S::Buffer>>,
     budget: usize,
 }
@@ -42,6 +42,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         config: &WorkerConfig,
     ) -> Self {
         let (budget, passes) = (config.budget_frames, config.coalesce == Coalesce::Off);
+        let link = source.capabilities().link;
+        let codel = config.overload.map(|overload| FairCoDel::new(overload, link));
         Self {
             source,
             engine,
@@ -53,7 +55,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
             passes,
             will_pass: passes,
             passed: 0,
-            codel: config.overload.map(CoDel::new),
+            codel,
             batch: Vec::with_capacity(budget),
             budget,
         }

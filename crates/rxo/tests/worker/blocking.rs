@@ -248,6 +248,38 @@ fn overload_is_dropped_early_and_counted_and_the_rest_is_not_late() {
     assert!(longest <= overload.target + Duration::from_micros(100), "{longest:?}");
 }
 
+/// One flow sends ten times as much as the worker can process, beside 50 small ones that need a tenth of it together.
+#[test]
+fn a_flow_that_overloads_the_worker_is_the_one_that_loses() {
+    const HOT: u32 = 60_000;
+    let world = World::new();
+    let mut small_sent = 0;
+    for n in 0..HOT {
+        let at = Instant::ZERO + Duration::from_micros(10) * n;
+        world.at(at, Event::FromNic(seg().flow(9).seq(1 + n).len(1_000).psh().frame_at(at)));
+        if n % 100 == 0 {
+            let small = seg().flow(100 + n / 100 % 50).seq(1 + n).len(100).psh().frame_at(at);
+            world.at(at, Event::FromNic(small));
+            small_sent += u32::from(at > STANDING_AT);
+        }
+    }
+    let config =
+        WorkerConfig { overload: Some(Overload::default()), budget_frames: 32, ..config() };
+    let time_per_packet = Duration::from_micros(100);
+    let sink = crate::world::SlowSink { time_per_packet, ..crate::world::SlowSink::new(&world) };
+    let host = rxo::Duplex { source: world.from_host.source(), sink };
+    let ended = world.run_into(host, config);
+    is_accounted_for(&ended);
+    let later = ended.to_host.iter().filter(|sent| sent.sent_at > STANDING_AT);
+    let (small, hot): (Vec<_>, Vec<_>) = later.partition(|sent| sent.bytes.len() < 500);
+    let (small, hot) = (small.len() as u32, hot.len() as u32);
+    assert!(small * 10 >= small_sent * 9, "{small} of {small_sent}, and {hot} of the large flow");
+    assert!(hot > 1_000, "the rest is the large flow's: {hot}");
+}
+
+/// From then on a queue that has been there from the beginning counts as a standing one.
+const STANDING_AT: Instant = Instant::from_micros(210_000);
+
 /// Other threads use the core: after every packet the worker waits for the core, for longer than the target.
 /// In all it works for a tenth of the time, and the ring has space for the frames that arrive in the rest.
 #[test]

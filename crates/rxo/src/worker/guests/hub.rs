@@ -25,7 +25,7 @@ use crate::switch::{Forward, Port, PortSet, Switch};
 use crate::worker::account::{Account, Sendings};
 use crate::worker::balance::{Snapshot, Stage};
 use crate::worker::outlet::Outlet;
-use crate::worker::overload::CoDel;
+use crate::worker::overload::FairCoDel;
 use crate::worker::ring::Ring;
 use crate::worker::work_clock::WorkClock;
 use crate::worker::{Imbalance, Reading, Readings, WorkerConfig};
@@ -48,7 +48,7 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) sendings: Sendings,
     /// Frames of guests for the nic.
     for_nic: u64,
-    codel: Option<CoDel>,
+    codel: Option<FairCoDel>,
     batch: Vec<Frame<I::Buffer>>,
     budget: usize,
     fair: FairTurns,
@@ -75,6 +75,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         (door, ends): (Arc<Door>, Vec<HubEnds>),
         config: &WorkerConfig,
     ) -> Self {
+        let link = source.capabilities().link;
+        let codel = config.overload.map(|overload| FairCoDel::new(overload, link));
         Self {
             source,
             outlet: Outlet::new(sink),
@@ -88,7 +90,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
             account: Account::default(),
             sendings: Sendings::default(),
             for_nic: 0,
-            codel: config.overload.map(CoDel::new),
+            codel,
             batch: Vec::with_capacity(config.budget_frames),
             budget: config.budget_frames,
             leaving: Vec::with_capacity(config.host_budget_frames),
