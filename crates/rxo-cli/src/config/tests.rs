@@ -51,7 +51,9 @@ fn every_flag_can_stand_in_the_file() {
             other => panic!("{long}: files have no {other:?}"),
         };
         // What it needs beside it, and cannot stand beside.
-        let mut beside = vec![("nic", "packet:eth1"), ("host", "tap:rxo0"), ("control", "/c")];
+        let needed = [("control", "/c"), ("memory", "2G")];
+        let mut beside = vec![("nic", "packet:eth1"), ("host", "tap:rxo0")];
+        beside.extend(needed);
         let conflicts = run.get_arg_conflicts_with(arg);
         let is_free = |name: &&str| !conflicts.iter().any(|other| other.get_long() == Some(name));
         beside.retain(|(name, _)| *name != long && is_free(name));

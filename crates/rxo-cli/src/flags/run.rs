@@ -23,6 +23,14 @@ pub(crate) struct RunFlags {
     #[arg(long, value_name = "DEVICE", required_unless_present = "restore")]
     pub(crate) host: Option<String>,
 
+    /// The most memory that the guest of vhost:PATH may share, such as 2G.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
+    /// Accept memory with holes from the guest of vhost:PATH. rxo fills them, and the system charges them to rxo.
+    #[arg(long, requires = "memory")]
+    pub(crate) sparse: bool,
+
     /// Move the nic's name, hardware address, IP addresses, routes and permanent neighbours to the TAP, and give the
     /// nic what the TAP has at the end, even after a crash. Meanwhile the nic is called NAME-nic. Connections through
     /// the nic survive both.

@@ -99,8 +99,7 @@ impl Handles {
     /// # Errors
     /// If one is gone or down, or refuses the plan.
     pub(super) fn open(&self, plan: &Plan, survey: &Survey) -> Result<Devices> {
-        let offered = plan.card.map(CardPlan::guest).unwrap_or_default();
-        let nic = options(plan, survey, survey.makes_nic, offered);
+        let nic = options(plan, survey, survey.makes_nic, offered(plan));
         let host = |n: usize| host_options(plan, survey, n);
         self.open_with(nic, host).map_err(Error::new)
     }
@@ -173,9 +172,14 @@ impl Devices {
 
 /// Returns the options of the host's device with this number.
 fn host_options(plan: &Plan, survey: &Survey, n: usize) -> DeviceOptions {
-    let offered = plan.card.map(CardPlan::guest).unwrap_or_default();
+    let offered = offered(plan);
     let memory = plan.guests.get(n).map_or(offered.memory, Guest::memory);
     options(plan, survey, survey.makes_host, GuestOptions { memory, ..offered })
+}
+
+/// Returns the offers of a device to a guest: those of a card, with the run's bounds on memory.
+fn offered(plan: &Plan) -> GuestOptions {
+    GuestOptions { memory: plan.memory, ..plan.card.map(CardPlan::guest).unwrap_or_default() }
 }
 
 /// Returns the options of a device that rxo makes if `makes` is `true`.

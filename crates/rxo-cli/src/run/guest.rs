@@ -14,6 +14,7 @@ use rxo_driver::{DeviceName, GuestMemory};
 use serde::Serialize;
 
 use self::rights::Rights;
+pub(super) use self::rights::memory_bytes;
 
 use crate::exit::usage;
 

@@ -9,12 +9,12 @@ use rxo_coalesce::{Hold, Policy};
 use rxo_console::log::Form;
 use rxo_device::middleware::{BadImpairment, ImpairmentSettings};
 use rxo_driver::custody::Claim;
-use rxo_driver::{DeviceName, Origin};
+use rxo_driver::{DeviceName, GuestMemory, Origin};
 use rxo_frame::LinkKind;
 
 use super::acks;
 use super::card::CardPlan;
-use super::guest::Guest;
+use super::guest::{Guest, memory_bytes};
 use super::survey::Survey;
 use crate::control::Doors;
 use crate::defaults::POLICY;
@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) card: Option<CardPlan>,
     /// The guests of `rxo guest`; none for `rxo run`.
     pub(super) guests: Vec<Guest>,
+    /// What the only guest may share, if the host's device or the nic is one.
+    pub(super) memory: GuestMemory,
     pub(super) policy: Policy,
     /// The setting of `--coalesce`.
     pub(super) coalesce: Coalesce,
@@ -174,6 +176,7 @@ isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
         Ok(Self {
             policy: if flags.ack_aggregate { acks::aggregated(policy)? } else { policy },
             workers,
+            memory: guest_memory(flags, [&nic, &host])?,
             tap: flags.tap.clone(),
             impair: [
                 impairment("--impair", flags.impair.as_deref())?,
@@ -203,6 +206,7 @@ isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
             host: host.1,
             card: None,
             guests: Vec::new(),
+            memory: GuestMemory::default(),
             policy: Policy::none(),
             coalesce: Coalesce::On,
             ack_split: None,
@@ -298,6 +302,22 @@ fn can_take_over(nic: &DeviceName, host: &DeviceName) -> Result<()> {
         "--take-over moves what a nic has to a TAP, and does nothing with --nic {nic} --host \
          {host}; give --nic packet:IFNAME --host tap:NAME"
     )))
+}
+
+/// Returns what the guest behind one of these devices may share: memory without holes, unless `--sparse` allows them.
+fn guest_memory(flags: &RunFlags, devices: [&DeviceName; 2]) -> Result<GuestMemory> {
+    let Some(memory) = &flags.memory else {
+        return Ok(GuestMemory { may_be_sparse: false, ..GuestMemory::default() });
+    };
+    if devices.iter().all(|device| device.kind().prefix != "vhost") {
+        let [nic, host] = devices;
+        return Err(usage(format!(
+            "--memory bounds what a guest shares, and --nic {nic} --host {host} have none; give \
+             --host vhost:PATH"
+        )));
+    }
+    let bytes = memory_bytes(memory, || format!("--memory {memory}"))?;
+    Ok(GuestMemory { most_bytes: Some(bytes), may_be_sparse: flags.sparse })
 }
 
 fn impairment(flag: &str, text: Option<&str>) -> Result<Option<ImpairmentSettings>> {
@@ -452,6 +472,20 @@ mod tests {
         assert_eq!(plan.stats, None);
     }
 
+    #[test]
+    fn a_guest_shares_memory_without_holes_unless_they_are_allowed() {
+        let plan = |flags: &str| plan(&format!("rxo run --nic packet:a --host vhost:/s {flags}"));
+        let shares = |flags: &str| {
+            let GuestMemory { most_bytes, may_be_sparse } = plan(flags).unwrap().memory;
+            (most_bytes, may_be_sparse)
+        };
+        assert_eq!(shares(""), (None, false));
+        assert_eq!(shares("--memory 2G"), (Some(2 << 30), false));
+        assert_eq!(shares("--memory 512M --sparse"), (Some(512 << 20), true));
+        let line = "rxo run --nic packet:a --host vhost:/s --sparse";
+        assert!(Cli::try_parse_from(line.split_whitespace()).is_err(), "how much?");
+    }
+
     /// A dry run must change nothing, and restoring is a change.
     #[test]
     fn giving_back_goes_with_no_other_request() {
@@ -483,6 +517,11 @@ mod tests {
             ("--nic packet:a --host tap:b --watchdog 10ms", "--watchdog 10ms: give a time from"),
             ("--nic packet:a --host tap:b --nice -21", "--nice -21: give a number from -20 to 19"),
             ("--nic packet:a --host tap:b --policy x", "--policy x: there is no policy"),
+            ("--nic packet:a --host tap:b --memory 2G", "--memory bounds what a guest shares, and"),
+            (
+                "--nic packet:a --host vhost:/s --memory 0",
+                "--memory 0 is no size; give one such as",
+            ),
             ("--nic packet:a --host vhost:/s --workers 2", "--workers 2: vhost:/s has one queue"),
             (
                 "--nic packet:a --host tap:b --workers 2 --impair loss=1%",

@@ -31,7 +31,8 @@ impl Socket {
         Self(folder.join("vm.sock"))
     }
 
-    fn run(&self) -> String {
+    /// Returns the flags of a run whose host is the guest on this socket.
+    pub(crate) fn run(&self) -> String {
         format!("--nic packet:wire0 --host vhost:{}", self.0.display())
     }
 

@@ -21,12 +21,14 @@ use serde_json::Value;
 
 use crate::Test;
 use crate::endpoint::pattern;
+use crate::guests::Socket;
 use crate::process::{Rxo, wait_until};
 use crate::switch::{Sockets, received, send};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_guest_that_blocks_its_thread_delays_no_other", blocks),
     ("front_ends_that_never_rest_delay_no_other", storms),
+    ("memory_with_holes_is_refused_unless_it_is_allowed", holes),
     ("a_guest_that_hangs_keeps_no_other_from_the_next_nic", outlasts),
 ];
 
@@ -159,6 +161,29 @@ fn blocks() {
     let (totals, said) = ended(rxo);
     assert!(said.contains("guest 1 of 2 hangs"), "{said}");
     all_is_counted(&totals);
+}
+
+/// The only guest of `rxo run` shares a file that has nothing yet.
+fn holes() {
+    let lab = Lab::through().unwrap();
+    for (flags, is_refused) in [("", true), (" --memory 64K --sparse", false)] {
+        let socket = Socket::new("holes");
+        let (rxo, _) = Rxo::start(lab.host(), &format!("{}{flags}", socket.run()));
+        let empty = memfd_create("guest", MemfdFlags::CLOEXEC).unwrap();
+        let empty = File::from(empty);
+        empty.set_len(MEMORY_BYTES).unwrap();
+        let stream = UnixStream::connect(socket.path().to_string()).unwrap();
+        let mut channel = Channel::new(stream.try_clone().unwrap()).unwrap();
+        channel.request(&table(&empty), false).unwrap();
+        channel.request(&Request::<OwnedFd>::GetFeatures, false).unwrap();
+        // The answer, or the end of the connection.
+        stream.set_nonblocking(false).unwrap();
+        let answer = (&stream).read(&mut [0; 20]).unwrap_or_default();
+        assert_eq!(answer == 0, is_refused);
+        rxo.signal("INT");
+        let (code, _, said) = rxo.end();
+        assert_eq!((code, said.contains("it has holes")), (Some(0), is_refused), "{said}");
+    }
 }
 
 /// Guest 0 hangs when the nic goes, and still when there is another.

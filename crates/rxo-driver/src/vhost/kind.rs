@@ -98,7 +98,7 @@ impl DeviceHandle for Handle {
 
     fn hand_over(&self) -> io::Result<Vec<OwnedFd>> {
         match &*self.backend.borrow() {
-            State::Open(backend, _) => {
+            State::Open(backend, ..) => {
                 backend.try_lock().ok_or(io::ErrorKind::WouldBlock)?.hand_over()
             }
             State::Bound(..) => Err(io::ErrorKind::Unsupported.into()),

@@ -40,8 +40,8 @@ pub(super) fn refuse(file: &File, range: &Range<u64>) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        "it has holes, whose pages would be charged to rxo; allocate them (prealloc=on in QEMU), or give \
-         this guest sparse=yes",
+        "it has holes, whose pages would be charged to rxo; allocate them (prealloc=on in QEMU), or allow \
+         it (--vhost …,memory=2G,sparse=yes, or --memory 2G --sparse of rxo run)",
     ))
 }
 

@@ -39,7 +39,10 @@ impl Rights {
                     "write one such as 192.0.2.7, or fd00::7; give ip= again for each other";
                 usage(format!("--vhost {text}: {value} is no IP address; {remedy}"))
             })?),
-            "memory" => self.memory.most_bytes = Some(memory_bytes(text, value)?),
+            "memory" => {
+                let bytes = memory_bytes(value, || format!("--vhost {text}: memory={value}"))?;
+                self.memory.most_bytes = Some(bytes);
+            }
             "learn" => self.learns = yes()?,
             "isolated" => self.guard.is_isolated = yes()?,
             "router" => self.guard.routes = yes()?,
@@ -110,11 +113,14 @@ fn mac_address(text: &str, mac: &str) -> Result<MacAddress> {
     })
 }
 
-/// Parses a size. `2G` is that of a guest of QEMU with `-m 2G`: a power of 1024.
-fn memory_bytes(text: &str, memory: &str) -> Result<u64> {
+/// Parses a size. `2G` is that of a guest of QEMU with `-m 2G`: a power of 1024. `flag` is the flag that has it.
+///
+/// # Errors
+/// If it is none.
+pub(in crate::run) fn memory_bytes(memory: &str, flag: impl Fn() -> String) -> Result<u64> {
     let is_short = memory.ends_with(['K', 'M', 'G']);
     let bytes = parse_bytes(&if is_short { format!("{memory}iB") } else { memory.to_owned() });
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
-        usage(format!("--vhost {text}: memory={memory} is no size; give one such as 2G or 512M"))
-    })
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| usage(format!("{} is no size; give one such as 2G or 512M", flag())))
 }
