@@ -22,6 +22,7 @@ use crate::engine::{WORKLOADS, workload};
 use crate::lineup::{Checksum, Course, PURE_ACKS};
 use crate::stages;
 use crate::tcp::{AckCase, CastCase, Counted};
+use crate::workers::Flat;
 use crate::worst::Worst;
 
 /// Options of `rxo-lab bench instructions`.
@@ -66,6 +67,8 @@ enum Subject {
     Bound(Bound),
     /// Frames chosen to cost as much as possible.
     Worst(Worst),
+    /// Frames through several workers, each on a thread.
+    Flat(Flat),
     /// Segments through the TCP endpoint.
     Tcp(Counted),
     /// ACKs that a sending host receives.
@@ -86,8 +89,9 @@ impl Subject {
         let host_acks = AckCase::ALL.map(Self::HostAcks);
         let engine = workloads.chain(pooled).chain(owned).chain(aggregated).chain(acks);
         let cast = CastCase::ALL.map(Self::Cast);
+        let flat = Flat::ALL.map(Self::Flat);
         let bounds = bounds.into_iter().chain(Worst::all().map(Self::Worst));
-        engine.chain(bounds).chain(tcp).chain(host_acks).chain(cast).collect()
+        engine.chain(bounds).chain(flat).chain(tcp).chain(host_acks).chain(cast).collect()
     }
 
     fn name(self) -> String {
@@ -99,6 +103,7 @@ impl Subject {
             Self::Acks(case) => case.name(),
             Self::Bound(bound) => bound.name(),
             Self::Worst(worst) => worst.name(),
+            Self::Flat(flat) => flat.name(),
             Self::Tcp(counted) => counted.name.to_owned(),
             Self::HostAcks(case) => case.name.to_owned(),
             Self::Cast(case) => case.name.to_owned(),
@@ -185,6 +190,7 @@ pub(crate) fn run_counted(args: &CountedArgs) -> Result<()> {
         Subject::Acks(case) => each * run_case(case, args.passes),
         Subject::Bound(bound) => each * bound.run(args.passes, |pass| counted_pass(pass)),
         Subject::Worst(worst) => worst.run(args.passes, |pass| counted_pass(pass)),
+        Subject::Flat(flat) => flat.run(args.passes, |run| counted_pass(run)),
         Subject::Tcp(counted) => counted.run(args.passes, |turn| counted_pass(turn)),
         Subject::HostAcks(case) => case.run(args.passes, |turn| counted_pass(turn)),
         Subject::Cast(case) => case.run(args.passes, |acks| counted_pass(acks)),
@@ -312,7 +318,7 @@ fn compare(kept: &Counts, now: &Counts) -> (String, Vec<String>) {
 mod tests {
     use std::path::Path;
 
-    use super::{Counts, Worst, compare, kept, total};
+    use super::{Counts, Flat, Worst, compare, kept, total};
 
     fn counts(count: f64) -> Counts {
         Counts::from([("W1".to_owned(), count)])
@@ -339,6 +345,17 @@ mod tests {
         let names = names.split(", ").filter_map(|name| name.strip_prefix('`')?.strip_suffix('`'));
         let counts = counts.split(", ").filter_map(|count| count.replace(',', "").parse().ok());
         names.map(str::to_owned).zip(counts).collect()
+    }
+
+    /// A worker costs as much beside fifteen others as alone.
+    #[test]
+    fn a_frame_costs_the_same_with_any_number_of_workers() {
+        let kept = kept(&Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json")).unwrap();
+        let alone = kept[&Flat(1).name()];
+        for flat in Flat::ALL {
+            let count = kept[&flat.name()];
+            assert!((count / alone - 1.0).abs() < 0.03, "{}: {count}, alone {alone}", flat.name());
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! * `serve` requests files from `rxo serve` and nginx in the same network.
 //! * `tunnel` measures WireGuard tunnels: rxo's example and other implementations.
 //! * `guests` counts the instructions of Linux guests behind rxo, and measures the cost of rxo and QEMU.
+//! * `workers` times several workers between simulated queues, beside one.
 //! * `instructions` counts rxo's instructions per packet under callgrind, which are free of noise, and
 //!   compares them with those kept in `instructions.json`.
 //!
@@ -33,6 +34,7 @@ mod stats;
 mod subject;
 mod tcp;
 mod tunnel;
+pub mod workers;
 mod worst;
 
 use anyhow::Result;
@@ -55,6 +57,8 @@ pub enum Command {
     Tunnel(tunnel::TunnelArgs),
     /// Instructions of Linux guests behind rxo, and what rxo and QEMU cost beside them.
     Guests(guests::GuestsArgs),
+    /// Workers side by side between simulated queues: what a frame costs each, and what they do together.
+    Workers(workers::WorkersArgs),
     /// Instructions per packet under callgrind, compared with the kept counts.
     Instructions(instructions::InstructionsArgs),
     /// What `instructions` runs under callgrind: one workload.
@@ -76,6 +80,7 @@ impl Command {
             Self::Serve(args) => serve::run(args),
             Self::Tunnel(args) => tunnel::run(args),
             Self::Guests(args) => guests::run(args),
+            Self::Workers(args) => workers::run(args),
             Self::Instructions(args) => instructions::run(args),
             Self::Counted(args) => instructions::run_counted(args),
         }

@@ -241,6 +241,7 @@ pub(crate) const LAYERS: &[Layer] = &[
         MAY_DO_IO,
         &[
             ("rxo-testkit", "its workloads"),
+            ("rxo", "its workers, measured side by side"),
             ("rxo-wire", "measured"),
             ("rxo-frame", "measured"),
             ("rxo-ack", "measured"),
@@ -294,6 +295,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             ("rxo-host", "the host that receives in menon, and sends in paro"),
             ("rxo-peers", "Linux guests, callgrind, a sender that counts ACKs"),
             ("rxo-testbed", "private networks with Linux peers"),
+            ("rxo-testkit", "frames of attackers"),
             ("rxo-trace", "studies of captures, figures, costs"),
         ],
     ),
