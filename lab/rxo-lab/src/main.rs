@@ -10,6 +10,7 @@
 //! The program contains the `rxo` command (`rxo-lab rxo …`), so that a process that an experiment starts is
 //! of the same build.
 
+mod attacks;
 mod callgrind;
 mod card;
 mod downloads;
@@ -26,6 +27,7 @@ mod modelled;
 mod paro;
 mod process;
 mod rsc;
+mod scale;
 mod smo;
 mod soak;
 mod statement;
@@ -90,6 +92,8 @@ fn run(command: &Command, stop: &AtomicBool) -> Result<()> {
             Some(SmoStep::Rack(flags)) => smo::real::rack::run(flags, stop),
         },
         Command::Guests(flags) => trial::run(flags, stop),
+        Command::Attacks(flags) => attacks::run(flags, stop),
+        Command::Scale(flags) => scale::run(flags),
         Command::Soak(flags) => soak::run(flags, stop),
         // `main` has handled these commands before.
         Command::Bench { .. } | Command::Rxo { .. } => Ok(()),

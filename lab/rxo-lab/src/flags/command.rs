@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::smo::SmoFlags;
-use super::{ExtentFlags, MeasureFlags, SoakFlags, TryFlags};
+use super::{AttackFlags, ExtentFlags, MeasureFlags, ScaleFlags, SoakFlags, TryFlags};
 use crate::menon::card::linux::domain::DomainFlags;
 use crate::menon::card::receiver::ReceiverFlags;
 use crate::paro::server::ServerFlags;
@@ -45,6 +45,11 @@ pub(crate) enum Command {
     /// each and back, and compares hashes. Needs QEMU and busybox, which it installs as root, and Debian's kernel for
     /// clouds, which it downloads once.
     Guests(TryFlags),
+    /// What the neighbours of a hostile guest have of rxo guest, without an attack and under each. In a private network,
+    /// without virtual machines.
+    Attacks(AttackFlags),
+    /// What 8 to 128 cores and 25 to 400 Gbit/s would take, from costs that are measured here, and where memory ends it.
+    Scale(ScaleFlags),
     /// rxo under everything at once for as long as you like: are all bytes right, do all counters add up, does anything
     /// grow? In a private network.
     Soak(SoakFlags),

@@ -1,4 +1,6 @@
-//! The flags of `rxo-lab guests`, as clap parses them.
+//! The flags of `rxo-lab guests`, `attacks` and `scale`, as clap parses them.
+
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -12,4 +14,36 @@ pub(crate) struct TryFlags {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The flags of `rxo-lab attacks`.
+#[derive(Args, Debug)]
+pub(crate) struct AttackFlags {
+    /// An older `rxo`, which is measured in turn with this one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) before: Option<PathBuf>,
+
+    /// Seconds for which each attack is measured.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
+    pub(crate) seconds: f64,
+
+    /// Only these attacks: none, block, linger, chains, broadcasts, flood, features, memory, end.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+
+    /// Print JSON instead of the table of docs/guests.md.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The flags of `rxo-lab scale`.
+#[derive(Args, Debug)]
+pub(crate) struct ScaleFlags {
+    /// Figures of an earlier run; without them, measures.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+
+    /// Folder for the figures and the plot, such as docs/repro.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
