@@ -115,6 +115,9 @@ pub(crate) fn run(args: &WorkersArgs) -> Result<()> {
     args.rounds.print(&figures, show::table)
 }
 
+/// Nanoseconds of each round: elapsed, and processor time.
+type Timings = (Vec<f64>, Vec<f64>);
+
 /// Measures 1, 2, 4 … workers, up to `most`, in turns.
 ///
 /// # Errors
@@ -125,7 +128,7 @@ pub fn measured(most: usize, rounds: u32) -> Result<Figures> {
     let traffic: Vec<_> = counts.iter().map(|n| Traffic::new(*n, TIMED_FRAMES)).collect();
     let cases: Vec<_> =
         [false, true].into_iter().flat_map(|is| (0..counts.len()).map(move |n| (is, n))).collect();
-    let mut timings = vec![(Vec::new(), Vec::new()); cases.len()];
+    let mut timings: Vec<Timings> = vec![Timings::default(); cases.len()];
     let mut copies = [Vec::new(), Vec::new()];
     let before = MachineReading::now()?;
     for _ in 0..rounds {
@@ -143,7 +146,7 @@ pub fn measured(most: usize, rounds: u32) -> Result<Figures> {
     let used = MachineReading::now()?.since(&before);
     let all = (used.elapsed * used.cores).as_secs_f64();
     let others = ((used.others + used.stolen).as_secs_f64() / all).min(1.0);
-    let row = |((is_copied, n), (elapsed, cpu)): (&(bool, usize), &(Vec<f64>, Vec<f64>))| {
+    let row = |((is_copied, n), (elapsed, cpu)): (&(bool, usize), &Timings)| {
         let Summary { low, median, high } = Summary::of(cpu);
         (*is_copied, counts[*n], [median, low, high], Summary::of(elapsed).median)
     };
