@@ -54,7 +54,7 @@ impl Statement {
     }
 
     /// Makes this statement an aim of this project.
-    pub(crate) fn as_aim(self) -> Self {
+    pub(crate) fn aim(self) -> Self {
         Self { origin: Origin::Aim, ..self }
     }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn an_aim_and_a_calibration_are_not_taken_for_the_papers() {
-        let aim = Statement::new("more", Some(false), "Less.".into()).as_aim();
+        let aim = Statement::new("more", Some(false), "Less.".into()).aim();
         assert_eq!(aim.text(), "DOES NOT HOLD: our aim: more. Here: Less.");
         let input = Statement::calibration("as much", "As much.".into());
         assert_eq!(

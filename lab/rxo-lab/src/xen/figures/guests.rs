@@ -87,7 +87,7 @@ fn within(turns: &[Turn], system: System) -> Statement {
             ranged(&p99s),
         ),
     );
-    if system == System::Auto { statement.as_aim() } else { statement }
+    if system == System::Auto { statement.aim() } else { statement }
 }
 
 /// Decides whether auto held nothing for an idle guest.
@@ -102,7 +102,7 @@ fn idle(boots: &[Requests]) -> Statement {
              {hold_p99_us:.1} us (p99): that is the wait for the worker's turn.",
         ),
     )
-    .as_aim()
+    .aim()
 }
 
 /// Draws the cost per byte of each of several guests.
@@ -129,7 +129,7 @@ pub(super) fn several(all: &[Several]) -> Figure {
                     shown(grown)
                 ),
             )
-            .as_aim(),
+            .aim(),
         ],
         ..Figure::default()
     }

@@ -129,7 +129,7 @@ fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Statement {
         rates.find(|rate| rate.frames_a_poll == paper::FRAMES_A_POLL)
     };
     let Some((lro_fast, auto_fast)) = at_papers(lro).zip(at_papers(busy)) else {
-        return Statement::new(claim, None, "No guest was busy.".to_owned()).as_aim();
+        return Statement::new(claim, None, "No guest was busy.".to_owned()).aim();
     };
     let fast = |paced: &[Paced]| paced.iter().map(|one| one.rate).collect::<Vec<_>>();
     let is_bounded = is_bounded(rates) && is_bounded(&[fast(lro), fast(busy)].concat());
@@ -142,7 +142,7 @@ fn follows(rates: &[Rate], lro: &[Paced], busy: &[Paced]) -> Statement {
         auto_fast.hold_p99_us,
         shown(slow)
     );
-    Statement::new(claim, Some(is_bounded && gained >= PAPERS_GAIN * of_lro), ours).as_aim()
+    Statement::new(claim, Some(is_bounded && gained >= PAPERS_GAIN * of_lro), ours).aim()
 }
 
 /// Returns `true` if auto holds at most [`MOST_AUTO_US`], or to the end of the segment's own poll, as LRO
@@ -158,7 +158,7 @@ fn is_bounded(rates: &[Rate]) -> bool {
 fn rests(busy: &[Paced], idle: &[Paced]) -> Statement {
     let claim = "auto holds nothing for an idle guest, where it holds for a busy one";
     if busy.is_empty() || idle.is_empty() {
-        return Statement::new(claim, None, "Not both guests were measured.".to_owned()).as_aim();
+        return Statement::new(claim, None, "Not both guests were measured.".to_owned()).aim();
     }
     let sum = |paced: &[Paced], of: fn(&Paced) -> u64| paced.iter().map(of).sum::<u64>();
     let [held, held_idle] = [busy, idle].map(|paced| sum(paced, |one| one.holding_polls));
@@ -171,7 +171,7 @@ fn rests(busy: &[Paced], idle: &[Paced]) -> Statement {
         all(busy)
     );
     let controls = busy.iter().all(|one| one.holding_polls > 0);
-    Statement::new(claim, Some(held_idle == 0 && controls), ours).as_aim()
+    Statement::new(claim, Some(held_idle == 0 && controls), ours).aim()
 }
 
 /// Draws Table VII.
