@@ -15,8 +15,8 @@ pub(crate) struct Challenges {
 /// The purpose of an answer. Each kind has a limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A challenge ACK. Its limit is separate, so that one is available for a reset whatever else was
-    /// answered.
+    /// A challenge ACK. Its limit is separate, so that answers to a group never use up the challenge ACK for
+    /// a reset.
     Challenge,
     /// An answer to segments to a group that lie outside the window.
     Group,

@@ -16,11 +16,11 @@ pub struct Config {
     /// bytes.
     pub receive_buffer_bytes: u32,
     /// The sizes up to which the buffers may grow, each 1 to 2³⁰ - 1 bytes; values below the initial sizes
-    /// count as these. `None` if the buffers never change. They grow only by grants of the owner: see
+    /// are raised to them. `None` if the buffers never change. They grow only by grants of the owner: see
     /// [`crate::Connection::wants_buffers`]. The window scale is chosen for the largest receive buffer.
     pub largest_buffers: Option<Buffers>,
-    /// The number of segments of received text that stay in their own buffers: half of this for text out of
-    /// order, all but two for text in order. At least 2. Further text is copied into a ring as large as the
+    /// The number of received segments whose text stays in its own buffer, at least 2. Text out of order may
+    /// use half of this number, text in order all but two. Further text is copied into a ring as large as the
     /// window, so small segments do not use up the buffers. The number of gaps between text out of order is
     /// limited to half of this, or to one for each 512 bytes of a window that has grown. A segment that would
     /// exceed this limit is dropped, and the peer sends it again; no other text inside the window is dropped.
@@ -70,7 +70,7 @@ pub struct Config {
     pub handshake_timeout: Duration,
     /// The longest time that the SYN-ACK of a passive open may stay unacknowledged before the connection
     /// fails; `handshake_timeout` applies if it is shorter. Linux sends the SYN-ACK five more times, which
-    /// takes 63 s; after that the client must ask again.
+    /// takes 63 s; after that the client must connect again.
     pub half_open_timeout: Duration,
     /// The length of TIME-WAIT: two maximum segment lifetimes.
     pub time_wait: Duration,
@@ -146,16 +146,16 @@ pub enum AckPolicy {
     /// The receiver sends all acknowledgements that the original segments would have caused one by one (Menon
     /// and Zwaenepoel 2008, section 3.4).
     EverySecondSegment,
-    /// One acknowledgement for everything that has arrived since the last one was sent, as Linux does for an
+    /// Sends one acknowledgement for everything that has arrived since the last one, as Linux does for an
     /// aggregate. A sender that counts acknowledgements instead of bytes grows its window more slowly. For
     /// text out of order, the first three duplicates with one ACK number are sent, then only those whose SACK
     /// blocks the next one does not repeat. A filled gap causes an acknowledgement of its own. A full segment
     /// with no successor is acknowledged after two round trips, because one acknowledgement may be lost.
     OneForATurn,
-    /// One acknowledgement for every `segments` full segments, for a receiver among many that acknowledge the
-    /// same segments: different offsets spread their acknowledgements over time. Text out of order causes one
-    /// for all that has arrived at once, not one for each segment; the peer must use SACK and not count
-    /// duplicates.
+    /// Sends one acknowledgement for every `segments` full segments, for a receiver among many that
+    /// acknowledge the same segments: different offsets spread their acknowledgements over time. All text out
+    /// of order that arrives together causes one acknowledgement, not one for each segment; the peer must use
+    /// SACK and not count duplicates.
     Spread {
         /// The number of full segments per acknowledgement; 0 counts as 1.
         segments: u16,
@@ -172,8 +172,8 @@ pub enum Algorithm {
     /// The algorithm Reno (RFC 5681).
     Reno,
     /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the rate at which data
-    /// arrives, does not slow down for losses, and keeps queues short. It turns ECN off, because it does not
-    /// answer marks. It has no rule of version 3 and no allowance for ACKs that come in batches: beside
+    /// arrives, does not slow down for losses, and keeps queues short. ECN is off under BBR, because BBR does
+    /// not react to marks. It has no rule of version 3 and no allowance for ACKs that come in batches: beside
     /// Linux's BBR it gets a quarter to a half of an equal share.
     Bbr,
 }
@@ -241,7 +241,7 @@ impl Config {
         Buffers { send_bytes: self.send_buffer_bytes, receive_bytes: self.receive_buffer_bytes }
     }
 
-    /// Returns `true` if ECN is offered and accepted. BBR does not answer marks, so it must not ask for them.
+    /// Returns `true` if ECN is offered and accepted. Always `false` with BBR, which does not react to marks.
     pub(crate) fn uses_ecn(&self) -> bool {
         self.ecn && self.congestion != Algorithm::Bbr
     }

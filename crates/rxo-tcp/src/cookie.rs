@@ -7,8 +7,8 @@
 //! and ECN. Without timestamps these features are lost. The segment size is always rounded down to one of
 //! eight.
 //!
-//! Separate from the connection because there is none yet: nothing is allocated until a valid acknowledgement
-//! arrives, which nobody can guess.
+//! Separate from the connection because no connection exists yet: nothing is allocated until a valid
+//! acknowledgement arrives, which nobody can guess.
 
 use alloc::sync::Arc;
 
@@ -72,8 +72,8 @@ impl SynCookies {
         }
     }
 
-    /// Opens a connection if `segment` acknowledges a cookie of this or the last tick of 64 s. The connection
-    /// has then processed the segment.
+    /// Opens a connection if `segment` acknowledges a cookie of the current or the previous tick of 64 s. The
+    /// connection has then processed the segment.
     ///
     /// # Errors
     /// Returns `segment` if it does not acknowledge a valid cookie.

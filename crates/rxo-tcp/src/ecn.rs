@@ -17,8 +17,8 @@ pub(crate) struct EcnState {
 }
 
 impl EcnState {
-    /// Decides whether ECN is used, from the peer's SYN: a SYN asks with ECE and CWR, a SYN-ACK agrees with
-    /// ECE alone (RFC 3168, section 6.1.1).
+    /// Decides whether ECN is used, from the peer's SYN: a SYN requests ECN by ECE and CWR, a SYN-ACK accepts
+    /// it by ECE alone (RFC 3168, section 6.1.1).
     pub(crate) fn agree(&mut self, flags: TcpFlags, is_wanted: bool) {
         let both = TcpFlags::ECE | TcpFlags::CWR;
         let asks = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { both };

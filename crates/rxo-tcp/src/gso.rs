@@ -17,7 +17,7 @@ use crate::segment::{Payload, Segment};
 #[derive(Clone, Debug)]
 pub struct GsoSegment<B> {
     /// The rest of the GSO frame: the text that has not been yielded, with the flags of the whole frame.
-    /// `None` once all was yielded.
+    /// `None` once everything has been yielded.
     pub(crate) rest: Option<Segment<B>>,
     /// The text of a full segment, in bytes.
     pub(crate) size: NonZeroU16,

@@ -38,7 +38,8 @@ pub(crate) fn timestamp_offset(secret: Secret, pair: &FlowKey) -> u32 {
     keyed(secret, pair, b't') as u32
 }
 
-/// Returns the part of a SYN cookie that only this host can compute; `said` is the rest of the cookie.
+/// Returns the part of a SYN cookie that only this host can compute; `said` is the part that anyone can
+/// compute.
 pub(crate) fn cookie_hash(secret: Secret, pair: &FlowKey, said: u64) -> u32 {
     // Only the first hash yields the key of the second.
     let key = Secret([keyed(secret, pair, b'c'), secret.0[1]]);

@@ -132,8 +132,8 @@ impl SackBlocks {
         self.count == 0
     }
 
-    /// Returns `true` if the first block reports duplicate text (D-SACK), in an acknowledgement of `ack` (RFC
-    /// 2883, section 4).
+    /// Returns `true` if the first block reports duplicate text (D-SACK), in an acknowledgement with the ACK
+    /// number `ack` (RFC 2883, section 4).
     pub(crate) fn has_duplicate(&self, ack: SeqNumber) -> bool {
         match self.as_slice() {
             [first, ..] if first.start.is_before(ack) => true,
@@ -142,8 +142,8 @@ impl SackBlocks {
         }
     }
 
-    /// Returns `true` if these blocks cover all of `earlier`, both for the same `ack`. A D-SACK block is sent
-    /// only once, so one in `earlier` is never covered.
+    /// Returns `true` if these blocks cover all of `earlier`; both lists belong to acknowledgements of the
+    /// number `ack`. A D-SACK block is sent only once, so one in `earlier` is never covered.
     pub(crate) fn has_all_of(&self, earlier: &Self, ack: SeqNumber) -> bool {
         let has = |block: &SackBlock| self.as_slice().iter().any(|own| own.contains(block));
         !earlier.has_duplicate(ack) && earlier.as_slice().iter().all(has)

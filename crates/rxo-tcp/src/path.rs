@@ -2,12 +2,12 @@
 //! discovery without reports (RFC 2923, 4821).
 //!
 //! Separate because it only decides: it receives the segments that were sent, acknowledged and retransmitted,
-//! and returns the segment size to use. Sizes are the text of a segment, in bytes.
+//! and returns the segment size to use. Segment sizes are bytes of text, without headers.
 //!
-//! A router's report is applied at once while no segment of that size is known to have passed. Later it may
-//! be forged by an attacker that has guessed a sequence number. Then it waits until the segment that it names
-//! times out; an acknowledgement of that segment refutes it (RFC 5927, section 7.2). After the size was
-//! lowered, a larger segment is tried from time to time; if it passes, its size is used again.
+//! A router's report is applied at once while no segment of that size is known to have passed. After that it
+//! may be a forgery by an attacker that has guessed a sequence number. It then waits until the segment that
+//! it names times out; an acknowledgement of that segment refutes it (RFC 5927, section 7.2). After the size
+//! was lowered, a larger segment is tried from time to time; if it passes, its size is used again.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -23,7 +23,7 @@ pub(crate) struct Path {
     watched: Option<Watched>,
     /// A router's report that must be confirmed by a timeout; `None` if there is none.
     word: Option<Word>,
-    /// The time at which a larger segment is tried; `None` if none will be.
+    /// The time at which a larger segment is tried; `None` if none will be tried.
     try_at: Option<Instant>,
     pub(crate) counts: PathCounts,
 }
@@ -120,9 +120,9 @@ impl Path {
         self.watched = Some(Watched { start, end: start + bytes, bytes, is_trial: true });
     }
 
-    /// Records that the range `start` to `end` is retransmitted, after which it is unknown whether the first
-    /// transmission passed. Returns `true` if the first transmission tried a larger size; that trial has
-    /// failed.
+    /// Records that the range `start` to `end` is retransmitted. From then on it cannot be known whether the
+    /// first transmission passed. Returns `true` if the first transmission tried a larger size; that trial
+    /// has failed.
     pub(crate) fn sent_again(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) -> bool {
         let overlaps =
             |watched: &mut Watched| watched.start.is_before(end) && start.is_before(watched.end);

@@ -49,9 +49,9 @@ pub fn has_plain_options(header: &[u8], at: Offsets) -> bool {
 pub struct PlainSegments<I> {
     frames: I,
     at: Offsets,
-    /// The number of next frames that are alike, or 1.
+    /// The number of frames, starting with the next one, that are known to be alike; at least 1.
     alike: usize,
-    /// The number of next frames that are like the last one yielded.
+    /// The number of following frames that are like the last one yielded.
     like_last: usize,
 }
 
@@ -84,7 +84,7 @@ impl<B: AsRef<[u8]>, I: Iterator<Item = Frame<B>>> Iterator for PlainSegments<I>
 }
 
 impl<I> PlainSegments<I> {
-    /// Returns the number of next segments that are like the last one yielded.
+    /// Returns the number of following segments that are like the last one yielded.
     pub(crate) const fn like_last(&self) -> usize {
         self.like_last
     }

@@ -4,8 +4,8 @@
 
 use alloc::vec::Vec;
 
-/// Reserves space for `bytes` bytes in `ring`, which never gets more than `most` bytes. Doubles the capacity,
-/// so that the bytes are rarely moved.
+/// Reserves space for `bytes` bytes in `ring`, whose capacity never exceeds `most` bytes. Doubles the
+/// capacity, so that the bytes are rarely moved.
 #[inline]
 pub(crate) fn reserve(ring: &mut Vec<u8>, bytes: usize, most: usize) {
     if bytes > ring.capacity() {

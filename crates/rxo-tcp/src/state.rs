@@ -50,7 +50,7 @@ pub enum State {
 /// The data of the state CLOSED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// The reason why the connection failed; `None` if both sides have closed.
+    /// The reason for which the connection failed; `None` if both sides have closed.
     pub failure: Option<Failure>,
 }
 
@@ -97,7 +97,7 @@ impl Default for Syn {
     }
 }
 
-/// The reason why a connection ended before both sides had closed.
+/// The reason for which a connection ended before both sides had closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The peer has reset the open connection.

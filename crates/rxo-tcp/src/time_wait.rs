@@ -109,8 +109,8 @@ impl TimeWait {
     }
 
     /// Returns the permission to reuse the connection if `segment` is a SYN that may open a new connection,
-    /// otherwise `None`. With timestamps, its timestamp must be newer (RFC 6191, section 2); without, its
-    /// sequence number must be larger (RFC 9293, section 3.6.1).
+    /// otherwise `None`. With timestamps, its timestamp must be newer (RFC 6191, section 2); without them,
+    /// its sequence number must be larger (RFC 9293, section 3.6.1).
     #[must_use]
     pub fn reuse_by<B>(&self, segment: &Segment<B>) -> Option<Reuse> {
         let is_syn = segment.has(TcpFlags::SYN) && !segment.has(TcpFlags::RST | TcpFlags::ACK);
@@ -126,8 +126,9 @@ impl TimeWait {
         is_newer.then_some(Reuse { iss_after: self.snd_nxt })
     }
 
-    /// Answers a retransmitted FIN always, any other segment at a limited rate. Otherwise two sides that
-    /// disagree could answer each other for ever, or answer a flood (RFC 5961, section 7).
+    /// Always answers a retransmitted FIN; answers any other segment at a limited rate. Without the limit,
+    /// two sides that disagree could answer each other for ever, and a flood would cause a flood of answers
+    /// (RFC 5961, section 7).
     fn answer<B>(&mut self, now: Instant, segment: &Segment<B>, is_in_time: bool) -> InTimeWait {
         // The peer has sent no FIN at another position: such a FIN may be forged.
         let is_fin = segment.has(TcpFlags::FIN)

@@ -54,8 +54,8 @@ impl Timestamps {
     }
 
     /// Returns `true` if the peer's clock can show `value` now: timestamps are in use, the value is not old,
-    /// and it is ahead by at most two ticks per millisecond since the last one plus ten thousand. A tick is
-    /// at least a millisecond (RFC 7323, section 5.4).
+    /// and it exceeds the last value by at most two ticks for each millisecond since then, plus ten thousand.
+    /// A tick is at least a millisecond (RFC 7323, section 5.4).
     pub(crate) fn is_timely(&self, value: u32, now: Instant) -> bool {
         let elapsed_ms = u64::try_from(now.since(self.recent_at).as_millis()).unwrap_or(u64::MAX);
         let ahead = u64::from(value.wrapping_sub(self.recent));
@@ -101,9 +101,9 @@ impl Timestamps {
         !self.is_agreed || option.is_none_or(is_recorded)
     }
 
-    /// Returns the round-trip time to the millisecond, by the last recorded segment: the time since this side
-    /// sent the echoed timestamp, even on an acknowledgement. It is longer if the peer had nothing to send.
-    /// `None` if it is not known.
+    /// Returns the round-trip time to the millisecond, from the last recorded segment: the time from sending
+    /// the timestamp that the segment echoes, possibly on an acknowledgement, to the segment's arrival. It is
+    /// longer if the peer had nothing to send. `None` if it is not known.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         let sent_at = self.echoed(self.recent_echo, self.recent_at)?;
         Some(self.recent_at.since(sent_at))

@@ -7,15 +7,15 @@ use crate::segment::Segment;
 use crate::{Connection, Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Returns the sequence number of the FIN of `segment`, or `None` if it has no FIN or text is no longer
-    /// taken.
+    /// Returns the sequence number of the FIN of `segment`, or `None` if it has no FIN or this side no longer
+    /// accepts text.
     pub(super) fn fin_of(&self, segment: &Segment<B>) -> Option<SeqNumber> {
         let has_fin = segment.has(TcpFlags::FIN) && self.takes_text();
         has_fin.then(|| segment.seq + segment.text_bytes())
     }
 
-    /// Processes the peer's FIN once all data before it has arrived. Remembers the sequence number of a FIN
-    /// that arrives out of order.
+    /// Processes the peer's FIN once all data before it has arrived. Stores the sequence number of a FIN that
+    /// arrives out of order.
     pub(super) fn check_fin(&mut self, now: Instant, fin_at: Option<SeqNumber>) {
         if let Some(at) = fin_at {
             // A FIN that came out of order is answered at once, like text (RFC 5681, section 4.2).

@@ -210,7 +210,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     fn end_expected_acks(&mut self, now: Instant, run: &Run) {
         let noted = &run.noted;
         self.recovery.end_acks(&run.acks, noted.arrived_at);
-        // The first step. No timestamp of the run is older than the one before it.
+        // The first step. The timestamps of a run never decrease.
         if let Some(value) = noted.recent.filter(|_| noted.covers) {
             self.timestamps.record(Timestamp { value, echo: noted.echo }, now);
         }

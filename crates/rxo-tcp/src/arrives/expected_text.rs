@@ -55,9 +55,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns `true` if the connection can take the fast path for text. An expected segment never changes
-    /// the result. The connection is established, so the steps for other states do nothing. There is no gap
-    /// and no duplicate to report, so every second full segment causes an acknowledgement. No FIN has
-    /// arrived. Recovery is not active, so an ACK without new data has no effect.
+    /// the result. If it can, the connection is established, so the steps for other states do nothing. There
+    /// is no gap and no duplicate to report, so every second full segment causes an acknowledgement. No FIN
+    /// has arrived. Recovery is not active, so an ACK without new data has no effect.
     fn may_expect_text(&self) -> bool {
         self.state == State::Established
             && !self.is_abandoned()
@@ -98,7 +98,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Takes the text `first` of a segment with `header`, and the text of `like` more segments at the same
-    /// offset in their frames. The effect equals [`Connection::take_plain`] for each segment.
+    /// offset in their frames. Has the same effect as [`Connection::take_plain`] for each segment.
     #[inline(always)]
     pub(super) fn take_alike(
         &mut self,
@@ -125,8 +125,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         for &(bytes, count) in parts.iter().filter(|(_, count)| *count > 0) {
             let mut left = count;
             while left > 0 {
-                // Only a timestamp where an acknowledgement ends is recorded, and after the second one
-                // further timestamps would change nothing.
+                // A timestamp is recorded only at the end of each acknowledgement, and after the second
+                // acknowledgement further timestamps would change nothing.
                 if owed == 1 {
                     self.take_timestamp(run.now, Header { seq, ..header });
                 }
@@ -156,9 +156,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.take_window(Header { seq: last, ..header });
     }
 
-    /// Records the acknowledgements that `count` segments of `bytes` bytes each cause, the first at `seq`.
-    /// The window edge must not move and no timestamp may change. Returns the number of segments covered,
-    /// possibly 0; the caller counts the remaining segments one by one.
+    /// Records the acknowledgements that `count` segments of `bytes` bytes each cause; the first segment
+    /// begins at `seq`. The window edge must not move and no timestamp may change. Returns the number of
+    /// segments covered, possibly 0; the caller counts the remaining segments one by one.
     #[inline(always)]
     fn owe_for_each(&mut self, seq: SeqNumber, bytes: u32, count: u32) -> u32 {
         let Some(segments) = self.acks.segments_for_one(bytes, self.rcv.full_segment()) else {
@@ -206,7 +206,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 }
 
-/// The state of a run while it is taken.
+/// The state of a run while it is processed.
 pub(super) struct Run {
     now: Instant,
     /// The result of [`Connection::may_expect_text`].

@@ -47,7 +47,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// two additions that Linux and BSD make. A segment may begin at the right edge, where a peer that has
     /// sent a full window stands, and text may cover the whole window. Its ACK counts, even while the window
     /// is closed (MUST-66); [`Self::trim_to_window`] removes the text that does not fit. A reset at the right
-    /// edge is outside (RFC 5961, section 3.2), unless the window is closed.
+    /// edge is not acceptable (RFC 5961, section 3.2), unless the window is closed.
     fn is_acceptable(&self, segment: &Segment<B>) -> bool {
         let (nxt, edge) = (self.rcv.nxt, self.rcv.nxt + self.rcv.wnd());
         let last = segment.seq + segment.len().saturating_sub(1);

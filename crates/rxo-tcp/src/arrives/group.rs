@@ -2,12 +2,13 @@
 //! section 4).
 //!
 //! One such segment serves many receivers, so the fields that differ between receivers are ignored: the ACK
-//! number, the window and TSecr. SEQ, text, PSH, FIN and TSval count. The ignored fields are replaced by this
-//! connection's current values, and the segment takes the ordinary path, fast paths included.
+//! number, the window and TSecr. SEQ, text, PSH, FIN and TSval are used. The ignored fields are replaced by
+//! this connection's current values, and the segment takes the ordinary path, fast paths included.
 //!
-//! On a single connection the ACK number exposes forged segments (RFC 5961, section 5). Here the timestamp
-//! does: TSval must be a value that the peer's clock can have reached since the last one. Segments outside
-//! the window are answered rarely, because all members of the group receive them and may all answer.
+//! On a single connection the ACK number exposes forged segments (RFC 5961, section 5). In segments to a
+//! group, the timestamp exposes them: TSval must be a value that the peer's clock can have reached since the
+//! last one. Segments outside the window are answered rarely, because all members of the group receive them
+//! and may all answer.
 
 use rxo_frame::{Frames, Instant};
 use rxo_wire::tcp::{AckRecord, Timestamp};
@@ -101,8 +102,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Segment { ack, flags, window, options, ..segment })
     }
 
-    /// Decides about a segment to the group: returns the connection's own fields for it. Returns `None`, and
-    /// counts the reason, if the segment is dropped.
+    /// Decides about a segment to the group: returns the connection's own values for the fields to replace.
+    /// Returns `None`, and counts the reason, if the segment is dropped.
     fn judge(&mut self, now: Instant, fields: Fields) -> Option<Own> {
         if !self.may_be_the_peers(now, fields) {
             add(&mut self.group_counts.refused, 1);
@@ -114,7 +115,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             return None;
         }
         add(&mut self.group_counts.taken, 1);
-        // An echo of the future, so that no round-trip time is measured by it.
+        // The timestamp echo lies in the future, so that it yields no round-trip sample.
         let echo = self.timestamps.clock(now).wrapping_add(1);
         Some(Own {
             ack: self.snd.una,
@@ -175,7 +176,7 @@ impl Fields {
     }
 }
 
-/// The fields that replace those of a segment to the group, so that it acknowledges nothing new.
+/// The fields that replace those of a segment to the group, so that the segment acknowledges nothing new.
 struct Own {
     ack: SeqNumber,
     flags: TcpFlags,

@@ -46,8 +46,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
     /// this connection's and that the checksums are right. `now` must not be earlier than any time given
     /// before. Allocates only up to the granted buffers.
     ///
-    /// The form of an arrival changes only the cost: the effect equals an [`Arrival::Segments`] with the same
-    /// segments, and equals one arrival for each segment with nothing transmitted in between.
+    /// The form of an arrival changes only the cost: the effect is the same as that of an
+    /// [`Arrival::Segments`] with the same segments, and as that of one arrival for each segment with nothing
+    /// transmitted in between.
     pub fn on_arrival<F, A, S>(&mut self, now: Instant, arrival: Arrival<B, F, A, S>)
     where
         F: Frames<B>,
@@ -154,7 +155,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         ControlFlow::Continue(())
     }
 
-    /// Runs the steps from the seventh on; the sixth (URG) does nothing.
+    /// Runs the seventh step and the steps after it; the sixth (URG) does nothing.
     #[inline(always)]
     fn take_content(&mut self, now: Instant, segment: &mut Segment<B>) {
         let fin_at = self.fin_of(segment);

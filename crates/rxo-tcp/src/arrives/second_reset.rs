@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             State::SynReceived(SynReceived { is_passive: true, .. }) => self.listen_again(),
             State::SynReceived(_) => self.fail(Failure::Refused),
             State::TimeWait => self.close(Closed { failure: None }),
-            // The peer has all data and lacks only this side's FIN: nothing is lost.
+            // The peer has received all data, and lacks only this side's FIN: no data is lost.
             State::Closing | State::LastAck if self.unacknowledged_bytes() == 0 => {
                 self.close(Closed { failure: None });
             }

@@ -5,8 +5,8 @@ use crate::segment::Segment;
 use crate::{Connection, Events};
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Returns `true` if text from the peer is accepted: the peer has not sent its FIN, and this side is
-    /// open.
+    /// Returns `true` if text from the peer is accepted: the state allows text, and the peer's FIN has not
+    /// been processed.
     pub(crate) fn takes_text(&self) -> bool {
         self.state.takes_text() && !self.is_peer_done()
     }

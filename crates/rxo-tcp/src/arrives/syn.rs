@@ -35,7 +35,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.rcv.scale = both.map_or(0, |_| self.offered_scale());
     }
 
-    /// Returns the smallest window scale that lets the whole largest receive buffer be offered.
+    /// Returns the smallest window scale with which the whole of the largest receive buffer can be offered.
     pub(crate) fn offered_scale(&self) -> u8 {
         offered_scale(&self.config)
     }

@@ -35,17 +35,17 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Makes the SYN due again behind a reset (RFC 9293, section 3.5.1, figure 9). The peer still has an old
-    /// connection on our ports, and its ACK came instead of a SYN-ACK. Our reset ends that connection, and
-    /// the SYN after it reaches a listener.
+    /// Schedules the SYN again, to be sent after a reset (RFC 9293, section 3.5.1, figure 9). The peer still
+    /// has an old connection on our ports, and its ACK came instead of a SYN-ACK. Our reset ends that
+    /// connection, and the SYN after it reaches a listener.
     fn send_syn_behind_reset(&mut self) {
         if let (Some(_), Some(syn)) = (self.reset, self.state.syn()) {
             syn.begin_anew();
         }
     }
 
-    /// Opens the connection by the SYN-ACK `segment`. Text and FIN in the SYN-ACK are processed from the
-    /// sixth step on.
+    /// Opens the connection by the SYN-ACK `segment`. Text and FIN in the SYN-ACK are processed by the sixth
+    /// step and the steps after it.
     fn establish_active(&mut self, now: Instant, mut segment: Segment<B>) {
         self.establish(now);
         self.acks.answer();

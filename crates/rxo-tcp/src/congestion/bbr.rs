@@ -22,7 +22,7 @@ use self::pacer::Pacer;
 use self::samples::{NANOS_PER_SECOND, Sample, Samples};
 use super::{MAX_WINDOW_BYTES, Window};
 
-/// The model of the path, and the mode in which it is measured next.
+/// The state of BBR: its model of the path, and its current mode.
 #[derive(Debug)]
 pub(super) struct Bbr {
     mode: Mode,
@@ -33,7 +33,7 @@ pub(super) struct Bbr {
     /// The number of round trips so far, counted by delivered data.
     round: u64,
     /// The number of delivered bytes that ends the current round trip: the round trip ends when a segment is
-    /// acknowledged that was sent after as many bytes had been delivered.
+    /// acknowledged that was sent after this number of bytes had been delivered.
     round_end: u64,
     full: FullPipe,
     /// The congestion window of BBR, in bytes. Recovery may set another window in the meantime, which is
@@ -41,7 +41,7 @@ pub(super) struct Bbr {
     window: u32,
     /// The window in bytes before PROBE-RTT drained the queue.
     window_before: u32,
-    /// `true` if sending resumes with nothing in flight after the application was the limit.
+    /// `true` if sending resumes with nothing in flight after the application limited the rate.
     after_idle: bool,
 }
 
@@ -116,17 +116,17 @@ impl Bbr {
         }
     }
 
-    /// Returns the number of bytes that may leave now.
+    /// Returns the number of bytes that may be sent now.
     pub(super) fn burst(&self) -> u32 {
         self.pacer.burst()
     }
 
-    /// Returns the time at which more bytes may leave; `None` if a segment may leave now.
+    /// Returns the time at which more bytes may be sent; `None` if a segment may be sent now.
     pub(super) fn release_at(&self) -> Option<Instant> {
         self.pacer.due()
     }
 
-    /// Lets more data leave if the pacing timer is due at `now`.
+    /// Permits more data to be sent if the pacing timer is due at `now`.
     pub(super) fn release(&mut self, now: Instant) {
         self.pacer.refill(now);
     }
@@ -151,7 +151,7 @@ impl Bbr {
         self.samples.free();
     }
 
-    /// Records that `bytes` leave while `in_flight` bytes are in flight.
+    /// Records that `bytes` bytes are sent while `in_flight` bytes are in flight.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u32, in_flight: u32) {
         self.after_idle |= in_flight == 0 && self.samples.is_limited();
         self.samples.sent(now, in_flight);
@@ -190,15 +190,15 @@ impl Bbr {
         if ends {
             (self.round, self.round_end) = (self.round + 1, self.samples.delivered);
         }
-        // A slow application shows less than the path can carry, except when it sets a new maximum.
+        // A sample that the application has limited underestimates the path, unless it sets a new maximum.
         if !sample.is_limited || sample.rate >= self.bandwidth.highest() {
             self.bandwidth.add(self.round, sample.rate);
         }
         ends
     }
 
-    /// Moves to the next phase of the cycle. A phase lasts one round trip; one that probes goes on until a
-    /// queue or a loss shows, one that drains ends as soon as the queue is gone.
+    /// Moves to the next phase of the cycle. A phase lasts one round trip, but the probing phase lasts until
+    /// a queue or a loss is seen, and the draining phase ends as soon as the queue is gone.
     fn advance_phase(&mut self, window: &Window, news: &Delivery) {
         let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
         let is_over = news.now.nanos_since(since) > self.least_ns();
@@ -225,8 +225,8 @@ impl Bbr {
         }
     }
 
-    /// Enters a phase that depends on the time, but not the draining one: connections that start together
-    /// then probe at different times.
+    /// Enters one of the phases except the draining one, chosen by the time, so that connections that start
+    /// together probe at different times.
     fn probe_bandwidth(&mut self, now: Instant) {
         let any = (now.as_nanos() / 1_000) as usize % (PHASES.len() - 1);
         let phase = if any == 0 { 0 } else { any + 1 };
@@ -286,7 +286,7 @@ impl Bbr {
         match self.mode {
             Mode::Startup => (STARTUP_GAIN, STARTUP_GAIN),
             Mode::Drain => (DRAIN_GAIN, STARTUP_GAIN),
-            // After idle time the queue is empty, so the plain rate is enough.
+            // After idle time the queue is empty, so no gain is needed.
             Mode::ProbeBandwidth { .. } if self.after_idle => (100, WINDOW_GAIN),
             Mode::ProbeBandwidth { phase, .. } => (PHASES[phase], WINDOW_GAIN),
             Mode::ProbeRtt { .. } => (100, 100),

@@ -30,9 +30,9 @@ struct Epoch {
     /// W_est: the window that Reno would have, in bytes (RFC 9438, section 4.3).
     reno: u32,
     reno_remainder: u64,
-    /// W_cubic at the present time, in bytes, cached because many acknowledgements arrive in one millisecond.
+    /// W_cubic now, in bytes, cached because many acknowledgements arrive in one millisecond.
     now: Computed,
-    /// W_cubic one round trip later, in bytes, cached for the same reason.
+    /// W_cubic one round trip later, in bytes, cached like `now`.
     later: Computed,
 }
 
@@ -74,7 +74,8 @@ impl Control for Cubic {
         (self.epoch, self.remainder) = (None, 0);
     }
 
-    /// Moves the start of the epoch, because idle time does not count (RFC 9438, end of section 4.2).
+    /// Moves the start of the epoch by `idle`, because idle time does not count (RFC 9438, end of section
+    /// 4.2).
     fn was_idle(&mut self, idle: Duration) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = epoch.start + idle;

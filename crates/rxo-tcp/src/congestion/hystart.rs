@@ -1,7 +1,7 @@
 //! HyStart++ (RFC 9406): ends slow start when the delay rises, before a queue overflows.
 //!
-//! A rise may be chance. Therefore a few round trips of conservative slow start follow; if the delay falls
-//! again, slow start resumes.
+//! A rise may be due to chance. Therefore a few round trips of conservative slow start follow; if the delay
+//! falls again, slow start resumes.
 
 use super::Window;
 

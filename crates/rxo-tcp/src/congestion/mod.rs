@@ -1,8 +1,8 @@
 //! Congestion control: the number of bytes that may be in flight.
 //!
-//! The initial window and restarts are common to all algorithms (RFC 5681, 6928) and are here. Slow start is
-//! in `slow_start.rs`; a [`Control`] is the part in which algorithms differ. The window grows by acknowledged
-//! bytes, however many acknowledgements report them. BBR (`bbr.rs`) replaces all of this.
+//! The initial window and restarts are common to all algorithms (RFC 5681, 6928) and are in this file. Slow
+//! start is in `slow_start.rs`; a [`Control`] is the part in which algorithms differ. The window grows by
+//! acknowledged bytes, however many acknowledgements report them. BBR (`bbr.rs`) replaces all of this.
 
 mod bbr;
 mod cubic;
@@ -32,7 +32,7 @@ trait Control {
     fn avoid(&mut self, window: &mut Window, acked: &Acked);
     /// Returns the slow-start threshold in bytes after a loss with `in_flight` bytes in flight.
     fn threshold(&mut self, window: &Window, in_flight: u32) -> u32;
-    /// Drops the progress of congestion avoidance, which then starts anew.
+    /// Resets the progress of congestion avoidance.
     fn restart(&mut self);
     /// Records that nothing was sent for `idle`.
     fn was_idle(&mut self, _idle: Duration) {}
@@ -105,7 +105,7 @@ pub(crate) struct Congestion {
     pub(crate) is_limiting: bool,
     /// The last time at which the congestion window limited the sender.
     filled_at: Instant,
-    /// The number of bytes in flight when nothing more could leave.
+    /// The number of bytes in flight when sending last stopped.
     flight: u32,
 }
 
@@ -142,7 +142,7 @@ impl Congestion {
         self.window.cwnd
     }
 
-    /// Returns the number of bytes that may leave now, in addition to `in_flight` bytes.
+    /// Returns the number of bytes that may be sent now, in addition to `in_flight` bytes.
     #[inline]
     pub(crate) fn allowed(&self, in_flight: u32) -> u32 {
         let usable = self.window.cwnd.saturating_sub(self.tokens.held_bytes());
@@ -153,8 +153,8 @@ impl Congestion {
         }
     }
 
-    /// Returns the time at which [`Congestion::release`] lets more leave; `None` if only the window limits
-    /// the sender.
+    /// Returns the time at which [`Congestion::release`] permits more to be sent; `None` if only the window
+    /// limits the sender.
     #[inline]
     pub(crate) fn release_at(&self) -> Option<Instant> {
         self.bbr.as_ref().and_then(|bbr| bbr.release_at()).or_else(|| self.tokens.due())
@@ -168,7 +168,7 @@ impl Congestion {
         }
     }
 
-    /// Records that `bytes` leave while `in_flight` bytes are in flight.
+    /// Records that `bytes` bytes are sent while `in_flight` bytes are in flight.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, in_flight: u32) {
         if let Some(bbr) = &mut self.bbr {
@@ -176,8 +176,8 @@ impl Congestion {
         }
     }
 
-    /// Records that nothing more leaves now, with `in_flight` bytes in flight. `by_window` is
-    /// `true` if the window is full, and `false` if there is nothing to send.
+    /// Records that no more is sent now, with `in_flight` bytes in flight. `by_window` is `true` if the
+    /// window is full, and `false` if there is nothing to send.
     #[inline]
     pub(crate) fn on_held(&mut self, now: Instant, by_window: bool, in_flight: u32) {
         self.flight = in_flight;
@@ -201,7 +201,7 @@ impl Congestion {
         }
     }
 
-    /// Returns the number of bytes in flight when nothing more could leave. The current number is no measure:
+    /// Returns the number of bytes in flight when sending last stopped. The current number would be too low:
     /// acknowledgements that arrive together leave little in flight before new data is sent.
     pub(crate) fn flight(&self) -> u32 {
         self.flight
@@ -227,8 +227,8 @@ impl Congestion {
         self.window.ssthresh
     }
 
-    /// Returns `true` if each acknowledgement of new data must be reported: the window may grow, or BBR
-    /// measures.
+    /// Returns `true` if each acknowledgement of new data must be reported: because the window may grow or
+    /// BBR takes a measurement.
     #[inline]
     pub(crate) fn asks_for_each(&self) -> bool {
         self.is_limiting || self.bbr.is_some()
@@ -286,7 +286,7 @@ impl Congestion {
         self.set_cwnd(cwnd);
     }
 
-    /// Restarts slow start from one segment; the threshold becomes at least the present window.
+    /// Restarts slow start from one segment; the threshold becomes at least the current window.
     pub(crate) fn begin_again(&mut self) {
         self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
         self.set_cwnd(self.window.mss);
@@ -317,7 +317,8 @@ impl Congestion {
     }
 
     /// Prepares for the first flight, which the initial window allows. The part above RFC 6928 is paced over
-    /// half a `round_trip`: as fast as slow start continues, and as Linux paces it (`tcp_pacing_ss_ratio`).
+    /// half a `round_trip`: at the rate at which slow start continues, and at which Linux paces
+    /// (`tcp_pacing_ss_ratio`).
     pub(crate) fn begin(&mut self, now: Instant, round_trip: Option<Duration>) {
         let at_once = at_once(self.window.mss);
         if let Some(time) = long_enough(round_trip).filter(|_| self.window.cwnd > at_once) {

@@ -3,7 +3,7 @@
 //!
 //! A peer that aggregates acknowledges many segments at once, and its acknowledgements are as reliable as any
 //! other's. Therefore the limit L of RFC 3465 follows the aggregation that the peer has shown. The growth by
-//! a large acknowledgement leaves later (`tokens.rs`).
+//! a large acknowledgement is released later (`tokens.rs`).
 
 use rxo_wire::SeqNumber;
 
@@ -66,5 +66,5 @@ impl SlowStart {
     }
 }
 
-/// The smallest L in segments: that of a sender that does not pace (RFC 9406, section 4.3).
+/// The smallest L in segments: the value for a sender that does not pace (RFC 9406, section 4.3).
 const LEAST_SEGMENTS: u32 = 8;

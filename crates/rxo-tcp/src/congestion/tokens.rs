@@ -1,9 +1,9 @@
 //! Tokens: the growth of the window by a large acknowledgement becomes usable a little later.
 //!
-//! An acknowledgement of many segments lets an equally large group leave at once. The growth by slow start
-//! would make each group twice as large as the last. Therefore the growth is held, and released in tokens of
-//! the size of the peer's aggregate, at two windows per round trip, which is twice the rate at which the
-//! window left. At the start and after idle time no acknowledgements pace the data: everything beyond the
+//! An acknowledgement of many segments permits an equally large group to be sent at once. The growth by slow
+//! start would make each group twice as large as the last. Therefore the growth is held, and released in
+//! tokens of the size of the peer's aggregate, at two windows per round trip, twice the rate at which the
+//! window was sent. At the start and after idle time no acknowledgements pace the data: everything beyond the
 //! permitted burst is held and released over a given time.
 
 use rxo_frame::{Duration, Instant};
@@ -35,8 +35,8 @@ impl Tokens {
         (self.held_bytes > 0).then_some(self.due)
     }
 
-    /// Holds all bytes of an idle `window` except `at_once`, and releases them over the
-    /// `round_trip` that begins `now`.
+    /// Holds all bytes of an idle `window` except `at_once`, and releases them during the `round_trip` that
+    /// begins at `now`.
     pub(super) fn after_idle(
         now: Instant,
         window: &Window,
@@ -46,7 +46,8 @@ impl Tokens {
         Self { follow_idle: true, ..Self::spread(now, window, at_once, round_trip) }
     }
 
-    /// Holds all bytes of `window` except `at_once`, and releases them over the `time` that begins `now`.
+    /// Holds all bytes of `window` except `at_once`, and releases them during the `time` that begins at
+    /// `now`.
     pub(super) fn spread(now: Instant, window: &Window, at_once: u32, time: Duration) -> Self {
         let held_bytes = window.cwnd.saturating_sub(at_once);
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -101,8 +102,8 @@ impl Tokens {
 
 /// The number of segments that one acknowledgement may add to the window at once (RFC 3465, section 2.3).
 const AT_ONCE_SEGMENTS: u32 = 2;
-/// The shortest interval between tokens, in nanoseconds: timers are not more exact, so growth that would be
-/// held for less is not held.
+/// The shortest interval between tokens, in nanoseconds: timers are not more exact, so growth is not delayed
+/// by less than this.
 const LEAST_INTERVAL_NS: u64 = 1_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Buffers that follow the path: the connection asks for memory, and its owner grants it or takes it back.
+//! Buffers that follow the path: the connection requests memory, and its owner grants it or takes it back.
 //!
 //! Separate because it runs once per round trip, not per segment. The requested size follows from the rate at
 //! which the application reads and from the congestion window. The owner decides on the granted size, because
@@ -15,13 +15,13 @@ use crate::{Buffers, Events};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns the buffers that the path needs, within
-    /// [`Config::largest_buffers`](crate::Config::largest_buffers), if they exceed the present ones or if
+    /// [`Config::largest_buffers`](crate::Config::largest_buffers), if they exceed the current ones or if
     /// [`Connection::buffers`] has shrunk by itself. Otherwise returns `None`. Decides once per round trip
     /// and repeats a request until it is granted; in between a call costs one comparison.
     ///
-    /// The receive buffer follows the most that the application has read in one round trip, so an application
-    /// that reads little keeps a small buffer. One that pauses and then reads everything counts as fast. The
-    /// send buffer follows the congestion window.
+    /// The receive buffer follows the largest amount that the application has read in one round trip, so an
+    /// application that reads little keeps a small buffer. An application that pauses and then reads
+    /// everything counts as fast. The send buffer follows the congestion window.
     pub fn wants_buffers(&mut self, now: Instant) -> Option<Buffers> {
         self.config.largest_buffers?;
         if !self.state.is_synchronized() || self.terms.iss().is_some() {
@@ -50,7 +50,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the memory that the buffers may use, in bytes. It exceeds the set sizes while a larger window
-    /// is offered or more data waits to be acknowledged, and is less if a direction is done.
+    /// is offered or more data waits to be acknowledged, and is less once a direction is done.
     #[must_use]
     pub fn buffers(&self) -> Buffers {
         Buffers { send_bytes: self.snd.buffer.size(), receive_bytes: self.rcv.held_bytes() }
@@ -77,9 +77,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.buffers()
     }
 
-    /// Returns the round-trip time for a side that may only receive, measured by the timestamp echoes of its
-    /// acknowledgements. Without these it is the sender's estimate, if this side has sent data; a sample from
-    /// the handshake alone may be too old.
+    /// Returns the round-trip time as a receiver measures it, from timestamp echoes. Without timestamps,
+    /// returns the smoothed estimate of the sending half, but only if this side has sent data: a sample from
+    /// the handshake alone may be too old. `None` if neither exists.
     pub(super) fn receiving_round_trip(&self) -> Option<Duration> {
         let has_sent = self.snd.una != self.snd.iss + 1;
         let by_sending = || self.recovery.rtt.smoothed().filter(|_| has_sent);
@@ -134,6 +134,6 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
 /// The number of segments that a peer may send in its first round trip (RFC 6928).
 const INITIAL_SEGMENTS: u32 = 10;
-/// The bytes of send buffer per tracked range of sent sequence numbers. A segment of usual size needs one
-/// range; half of the ranges are spare, for cuts by SACK.
+/// The number of bytes of send buffer per tracked range of sent sequence numbers. A segment of usual size
+/// needs one range; half of the ranges are spare, for cuts by SACK.
 pub(super) const BYTES_FOR_A_RANGE: u32 = 512;

@@ -12,7 +12,7 @@ use crate::state::{Closed, Failure};
 use crate::timer::Timer;
 use crate::{Config, ConfigError, KeepAlive, Reset, State};
 
-/// The reason why a call of the application did nothing.
+/// The reason for which a call of the application did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// No text has arrived yet, or the send buffer is full.
@@ -52,10 +52,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// SEND without a copy: takes as much off the front of `text` as fits into the send buffer, and returns
-    /// the number of bytes. The connection keeps them until the peer has acknowledged them or the connection
-    /// ends. They count against the send buffer like written data, and both kinds are sent in the order of
-    /// the calls. Less than 2 KiB is copied. May allocate a few bytes of bookkeeping.
+    /// SEND without a copy: removes as much from the front of `text` as fits into the send buffer, and
+    /// returns the number of bytes. The connection keeps them until the peer has acknowledged them or the
+    /// connection ends. They count against the send buffer like written data, and both kinds are sent in the
+    /// order of the calls. Less than 2 KiB is copied. May allocate a few bytes of bookkeeping.
     ///
     /// # Errors
     /// The errors of [`Connection::send`]; `text` is then unchanged.
@@ -95,7 +95,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the text of an earlier [`crate::Transmit`], for owners that send several at once: `bytes`
-    /// bytes from the sequence number `seq` on, without the part that has been acknowledged.
+    /// bytes starting at the sequence number `seq`, without the part that has been acknowledged.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         self.snd.text(seq, seq + bytes)
@@ -185,7 +185,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns RCV.NXT: everything before it has arrived.
+    /// Returns RCV.NXT, the next sequence number expected from the peer: everything before it has arrived.
     #[must_use]
     pub fn received_to(&self) -> SeqNumber {
         self.rcv.nxt
@@ -261,7 +261,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Sets the longest time that data may stay unacknowledged (RFC 9293, section 3.9.1; RFC 5482). For
-    /// outstanding data the time begins `now`. The handshake keeps its own timeout.
+    /// outstanding data the time begins at `now`. The handshake keeps its own timeout.
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Duration) {
         Arc::make_mut(&mut self.config).user_timeout = timeout;
         if self.state.is_synchronized() {
@@ -270,7 +270,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Sets or disables keep-alive (RFC 9293, section 3.8.4, MUST-24). The idle time begins `now`.
+    /// Sets or disables keep-alive (RFC 9293, section 3.8.4, MUST-24). The idle time begins at `now`.
     ///
     /// # Errors
     /// Returns an error, and changes nothing, if a setting is invalid.

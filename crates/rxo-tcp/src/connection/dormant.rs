@@ -3,7 +3,7 @@
 //!
 //! Separate because it is the fast path of a group's acknowledgements: nearly all of them acknowledge, in
 //! order, everything up to some sequence number. For these the connection needs no text, no ranges of sent
-//! data and no timers; SND.NXT equals SND.UNA. Any other event needs a connection that is awake:
+//! data and no timers; SND.NXT equals SND.UNA. Any other event must wake the connection first:
 //! [`Connection::sent_by_group`] records all outstanding data in it again.
 
 use rxo_frame::{Duration, Instant};
@@ -55,8 +55,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
             && u32::from(record.window) << self.snd.scale >= self.snd.mss
     }
 
-    /// Takes an acknowledgement that a dormant connection expects. The acknowledged data was last sent at
-    /// `sent_at`.
+    /// Processes an acknowledgement that [`Connection::expects_dormant_ack`] accepts. The acknowledged data
+    /// was last sent at `sent_at`.
     #[inline]
     pub(crate) fn take_dormant_ack(
         &mut self,
@@ -98,8 +98,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.congestion.release_at().is_some()
     }
 
-    /// Returns the time that the group waits for an acknowledgement before it wakes the connection, which
-    /// equals the time before a tail loss probe.
+    /// Returns the time that the group waits for an acknowledgement before it wakes the connection: the time
+    /// after which the connection would send a tail loss probe.
     #[inline]
     pub(crate) fn dormant_patience(&self) -> Duration {
         Duration::from_nanos((self.round_trip_ns() * 2).max(RECEIVER_WAITS.as_nanos() as u64))

@@ -47,7 +47,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Some(Transmit { payload, ..transmit.segment })
     }
 
-    /// Records the reason why nothing more leaves now.
+    /// Records the reason for which no more is sent now.
     #[inline]
     pub(super) fn note_held(&mut self, held: Held, now: Instant) {
         if !self.terms.owner_sends() {
@@ -58,7 +58,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.update_timers(now);
     }
 
-    /// Returns the next segment to send, or the reason why none can be sent. Before the first text, and
+    /// Returns the next segment to send, or the reason for which none can be sent. Before the first text, and
     /// before the first text after idle time, the congestion window may change, so the segment is planned
     /// again (RFC 6928; RFC 5681, section 4.1; RFC 7661).
     fn plan_after_pause(&mut self, now: Instant) -> Result<Plan, Held> {
@@ -103,8 +103,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the flags of a SYN or SYN-ACK. A SYN asks for ECN with ECE and CWR, a SYN-ACK agrees with ECE
-    /// (RFC 3168, section 6.1.1). A retransmitted SYN does not ask (section 6.1.1.1).
+    /// Returns the flags of a SYN or SYN-ACK. A SYN requests ECN by ECE and CWR, a SYN-ACK accepts it by ECE
+    /// (RFC 3168, section 6.1.1). A retransmitted SYN does not request it (section 6.1.1.1).
     fn syn_flags(&self, acknowledges: bool, is_first: bool) -> TcpFlags {
         match (acknowledges, self.config.uses_ecn() && is_first) {
             (false, true) => TcpFlags::SYN | TcpFlags::ECE | TcpFlags::CWR,
@@ -115,7 +115,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the options of a SYN or SYN-ACK. A SYN offers all configured options; a SYN-ACK offers those
-    /// that the peer has offered as well.
+    /// of them that the peer has offered.
     fn syn_options(&self, now: Instant, acknowledges: bool) -> OptionBytes {
         let offers = |configured: bool, agreed: bool| configured && (agreed || !acknowledges);
         let mut options = OptionBytes::default();

@@ -1,10 +1,10 @@
 //! A connection to one receiver of a group: new text is sent once for all receivers, and everything else is
 //! handled by this connection (Chan and Cheriton 2013, section 4).
 //!
-//! Separate because only here a connection learns of segments that it has not sent itself. The group reports
-//! its sends ([`Connection::sent_by_group`]) and asks how far it may send ([`Connection::group_edge`]).
-//! Acknowledgements, round-trip times, the congestion window, loss recovery and timers work as in any other
-//! connection.
+//! Separate because only in a group does a connection account for segments that it has not sent itself. The
+//! group reports its sends by [`Connection::sent_by_group`], and reads the send limit from
+//! [`Connection::group_edge`]. Acknowledgements, round-trip times, the congestion window, loss recovery and
+//! timers work as in any other connection.
 
 use alloc::boxed::Box;
 
@@ -30,8 +30,8 @@ pub struct GroupSeed {
 }
 
 impl GroupSeed {
-    /// Returns a seed that only the owner of `secret` can compute, for a group that sends as `pair` from
-    /// `now` on.
+    /// Returns a seed that only the owner of `secret` can compute, for a group that starts at `now` and sends
+    /// as `pair`.
     #[must_use]
     pub fn new(secret: Secret, pair: &FlowKey, now: Instant) -> Self {
         Self {
@@ -48,8 +48,8 @@ pub struct GroupEdge {
     pub una: SeqNumber,
     /// SND.NXT: the next sequence number to be sent for the first time.
     pub nxt: SeqNumber,
-    /// The send limit: new text before this sequence number may leave; if it is not after SND.NXT, none may.
-    /// The peer's window and the congestion window set it.
+    /// The send limit, from the peer's window and the congestion window: new data before this sequence number
+    /// may be sent. None may be sent if the limit is not after SND.NXT.
     pub limit: SeqNumber,
     /// Eff.snd.MSS: the text of a full segment, in bytes.
     pub mss: u32,
@@ -59,7 +59,7 @@ pub struct GroupEdge {
 /// sent them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ahead {
-    /// The sequence number after all data that the group has sent and the receiver could have taken.
+    /// The sequence number after all data that the group has sent and the receiver could have accepted.
     sent: SeqNumber,
     /// The largest valid ACK number that has arrived so far.
     acked: SeqNumber,
@@ -67,8 +67,8 @@ pub(crate) struct Ahead {
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Makes this a connection of the group with `seed`. Does nothing outside LISTEN. The connection sends up
-    /// to `buffer_bytes` of text that is lent to it, whatever [`Connection::set_buffers`] grants, because the
-    /// text is shared with the other receivers.
+    /// to `buffer_bytes` of data that the group shares with it, whatever [`Connection::set_buffers`] grants,
+    /// because all receivers share this memory.
     pub fn join_group(&mut self, seed: GroupSeed, buffer_bytes: u32) {
         if self.state != State::Listen {
             return;
@@ -82,7 +82,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.terms = Terms::with_iss(seed.iss);
     }
 
-    /// Lets the group send all new text from now on; this connection then only retransmits lost text. Does
+    /// Lets the group send all new data from now on; this connection then only retransmits lost data. Does
     /// nothing for a connection without a group.
     pub fn follow_group(&mut self) {
         if self.terms.let_owner_send() {
@@ -96,8 +96,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Records the sends of the group: each item is the sequence number after a send and the time at which it
-    /// left. The first send begins at SND.NXT. Call it before any later input, after the sent text has been
-    /// lent.
+    /// was sent. The first send begins at SND.NXT. Call it after the sent data was passed to
+    /// [`Connection::send_shared`], and before any later input.
     pub fn sent_by_group(
         &mut self,
         sends: impl IntoIterator<Item = (SeqNumber, Instant)>,
@@ -125,9 +125,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns the part of `ack` that concerns text lent to this connection. A receiver that catches up also
-    /// takes text sent to the group, as far as its window reaches, so it may acknowledge text that its own
-    /// connection has not sent.
+    /// Returns `ack`, limited to the data that this connection has. A receiver that catches up also accepts
+    /// data sent to the group if it fits its window, so it may acknowledge data that its own connection has
+    /// not sent.
     #[inline(always)]
     pub(crate) fn ack_of_own_text(&mut self, ack: SeqNumber, now: Instant) -> SeqNumber {
         match self.ahead.as_deref().copied() {
@@ -136,8 +136,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Does the work of [`Connection::ack_of_own_text`] for a receiver that catches up. Out of line, because
-    /// only such a receiver needs it.
+    /// Implements [`Connection::ack_of_own_text`] for a receiver that catches up. Out of line, because only
+    /// such a receiver needs it.
     #[cold]
     fn ack_of_lent_text(&mut self, ahead: Ahead, ack: SeqNumber, now: Instant) -> SeqNumber {
         let is_ahead = self.snd.nxt.is_before(ack);
@@ -163,7 +163,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.ahead.as_ref().map_or(seq, |ahead| later(seq, ahead.acked))
     }
 
-    /// Updates timers and the congestion window after the group has sent new text.
+    /// Updates timers and the congestion window after the group has sent new data.
     fn has_been_led(&mut self, now: Instant) {
         if self.recovery.has_probe_due() {
             // The new text is the probe (RFC 8985, section 7.3).
@@ -179,7 +179,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns `true` if this congestion window limits the group, so that it may grow. In slow start half a
-    /// window in flight is enough, because the slowest receivers decide when the other half leaves.
+    /// window in flight is enough, because the slowest receivers determine when the other half is sent.
     pub(super) fn fills_window(&self, in_flight: u32) -> bool {
         if self.congestion.is_starting() {
             in_flight >= self.congestion.cwnd() / 2
@@ -200,8 +200,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.recovery.rtt.backed_off() > 0
     }
 
-    /// Returns the range in which the group may send for this receiver. Nothing new may leave while lost text
-    /// waits.
+    /// Returns the range in which the group may send for this receiver. No new data may be sent while lost
+    /// data waits to be retransmitted.
     #[must_use]
     pub fn group_edge(&self) -> GroupEdge {
         let may_send =

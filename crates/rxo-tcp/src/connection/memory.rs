@@ -9,7 +9,7 @@ use crate::send::SendBuffer;
 use crate::timer::Timer;
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Frees all memory that holds nothing now. It is allocated again on use, so call this for a connection
+    /// Frees all memory that is not in use. It is allocated again when needed, so call this for a connection
     /// without recent activity. Returns `true` if no data is held in either direction.
     pub fn free_unused(&mut self) -> bool {
         self.snd.buffer.free_unused();
@@ -23,8 +23,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_sent && self.rcv.ready_bytes() == 0 && !self.rcv.has_gap()
     }
 
-    /// Frees the memory of the sending direction. Call it when the peer has our FIN or the connection is
-    /// closed, so that nothing will be sent or retransmitted.
+    /// Frees the memory of the sending direction. Call it when the peer has acknowledged our FIN or the
+    /// connection is closed, so that nothing will be sent or retransmitted.
     pub(crate) fn give_back_sending(&mut self) {
         self.snd.buffer = SendBuffer::with_capacity(0);
         self.recovery.give_back();

@@ -2,8 +2,8 @@
 //!
 //! `open.rs` creates it and changes its state, `calls.rs` has the application's calls,
 //! `timeouts.rs` decides which timers run and what each does, `plan.rs` decides what to send next and
-//! `emit.rs` sends it. `memory.rs` frees memory that is no longer needed; `buffers.rs` asks for more where
-//! the path needs it.
+//! `emit.rs` sends it. `memory.rs` frees memory that is no longer needed; `buffers.rs` requests more if the
+//! path needs it.
 
 mod abandon;
 mod buffers;
@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.snd.nxt
     }
 
-    /// Returns `true` if the owner may drop a pure ACK when later ones of the same arrival supersede it: both
+    /// Returns `true` if the owner may drop a pure ACK that a later ACK of the same arrival supersedes: both
     /// sides use SACK, so duplicates are not counted, and no loss is suspected or being recovered. Dropping
     /// costs only round-trip samples and steps in the growth of the congestion window.
     #[inline]

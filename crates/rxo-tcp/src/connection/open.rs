@@ -131,8 +131,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         })
     }
 
-    /// Makes this the successor of a connection between the same sockets in TIME-WAIT: its sequence numbers
-    /// begin after the old ones (RFC 9293, section 3.6.1). Does nothing outside LISTEN.
+    /// Makes this the successor of a connection in TIME-WAIT between the same sockets: its sequence numbers
+    /// begin after those of the old connection (RFC 9293, section 3.6.1). Does nothing outside LISTEN.
     pub fn follow(&mut self, reuse: Reuse) {
         if self.state == State::Listen {
             self.snd.nxt = reuse.iss_after;
@@ -180,7 +180,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns to LISTEN after the peer gave up opening.
+    /// Returns to LISTEN after the peer has given up the handshake.
     pub(crate) fn listen_again(&mut self) {
         self.timers.stop_all();
         self.acks.ride_along();
@@ -196,8 +196,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
 
     /// Closes the connection with a failure. Text that arrived in order was acknowledged, so it stays
     /// readable, unless the application aborted. RFC 9293 (section 3.10.7.4, second step) lets a reset
-    /// discard the text, but then a server that closes with a request unread would destroy its own last
-    /// answer.
+    /// discard the text, but then a server that closes with a request unread would destroy the last response
+    /// that it sent.
     pub(crate) fn fail(&mut self, failure: Failure) {
         if failure == Failure::Aborted {
             self.rcv.clear();

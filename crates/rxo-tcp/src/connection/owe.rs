@@ -19,8 +19,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Records that an acknowledgement of everything received is owed. It becomes a segment of its own if it
-    /// has SACK blocks, or if `is_alone` and it repeats the last ACK number: the peer counts duplicates with
-    /// an unchanged window (RFC 5681, section 2).
+    /// has SACK blocks, or if `is_alone` is set and it repeats the last ACK number: the peer counts
+    /// duplicates with an unchanged window (RFC 5681, section 2).
     #[inline]
     pub(crate) fn owe_all(&mut self, is_alone: bool) {
         if is_alone || self.rcv.has_gap() || self.rcv.sack.has_duplicate() {
@@ -73,8 +73,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.owe(self.rcv.nxt);
     }
 
-    /// Records that a plain acknowledgement of everything before `ack` is owed, where `ack` was RCV.NXT at
-    /// that time. It carries the right edge of the window of that time.
+    /// Records that a plain acknowledgement of everything before `ack` is owed, where `ack` is a former value
+    /// of RCV.NXT. It carries the right edge of the window at the time of that value.
     #[inline]
     pub(crate) fn owe(&mut self, ack: SeqNumber) {
         let owed = self.ack_owed(ack, AckKind::Plain);
@@ -82,8 +82,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Records that `count` plain acknowledgements are owed, at least one. The first acknowledges everything
-    /// before `ack`, each further one `bytes` bytes more. The effect equals [`Connection::owe`] for each. The
-    /// caller has checked that they fit.
+    /// before `ack`, each further one `bytes` bytes more. Has the same effect as [`Connection::owe`] for
+    /// each. The caller has checked that they fit.
     #[inline]
     pub(crate) fn owe_each(&mut self, ack: SeqNumber, bytes: u32, count: u32) {
         self.timestamps.last_ack = ack + (count - 1) * bytes;

@@ -45,7 +45,7 @@ pub(super) enum Why {
 }
 
 impl<B: AsRef<[u8]>> Connection<B> {
-    /// Returns the next segment to send, or the reason why none can be sent.
+    /// Returns the next segment to send, or the reason for which none can be sent.
     pub(super) fn plan(&self) -> Result<Plan, Held> {
         if let Some(reset) = self.reset {
             return Ok(Plan::Reset(reset));
@@ -67,7 +67,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         self.plan_text().or_else(|held| self.plan_bare(held))
     }
 
-    /// Returns the most urgent text to send: lost text, then new text. Returns the reason if none may be
+    /// Returns the most urgent text to send: lost text, then new text. Returns the reason if no text may be
     /// sent.
     fn plan_text(&self) -> Result<Plan, Held> {
         if !self.state.sends_text() {
@@ -89,8 +89,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Returns lost text to send, or the reason why none may be sent. While a timeout may have been spurious,
-    /// new text comes first (F-RTO, RFC 5682).
+    /// Returns lost text to send, or the reason for which none may be sent. While a timeout may have been
+    /// spurious, new text comes first (F-RTO, RFC 5682).
     fn lost_or_new_text(&self) -> Result<Plan, Held> {
         let (prefers_new, waits) = self.recovery.asks_by_new();
         let new = if prefers_new { self.new_text() } else { Err(Held::Nothing) };
@@ -119,8 +119,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         Err(held)
     }
 
-    /// Returns the first lost range of text, as far as the congestion window and the peer's window allow; the
-    /// reason if none may leave.
+    /// Returns the first lost range of text, as far as the congestion window and the peer's window allow;
+    /// returns the reason if none may be sent.
     fn lost_text(&self) -> Result<Range, Held> {
         let mss = self.snd.mss;
         let allowed = self.allowed();
@@ -138,7 +138,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Returns the range of one segment of `bytes` bytes, a size that the path is not yet known to carry;
-    /// `None` if it may not leave now.
+    /// `None` if it may not be sent now.
     fn trial(&self, bytes: u32) -> Option<Range> {
         let sizing = self.sizing();
         let room = sizing.unsent.min(sizing.usable).min(sizing.allowed);
@@ -146,7 +146,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         may_leave.then(|| (self.snd.nxt, self.snd.nxt + bytes))
     }
 
-    /// Returns the range of the next new text, as far as both windows allow; the reason if none may leave.
+    /// Returns the range of the next new text, as far as both windows allow; returns the reason if none may
+    /// be sent.
     pub(super) fn new_text(&self) -> Result<Range, Held> {
         if self.terms.owner_sends() {
             return Err(Held::Nothing);

@@ -1,6 +1,7 @@
 //! Limits by the device, which only the owner of a connection knows.
 //!
-//! Separate from `plan.rs`, which applies the windows. Contract: without a call nothing is limited.
+//! Separate from `plan.rs`, which applies the windows. Contract: there are no limits until the owner sets
+//! them.
 
 use rxo_frame::Instant;
 

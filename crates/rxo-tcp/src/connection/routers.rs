@@ -14,10 +14,10 @@ use crate::{Events, State};
 
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Applies a router's report that the segment with the sequence number `seq` did not pass, and that IP
-    /// packets of `mtu` bytes do (RFC 1191, 8201). Such reports can be forged, so one counts only if `seq` is
-    /// in flight and `mtu` is plausible (RFC 5927, sections 4.1 and 7.2). If segments of this size have
-    /// passed before, the report waits until that segment times out. Data that does not fit is retransmitted
-    /// in smaller segments, one at a time until one is acknowledged (RFC 1191, section 6.5).
+    /// packets of `mtu` bytes do (RFC 1191, 8201). Such reports can be forged, so a report counts only if
+    /// `seq` is in flight and `mtu` is plausible (RFC 5927, sections 4.1 and 7.2). If segments of this size
+    /// have passed before, the report waits until the segment at `seq` times out. Data that does not fit is
+    /// retransmitted in smaller segments, one at a time until one is acknowledged (RFC 1191, section 6.5).
     pub fn on_packet_too_big(&mut self, now: Instant, seq: SeqNumber, mtu: u32) {
         let Some(mss) = self.mss_within(mtu).filter(|_| self.is_in_flight(seq)) else {
             self.path.counts.too_big_ignored += 1;
@@ -30,10 +30,10 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Applies a report, by a router or the peer's host, that the segment with the sequence number
-    /// `seq` did not arrive. `is_hard` means that no later one will arrive either. A hard error ends a
-    /// connection that is opening. An open one continues, because an attacker could send the report (RFC
-    /// 9293, section 3.9.2.2, MUST-56; RFC 5461; RFC 5927, section 5.2); [`Events::UNREACHABLE`] notifies the
-    /// application.
+    /// `seq` did not arrive. `is_hard` means that later segments will not arrive either. A hard error ends a
+    /// connection that is opening. An open connection continues, because an attacker could have sent the
+    /// report (RFC 9293, section 3.9.2.2, MUST-56; RFC 5461; RFC 5927, section 5.2); [`Events::UNREACHABLE`]
+    /// notifies the application.
     pub fn on_unreachable(&mut self, seq: SeqNumber, is_hard: bool) {
         if !self.is_in_flight(seq) {
             return;
@@ -46,7 +46,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Records that the next hop does not answer on this link. This ends a connection that is opening. An
-    /// open one continues until its timers end it, because the cause may be temporary.
+    /// open connection continues until its timers end it, because the cause may be temporary.
     pub fn on_no_neighbour(&mut self) {
         if matches!(self.state, State::SynSent(_)) {
             self.fail(Failure::Unreachable);
@@ -87,8 +87,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         is_out && !matches!(self.state, State::Closed(_) | State::Listen)
     }
 
-    /// Returns the largest text of a segment in an IP packet of `mtu` bytes. Returns `None` if no IPv6 link
-    /// has so small an MTU; for IPv4 a smaller value counts as the size that every host accepts.
+    /// Returns the largest text of a segment in an IP packet of `mtu` bytes. Returns `None` if `mtu` is below
+    /// the IPv6 minimum. For IPv4, a value below the size that every host accepts counts as that size.
     fn mss_within(&self, mtu: u32) -> Option<u32> {
         if !self.state.is_synchronized() {
             return None;
@@ -129,19 +129,20 @@ impl<B: AsRef<[u8]>> Connection<B> {
         let is_full = self.snd.outstanding() >= self.snd.mss;
         let smaller =
             Path::next_smaller(self.snd.mss, self.headers(), self.pair.source().is_ipv4());
-        // The owner's segments serve many peers: one unresponsive peer must not make all of them smaller.
+        // The owner sends each segment to many peers: one unresponsive peer must not make the segments
+        // smaller.
         let may_doubt = is_time && is_full && !self.terms.owner_sends();
         if let Some(mss) = smaller.filter(|_| may_doubt) {
             self.path.counts.black_holes += 1;
-            // The peer may have been unreachable altogether: once anything passes, a full segment is tried at
-            // once.
+            // The peer may have been unreachable for segments of any size: as soon as one arrives, a full
+            // segment is tried.
             self.path.lowered(mss, now);
             self.use_mss(mss);
             self.congestion.set_cwnd(mss);
         }
     }
 
-    /// Tells path MTU discovery that everything before SND.UNA has arrived.
+    /// Informs path MTU discovery that everything before SND.UNA has arrived.
     pub(crate) fn follow_path(&mut self) {
         if self.path.is_watching()
             && let Some(mss) = self.path.acknowledged(self.snd.una)
@@ -151,7 +152,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Tells path MTU discovery that the range `start` to `end` is in flight.
+    /// Informs path MTU discovery that the range `start` to `end` is in flight.
     pub(super) fn note_on_path(&mut self, (start, end): Range, why: Why, now: Instant) {
         match why {
             Why::New if distance(start, end) >= self.snd.mss => {
@@ -181,7 +182,7 @@ pub(crate) struct KnownPath {
     try_at: Instant,
 }
 
-/// The smallest text of a segment, in bytes: a smaller one would have more headers than text.
+/// The smallest text of a segment, in bytes: in a smaller segment the headers would be longer than the text.
 const LEAST_MSS: u32 = 48;
 /// The number of timeouts before the segment size is lowered (R1 of RFC 9293, section 3.8.3), and again after
 /// every second timeout.

@@ -1,4 +1,4 @@
-//! The state and counters of a connection, for outside use.
+//! Statistics: a snapshot of a connection's state and counters, for tests, logs and tuning.
 
 use rxo_frame::Duration;
 use rxo_wire::SeqNumber;
@@ -34,7 +34,7 @@ pub struct Statistics {
     /// The slow-start threshold, in bytes; 2³⁰ before the first loss.
     pub ssthresh: u32,
     /// The rate at which data arrived at the peer in the last round trips, in bytes per second. `None` before
-    /// the first measurement, and always unless the congestion control is BBR.
+    /// the first measurement, and always with a congestion control other than BBR.
     pub delivery_rate: Option<u64>,
     /// The pacing rate of segments, in bytes per second; `None` if only the windows limit sending.
     pub pacing_rate: Option<u64>,

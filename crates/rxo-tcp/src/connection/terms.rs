@@ -1,7 +1,8 @@
-//! Decisions that the owner of a connection makes for it. By default there are none.
+//! Terms: the decisions that the owner of a connection makes in its place. By default there are none.
 //!
 //! Separate so that no part of a connection needs to know its owner. The owner of several connections that
-//! send one stream sets the terms (`group.rs`), and each part reads the one that concerns it.
+//! send one stream sets the terms (`group.rs`), and each part of the connection reads the term that concerns
+//! it.
 
 use rxo_frame::Duration;
 use rxo_wire::SeqNumber;
@@ -16,7 +17,7 @@ pub(crate) struct Terms {
     owner: Owner,
 }
 
-/// The decisions of the owner. Each variant includes the ones before it.
+/// The decisions that the owner makes. Each variant includes the variants before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Nothing,

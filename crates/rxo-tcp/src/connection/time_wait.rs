@@ -17,7 +17,7 @@ pub struct Reuse {
 impl<B: AsRef<[u8]>> Connection<B> {
     /// Returns the permission to replace this connection if it is in TIME-WAIT and `segment` is a SYN that
     /// may open a new one; otherwise `None`. With timestamps, the timestamp must be newer (RFC 6191, section
-    /// 2); without, the sequence number must be larger (RFC 9293, section 3.6.1). The owner then calls
+    /// 2); without them, the sequence number must be larger (RFC 9293, section 3.6.1). The owner then calls
     /// [`Connection::follow`] on a new connection in LISTEN, passes the SYN to it, and drops this connection.
     #[must_use]
     pub fn reuse_by(&self, segment: &Segment<B>) -> Option<Reuse> {

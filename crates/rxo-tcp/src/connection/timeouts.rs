@@ -122,7 +122,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
     }
 
     /// Arms the tail loss probe timer when new data is sent or acknowledged (RFC 8985, section 7.2). The
-    /// probe is never later than the retransmission timeout that it should avoid.
+    /// probe is never later than the retransmission timeout, which it is meant to prevent.
     pub(crate) fn restart_tail_probe(&mut self, now: Instant) {
         self.timers.stop(Timer::TailLoss);
         if self.snd.outstanding() == 0 {
@@ -137,7 +137,8 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Starts and stops timers by the present state. Call it after every change that may affect them.
+    /// Starts and stops the timers that the current state needs or no longer needs. Call it after every
+    /// change that may affect them.
     pub(crate) fn update_timers(&mut self, now: Instant) {
         if self.state.is_synchronized() {
             self.update_send_timers(now);
@@ -156,9 +157,9 @@ impl<B: AsRef<[u8]>> Connection<B> {
         }
     }
 
-    /// Shortens the delayed-ACK timer to two round trips after a full segment with no successor. With one
-    /// acknowledgement for each arrival, a lost one leaves the peer waiting: it probes with a single full
-    /// segment (RFC 8985, section 7.3).
+    /// Shortens the delayed-ACK timer to two round trips after a full segment with no successor. If only one
+    /// acknowledgement is sent for each arrival and it is lost, the peer waits, then probes with a single
+    /// full segment (RFC 8985, section 7.3).
     fn hasten_delayed_ack(&mut self, now: Instant) {
         if self.config.acks != AckPolicy::OneForATurn {
             return;
@@ -179,7 +180,7 @@ impl<B: AsRef<[u8]>> Connection<B> {
             self.stop_send_timers();
             return;
         }
-        // New text of the owner may wait for another peer, so it does not show that this peer is
+        // The owner's new data may be waiting for another peer, so it does not show that this peer is
         // unresponsive.
         let waits_for_peer = !self.terms.owner_sends() || self.is_held_by_window();
         let is_waiting = is_outstanding || has_new && waits_for_peer;

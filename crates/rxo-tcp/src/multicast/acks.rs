@@ -1,10 +1,10 @@
-//! The fast path of acknowledgements: the cost of one must not depend on the amount of data that the group
-//! sends, nor on the number of receivers.
+//! The fast path of acknowledgements: the cost of an acknowledgement must depend neither on the amount of
+//! data that the group sends nor on the number of receivers.
 //!
 //! A member whose receiver acknowledges in order is dormant: its connection has no record of outstanding data
 //! and is not served. An acknowledgement updates the connection's round-trip time, window and SND.UNA, and
-//! the tree. Any other event wakes the connection ([`Group::before`]). Its timers are replaced by one timer
-//! of the group: a member that has not acknowledged for two round trips is woken.
+//! the tree. Any other event wakes the connection ([`Group::before`]). One timer of the group replaces the
+//! timers of dormant connections: it wakes members that have not acknowledged for two round trips.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::tcp::AckRecord;
@@ -52,8 +52,8 @@ impl Group {
         connection.is_paced()
     }
 
-    /// Takes `record` and returns `true` if the member is dormant or can become so. Returns `false` if the
-    /// connection must process the record.
+    /// Processes `record` and returns `true` if the member is dormant or can become dormant. Returns `false`
+    /// if the connection must process the record.
     #[inline]
     fn take_dormant<B: AsRef<[u8]>>(
         &mut self,
@@ -70,7 +70,7 @@ impl Group {
         let Some(una) = self.position(record.ack, all) else { return false };
         let Self { members, sends, tree, late, text, mss, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return false };
-        // A member that has caught up may have text outstanding that the group no longer has.
+        // A member that has caught up may have outstanding data that the group has dropped.
         let may_sleep = member.is_led && una >= text.first();
         let sleeps = member.is_dormant() || may_sleep && connection.fall_asleep();
         if !sleeps {
@@ -113,8 +113,8 @@ impl Group {
         }
     }
 
-    /// Marks a dormant member as awake, so that its connection is lent the text and receives the record of
-    /// outstanding data.
+    /// Marks a dormant member as awake, so that its connection receives the data and the record of what is
+    /// outstanding.
     pub(super) fn end_sleep(&mut self, id: MemberId) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
         member.sleep = Sleep::Awake;
@@ -122,7 +122,7 @@ impl Group {
     }
 
     /// Marks members that have not acknowledged for too long, so that the owner wakes them. Schedules another
-    /// check while any data is outstanding.
+    /// check if any data is still outstanding.
     pub(super) fn wake_overdue(&mut self, now: Instant) {
         let Self { members, sends, touched, nxt, tree, .. } = self;
         let slowest = tree.least().una;

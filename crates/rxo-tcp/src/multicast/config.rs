@@ -22,9 +22,9 @@ pub struct GroupConfig {
     pub slow: Slow,
     /// The treatment of a receiver that joins after the first byte.
     pub late: Late,
-    /// The limit for the time that all late receivers together may add: while only they delay the others, and
-    /// after only they are left. When it is used up, they are ejected and later ones are refused. `None`
-    /// means no limit.
+    /// The limit for the time that all late receivers together may add. Time counts while only late receivers
+    /// delay the others, and once only late receivers are left. When the limit is reached, they are ejected
+    /// and further late receivers are refused. `None` means no limit.
     pub late_time: Option<Duration>,
     /// The way in which lost text is repaired.
     pub repairs: Repairs,
@@ -33,9 +33,9 @@ pub struct GroupConfig {
 /// The treatment of a receiver that delays the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slow {
-    /// All receivers wait until the slow receiver's connection fails by itself: the connection of a silent
-    /// receiver fails after the user timeout. A receiver that keeps its window closed and answers probes may
-    /// delay the group for ever (RFC 9293, section 3.8.6.1).
+    /// All receivers wait until the slow receiver's connection fails by itself: the connection of a receiver
+    /// that does not answer fails after the user timeout. A receiver that keeps its window closed and answers
+    /// probes may delay the group for ever (RFC 9293, section 3.8.6.1).
     Wait,
     /// A receiver is ejected if it takes less than one segment in this time while text waits for it.
     Eject(Duration),
@@ -66,8 +66,8 @@ pub enum Late {
 pub enum Repairs {
     /// Each receiver's own connection retransmits lost text.
     Each,
-    /// Text that at least `least` receivers miss within a round trip is retransmitted to the group, other
-    /// text as with `Each`.
+    /// Text that at least `least` receivers miss within a round trip is retransmitted to the group; other
+    /// text is retransmitted as under `Each`.
     Group {
         /// The minimum number of receivers that miss the text for a repair to the group; at least 2.
         least: usize,

@@ -37,9 +37,9 @@ impl Group {
         self.text.length().is_some_and(|length| self.nxt > length)
     }
 
-    /// Returns the next segment or GSO frame of new text for the group, or `None` if nothing may leave. Its
-    /// ACK number and window have no meaning. Call it until it returns `None` after every event; the returned
-    /// segment counts as sent.
+    /// Returns the next segment or GSO frame of new data for the group, or `None` if nothing may be sent. Its
+    /// ACK number and window have no meaning. After every event, call it until it returns `None`; the
+    /// returned segment counts as sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit<'_>> {
         let Some((bytes, ends)) = self.next_send() else {
             let waits = self.waits();
@@ -60,8 +60,8 @@ impl Group {
         Some(self.segment((start, end), ends, now))
     }
 
-    /// Returns the number of bytes to send now, and `true` if a FIN follows. Returns `None` if nothing may
-    /// leave.
+    /// Returns the number of bytes to send now, and `true` if a FIN follows. Returns `None` if nothing may be
+    /// sent.
     fn next_send(&self) -> Option<(u32, bool)> {
         let least = self.tree.least();
         if !self.is_started || least == Least::NONE || self.has_sent_all() {
@@ -80,7 +80,8 @@ impl Group {
         (full > 0).then_some((full, false))
     }
 
-    /// Returns `true` if text or the last acknowledgements wait for receivers.
+    /// Returns `true` if the group waits for receivers: to send more data, or to get the last
+    /// acknowledgements.
     fn waits(&self) -> bool {
         if !self.is_started || self.tree.least() == Least::NONE {
             return false;
@@ -120,7 +121,7 @@ impl Group {
     }
 
     /// Returns the text of an earlier segment to the group, for owners that send several at once: `bytes`
-    /// bytes from the sequence number `seq` on.
+    /// bytes starting at the sequence number `seq`.
     #[must_use]
     pub fn sent_text(&self, seq: SeqNumber, bytes: u32) -> Text<'_> {
         let start = self.position(seq, self.nxt).unwrap_or(0);

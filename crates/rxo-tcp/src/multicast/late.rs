@@ -1,8 +1,8 @@
 //! The limit for the time that late receivers may add to a multicast.
 //!
 //! Separate from `slow.rs`, which judges one receiver at a time: a sequence of late receivers, each within
-//! its own limit, could delay a group for ever. Here one clock counts for all of them. It runs while the
-//! group waits for late receivers only, and while only they are left.
+//! its own limit, could delay a group for ever. One clock measures the time for all late receivers together.
+//! It runs while the group waits only for late receivers, and while only late receivers are left.
 
 use rxo_frame::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! One receiver: how it joins, the data its connection is given, and its outcome.
+//! One receiver of a group: its joining, the data that its connection gets, and its outcome.
 
 use alloc::vec::Vec;
 use rxo_frame::{Duration, Instant, SharedBytes};
@@ -17,7 +17,7 @@ pub type MemberId = u32;
 pub(super) struct Member {
     /// The acknowledged stream position: the receiver has acknowledged everything before it.
     pub(super) una: u64,
-    /// The lent stream position: everything before it has been lent to the receiver's connection.
+    /// The stream position before which all data has been passed to the receiver's connection.
     pub(super) given: u64,
     /// The number of the first send that has not been reported to the receiver's connection.
     pub(super) send: u64,
@@ -30,7 +30,7 @@ pub(super) struct Member {
     mss: u32,
     /// `true` if the receiver's connection has been closed for sending.
     is_shut: bool,
-    /// `true` while a request for earlier text is open with the owner.
+    /// `true` while the owner has not yet answered a request for earlier data.
     has_asked: bool,
     joined_at: Instant,
     start: u64,
@@ -54,8 +54,8 @@ impl Member {
         self.is_led && !self.is_dormant() && self.send < next
     }
 
-    /// Returns the time since which the receiver has made no progress. `None` if it waits for the owner to
-    /// lend text, or is ejected.
+    /// Returns the time of the receiver's last progress. `None` if it is waiting for data that was requested
+    /// from the owner, or was ejected.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (!self.has_asked && self.ejected.is_none()).then_some(self.progress.1)
     }
@@ -71,7 +71,7 @@ impl Group {
         GroupSeed { iss: iss + from, timestamp_offset }
     }
 
-    /// Returns `true` if a receiver that comes now is refused: because it comes after the first byte
+    /// Returns `true` if a receiver that joins now is refused: because it joins after the first byte
     /// ([`Late::Refuse`]), or because late receivers have used up their time
     /// ([`GroupConfig::late_time`](super::GroupConfig::late_time)). Do not give its connection a seed: with
     /// the group's numbers it could forge segments to the group.
@@ -80,7 +80,7 @@ impl Group {
         self.lateness().is_some()
     }
 
-    /// Makes the receiver behind `connection`, which has just been opened, a member.
+    /// Makes the receiver at the other end of `connection`, which has just been opened, a member.
     ///
     /// # Errors
     /// Returns the reason for a refusal. The caller must then abort the connection.
@@ -184,7 +184,8 @@ impl Group {
         self.members.get(id as usize).is_some_and(|it| it.as_ref().is_some_and(Member::is_dormant))
     }
 
-    /// Lends a connection the text that it may send. After the last text, closes the connection for sending.
+    /// Passes to a connection the data that it may send. After the last byte, closes the connection for
+    /// sending.
     fn lend_what_there_is<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>) {
         let Self { members, text, nxt, .. } = self;
         let Some(Some(member)) = members.get_mut(id as usize) else { return };
@@ -224,8 +225,8 @@ impl Group {
         let (is_led, has_all) = (member.is_led, self.text.length().is_some_and(|all| una > all));
         let nxt = match is_dormant {
             true => Some(self.nxt),
-            // Relative to `una`, because from the group's position a member 4 GiB behind would look level
-            // with it.
+            // The distance is taken from `una`: taken from the group's position, a member that is 4 GiB
+            // behind would appear to have caught up.
             false => self.position(edge.nxt, una),
         };
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
@@ -252,7 +253,7 @@ impl Group {
         self.look_for_end(id, connection, now);
     }
 
-    /// Marks a member that has reached the group's position: from now on the group sends it all new text.
+    /// Marks a member that has reached the group's position: from now on the group sends all new data to it.
     fn lead<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &mut Connection<B>, now: Instant) {
         let next = self.sends.next();
         if let Some(Some(member)) = self.members.get_mut(id as usize) {
@@ -296,12 +297,12 @@ impl Group {
         }
     }
 
-    /// Asks the owner for text that the group has dropped.
+    /// Requests data from the owner that the group has dropped.
     fn ask_for_text<B: AsRef<[u8]>>(&mut self, id: MemberId, connection: &Connection<B>) {
         let first = self.text.first();
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
-        // Without free space the owner would be asked for the same text again at once, as long as the
-        // receiver reads nothing.
+        // Without free space, the same data would be requested again at once, for as long as the receiver
+        // reads nothing.
         let has_room = connection.send_room() > 0
             && connection.has_much_send_room()
             && connection.unacknowledged_bytes() < CATCH_UP_BYTES / 2;
@@ -313,8 +314,8 @@ impl Group {
         }
     }
 
-    /// Lends a member's connection the requested text, in order; empty text ends the answer. Afterwards the
-    /// caller must let the connection send.
+    /// Passes requested data to a member's connection, in order; an empty `text` ends the answer. Afterwards
+    /// the caller must let the connection send.
     pub fn lend<B: AsRef<[u8]>>(
         &mut self,
         id: MemberId,
@@ -396,7 +397,7 @@ impl Group {
         self.text.advance(self.tree.least().una.min(self.nxt));
     }
 
-    /// Asks the owner to abort the connection of a member, unless that was asked before.
+    /// Asks the owner to abort the connection of a member, unless it has been asked already.
     pub(super) fn eject(&mut self, id: MemberId, why: Outcome) {
         let Some(Some(member)) = self.members.get_mut(id as usize) else { return };
         if member.ejected.replace(why).is_none() {
@@ -407,7 +408,7 @@ impl Group {
     /// Returns the positions of the group. Costs O(n).
     #[must_use]
     pub fn progress(&self) -> Progress {
-        // A window probe may have passed the group's position.
+        // A window probe may have gone beyond the group's position.
         let sent = self.nxt.min(self.text.length().unwrap_or(u64::MAX));
         let mut unas: Vec<u64> = self.members.iter().flatten().map(|it| it.una.min(sent)).collect();
         let middle = unas.len() / 2;
@@ -436,7 +437,7 @@ impl Group {
 /// Maximum number of bytes that a receiver in catch-up can have from the group: the largest window (RFC 7323,
 /// section 2.3).
 const MOST_AHEAD: u64 = 1 << 30;
-/// The number of bytes lent at once to a receiver in catch-up.
+/// The number of bytes that a receiver in catch-up gets at a time.
 const CATCH_UP_BYTES: usize = 1 << 20;
 /// The time that a receiver has to check and store the data before it must confirm.
 pub(super) const CONFIRMS_WITHIN: Duration = Duration::from_secs(60);

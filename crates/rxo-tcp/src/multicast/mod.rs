@@ -9,9 +9,9 @@
 //! * `acks.rs`: the fast path of acknowledgements, for dormant members.
 //! * `tree.rs`: the send limit and the acknowledged position of all receivers, O(log n) for an
 //!   acknowledgement.
-//! * `sends.rs`: the times of the last sends. A connection is informed of them at its next event, so that the
-//!   cost of a send does not grow with the number of receivers.
-//! * `member.rs`: one receiver: joining, text, the two calls.
+//! * `sends.rs`: the times of the last sends, of which a connection is informed at its next event, so that
+//!   the cost of a send does not grow with the number of receivers.
+//! * `member.rs`: one receiver: its joining, its data, and the calls before and after each event.
 //! * `outcome.rs`: the events for the owner.
 //! * `text.rs`: the text that not all receivers have.
 //! * `emit.rs`: the next segment to the group.
@@ -106,7 +106,7 @@ impl Group {
     /// });
     /// let mut text = SharedBytes::from(b"to all".to_vec());
     /// assert_eq!(group.write(&mut text), 6);
-    /// // It leaves when receivers have joined (`Group::join`) and the owner starts (`Group::start`).
+    /// // It is sent when receivers have joined (`Group::join`) and the owner starts (`Group::start`).
     /// assert_eq!(group.receivers(), 0);
     /// ```
     #[must_use]

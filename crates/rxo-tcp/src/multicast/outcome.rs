@@ -10,17 +10,18 @@ use crate::Failure;
 /// The reason for which a receiver is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The connection was not opened for this group.
+    /// The receiver's connection was not opened for this group.
     Stranger,
     /// The receiver does not use SACK.
     NoSack,
     /// The receiver does not use timestamps.
     NoTimestamps,
-    /// The segments of the receiver, with this number of bytes, are so small that all receivers would suffer.
+    /// The receiver accepts only segments of this number of bytes, which would slow down all receivers.
     SmallSegments(u32),
-    /// The receiver came after the first byte.
+    /// The receiver asked to join after the first byte was sent.
     Late,
-    /// The receiver came after the first byte, and late receivers have used up their shared time.
+    /// The receiver asked to join after the first byte was sent, and late receivers have used up their shared
+    /// time.
     LateTimeOver,
     /// The group has its largest number of receivers.
     Full,
@@ -58,7 +59,7 @@ pub enum Outcome {
     TooSlow(u64, Duration),
     /// The receiver has everything, but has not confirmed it within this time.
     Unconfirmed(Duration),
-    /// The receiver came after the first byte, and late receivers have used up this shared time.
+    /// The receiver joined after the first byte was sent, and late receivers have used up this shared time.
     LateTimeOver(Duration),
     /// The connection to the receiver failed.
     Failed(Failure),
@@ -90,12 +91,12 @@ pub enum GroupEvent {
     /// The owner must abort the connection: call [`Group::before`](super::Group::before), abort, then call
     /// [`Group::after`](super::Group::after).
     Abort(MemberId),
-    /// The owner must lend the connection earlier text by [`Group::lend`](super::Group::lend):
-    /// `bytes` bytes from `from` on, or fewer.
+    /// The owner must provide earlier data by [`Group::lend`](super::Group::lend): up to `bytes` bytes,
+    /// starting at `from`.
     WantsText {
-        /// The member that needs the text.
+        /// The member that needs the data.
         id: MemberId,
-        /// The stream position of the first byte of the text.
+        /// The stream position of the first byte of the data.
         from: u64,
         /// The number of missing bytes.
         bytes: u64,
@@ -130,6 +131,6 @@ pub struct Progress {
     pub catching_up: usize,
 }
 
-/// The smallest segment size in bytes. A smaller one would slow all receivers for one; no link of today needs
-/// less.
+/// The smallest segment size in bytes. One receiver with smaller segments would slow down all others; no link
+/// in use today needs less.
 pub(super) const LEAST_SEGMENT_BYTES: u32 = 500;

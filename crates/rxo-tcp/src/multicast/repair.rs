@@ -1,12 +1,13 @@
 //! Common repairs: text that several receivers miss is retransmitted once, to the group.
 //!
-//! Each connection detects the losses of its receiver and counts a segment as repeated when it hands it out.
-//! The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that several
-//! connections want leaves once. Connections detect a loss at different times: requests within one round trip
-//! count together, and while the segment is on its way to the group further requests are dropped. If it is
-//! lost again, each connection detects that again. After the FIN has left, a segment goes to the group only
-//! once, then to single receivers. A receiver that has not answered a timeout gets its repairs alone as well:
-//! its acknowledgements may be lost, and receivers rarely answer text that they have from the group.
+//! Each connection detects the losses of its receiver and counts a segment as retransmitted when it returns
+//! it. The owner defers those segments to the end of its poll ([`Group::defer`]); then a segment that several
+//! connections want is sent once. Connections detect a loss at different times: requests within one round
+//! trip count together, and while the segment is on its way to the group further requests are dropped. If the
+//! segment is lost again, each connection detects the loss again. After the FIN is sent, a segment goes to
+//! the group only once, then to single receivers. A receiver that has not answered since a timeout also gets
+//! its repairs alone: its acknowledgements may be lost, and receivers rarely answer text that they have from
+//! the group.
 
 use alloc::collections::BTreeMap;
 
@@ -59,10 +60,10 @@ enum Way {
 }
 
 impl Repaired {
-    /// Returns the way in which to send the text that the requests `same` want; `None` if it is on its way to
-    /// the group already. `is_over` means that the FIN has left. Then the segment goes to the group at most
-    /// once: a receiver that has acknowledged everything may have left the group, and that acknowledgement
-    /// may be lost.
+    /// Returns the way in which to send the text that the requests in `same` want; `None` if it is already on
+    /// its way to the group. `is_over` means that the FIN has been sent. Then the segment goes to the group
+    /// at most once: a receiver that has acknowledged everything may have left the group, and that
+    /// acknowledgement may be lost.
     fn way(&mut self, same: &[Wanted], least: usize, is_over: bool, now: Instant) -> Option<Way> {
         let (start, end) = (same[0].start, same[0].end);
         let round_trip_ns = same.iter().map(|it| it.round_trip_ns).max().unwrap_or_default();
@@ -79,8 +80,8 @@ impl Repaired {
         let is_to_group = may_be_to_group && count >= least.max(2);
         let way = if is_to_group { Way::ToGroup } else { Way::Alone(count) };
         if self.0.len() >= MOST_REPAIRED {
-            // A receiver can request any byte, so the record is bounded. A forgotten segment may leave once
-            // more.
+            // A receiver can request any byte, so the record is bounded. A segment that is no longer recorded
+            // may be sent once more.
             self.0.clear();
         }
         let was_to_group = was_to_group || is_to_group;
@@ -121,12 +122,13 @@ impl Group {
     }
 
     /// Defers `transmit`, a segment of a member's connection, to [`Group::poll_repair`]. Returns `false` if
-    /// the owner must send it now: it is no retransmission, or repairs are not shared.
+    /// the owner must send it now: it is not a retransmission, or repairs are not shared.
     pub fn defer(&mut self, id: MemberId, transmit: &Transmit<'_>) -> bool {
         let Some(Some(member)) = self.members.get(id as usize) else { return false };
         let bytes = transmit.payload_bytes() as u64;
         let Some(start) = self.position(transmit.seq, self.nxt) else { return false };
-        // The group may no longer have text that a receiver lacks after catch-up; its connection has it.
+        // The group may have dropped text that a receiver lacks after catch-up; the receiver's connection
+        // still has it.
         let is_kept = start >= self.text.start();
         let is_repeated = bytes > 0 && start + bytes <= self.nxt.min(self.text.end());
         if !self.defers_repairs() || !member.is_led || !is_repeated || !is_kept {

@@ -1,4 +1,4 @@
-//! The sends of a group with their times, of which connections are informed later.
+//! The sends of a group and their times. Connections are informed of them later.
 //!
 //! Separate so that recording a send costs the same for any number of receivers. A connection is informed of
 //! all sends before any event except an acknowledgement in order (`acks.rs`). Connections that have not been
@@ -12,7 +12,7 @@ use rxo_frame::{Duration, Instant};
 /// The last sends of a group, numbered from its first send.
 #[derive(Debug, Default)]
 pub(super) struct Sends {
-    /// The stream position after each send, and the time at which it left.
+    /// The stream position after each send, and the time at which it was sent.
     last: VecDeque<(u64, Instant)>,
     /// The number of the first send in `last`.
     first: u64,
@@ -20,10 +20,11 @@ pub(super) struct Sends {
 }
 
 impl Sends {
-    /// Records that everything before `end` has left at `now`.
+    /// Records that everything before `end` has been sent at `now`.
     pub(super) fn push(&mut self, end: u64, now: Instant) {
         if self.last.len() == MOST {
-            // A connection not informed of this send counts it as part of the next, which left little later.
+            // A connection that was not informed of this send counts it as part of the next send, a little
+            // later.
             self.last.pop_front();
             self.first += 1;
         }
@@ -36,7 +37,7 @@ impl Sends {
         self.first + self.last.len() as u64
     }
 
-    /// Returns the sends from `number` on.
+    /// Returns the send with this `number` and all later sends.
     pub(super) fn from(&self, number: u64) -> impl Iterator<Item = (u64, Instant)> {
         let skipped = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         self.last.range(skipped.min(self.last.len())..).copied()
@@ -47,7 +48,7 @@ impl Sends {
         self.first + self.last.partition_point(|(end, _)| *end <= position) as u64
     }
 
-    /// Returns the time at which the byte before `end` left. Costs O(log n).
+    /// Returns the time at which the byte before `end` was sent. Costs O(log n).
     #[inline]
     pub(super) fn when(&self, end: u64) -> Instant {
         let index = self.last.partition_point(|(sent, _)| *sent < end);

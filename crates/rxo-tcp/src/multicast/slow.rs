@@ -14,8 +14,8 @@ pub(super) struct Patience {
     /// waits.
     blocked_since: Option<Instant>,
     due: Option<Instant>,
-    /// The start of the measurement of the common rate, and the position that all receivers had then; `None`
-    /// before the first measurement.
+    /// The start of the measurement of the common rate, and the position that all receivers had reached at
+    /// that time; `None` before the first measurement.
     pace: Option<(Instant, u64)>,
 }
 
@@ -104,8 +104,7 @@ impl Group {
         if self.has_sent_all() { its.una == least.una } else { its.limit == least.limit }
     }
 
-    /// Returns the time since which a member has delayed others, and the outcome that it will have if that
-    /// goes on.
+    /// Returns the time since which a member has delayed others, and its outcome if that continues.
     fn waits_since(&self, id: MemberId) -> Option<(Instant, Outcome)> {
         let member = self.members.get(id as usize)?.as_ref()?;
         if let Some(until) = member.confirm_by {
@@ -136,7 +135,8 @@ impl Group {
 }
 
 impl Slow {
-    /// Returns the time without a segment after which a receiver is ejected; `None` if it never is.
+    /// Returns the time after which a receiver that takes less than one segment is ejected; `None` if it
+    /// never is.
     const fn time(self) -> Option<Duration> {
         match self {
             Self::Wait => None,

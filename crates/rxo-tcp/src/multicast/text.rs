@@ -1,4 +1,4 @@
-//! The text that not all receivers have, in the pieces in which the application has lent it.
+//! The text that not all receivers have, in the pieces in which the application has written it.
 //!
 //! Separate from the send buffers of the connections, which share its pieces. A connection keeps its own
 //! references to text that the group has dropped.
@@ -9,14 +9,14 @@ use rxo_frame::SharedBytes;
 
 use crate::{SendBuffer, Text};
 
-/// The text of the stream from the slowest receiver's position on.
+/// The text of the stream, starting at the slowest receiver's position.
 #[derive(Debug)]
 pub(super) struct GroupText {
     /// The text in the form from which segments to the group are sent.
     buffer: SendBuffer,
     /// The stream position of the first byte in `buffer`.
     una: u64,
-    /// The pieces to lend to connections, each with its stream position.
+    /// The pieces to pass to connections, each with its stream position.
     pieces: VecDeque<(u64, SharedBytes)>,
     is_finished: bool,
 }
@@ -32,7 +32,7 @@ impl GroupText {
         self.una
     }
 
-    /// Returns the stream position after all text.
+    /// Returns the stream position after the last byte of the text.
     pub(super) fn end(&self) -> u64 {
         self.una + u64::from(self.buffer.len())
     }
@@ -87,7 +87,7 @@ impl GroupText {
         (!found.is_empty()).then_some(found)
     }
 
-    /// Returns the stream position of the first text that can be lent to connections.
+    /// Returns the stream position of the first byte that can be passed to connections.
     pub(super) fn first(&self) -> u64 {
         self.pieces.front().map_or(self.end(), |(at, _)| *at)
     }

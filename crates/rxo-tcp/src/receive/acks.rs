@@ -52,12 +52,12 @@ pub(crate) struct Acks {
     /// The SACK blocks of the acknowledgements that have some, in the same order.
     sacks: Vec<SackBlocks>,
     /// The number of acknowledgements at the front of `owed` that were sent. They are kept until the next
-    /// call, for the caller to read.
+    /// call of [`Acks::take`], for the caller to read.
     left: u32,
     /// The bytes of text that no owed acknowledgement covers.
     unacknowledged_bytes: u32,
-    /// The number of queued SACK options from which on a duplicate is dropped if the next one has all of its
-    /// blocks.
+    /// The number of queued SACK options from which a duplicate is dropped if the next duplicate has all of
+    /// its blocks.
     brief_from: u8,
     repeats: Repeats,
     segment: Within,
@@ -194,7 +194,7 @@ impl Acks {
 
     /// Replaces the last owed acknowledgements, as far as they are plain and equal in ECE, by a single one.
     /// It has the ACK number of the last and the echoed timestamp of the first (RFC 7323, section 4.3). An
-    /// acknowledgement of a filled gap behind them stays.
+    /// acknowledgement of a filled gap after them stays.
     pub(crate) fn stretch(&mut self) {
         let filled = match self.waiting() {
             [.., last] if last.kind == AckKind::Filled => self.owed.pop(),
@@ -291,9 +291,9 @@ impl Acks {
     }
 
     /// Adds the acknowledgement `ack` with the SACK blocks `sack`. It replaces the last acknowledgement if it
-    /// has all blocks of the last one and the peer needs no more duplicates. So every dropped block is in a
-    /// later acknowledgement: the peer counts an unreported block as lost and sends it again. Only if the
-    /// queue of SACK options is full, the new acknowledgement replaces the last in any case.
+    /// has all blocks of the last one and the peer needs no more duplicates. Thus a later acknowledgement
+    /// repeats every dropped block: the peer would count an unreported block as lost and send it again. If
+    /// the queue of SACK options is full, the new acknowledgement always replaces the last.
     pub(crate) fn owe_with(&mut self, ack: AckOwed, sack: SackBlocks) {
         if sack.is_empty() {
             return self.owe(ack);
@@ -327,8 +327,9 @@ impl Acks {
         self.owed.push(ack);
     }
 
-    /// Returns `true` if `ack` with `sack` covers `last`, the last acknowledgement, which has the last SACK
-    /// option.
+    /// Returns `true` if `ack` with the SACK blocks `sack` makes `last`, the last queued acknowledgement,
+    /// redundant: both have the same ACK number and ECE mark, and `sack` contains all SACK blocks of `last`.
+    /// The last queued SACK option must belong to `last`.
     fn is_said_by(&self, last: &AckOwed, ack: &AckOwed, sack: &SackBlocks) -> bool {
         let is_alike = (last.ack, last.has_mark) == (ack.ack, ack.has_mark);
         is_alike && self.sacks.last().is_some_and(|own| sack.has_all_of(own, ack.ack))
@@ -355,7 +356,7 @@ impl Acks {
         self.owed.extend(acks);
     }
 
-    /// Drops the last acknowledgement to make space, because the owner has not sent for long. The next
+    /// Drops the last acknowledgement to make space, because the owner has not sent for a long time. The next
     /// acknowledgement covers it.
     fn forget_last(&mut self) {
         if self.owed.pop().is_some_and(|last| last.kind == AckKind::AloneWithSack) {
@@ -408,8 +409,8 @@ impl Spread {
 }
 
 /// Maximum number of owed acknowledgements, enough for 2,048 segments: several full batches, and more while
-/// an application uses the connection. Further segments are covered by later acknowledgements, no longer
-/// every second one.
+/// an application uses the connection. Beyond that, not every second segment causes an acknowledgement; later
+/// acknowledgements cover the segments.
 const MOST_OWED: usize = 1_024;
 /// Maximum number of queued SACK options. A peer needs the newest, and some duplicates.
 const MOST_SACKS: usize = 64;

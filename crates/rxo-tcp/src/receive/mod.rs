@@ -134,7 +134,7 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.capacity
     }
 
-    /// Returns the memory that received text may use in bytes, without copies.
+    /// Returns the memory that received text may use, in bytes, not counting the ring of copies.
     pub(crate) fn held_bytes(&self) -> u32 {
         self.held
     }
@@ -377,7 +377,8 @@ impl<B: AsRef<[u8]>> Receive<B> {
         self.advance(bytes);
     }
 
-    /// Returns `true` if another buffer may be kept. Slots for out-of-order buffers are reserved in `ready`.
+    /// Returns `true` if another buffer may be kept without a copy. Slots for out-of-order buffers are
+    /// reserved in `ready`.
     fn may_lend(&self) -> bool {
         self.ready.room_pieces() > self.waiting.lent()
     }
@@ -432,15 +433,15 @@ impl<B: AsRef<[u8]>> Receive<B> {
         Accepted::OutOfOrder
     }
 
-    /// Records that the peer has sent a FIN with the sequence number `at`. The last recorded FIN counts; an
-    /// out-of-order FIN before other text is ignored.
+    /// Records that the peer has sent a FIN with the sequence number `at`, in place of any FIN recorded
+    /// before. Ignores an out-of-order FIN if text after it has arrived.
     pub(crate) fn expect_fin(&mut self, at: SeqNumber) {
         if at == self.nxt || !self.is_passed(at) {
             self.fin_at = Some(at);
         }
     }
 
-    /// Forgets a FIN with text after it: the peer cannot have sent it.
+    /// Drops the recorded FIN if text after it has arrived: the peer cannot have sent such a FIN.
     pub(crate) fn doubt_fin(&mut self) {
         self.fin_at = self.fin_at.filter(|at| !self.is_passed(*at));
     }

@@ -46,7 +46,7 @@ impl Spill {
         (self.origin, self.head) = (origin, self.place(gone));
     }
 
-    /// Changes the size of the ring to `bytes` bytes. Bytes from `origin` on stay, as far as they fit.
+    /// Changes the size of the ring to `bytes` bytes. Bytes at and after `origin` stay, as far as they fit.
     pub(crate) fn resize(&mut self, origin: SeqNumber, bytes: u32) {
         self.advance_to(origin);
         let mut resized = Self::with_capacity(bytes);
@@ -85,7 +85,7 @@ impl Spill {
         self.bytes[at..end].copy_from_slice(data);
     }
 
-    /// Returns the `bytes` bytes from `seq` on, in two slices if they wrap around the end of the ring.
+    /// Returns `bytes` bytes, starting at `seq`, in two slices if they wrap around the end of the ring.
     pub(crate) fn slices(&self, seq: SeqNumber, bytes: u32) -> [&[u8]; 2] {
         if bytes == 0 {
             return [&[], &[]];

@@ -1,8 +1,8 @@
 //! The fast path of an acknowledgement that covers only data sent once, while no loss is suspected or being
 //! recovered. Nearly all acknowledgements are of this kind.
 //!
-//! The result is that of `on_ack.rs`, without the checks whose results are known. Acknowledgements that
-//! arrive together form a run: each is a sample of the path, and all other state is written once.
+//! The result is the same as in `on_ack.rs`, without the checks whose results are known. Acknowledgements
+//! that arrive together form a run: each is a sample of the path, and all other state is written once.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::SeqNumber;
@@ -93,8 +93,8 @@ impl Recovery {
         run.end.is_at_or_after(ack) || self.board.was_sent_once(ack)
     }
 
-    /// Drops the record of data in flight, which the owner keeps. Returns `false`, and changes nothing, if a
-    /// part of it was retransmitted.
+    /// Drops the record of data in flight, because the owner keeps one. Returns `false`, and changes nothing,
+    /// if a part of it was retransmitted.
     pub(crate) fn forget_sent(&mut self) -> bool {
         self.board.forget_sent_once()
     }

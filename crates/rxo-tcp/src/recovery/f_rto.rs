@@ -1,8 +1,8 @@
 //! F-RTO detects spurious timeouts (RFC 5682, sections 2.1 and 3.1) for connections without timestamps; with
 //! timestamps, Eifel detects them earlier (`spurious.rs`).
 //!
-//! After a timeout one segment is retransmitted. When it is acknowledged, two new segments leave instead of
-//! more old ones. The next ACK decides: if it covers data that was not retransmitted, the originals arrive
+//! After a timeout one segment is retransmitted. When it is acknowledged, two new segments are sent instead
+//! of more old ones. The next ACK decides: if it covers data that was not retransmitted, the originals arrive
 //! late; if it is a duplicate, they are lost.
 
 use rxo_wire::SeqNumber;
@@ -13,9 +13,10 @@ pub(crate) enum Frto {
     /// No detection is active.
     #[default]
     Off,
-    /// Step 1: the timer has fired. `end` is the end of the retransmitted segment, `None` until it has left.
+    /// Step 1: the timer has fired. `end` is the end of the retransmitted segment, `None` until it has been
+    /// sent.
     First { end: Option<SeqNumber> },
-    /// Step 2: the retransmitted segment is acknowledged, and `new_bytes` bytes have left for the first time
+    /// Step 2: the retransmitted segment is acknowledged, and `new_bytes` bytes of new data have been sent
     /// since.
     Second { new_bytes: u32 },
 }
@@ -41,19 +42,19 @@ impl Frto {
         };
     }
 
-    /// Records that `bytes` bytes leave for the first time.
+    /// Records that `bytes` bytes are sent for the first time.
     pub(crate) fn sent_new(&mut self, bytes: u32) {
         if let Self::Second { new_bytes } = self {
             *new_bytes = new_bytes.saturating_add(bytes);
         }
     }
 
-    /// Returns `true` if new segments must leave before lost ones.
+    /// Returns `true` if new segments must be sent before lost ones.
     pub(crate) fn prefers_new(self) -> bool {
         matches!(self, Self::Second { .. })
     }
 
-    /// Returns `true` if new segments have left and their acknowledgement is awaited.
+    /// Returns `true` if new segments have been sent and their acknowledgement is awaited.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Second { new_bytes: 1.. })
     }

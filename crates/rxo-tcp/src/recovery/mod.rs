@@ -153,8 +153,8 @@ impl Recovery {
         self.board.lost() > 0
     }
 
-    /// Returns two flags: the first is `true` if new segments must leave before lost ones, the second if such
-    /// segments have left. Both apply after a timeout that may have been spurious (RFC 5682).
+    /// Returns two flags: the first is `true` if new segments must be sent before lost ones, the second if
+    /// such segments have been sent. Both apply after a timeout that may have been spurious (RFC 5682).
     pub(crate) fn asks_by_new(&self) -> (bool, bool) {
         (self.frto.prefers_new(), self.frto.waits())
     }
@@ -164,17 +164,17 @@ impl Recovery {
         self.board.first_lost(bytes)
     }
 
-    /// Returns `true` if the first lost range may leave even if the congestion window is full.
+    /// Returns `true` if the first lost range may be sent even if the congestion window is full.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_urgent
     }
 
-    /// Returns the time at which [`Recovery::on_reorder_timeout`] is due; `None` means never.
+    /// Returns the time at which [`Recovery::on_reorder_timeout`] is due; `None` if no check is scheduled.
     pub(crate) fn look_again_at(&self) -> Option<Instant> {
         self.look_again
     }
 
-    /// Records that the range `start` to `end` leaves for the first time.
+    /// Records that the range `start` to `end` is sent for the first time.
     pub(crate) fn sent(&mut self, start: SeqNumber, end: SeqNumber, now: Instant) {
         self.board.sent(start, end, now);
         self.frto.sent_new(crate::sequence::distance(start, end));
@@ -223,8 +223,8 @@ impl Recovery {
         self.rtt.back_off();
     }
 
-    /// Marks segments that do not fit the path as lost. This is no congestion: slow start begins again, up to
-    /// the previous window (RFC 1191, section 6.5).
+    /// Marks segments that do not fit the path as lost. This does not indicate congestion: slow start begins
+    /// again, up to the previous window (RFC 1191, section 6.5).
     pub(crate) fn on_packet_too_big(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         let mss = self.mss;
         let lost = self.board.lose(|range| range.bytes() > mss);
@@ -281,7 +281,7 @@ impl Recovery {
         self.reduced_until.is_some_and(|until| una.is_before(until))
     }
 
-    /// Lowers the slow-start threshold to suit the flight.
+    /// Lowers the slow-start threshold according to the number of bytes in flight.
     fn reduce(&mut self, nxt: SeqNumber, congestion: &mut Congestion) {
         congestion.on_loss(self.flight_size(congestion));
         (self.reduced_until, self.has_reduced) = (Some(nxt), true);
@@ -371,6 +371,6 @@ fn to_millis(at: Instant) -> Instant {
 }
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// The number of segments delivered out of order that shows a loss: equal to the duplicates in RFC 5681 (RFC
-/// 8985, section 6.2.4).
+/// The number of segments delivered out of order that shows a loss: as many as the duplicate ACKs of RFC 5681
+/// (RFC 8985, section 6.2.4).
 const DUP_THRESHOLD: u32 = 3;

@@ -15,14 +15,15 @@ pub(crate) struct Duplicates {
 }
 
 impl Duplicates {
-    /// Counts a duplicate ACK. Returns `true` from the third on (RFC 5681, section 3.2, step 2).
+    /// Counts a duplicate ACK. Returns `true` for the third and every later one (RFC 5681, section 3.2, step
+    /// 2).
     pub(crate) fn count(&mut self, mss: u32) -> bool {
         self.count = self.count.saturating_add(1);
         self.credit = self.credit.saturating_add(mss);
         self.count >= THRESHOLD
     }
 
-    /// Returns `true` if there was a duplicate since the last progress.
+    /// Returns `true` if a duplicate ACK has arrived since the last [`Duplicates::reset`].
     pub(crate) fn any(&self) -> bool {
         self.count > 0
     }

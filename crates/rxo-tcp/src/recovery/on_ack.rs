@@ -38,11 +38,12 @@ struct Delivered {
     acked: u32,
     /// Number of bytes delivered for the first time, in order or not.
     bytes: u32,
-    /// The send time of the latest delivered range that was sent once; `None` if there is none.
+    /// The latest send time among the delivered ranges that were never retransmitted; `None` if there are
+    /// none.
     sent_at: Option<Instant>,
     /// The last send time of the first delivered range; `None` unless that range was retransmitted.
     first_again_at: Option<Instant>,
-    /// The last send time of the latest delivered range; `None` if nothing was delivered.
+    /// The latest send time among all delivered ranges; `None` if nothing was delivered.
     latest_at: Option<Instant>,
     has_retransmitted: bool,
     /// `true` if the acknowledgement caused more data to be marked as lost.
@@ -148,11 +149,11 @@ impl Recovery {
         delivered
     }
 
-    /// Takes a round-trip sample from data that was sent once (RFC 6298, section 3), or from the timestamp
-    /// (RFC 7323, section 4). If the ACK also covers a retransmission, data that was sent once gives no
-    /// sample, because it may have waited for that retransmission. An echo older than the last retransmission
-    /// gives none either: if an ACK was lost, the next one repeats its echo (RFC 7323, section 5.3, R2). Such
-    /// a sample would measure our own timeout and double the next one, up to two minutes.
+    /// Takes a round-trip sample from data that was sent only once (RFC 6298, section 3), or from the
+    /// timestamp (RFC 7323, section 4). If the ACK also covers a retransmission, data that was sent only once
+    /// gives no sample, because it may have waited for that retransmission. An echo older than the last
+    /// retransmission gives none either: if an ACK was lost, the next one repeats its echo (RFC 7323, section
+    /// 5.3, R2). Such a sample would measure our own timeout and double the next one, up to two minutes.
     fn sample_round_trip(&mut self, news: &AckNews<'_>, delivered: &Delivered) {
         let again_at = delivered.first_again_at.map(super::to_millis);
         let is_sample = |echoed: &Instant| {
@@ -270,7 +271,7 @@ impl Recovery {
     }
 
     /// Returns the congestion window after fast recovery, in bytes. RFC 9937 leaves it at the threshold;
-    /// without SACK it is smaller, so that not all of it leaves at once (RFC 6582, section 3.2, step 3).
+    /// without SACK it is smaller, so that not all of it is sent at once (RFC 6582, section 3.2, step 3).
     fn window_after(&self, ssthresh: u32) -> u32 {
         let in_flight = self.board.in_flight().max(self.mss);
         if self.uses_sack { ssthresh } else { ssthresh.min(in_flight + self.mss) }

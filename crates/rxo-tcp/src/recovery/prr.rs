@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     /// RecoverFS: the number of bytes in flight at the start of recovery, including those that the first
-    /// acknowledgement delivered.
+    /// acknowledgement reports as delivered.
     flight_at_start: u32,
     delivered: u32,
     out: u32,
@@ -33,8 +33,8 @@ impl Prr {
             let due = share.div_ceil(u64::from(self.flight_at_start));
             u32::try_from(due).unwrap_or(u32::MAX).saturating_sub(self.out)
         } else {
-            // As many bytes leave as arrive; one segment more, as in slow start, only if no further loss
-            // shows.
+            // As many bytes are sent as arrive, and one segment more, as in slow start, only if no further
+            // loss is seen.
             let conserving = self.delivered.saturating_sub(self.out).max(more.bytes);
             let growth = if more.is_safe { mss } else { 0 };
             conserving.saturating_add(growth).min(ssthresh - pipe)

@@ -29,11 +29,12 @@ pub(crate) struct Rack {
 
 #[derive(Clone, Copy, Debug)]
 struct Latest {
-    /// RACK.xmit_ts: the time at which the most recently sent segment of all that have arrived was sent.
+    /// RACK.xmit_ts: the send time of the most recently sent segment of all that have arrived.
     sent_at: Instant,
-    /// RACK.end_seq: the sequence number after that segment.
+    /// RACK.end_seq: the sequence number after the segment that was sent at `sent_at`.
     end: SeqNumber,
-    /// The time at which that segment arrived, as far as known. RACK.rtt is the time since `sent_at`.
+    /// The time at which the segment that was sent at `sent_at` arrived, as far as known. RACK.rtt is the
+    /// time since `sent_at`.
     arrived_at: Instant,
 }
 

@@ -1,7 +1,7 @@
 //! The round-trip estimate and the retransmission timeout (RFC 6298).
 //!
-//! Times are plain numbers of nanoseconds: `Duration` stores seconds apart, and dividing it for each
-//! acknowledgement costs more than all other steps.
+//! Times are plain numbers of nanoseconds: `Duration` stores seconds and nanoseconds separately, and dividing
+//! it for each acknowledgement costs more than all other steps.
 
 use rxo_frame::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) struct RoundTrip {
     /// The round-trip estimate from all samples; `None` before the first sample.
     estimate: Option<Estimate>,
     min_rto_ns: u64,
-    /// The number of times that the timeout was doubled since the last progress.
+    /// The number of times that the timeout was doubled since new data was last acknowledged.
     backoff: u32,
     /// `true` if the handshake timer fired (RFC 6298, section 5.7).
     is_slow_start: bool,
@@ -124,7 +124,7 @@ impl RoundTrip {
         self.backoff += 1;
     }
 
-    /// Returns the number of times that the timer fired since the last progress.
+    /// Returns the number of times that the timer fired since new data was last acknowledged.
     pub(crate) fn backed_off(&self) -> u32 {
         self.backoff
     }

@@ -13,7 +13,7 @@ use rxo_wire::SeqNumber;
 use crate::options::SackBlock;
 use crate::sequence::{distance, earlier, later};
 
-/// A range of sequence numbers that was sent at once.
+/// A range of sequence numbers that was sent at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) start: SeqNumber,

@@ -1,7 +1,8 @@
 //! Eifel: detects spurious retransmissions (RFC 3522) and undoes their effect (RFC 4015).
 //!
-//! If the first acknowledgement after a retransmission echoes a timestamp from before it, the original had
-//! arrived. Then nothing was lost, and the congestion window is restored.
+//! If the first acknowledgement after a retransmission echoes a timestamp that was sent before the
+//! retransmission, the original segment had arrived. Then nothing was lost, and the congestion window is
+//! restored.
 
 use rxo_frame::Instant;
 

@@ -1,4 +1,4 @@
-//! A snapshot of loss recovery for outside use.
+//! Statistics of loss recovery: a snapshot for tests, logs and TCP_INFO.
 
 use rxo_frame::Duration;
 
@@ -18,7 +18,7 @@ pub struct RecoveryStatistics {
     pub retransmitted: u32,
     /// Number of segments retransmitted so far.
     pub resent_segments: u32,
-    /// The number of times that the retransmission timer fired since the last progress.
+    /// The number of times that the retransmission timer fired since new data was last acknowledged.
     pub backoff: u32,
     /// RTTVAR, the variation of the round-trip time (RFC 6298, section 2); `None` before the first sample.
     pub rttvar: Option<Duration>,
@@ -26,7 +26,7 @@ pub struct RecoveryStatistics {
     pub least_rtt: Option<Duration>,
     /// The number of acknowledgements that reported a segment received twice (RFC 2883).
     pub duplicates_reported: u32,
-    /// The number of ranges that arrived after later ones although they were sent once, which shows
+    /// The number of ranges that were sent only once and arrived after ranges sent later: a sign of
     /// reordering.
     pub reordered: u32,
 }

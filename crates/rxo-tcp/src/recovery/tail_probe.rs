@@ -30,7 +30,7 @@ impl TailProbe {
         self.end.is_some()
     }
 
-    /// Records that the probe leaves; `nxt` is SND.NXT after it (RFC 8985, section 7.3).
+    /// Records that the probe is sent; `nxt` is SND.NXT afterwards (RFC 8985, section 7.3).
     pub(crate) fn sent(&mut self, nxt: SeqNumber, is_retransmission: bool) {
         *self = Self { end: Some(nxt), is_retransmission, is_due: false };
     }

@@ -1,4 +1,5 @@
-//! The send buffer: text that the application has written or lent and the peer has not acknowledged.
+//! The send buffer: text that the application has written, or lent without a copy, and that the peer has not
+//! acknowledged.
 
 use core::fmt;
 
@@ -7,8 +8,9 @@ use rxo_frame::SharedBytes;
 use super::chunks::{CHUNK_BYTES, Chunks, most_chunks};
 use super::lent::Lent;
 
-/// The text to be sent, from SND.UNA on. Written text is copied; lent text stays in its own memory, and its
-/// position among the copied text is recorded. Both count towards one size. Allocates memory on use.
+/// The text to be sent, starting at SND.UNA. Written text is copied; lent text stays in its own memory, and
+/// its position among the copied text is recorded. Both count towards the size of the buffer. Allocates
+/// memory on use.
 ///
 /// Public so that owners can build a [`Transmit`](crate::Transmit) of their own for tests.
 pub struct SendBuffer {
@@ -129,7 +131,8 @@ pub struct Text<'a> {
     buffer: Option<&'a SendBuffer>,
     from: u32,
     to: u32,
-    /// The contiguous bytes from the index `from` on, possibly beyond `to`. Empty if they must be looked up.
+    /// The contiguous bytes that start at the index `from`, possibly beyond `to`. Empty if they must be
+    /// looked up.
     ahead: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! Text that the application has lent, and its position among the copied text.
+//! Text that the application has lent without a copy, and its position among the copied text.
 
 use alloc::collections::VecDeque;
 
@@ -7,7 +7,8 @@ use rxo_frame::SharedBytes;
 use super::buffer::Place;
 
 /// The parts of the send buffer's text that are not copied, in order. An index counts from the first byte of
-/// the send buffer, which moves. A position in the stream is fixed, and wraps around.
+/// the send buffer, so it changes when acknowledged bytes are removed. A position in the stream does not
+/// change; it wraps around.
 #[derive(Default)]
 pub(super) struct Lent {
     parts: VecDeque<Part>,
@@ -22,7 +23,7 @@ struct Part {
     text: SharedBytes,
     /// The stream position of the part's first byte.
     at: u32,
-    /// The number of bytes ever lent before the part.
+    /// The total length in bytes of all parts lent before this one, including parts already dropped.
     before: u32,
 }
 
@@ -76,13 +77,13 @@ impl Lent {
         self.bytes += bytes;
     }
 
-    /// Returns the stream position after all text.
+    /// Returns the stream position after the last byte in the send buffer.
     fn end(&self, copied: u32) -> u32 {
         self.start.wrapping_add(copied).wrapping_add(self.bytes)
     }
 
-    /// Removes the first `bytes` of the send buffer. Returns how many of these bytes are copied, or beyond
-    /// the end.
+    /// Removes the first `bytes` of the send buffer. Returns the number of these bytes that are copied, or
+    /// beyond the end.
     pub(super) fn advance(&mut self, bytes: u32) -> u32 {
         let (mut left, mut from_copied) = (bytes, 0);
         while let Some(part) = self.parts.front_mut().filter(|_| left > 0) {
@@ -105,7 +106,8 @@ impl Lent {
         from_copied + left
     }
 
-    /// Finds the contiguous text from the index `from` on, cut at `to`. Call it only if there are parts.
+    /// Finds the contiguous text that starts at the index `from`, cut at `to`. Call it only if there are
+    /// parts.
     pub(super) fn find(&self, from: u32, to: u32) -> Place<'_> {
         let index_of = |part: &Part| part.at.wrapping_sub(self.start);
         let next = self.parts.partition_point(|part| index_of(part) <= from);

@@ -34,7 +34,7 @@ pub(crate) struct Send {
     pub(crate) scale: u8,
     /// Eff.snd.MSS: the text of a full segment, in bytes (RFC 9293, section 3.7.1).
     pub(crate) mss: u32,
-    /// The text to be sent, from SND.UNA on.
+    /// The text to be sent, starting at SND.UNA.
     pub(crate) buffer: SendBuffer,
     /// The state of our FIN.
     pub(crate) fin: Fin,
@@ -162,7 +162,7 @@ impl Send {
 
     /// Applies the scaled `window` of a segment unless a newer one was seen (RFC 9293, section 3.10.7.4,
     /// fifth step). In addition to the RFC's rule, a segment with a higher ACK number than any before is
-    /// newer even if it repeats old text. Otherwise the old window would seem to begin at its ACK.
+    /// newer even if it repeats old text. Otherwise the old window would be counted from the new ACK number.
     #[inline]
     pub(crate) fn update_window(&mut self, seq: SeqNumber, ack: SeqNumber, window: u32) {
         let is_newer = self.wl1.is_before(seq)

@@ -23,7 +23,7 @@ pub(crate) struct Sizing {
     pub(crate) nagle: bool,
 }
 
-/// The reason why nothing may be sent.
+/// The reason for which nothing may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// There is nothing to send.
@@ -71,7 +71,7 @@ impl Sizing {
             return Err(Held::Nothing);
         }
         if within_window >= self.mss {
-            // Only the congestion window blocks it.
+            // Only the congestion window blocks the segment.
             return Err(Held::ByCongestion);
         }
         let is_all = self.unsent <= self.usable;

@@ -136,7 +136,7 @@ impl Scene {
                 self.ack = self.left;
                 self.give(self.seq, TcpFlags::ACK, 60_000, 0);
             }
-            // A FIN behind a gap, each time at another position.
+            // A FIN after a gap, each time at another position.
             3 => self.give(self.seq + 1 + turn % 500, TcpFlags::ACK | TcpFlags::FIN, 60_000, 0),
             // Duplicates.
             4 => self.give(self.seq, TcpFlags::ACK, 60_000, 0),

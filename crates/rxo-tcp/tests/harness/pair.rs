@@ -1,9 +1,9 @@
 //! Two connections and a faulty network, checked against a queue of bytes in each direction and against
 //! `model.rs`.
 //!
-//! Invariants: the text read equals the text written, from the first byte on. Transmission comes to an end,
-//! and a timer that fired does not fire again at once. Once the network works, everything arrives and both
-//! ends close, unless one of them gave up.
+//! Invariants: the text read equals the text written, starting at the first byte. Transmission comes to an
+//! end, and a timer that fired does not fire again at once. Once the network works, everything arrives and
+//! both ends close, unless one of them gave up.
 
 use rxo_frame::Instant;
 use rxo_tcp::{Arrival, Closed, Connection, Secret, State};
@@ -154,7 +154,7 @@ impl Pair {
         }
     }
 
-    /// Delivers `count` segments from `place` on, as an aggregate.
+    /// Delivers `count` segments, starting at `place`, as an aggregate.
     fn deliver(&mut self, to: usize, place: u8, count: usize) {
         let Some(place) = usize::from(place).checked_rem(self.ways[to].len()) else { return };
         let until = self.ways[to].len().min(place + count);

@@ -403,7 +403,7 @@ fn part(first: &Segment<Vec<u8>>, at: u32, length: u32) -> Segment<Vec<u8>> {
     Segment { seq, payload: text_at(seq, length), ..first.clone() }
 }
 
-/// Returns `length` bytes of the stream from `seq` on.
+/// Returns `length` bytes of the stream, starting at `seq`.
 fn text_at(seq: SeqNumber, length: u32) -> Option<Payload<Vec<u8>>> {
     let text = (0..length).map(|at| stream_byte((seq + at).0)).collect();
     Payload::new(text, 0..length as usize)

@@ -111,8 +111,8 @@ fn who_is_ejected_while_it_catches_up_is_told_at_once() {
     assert!(room.receivers[late].tcp.is_closed(), "it is told");
 }
 
-/// The group's numbers that a late receiver gets are those of the next byte. It gets the text from there on,
-/// and no receiver waits for it.
+/// The group's numbers that a late receiver gets are those of the next byte. It gets the text from that
+/// position, and no receiver waits for it.
 #[test]
 fn who_comes_late_gets_what_follows_from_now_on() {
     for loss in [0, 10] {

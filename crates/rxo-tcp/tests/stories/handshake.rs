@@ -289,7 +289,7 @@ fn one_scale_is_no_scale() {
     assert_eq!(scene.tcp.statistics().snd_wnd, 1_000);
 }
 
-/// RFC 9293, section 3.10.7.3: text and FIN of a SYN-ACK are processed, from the sixth step on.
+/// RFC 9293, section 3.10.7.3: text and FIN of a SYN-ACK are processed, by the sixth step and those after it.
 #[test]
 fn text_in_a_syn_ack_is_taken() {
     let mut scene = Scene::active(plain());

@@ -3,7 +3,7 @@
 //! `timers.rs` and `recovery.rs`.
 //!
 //! ACKs do not take the fast path while data is lost or being recovered. But after a spurious retransmission
-//! the connection is calm while retransmitted data is still outstanding, behind data that was sent once.
+//! the connection is calm while retransmitted data is still outstanding, after data that was sent only once.
 
 use proptest::prelude::*;
 use rxo_frame::{Duration, Instant};

@@ -71,7 +71,7 @@ fn a_whole_segment_alone_is_acknowledged_after_two_round_trips() {
     }
 }
 
-/// RFC 3168, section 6.1.3: a mark is echoed from its segment on, not before.
+/// RFC 3168, section 6.1.3: a mark is echoed starting with its segment, not before.
 #[test]
 fn a_mark_is_echoed_from_its_segment_on() {
     let mut scene = Scene::established(Config { ecn: true, ..plain() });

@@ -79,7 +79,7 @@ impl Oracle {
         if had_gap || is_out_of_order || is_cut { Answer::Now } else { Answer::Later }
     }
 
-    /// Returns the first part of `len` bytes from `start` on that has arrived before; FINs are not reported.
+    /// Returns the first part of the `len` bytes at `start` that has arrived before; FINs are not reported.
     fn first_duplicate(&self, start: usize, len: usize) -> Option<Place> {
         let end = (start + len).min(STREAM);
         let first = (start..end).find(|place| self.has[*place])?;

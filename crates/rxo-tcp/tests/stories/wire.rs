@@ -166,7 +166,7 @@ fn urgent_data_of_any_length_is_read_in_its_place() {
     give(&mut tcp, header(0, TcpFlags::SYN | TcpFlags::ACK, 0), &[]);
     assert_eq!(tcp.state(), State::Established);
     let data: Vec<u8> = (0..20_000).map(stream_byte).collect();
-    // The urgent data: 3,000 bytes from the first segment on, then one byte, then 65,535, then none.
+    // The urgent data: 3,000 bytes at the first segment, then one byte, then 65,535, then none.
     let pointers = [3_000, 2_500, 2_000, 1_500, 1_000, 500, 1, 0, u16::MAX, 499, 500, 501];
     let urgent = TcpFlags::ACK | TcpFlags::URG;
     let mut seq = 1;

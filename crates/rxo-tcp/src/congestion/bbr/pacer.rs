@@ -1,19 +1,19 @@
-//! Pacing: the number of bytes that may leave at once, and the time of the next release.
+//! Pacing: the number of bytes that may be sent at once, and the time of the next release.
 //!
-//! One millisecond's worth leaves at once, because timers are not more exact than that. A late timer releases
-//! more, up to a few milliseconds' worth.
+//! One millisecond's worth is sent at once, because timers are not more exact than that. A late timer
+//! releases more, up to a few milliseconds' worth.
 
 use rxo_frame::{Duration, Instant};
 
 /// Releases bytes at a given rate.
 #[derive(Debug)]
 pub(super) struct Pacer {
-    /// The rate in bytes per second; 0 before it is known, and then nothing waits.
+    /// The rate in bytes per second; 0 while it is unknown; while it is 0, nothing is delayed.
     rate: u64,
     mss: u32,
     /// The largest segment size so far in bytes; path MTU discovery tries it again from time to time.
     largest_mss: u32,
-    /// The number of bytes that may leave now.
+    /// The number of bytes that may be sent now.
     burst: u32,
     /// The time at which all sent bytes have left, at the current rate.
     due: Instant,
@@ -47,7 +47,7 @@ impl Pacer {
         self.rate = rate;
     }
 
-    /// Returns the number of bytes that may leave now.
+    /// Returns the number of bytes that may be sent now.
     pub(super) fn burst(&self) -> u32 {
         self.burst
     }
@@ -58,7 +58,7 @@ impl Pacer {
         self.bytes_in(BURST_NS).max(2 * self.mss).max(self.largest_mss)
     }
 
-    /// Returns the time at which [`Pacer::refill`] releases more bytes; `None` if a segment may leave now.
+    /// Returns the time at which [`Pacer::refill`] releases more bytes; `None` if a segment may be sent now.
     pub(super) fn due(&self) -> Option<Instant> {
         (self.burst < self.mss).then_some(self.due)
     }
@@ -73,7 +73,7 @@ impl Pacer {
         self.burst = self.quantum().saturating_add(self.bytes_in(late_ns));
     }
 
-    /// Records that `bytes` leave at `now`.
+    /// Records that `bytes` bytes are sent at `now`.
     pub(super) fn sent(&mut self, now: Instant, bytes: u32) {
         if let Some(ns) = (u64::from(bytes) * SECOND_NS).checked_div(self.rate) {
             self.burst = self.burst.saturating_sub(bytes);

@@ -1,14 +1,14 @@
 //! Delivery rate samples (draft-cheng-iccrg-delivery-rate-estimation): the rate at which data arrived between
 //! the sending of a segment and its acknowledgement.
 //!
-//! The state at sending is the same for all segments that leave at one instant, so it is stored per instant,
-//! not per segment.
+//! The state at sending is the same for all segments that are sent at one instant, so it is stored per
+//! instant, not per segment.
 
 use alloc::collections::VecDeque;
 
 use rxo_frame::Instant;
 
-/// The bytes delivered so far, and the state at the instants at which segments left.
+/// The bytes delivered so far, and the state at the instants at which segments were sent.
 #[derive(Debug)]
 pub(super) struct Samples {
     /// C.delivered: the number of bytes that have arrived so far.
@@ -18,12 +18,12 @@ pub(super) struct Samples {
     /// C.first_sent_time: the send time of the segment that was delivered last.
     first_sent_at: Instant,
     /// C.app_limited: samples count as limited by the application until this number of bytes is delivered; 0
-    /// if it is not the limit.
+    /// if the application is not the limit.
     limited_until: u64,
     sends: VecDeque<Send>,
 }
 
-/// The state at an instant at which a segment left.
+/// The state at an instant at which a segment was sent.
 #[derive(Clone, Copy, Debug)]
 struct Send {
     at: Instant,
@@ -61,7 +61,7 @@ impl Samples {
         self.sends = VecDeque::new();
     }
 
-    /// Records that a segment leaves at `now` while `in_flight` bytes are in flight.
+    /// Records that a segment is sent at `now` while `in_flight` bytes are in flight.
     pub(super) fn sent(&mut self, now: Instant, in_flight: u32) {
         if in_flight == 0 {
             (self.first_sent_at, self.delivered_at) = (now, now);

@@ -26,7 +26,7 @@ impl Twins {
     }
 
     /// Returns `true` if a peer that has seen only the common output may send `segment`: inside the window,
-    /// or so far behind it that no acknowledgement in between can move the edge there.
+    /// or so far beyond it that no acknowledgement in between can move the edge there.
     pub(super) fn may_come(&self, segment: &Segment<Vec<u8>>) -> bool {
         let seen = self.fast.statistics();
         let end = segment.seq + segment.text_bytes();
