@@ -191,7 +191,7 @@ impl Cast {
     /// Waits for the next event, at most for `timeout`; `None` if there was none.
     ///
     /// # Errors
-    /// If the host has ended, or if another cast has replaced it.
+    /// If the host has ended, or if another cast has replaced this one.
     pub fn event(&self, timeout: Duration) -> io::Result<Option<CastEvent>> {
         match self.events.recv_timeout(timeout) {
             Ok(event) => Ok(Some(event)),

@@ -38,7 +38,7 @@ pub struct HostConfig {
     pub engine: EngineConfig,
     /// Maximum number of frames received in one round of the worker, 1 to 32,768.
     pub budget_frames: usize,
-    /// Polls without sleeping if `true`: lower latency, but the worker uses a whole processor.
+    /// `true` to poll without sleeping: lower latency, but the worker uses a whole processor.
     pub busy: bool,
     /// The pause between rounds of the worker, during which frames gather in the device. It delays
     /// applications as well. Ignored if `busy` is set.
@@ -47,14 +47,14 @@ pub struct HostConfig {
     /// count. Beyond the limit a SYN is dropped, and a call that opens a connection fails.
     pub sockets: usize,
     /// Maximum number of connections in TIME-WAIT, 1 to 16,777,216; 65,536 by default. Less than 100 bytes
-    /// each are allocated with the host. Another one evicts the oldest, whose late segments are then answered
-    /// with a reset.
+    /// for each are allocated with the host. Beyond the limit, the oldest is evicted, and its late segments
+    /// are answered with a reset.
     pub time_waits: usize,
     /// Maximum number of orphans: connections that the application has closed and that still have data to
-    /// send or wait for the peer's FIN. 1 to 1,048,576; 1,024 by default. Beyond the limit, orphans are reset
-    /// whose peer has accepted less than 16 KiB within a minute; others are kept, since their memory counts
-    /// towards [`HostConfig::memory_bytes`]. [`HostConfig::tcp`] limits how long an orphan waits for a peer
-    /// that accepts little.
+    /// send or wait for the peer's FIN. 1 to 1,048,576; 1,024 by default. Beyond the limit, orphans whose
+    /// peer has accepted less than 16 KiB within a minute are reset; others are kept, since their memory
+    /// counts towards [`HostConfig::memory_bytes`]. [`HostConfig::tcp`] limits how long an orphan waits for a
+    /// peer that accepts little.
     pub orphans: usize,
     /// The memory of all connections together, in bytes: 1 MiB to 1 TiB, 2 GiB by default.
     ///
@@ -68,28 +68,30 @@ pub struct HostConfig {
     /// grown buffers are halved: free send memory is returned at once, receive memory as the peer fills the
     /// window that was offered.
     ///
-    /// So all windows together can be more than the memory. What finds none is dropped and counted
-    /// ([`TcpCounters::texts_without_memory`](crate::TcpCounters::texts_without_memory)); its sender retransmits it,
-    /// and no window is taken back. Writing then waits for memory, and those who have waited longest get it first. Lent text
-    /// ([`TcpStream::write_shared`](crate::TcpStream::write_shared)) counts as written text does, until the peer has acknowledged it. A connection without any gets on nevertheless, 2 KiB
-    /// at a time. If there is not enough for both directions of one more connection, a SYN is dropped, and a call
+    /// All windows together can therefore exceed the memory. Data that arrives while no memory is free is
+    /// dropped and counted ([`TcpCounters::texts_without_memory`](crate::TcpCounters::texts_without_memory));
+    /// its sender retransmits it, and no window is taken back. Writing then waits for memory, and the
+    /// connections that have waited longest get it first. Shared bytes
+    /// ([`TcpStream::write_shared`](crate::TcpStream::write_shared)) count as written bytes do, until the
+    /// peer has acknowledged them. A connection without memory still makes progress, 2 KiB at a time. If
+    /// there is not enough memory for both directions of one more connection, a SYN is dropped, and a call
     /// that opens a connection fails.
     pub memory_bytes: u64,
-    /// Answers SYNs with SYN cookies (RFC 4987), instead of dropping them, while a listener has too many
-    /// half-open connections. A connection that is opened by a cookie has no SACK, window scale or ECN,
+    /// `true` to answer SYNs with SYN cookies (RFC 4987), instead of dropping them, while a listener has too
+    /// many half-open connections. A connection that is opened by a cookie has no SACK, window scale or ECN,
     /// unless it uses timestamps.
     pub syn_cookies: bool,
-    /// Sends several ACKs as one template (Menon and Zwaenepoel 2008, section 4). A capable device expands
-    /// the template; for others the host does so just before transmission. If `false`, each ACK is built
-    /// separately.
+    /// `true` to send several ACKs as one template (Menon and Zwaenepoel 2008, section 4). A capable device
+    /// expands the template; for others the host does so just before transmission. If `false`, each ACK is
+    /// built separately.
     pub ack_templates: bool,
     /// The modules that process frames before the engine. Off by default;
     /// [`Handle::fast_path`](crate::Handle::fast_path) changes them while the host runs.
     pub fast_path: FastPath,
     /// The secret for initial sequence numbers and timestamps; also the seed of the flow table.
     pub secret: [u64; 2],
-    /// Measures the time of each stage of a round ([`HostCounters::stages`](crate::HostCounters)); `None`
-    /// reads no clock.
+    /// The timer that measures each stage of a round ([`HostCounters::stages`](crate::HostCounters)); with
+    /// `None`, no clock is read.
     pub stage_timer: Option<StageTimer>,
 }
 
@@ -121,12 +123,12 @@ impl HostConfig {
         }
     }
 
-    /// The configured Ethernet address, or the one derived from the secret.
+    /// Returns the configured Ethernet address, or the one derived from the secret.
     pub(crate) fn ethernet_address(&self) -> [u8; 6] {
         self.mac.unwrap_or(local_mac(self.secret))
     }
 
-    /// The configuration of one of `shards` shards: limits and memory are divided among them.
+    /// Returns the configuration of one of `shards` shards: limits and memory are divided among them.
     pub(crate) fn part_of(&self, shards: usize) -> Self {
         Self {
             sockets: self.sockets.div_ceil(shards),
@@ -160,7 +162,7 @@ impl HostConfig {
     }
 }
 
-/// The reason why a host cannot be created.
+/// The reason for which a host cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HostError {
     /// An address, a route or the neighbour table is invalid.
@@ -206,8 +208,9 @@ pub enum HostError {
     OtherShard,
 }
 
-/// The default TCP settings. Buffers start small and grow where the path needs it. One ACK per round, because
-/// an ACK costs the peer more than several segments cost this host; peers count acknowledged bytes, not ACKs.
+/// Returns the default TCP settings. Buffers start small and grow if the path needs it. One ACK is sent per
+/// round, because an ACK costs the peer more than several segments cost this host; peers count acknowledged
+/// bytes, not ACKs.
 fn tcp() -> rxo_tcp::Config {
     rxo_tcp::Config {
         maximum_segment_size: u16::MAX,
@@ -219,7 +222,7 @@ fn tcp() -> rxo_tcp::Config {
     }
 }
 
-/// A locally administered unicast Ethernet address (IEEE 802), derived from `secret`.
+/// Returns a locally administered unicast Ethernet address (IEEE 802), derived from `secret`.
 const fn local_mac(secret: [u64; 2]) -> [u8; 6] {
     let [_, b, c, d, e, f, ..] = secret[0].wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     [0x02, b, c, d, e, f]

@@ -20,7 +20,7 @@
 //! * `cell/`: a connection and its lock, which never blocks the worker; the backlog.
 //! * `socket/`: the interface for applications: [`Handle`], [`TcpStream`], [`TcpListener`], [`Readiness`].
 //! * `cast.rs`: one stream to a group of receivers ([`Cast`]).
-//! * [`join`]: a receiver of it in the name of another host.
+//! * [`join`]: joins a cast in the name of another host.
 //! * `transmit/`: segments to send become packets, and packets one batch.
 //!
 //! Contract: [`Host::turn`] takes the time as an argument and reads no clock, so hosts run on virtual time as
@@ -61,9 +61,9 @@
 //!
 //! # Tasks
 //! With the feature `tokio` a [`TcpStream`] implements tokio's `AsyncRead` and `AsyncWrite`, which copy.
-//! Calls without a copy are `write_shared_async`, which lends data, and `read_in_place_async`, which reads it
-//! in the receive buffers. Each call also has a `poll_` form. `connect_async` and `accept_async` open
-//! connections. Any runtime can poll these futures; none is started.
+//! Calls without a copy are `write_shared_async`, which shares data with the connection, and
+//! `read_in_place_async`, which reads it in the receive buffers. Each call also has a `poll_` form.
+//! `connect_async` and `accept_async` open connections. Any runtime can poll these futures; none is started.
 //!
 //! # Several cores
 //! A connection stays with one worker, so a host on several cores is several workers: *shards*, each with its
@@ -71,16 +71,15 @@
 //! one host: a [`Handle`] opens connections on the shards in turn, and a [`TcpListener`] accepts from all of
 //! them.
 //!
-//! What it needs: a device that gives queue `n` the connections for which [`shard_of`](rxo_wire::shard_of()) says `n`, in both
-//! directions; a SYN on another queue is ignored ([`TcpCounters::misplaced`]). Queues of hardware that hash otherwise do
-//! not. On Linux `PacketSource::open_shards` of `rxo-driver` opens such
-//! queues on any interface: the kernel asks a filter of ours (`PACKET_FANOUT`) which socket gets a frame.
+//! What it needs: a device that gives queue `n` the connections for which [`shard_of`](rxo_wire::shard_of())
+//! says `n`, in both directions; a SYN on another queue is ignored ([`TcpCounters::misplaced`]). Hardware
+//! queues that use another hash are unsuitable. On Linux `PacketSource::open_shards` of `rxo-driver` opens
+//! such queues on any interface: a filter in the kernel (`PACKET_FANOUT`) chooses the socket for each frame.
 //!
 //! Cost: the filter takes a few dozen instructions per frame, in the kernel. Each shard has an equal part of
 //! the limits ([`HostConfig::memory_bytes`], sockets, orphans), which other shards cannot use. To open a
 //! connection, the host tries as many local ports as there are shards, on average. Frames about neighbours
-//! and paths are copied to every shard; everything else that is not a whole TCP packet goes to any of
-//! them.
+//! and paths are copied to every shard; all other frames that are not whole TCP packets go to any shard.
 //!
 //! Limits: connections are neither moved nor balanced, and one connection never gets more than one core. A
 //! cast, and joining a group, need a host with one worker. Counters are per shard. No command of `rxo` uses

@@ -88,8 +88,8 @@ impl Memory {
     }
 
     /// Reserves the fixed amount for a connection with `config`, and sets its buffer sizes: those of `config`
-    /// while memory is plentiful, otherwise smaller ones, and a receive window that the device's queue can
-    /// take. `None` if there is not enough memory for even the smallest buffers.
+    /// while memory is plentiful, otherwise smaller ones. The receive window is also limited to what the
+    /// device's queue can take. `None` if there is not enough memory for even the smallest buffers.
     pub(crate) fn reserve(&self, config: &Config) -> Option<Share> {
         let window = self.queue.first(config.receive_buffer_bytes);
         self.reserve_with(|left| Share::of(config, left / SHARES).with_window(window))
@@ -141,7 +141,7 @@ impl Memory {
     }
 
     /// Returns `true` if a connection may accept a segment with data: memory is reserved for it, or `fits` is
-    /// `true` because its fixed amount suffices. Counts a refusal.
+    /// `true` because its fixed amount suffices. Counts the segment if it is refused.
     pub(crate) fn admits(&self, share: &mut Share, fits: bool) -> bool {
         let is_admitted = self.wake_receiving(share) || fits;
         self.refused.fetch_add(u64::from(!is_admitted), Ordering::Relaxed);
@@ -332,7 +332,7 @@ fn text_bytes(buffers: Buffers) -> u64 {
 }
 
 /// Returns the memory for data to send, in bytes. Includes bookkeeping: an entry for a sent range per 512
-/// bytes, and one for a lent piece per 2,048 bytes.
+/// bytes, and one for a piece sent without a copy per 2,048 bytes.
 fn sent_bytes(buffers: Buffers) -> u64 {
     let bytes = u64::from(buffers.send_bytes);
     SendBuffer::most_memory(buffers.send_bytes) + PLACE_BYTES * (bytes / 512 + bytes / 2_048)

@@ -95,13 +95,13 @@ impl<B> Post<B> {
         Ok((Arc::new(post), receiver))
     }
 
-    /// The modules of the fast path that are on.
+    /// Returns the modules of the fast path that are on.
     #[inline]
     pub(crate) fn fast_path(&self) -> FastModules {
         FastModules(self.fast_path.load(Ordering::Relaxed))
     }
 
-    /// Turns these modules on and all others off, from the next batch on.
+    /// Turns these modules on and all others off, starting with the next batch.
     pub(crate) fn set_fast_path(&self, modules: FastModules) {
         self.fast_path.store(modules.0, Ordering::Relaxed);
     }
@@ -122,7 +122,7 @@ impl<B> Post<B> {
         self.send(Command::Cast(Box::new(command)));
     }
 
-    /// Queues `news` for this shard, or drops it if too many wait.
+    /// Queues a frame from another shard for this shard, or drops it if too many such frames wait.
     pub(crate) fn tell(&self, news: News) {
         if self.news.fetch_add(1, Ordering::Relaxed) < MOST_NEWS {
             self.send(Command::Hear(news));
@@ -131,7 +131,7 @@ impl<B> Post<B> {
         }
     }
 
-    /// Records that one piece of news was processed.
+    /// Records that one frame from another shard was processed or dropped.
     pub(crate) fn one_is_heard(&self) {
         self.news.fetch_sub(1, Ordering::Relaxed);
     }
@@ -150,7 +150,7 @@ impl<B> Post<B> {
         }
     }
 
-    /// The eventfd that becomes readable when the worker must wake up.
+    /// Returns the eventfd that becomes readable when the worker must wake up.
     pub(crate) fn alarm(&self) -> BorrowedFd<'_> {
         self.alarm.as_fd()
     }
@@ -179,7 +179,7 @@ impl<B> Post<B> {
         self.sockets.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The memory budget of the connections.
+    /// Returns the memory budget of the connections.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -224,7 +224,7 @@ impl Listeners {
         Ok(found)
     }
 
-    /// The ports of all listeners.
+    /// Returns the ports of all listeners.
     pub(crate) fn ports(&self) -> Vec<u16> {
         self.lock().iter().map(|place| place.address.port()).collect()
     }

@@ -19,9 +19,9 @@ use crate::{Handle, Host, HostConfig, HostError, ShardSeat};
 /// A host with several shards.
 ///
 /// Each shard is a [`Host`] with its own device queue, to be run by its own thread
-/// ([`ShardedHost::into_shards`]) if the queue can be sent to that thread. Sinks of `rxo-driver` cannot:
-/// there each thread gets a [`ShardSeat`] and opens its queue itself, or one thread opens all queues and runs
-/// the shards in turn ([`ShardedHost::turn`]). Applications see one host.
+/// ([`ShardedHost::into_shards`]) if the queue can be sent to that thread. The sinks of `rxo-driver` cannot
+/// be sent: with them, each thread gets a [`ShardSeat`] and opens its queue itself, or one thread opens all
+/// queues and runs the shards in turn ([`ShardedHost::turn`]). Applications see one host.
 pub struct ShardedHost<I: FrameSource, O> {
     shards: Vec<Host<I, O>>,
     handle: Handle,
@@ -85,7 +85,7 @@ where
     /// Runs one round of each shard at `now`, on this thread. Returns `true` if any shard did something.
     ///
     /// # Errors
-    /// The first failure of a queue; later shards are skipped then.
+    /// The first failure of a queue; the shards after it are skipped.
     pub fn turn(&mut self, now: Instant) -> Result<bool, DeviceError> {
         let mut is_busy = false;
         for shard in &mut self.shards {

@@ -33,14 +33,14 @@ pub enum Stage {
 }
 
 rxo_frame::counters! {
-    /// The time of the timed turns by stage.
+    /// The time of the sampled rounds, by stage.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct StageTimes {
-        /// All turns of the host.
+        /// Number of rounds of the host.
         pub turns: u64,
-        /// Those that were timed.
+        /// Number of rounds that were sampled.
         pub timed_turns: u64,
-        /// The time of the timed turns in each of [`Stage::ALL`], in nanoseconds.
+        /// The time of the sampled rounds in each of [`Stage::ALL`], in nanoseconds.
         pub ns: [u64; Stage::ALL.len()],
     }
 }
@@ -59,7 +59,7 @@ impl Stage {
 }
 
 impl StageTimes {
-    /// Total time of the sampled rounds in `stage`, in nanoseconds.
+    /// Returns the total time of the sampled rounds in `stage`, in nanoseconds.
     #[must_use]
     pub const fn ns(&self, stage: Stage) -> u64 {
         self.ns[stage as usize]
@@ -125,7 +125,8 @@ impl Stopwatch {
     }
 }
 
-/// The cost of reading `clock`: the minimum of several attempts, because disturbances only increase it.
+/// Returns the cost of reading `clock`: the minimum of several attempts, because disturbances only increase
+/// it.
 fn reading(clock: fn() -> u64) -> u64 {
     let one = |_| {
         let begin = clock();

@@ -1,18 +1,18 @@
-//! Flows with a time each: connections in TIME-WAIT, and those that are half open.
+//! Flows that expire: connections in TIME-WAIT, and half-open connections.
 //!
-//! Separate from the cells because a server that closes first has thousands of connections in TIME-WAIT. Such an entry
-//! takes 80 bytes and four in the index, and no socket. All memory is allocated at construction. Entries are in the
-//! order of insertion, which is nearly that in which they end. A full table evicts the oldest: of a connection in
-//! TIME-WAIT the pair of sockets may then be reused early.
+//! Separate from the cells because a server that closes first has thousands of connections in TIME-WAIT. An
+//! entry takes 80 bytes, four bytes in the index, and no socket. All memory is allocated at construction.
+//! Entries are in the order of insertion, which is nearly the order in which they expire. A full table evicts
+//! the oldest entry: if it is a connection in TIME-WAIT, its pair of sockets may then be reused early.
 
 use rxo_frame::{Duration, Instant};
 use rxo_wire::{FlowHasher, FlowKey};
 
-/// The table of connections in TIME-WAIT: a ring of entries, with a hash table of their flows.
+/// A table of flows that expire: a ring of entries, with a hash table of their keys.
 #[derive(Debug)]
 pub(crate) struct TimedFlows<T> {
     hasher: FlowHasher,
-    /// A ring: `used` entries from `first` on, removed ones among them.
+    /// The ring: `used` entries, starting at `first`, including removed ones.
     ring: Vec<Entry<T>>,
     limit: usize,
     first: usize,
@@ -29,19 +29,19 @@ struct Entry<T> {
     key: FlowKey,
     until: Instant,
     left: T,
-    /// The next entry in the hash chain, as in the buckets.
+    /// The next entry in the hash chain, encoded as in `buckets`.
     next: u32,
 }
 
 impl<T: Copy> TimedFlows<T> {
-    /// A table of `limit` entries, at least 1.
+    /// Creates a table of `limit` entries, at least 1.
     pub(crate) fn new(limit: usize, seed: u64) -> Self {
         let (limit, hasher) = (limit.max(1), FlowHasher::new(seed));
         let (ring, buckets) = (Vec::with_capacity(limit), vec![0; limit.next_power_of_two()]);
         Self { hasher, ring, limit, first: 0, used: 0, live: 0, buckets }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) const fn len(&self) -> usize {
         self.live
     }
@@ -52,15 +52,15 @@ impl<T: Copy> TimedFlows<T> {
         Some(oldest.until + TOGETHER)
     }
 
-    /// What is kept of the flow whose segments arrive as `key`.
+    /// Returns the state that is kept for the flow whose segments arrive as `key`; `None` if there is none.
     #[inline]
     pub(crate) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut T> {
         let place = self.find(key)?;
         Some(&mut self.ring[place].left)
     }
 
-    /// Adds an entry with a new key. A full table evicts the oldest, and returns its key. [`FlowKey::NOBODY`], which no
-    /// connection has but a forged packet may, is not kept.
+    /// Adds an entry with a new key. If the table is full, evicts the oldest entry and returns its key.
+    /// [`FlowKey::NOBODY`] is not stored: no connection has this key, but a forged packet may.
     pub(crate) fn insert(&mut self, key: FlowKey, left: T, until: Instant) -> Option<FlowKey> {
         if key == FlowKey::NOBODY {
             return None;
@@ -79,8 +79,8 @@ impl<T: Copy> TimedFlows<T> {
         given_up
     }
 
-    /// Restarts the time of `key`, at most once a second: a restart takes an entry of the ring, and a repeated
-    /// FIN must not evict others. Returns the key of an evicted entry.
+    /// Restarts the time of `key`, at most once a second: a restart uses up an entry of the ring, and a
+    /// repeated FIN must not evict other flows. Returns the key of an evicted entry.
     pub(crate) fn restart(&mut self, key: &FlowKey, until: Instant) -> Option<FlowKey> {
         let place = self.find(key)?;
         let Entry { left, until: before, .. } = self.ring[place];
@@ -91,7 +91,7 @@ impl<T: Copy> TimedFlows<T> {
         self.insert(*key, left, until)
     }
 
-    /// Removes the entry of `key`. Returns whether there was one.
+    /// Removes the entry of `key`. Returns `true` if there was one.
     pub(crate) fn remove(&mut self, key: &FlowKey) -> bool {
         self.find(key).map(|place| self.unlink(place)).is_some()
     }

@@ -45,12 +45,13 @@ pub(crate) enum Pushed {
 /// lock.
 #[derive(Debug)]
 pub(crate) struct AckRing {
-    /// The number of the oldest record. Moved by the owner of the lock, and by the worker when it overwrites.
+    /// The number of the oldest record. Moved by the owner of the lock, and by the worker when it overwrites
+    /// that record.
     head: AtomicU32,
     /// The number of the next record to be written. Only the worker writes it.
     tail: AtomicU32,
-    /// The number of the last record that did not supersede the one before it: each record from this number
-    /// on is superseded by the next. Only the worker uses it.
+    /// The number of the last record that did not supersede the one before it: each record with this or a
+    /// later number is superseded by the next. Only the worker uses it.
     covered_from: AtomicU32,
     entries: [Entry; ENTRIES as usize],
 }
@@ -76,7 +77,7 @@ impl AckRing {
 
     /// Appends the record of an ACK that the worker processes at `now`. Only the worker may call it.
     pub(crate) fn push(&self, now: Instant, record: AckRecord, terms: AckTerms) -> Pushed {
-        // Not the record of a pure ACK, or too old for the format.
+        // The record is not that of a pure ACK, or is too old for the format.
         let Some(words) = to_words(now, record) else { return Pushed::Refused };
         let tail = self.tail.load(Ordering::Relaxed);
         let mut waiting = tail.wrapping_sub(self.head.load(Ordering::Acquire));

@@ -21,7 +21,7 @@ pub(crate) struct WaitingAcks {
     pub(crate) overwritten: u64,
     /// Maximum number of ACKs that the ring held at once.
     pub(crate) most: u32,
-    /// Number of ACKs that the ring refused, and that went to the backlog.
+    /// Number of ACKs that the ring refused and that were put into the backlog instead.
     pub(crate) refused: u64,
 }
 
@@ -39,8 +39,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
             return Some(self.put_off_acks(now, records.flatten().copied(), terms));
         };
         if self.run_backlog(&mut inner) {
-            // As for every received segment: until the cell is served, the data would occupy the device's
-            // buffers.
+            // The data is passed on at once, as for every received segment: until the cell is served, the
+            // data would occupy the device's buffers.
             Self::read_out(&mut inner);
         }
         // Usually one iteration.

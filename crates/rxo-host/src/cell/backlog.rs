@@ -21,8 +21,8 @@ pub(crate) struct Backlog<B> {
     count: AtomicIsize,
 }
 
-/// The two ends of the queue: the worker's, and that of the lock's owner. The mutex is never contended: only
-/// the owner of the cell's lock takes it.
+/// The sending end of the queue, for the worker, and the receiving end, for the thread that holds the cell's
+/// lock. The mutex around the receiver is never contended, because only that thread locks it.
 #[derive(Debug)]
 struct Ends<B> {
     sender: Sender<Box<Waiting<B>>>,

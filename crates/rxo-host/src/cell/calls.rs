@@ -182,7 +182,7 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
                 return lend(connection, text, most);
             }
             let written = connection.send(&head[..head.len().min(most)])?;
-            // Once the head is queued, an error of the data behind it is not reported.
+            // Once the head is queued, an error of the data after it is not reported.
             let is_all = written == head.len();
             let lent = if is_all { lend(connection, text, most - written) } else { Ok(0) };
             Ok(written + lent.unwrap_or(0))
@@ -243,7 +243,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
         self.0.call(|inner| Ok(inner.marks))
     }
 
-    /// Sets the IP header fields of this connection's packets; the worker uses them from the next packet on.
+    /// Sets the IP header fields of this connection's packets; the worker uses them starting with the next
+    /// packet.
     fn set_marks(&self, marks: Marks) -> io::Result<()> {
         self.0.call(|inner| {
             inner.marks = marks;
@@ -278,8 +279,8 @@ impl<B: AsRef<[u8]> + Send + Sync> Socket for Bound<B> {
     }
 }
 
-/// Lends at most `most` bytes of `text` to the send buffer and removes them from `text`. Lent bytes stay in
-/// memory until the peer acknowledges them, so they count towards the limit like copied ones.
+/// Passes at most `most` bytes of `text` to the send buffer without a copy, and removes them from `text`.
+/// They stay in memory until the peer acknowledges them, so they count towards the limit as copied bytes do.
 fn lend<B: AsRef<[u8]>>(
     connection: &mut Connection<Buffer<B>>,
     text: &mut SharedBytes,

@@ -26,8 +26,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.take_back(inner);
     }
 
-    /// Returns the maximum number of bytes that an application may write or lend now, apart from the send
-    /// buffer's limit; 0 means that the application must wait. Reserves the memory if there is enough.
+    /// Returns the maximum number of bytes that an application may send now, copied or not, apart from the
+    /// send buffer's limit; 0 means that the application must wait. Reserves the memory if there is enough.
     pub(super) fn most_to_send(&self, inner: &mut Inner<B>) -> usize {
         let Inner { connection, share, .. } = inner;
         if share.sends() || connection.send_room() == 0 || self.post.memory().wake_sending(share) {
@@ -93,8 +93,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
 
 /// Returns the function that decides which segments a connection accepts; `share` is the connection's memory.
 /// Segments without data always pass. Segments with data pass if memory can be reserved for them; without
-/// memory, only [`MEAGER_BYTES`] of in-order data pass, so that data behind a gap cannot take the space of
-/// the data that fills the gap.
+/// memory, only [`MEAGER_BYTES`] of in-order data pass, so that data after a gap cannot take the space of the
+/// data that fills the gap.
 pub(super) fn admission<'a, B: AsRef<[u8]>>(
     memory: &'a Memory,
     share: &'a mut Share,

@@ -104,7 +104,7 @@ pub(crate) struct Inner<B> {
     reads_no_more: bool,
     /// `true` once [`Socket::take_error`] has returned the failure.
     is_error_taken: bool,
-    /// `true` once the connection has been told that the application has dropped its handle.
+    /// `true` once the connection has been abandoned because the application has dropped its handle.
     is_abandoned: bool,
 }
 
@@ -181,8 +181,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
                     true => inner.connection.on_arrival(now, arrival),
                     false => self.on_first_arrival(&mut inner, now, arrival),
                 }
-                // At once: the cell may be served some rounds later, and until then the data would occupy the
-                // device's buffers.
+                // The data is passed on at once: the cell may be served some rounds later, and until then the
+                // data would occupy the device's buffers.
                 Self::read_out(&mut inner);
                 Given::Taken
             }
@@ -411,8 +411,8 @@ impl<B: AsRef<[u8]>> Cell<B> {
         self.ring.is_empty() && self.backlog.is_empty()
     }
 
-    /// Runs the backlog on an application's thread. If there was one, marks the cell as having work for the
-    /// worker.
+    /// Processes the backlog on an application's thread. If there was one, marks the cell as having work for
+    /// the worker.
     fn run_backlog_here(&self, inner: &mut Inner<B>) {
         if self.run_backlog(inner) {
             inner.has_work = true;

@@ -45,7 +45,7 @@ pub(super) fn reading<R>(read: impl FnOnce() -> R) -> R {
 }
 
 /// Returns `true` while this thread runs an application's reader. The thread must not lock another connection
-/// then, because that connection's reader may wait for the one that is locked.
+/// during this time, because that connection's reader may wait for the one that is locked.
 pub(crate) fn is_reading() -> bool {
     IS_READING.get()
 }

@@ -1,7 +1,8 @@
-//! Which of many sockets to use again: the tokens of those that changed, in a queue.
+//! A set of sockets that are ready: a queue with the tokens of the sockets that changed, for a thread that
+//! uses many.
 //!
-//! The first token in the queue wakes who waits, and no other does: until that thread has come to take them, waking it again
-//! would be a system call for nothing. A turn of the worker changes dozens of sockets.
+//! Only the first token in the queue wakes the waiting thread. Until that thread has taken the tokens, waking
+//! it again would be a useless system call: one round of the worker changes dozens of sockets.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +16,7 @@ use super::Signal;
 pub(crate) struct ReadySet {
     told: Sender<u64>,
     tokens: Mutex<Receiver<u64>>,
-    /// Whether who waits was woken since it last took the tokens.
+    /// `true` if the waiting thread has been woken since it last took the tokens.
     is_woken: AtomicBool,
     signal: Signal,
 }
@@ -27,7 +28,7 @@ impl ReadySet {
         Self { told, tokens: Mutex::new(tokens), is_woken, signal: Signal::default() }
     }
 
-    /// Appends `token`, and wakes who waits unless that was done since the tokens were last taken.
+    /// Appends `token`, and wakes the waiting thread unless it has been woken since it last took the tokens.
     pub(crate) fn tell(&self, token: u64) {
         // Sending cannot fail: the receiver lives as long as `self`.
         let _sent = self.told.send(token);
@@ -36,14 +37,14 @@ impl ReadySet {
         }
     }
 
-    /// Moves all tokens to `into`. If there is none, blocks until one comes or `timeout` passes; `None` is no
-    /// limit.
+    /// Moves all tokens to `into`. If there are none, blocks until a token is added or `timeout` passes;
+    /// `None` sets no limit.
     pub(crate) fn wait(&self, into: &mut Vec<u64>, timeout: Option<Duration>) {
         let mut deadline = None;
         let before = into.len();
         loop {
             let seen = self.signal.changes();
-            // Before the tokens are taken: one that comes afterwards wakes again.
+            // Cleared before the tokens are taken, so that a token added afterwards wakes the thread again.
             self.is_woken.store(false, Ordering::SeqCst);
             into.extend(self.tokens.lock().unwrap_or_else(PoisonError::into_inner).try_iter());
             let left = timeout.map(|timeout| {

@@ -76,9 +76,9 @@ impl Signal {
         ended != Err(rustix::io::Errno::TIMEDOUT)
     }
 
-    /// Returns the eventfd of this signal, stored in `place`. Becomes readable at the first change after a
-    /// call that returned `WouldBlock`. Created by the first call, and readable then, so that its owner
-    /// checks the socket once.
+    /// Returns the eventfd of this signal, stored in `place`. The eventfd becomes readable at the first
+    /// change after a call that returned `WouldBlock`. The first call of this function creates it, already
+    /// readable, so that its owner checks the socket once.
     pub(crate) fn descriptor<'p>(&self, place: &'p Descriptor) -> io::Result<BorrowedFd<'p>> {
         if let Some(descriptor) = place.0.get() {
             return Ok(descriptor.as_fd());

@@ -1,6 +1,6 @@
 //! Demultiplexing: maps the flow key of a delivery to the cell of its connection.
 //!
-//! One keyed hash per delivery; a delivery of the same flow as the previous one needs none.
+//! One keyed hash per delivery; a delivery of the same flow as the previous one needs no hash.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};

@@ -12,7 +12,7 @@ pub struct FastCounters {
     pub modules: FastModules,
     /// Number of pure ACKs that were passed to connections without a frame.
     pub consumed: u64,
-    /// Number of consumed ACKs with the same ACK number and window as the one before.
+    /// Number of consumed ACKs with the same ACK number and window as the previous ACK.
     pub duplicates: u64,
     /// Number of calls to connections; one call passes all ACKs of a connection in a batch.
     pub calls: u64,
@@ -30,21 +30,21 @@ pub struct FastCounters {
     pub ring_refused: u64,
     /// Number of frames that the filter dropped.
     pub filtered: u64,
-    /// SYNs of new connections.
+    /// Number of SYNs of new connections.
     pub syns: u64,
-    /// Half-open flows now, 8,192 at most.
+    /// Number of half-open flows now; at most 8,192.
     pub half_open: u64,
-    /// How often the half-open flows of one network reached 256.
+    /// Number of times that the half-open flows of one network reached 256.
     pub syn_alarms: u64,
-    /// The network with the most half-open flows now, and how many there are.
+    /// The network with the most half-open flows now, and their number; `None` without half-open flows.
     pub worst_network: Option<(IpCidr, u64)>,
-    /// The accounts with the most bytes, the largest first; then, without a name, what went to no account because there
-    /// were too many.
+    /// The accounts with the most bytes, the largest first. The last one has no name: it is for frames that
+    /// got no account because there were too many.
     pub accounts: Vec<Account>,
 }
 
 impl FastCounters {
-    /// Number of frames that took the slow path for `reason`.
+    /// Returns the number of frames that took the slow path for `reason`.
     #[must_use]
     pub const fn fallback(&self, reason: FallbackReason) -> u64 {
         self.fallbacks[reason as usize]

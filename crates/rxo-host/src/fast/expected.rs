@@ -3,7 +3,7 @@
 //!
 //! ACKs of a connection come in bursts. Two of them differ in the IPv4 ID and checksum, the sequence and ACK
 //! numbers, the window, the TCP checksum, the timestamp values, and in padding. If all other bytes are equal
-//! and both checksums are right, every check gives the same result as for the ACK before, so no check is
+//! and both checksums are right, every check gives the same result as for the previous ACK, so no check is
 //! repeated. The engine does the same for data, with another row of the table in [`rxo_wire::layout`].
 //!
 //! Contract: a frame that takes the slow path, or the ACK of another connection, may change the results of
@@ -18,7 +18,7 @@ use rxo_wire::{ETHERNET_HEADER_BYTES, IpVersion, SeqNumber, TcpFlags};
 use super::gather::Told;
 
 /// The prediction of the next ACK: the last ACK, and the sums that its successor must match. By default there
-/// is none.
+/// is no prediction.
 #[derive(Debug)]
 pub(super) struct Expected {
     /// The row of [`LAYOUTS`] that the last ACK has, if it carries no ECN mark, as nearly all do.
@@ -150,7 +150,7 @@ impl Expected {
 /// A layout: the offsets of a pure ACK's headers, and the bytes that may differ from one ACK to the next.
 #[derive(Debug)]
 struct Layout {
-    /// The bytes that must be equal, from the IP header on.
+    /// The bytes that must be equal, starting at the IP header.
     row: layout::Layout,
     /// The length of the frame, in bytes.
     bytes: usize,
@@ -210,8 +210,8 @@ impl Layout {
         (SeqNumber(ack), window)
     }
 
-    /// Returns the ones' complement sum of the IPv4 ID and header checksum, which stays the same while all
-    /// other fields do. 0 for IPv6, which has no such fields.
+    /// Returns the ones' complement sum of the IPv4 ID and header checksum, which stays the same as long as
+    /// all other fields stay the same. 0 for IPv6, which has no such fields.
     #[inline(always)]
     fn ip_sum(&self, frame: &[u8]) -> u16 {
         if self.version == IpVersion::V6 {
@@ -259,8 +259,8 @@ const fn folded(sum: u64) -> u16 {
     ((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-/// The known layouts. Each has another frame length, except IPv4 with padding and IPv6 over raw IP, both 60
-/// bytes.
+/// The known layouts. Their frame lengths differ, except those of IPv4 with padding and IPv6 over raw IP,
+/// both 60 bytes.
 const LAYOUTS: [Layout; 9] = {
     const E: usize = ETHERNET_HEADER_BYTES;
     [

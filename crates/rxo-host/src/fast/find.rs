@@ -1,4 +1,4 @@
-//! Finds the connection of a pure ACK, and decides if it can take the ACK: checks 6 to 8.
+//! Finds the connection of a pure ACK, and decides whether it can take the ACK: checks 6 to 8.
 //!
 //! Separate from parsing and from the worker: it uses only indices of cells and the state kept for each
 //! ([`AckState`]).
@@ -45,13 +45,13 @@ impl AckState {
 
 /// The worker's tables, as the fast path queries them.
 pub(crate) trait Lookup {
-    /// The index of the connection of the flow `key`; `None` if there is no connection.
+    /// Returns the index of the connection of the flow `key`; `None` if there is no connection.
     fn find(&mut self, key: &FlowKey) -> Option<u32>;
 
-    /// The connection at index `place`; `None` if that slot is empty or belongs to another flow.
+    /// Returns the connection at index `place`; `None` if that slot is empty or belongs to another flow.
     fn at(&self, place: u32, key: &FlowKey) -> Option<Seen>;
 
-    /// The fast path's state of the connection at index `place`.
+    /// Returns the fast path's state of the connection at index `place`.
     fn state(&mut self, place: u32) -> Option<&mut AckState>;
 
     /// Returns `true` if the engine holds an aggregate of the flow `key`.
@@ -94,8 +94,8 @@ impl Fast {
         }
     }
 
-    /// Returns `true` if modules must see every frame first; [`Fast::takes_expected`] must not be called
-    /// then.
+    /// Returns `true` if modules must see every frame first; in that case, [`Fast::takes_expected`] must not
+    /// be called.
     #[inline]
     pub(crate) fn has_observers(&self) -> bool {
         self.on.without(FastModules::PURE_ACK) != FastModules::OFF
@@ -109,14 +109,15 @@ impl Fast {
         self.gather_expected(told)
     }
 
-    /// [`Fast::takes_expected`] for ACKs with an ECN mark.
+    /// Does what [`Fast::takes_expected`] does, for ACKs with an ECN mark.
     #[inline]
     fn takes_marked(&mut self, frame: &Frame<&[u8]>) -> bool {
         let told = self.gathered.room().and_then(|room| self.expected.read_marked(frame, room));
         self.gather_expected(told)
     }
 
-    /// Gathers the ACK that was written into the free record, if `told` is `Some`. Returns `true` then.
+    /// Gathers the ACK that was written into the free record, if `told` is `Some`; returns `true` in that
+    /// case.
     #[inline(always)]
     fn gather_expected(&mut self, told: Option<Told>) -> bool {
         if let Some(told) = told {
@@ -150,8 +151,8 @@ impl Fast {
         }
     }
 
-    /// [`Fast::take`] for a packet whose IP header has `TRANSPORT` bytes. One instance per IP version, so
-    /// that the parsed values stay in registers.
+    /// Implements [`Fast::take`] for a packet whose IP header has `TRANSPORT` bytes. One instance per IP
+    /// version, so that the parsed values stay in registers.
     #[inline(always)]
     fn take_packet<const TRANSPORT: u32>(
         &mut self,
@@ -178,7 +179,7 @@ impl Fast {
                 self.append(number, ack.record());
                 return Ok(());
             }
-            // Another flow takes the slot, or each ACK ends its run.
+            // Either the slot goes to another flow, or each ACK has a run of its own.
             if let (Some(last), Some(state)) =
                 (self.gathered.last_told(number), connections.state(place))
             {
@@ -230,8 +231,8 @@ impl Fast {
     }
 }
 
-/// The connection of the flow `key`. Takes the key by value, so that the caller can keep its copy in
-/// registers.
+/// Returns the connection of the flow `key`; `None` if there is none. Takes the key by value, so that the
+/// caller can keep its copy in registers.
 #[cold]
 #[inline(never)]
 fn find(connections: &mut impl Lookup, key: FlowKey) -> Option<Seen> {

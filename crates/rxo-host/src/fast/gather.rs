@@ -100,8 +100,8 @@ impl Gathered {
         self.acks.get_mut(self.used)
     }
 
-    /// Appends the record that was written into [`Gathered::room`]. Returns `true` if it is a duplicate of
-    /// the ACK before it.
+    /// Appends the record that was written into [`Gathered::room`]. Returns `true` if the record is a
+    /// duplicate of the ACK before it.
     #[inline(always)]
     pub(super) fn append_written(&mut self, told: Told) -> bool {
         self.used += 1;

@@ -5,11 +5,11 @@
 //! once, and the connection receives only the fields of the ACK. All other frames take the slow path, with a
 //! counted reason ([`FallbackReason`]).
 //!
-//! * `parse.rs`: decides if the frame is a pure ACK for this host.
+//! * `parse.rs`: decides whether the frame is a pure ACK for this host.
 //! * `order.rs`: the flows of the batch, so that no ACK overtakes a segment of its flow.
 //! * `expected.rs`: predicts the next ACK of the connection whose ACK was gathered last.
 //! * `gather.rs`: groups the ACKs of a batch by connection; each connection is called once for all its ACKs.
-//! * `find.rs`: finds the connection, and decides if it can take ACKs; the steps of a batch.
+//! * `find.rs`: finds the connection, and decides whether it can take ACKs; the steps of a batch.
 //! * `verdict.rs`, `counters.rs`: the reasons and the totals.
 //! * `switches.rs`, `modules/`: the other modules, and the set of those that are on.
 //!
@@ -47,35 +47,37 @@ pub use self::verdict::FallbackReason;
 /// The settings of the fast path. The default is off.
 #[derive(Clone, Debug, Default)]
 pub struct FastPath {
-    /// The modules that are on at first. [`Handle::set_fast_path`](crate::Handle::set_fast_path) changes that.
+    /// The modules that are on at first. [`Handle::set_fast_path`](crate::Handle::set_fast_path) changes
+    /// them.
     pub modules: FastModules,
     /// The rules of the filter: the first that matches decides; packets that match none pass.
     pub filter: Vec<FilterRule>,
-    /// Whether each flow has an account. By default each network of sources has one: 24 bits of IPv4, 64 of IPv6.
+    /// `true` to keep an account for each flow. By default there is one for each network of sources: 24 bits
+    /// of IPv4, 64 of IPv6.
     pub account_by_flow: bool,
-    /// Whether each ACK is looked up and given to its connection by itself, as in the paper. By default the ACKs of
-    /// a connection in a batch are looked up once and given in one call, which costs less.
+    /// `true` to look up each ACK and pass it to its connection by itself, as in the paper. By default the
+    /// ACKs of a connection in a batch are looked up once and passed in one call, which costs less.
     pub one_by_one: bool,
 }
 
-/// The reason why a text is no setting of the fast path.
+/// The reason why a text is not a valid setting of the fast path.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FastPathError {
-    /// The text is no module's name.
+    /// The text is not the name of a module.
     #[error("{0}: no module of the fast path; choose {choices}", choices = choices())]
     NoModule(String),
-    /// The first text is no rule of the filter, for the reason that the second says.
+    /// The first text is not a rule of the filter; the second text is the reason.
     #[error("{0:?} is no rule: {1}; write one like `drop from 10.0.0.0/8 port 53 to 192.0.2.1`")]
     NoRule(String, String),
 }
 
-/// The names of all modules, in a sentence.
+/// Returns the names of all modules as an enumeration for a sentence.
 fn choices() -> String {
     let [first @ .., last] = FastModules::NAMES;
     format!("{} or {last}", first.join(", "))
 }
 
-/// The worker's part.
+/// The state of the fast path, owned by the worker.
 #[derive(Debug)]
 pub(crate) struct Fast {
     /// The modules that are on for this batch.
@@ -105,7 +107,7 @@ impl Fast {
         }
     }
 
-    /// Begins a batch, for which the modules `on` are on. Returns whether there are any.
+    /// Begins a batch, for which the modules `on` are on. Returns `true` if any module is on.
     #[inline]
     pub(crate) fn begin(&mut self, on: FastModules) -> bool {
         self.on = on;
@@ -117,7 +119,7 @@ impl Fast {
         true
     }
 
-    /// All totals, of which `modules` are on now.
+    /// Returns all totals; `modules` are the modules that are on now.
     pub(crate) fn counters(&self, modules: FastModules) -> FastCounters {
         let mut counters = self.counters.clone();
         // A device that exposes frames in its own memory does so for all of them, so every filtered frame was

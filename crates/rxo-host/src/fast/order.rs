@@ -27,7 +27,7 @@ struct Spot {
     /// The number of the run that gathers the ACKs of the slot's last flow, or [`BLOCKED`].
     run: u32,
     /// The index of the connection whose ACK was last gathered in this slot, in any batch. That connection
-    /// may be gone.
+    /// may have been removed.
     place: u32,
 }
 
@@ -75,8 +75,8 @@ impl Flows {
         self.spots[spot % SPOTS] = Spot { batch: self.batch, run, place };
     }
 
-    /// Returns the index of the connection whose ACK was last gathered at `spot`: most often that of the next
-    /// ACK too. The caller must check that it is still the right one.
+    /// Returns the index of the connection whose ACK was last gathered at `spot`: usually the next ACK is for
+    /// the same connection. The caller must check this.
     #[inline]
     pub(super) fn last_place(&self, spot: usize) -> u32 {
         self.spots[spot % SPOTS].place

@@ -1,4 +1,4 @@
-//! Decides whether a frame is a pure ACK for this host: checks 2 to 5, and those of the link.
+//! Decides whether a frame is a pure ACK for this host: checks 2 to 5, and the checks of the link.
 //!
 //! Separate from all code that knows connections: it reads bytes only. It reads at fixed offsets, as the
 //! engine's path for plain segments does; other frames are classified out of line, to count a reason.

@@ -26,17 +26,17 @@ impl FastModules {
     /// The name that users type for each module, in the order of their bits.
     pub const NAMES: [&str; 4] = ["pure-ack", "syn-flood", "accounting", "filter"];
 
-    /// This set with `modules`.
+    /// Returns this set with `modules` added.
     pub const fn with(self, modules: Self) -> Self {
         Self(self.0 | modules.0)
     }
 
-    /// This set without `modules`.
+    /// Returns this set without `modules`.
     pub const fn without(self, modules: Self) -> Self {
         Self(self.0 & !modules.0)
     }
 
-    /// Returns `true` if it has any of `modules`.
+    /// Returns `true` if this set has any of `modules`.
     #[must_use]
     pub const fn has(self, modules: Self) -> bool {
         self.0 & modules.0 != 0

@@ -1,6 +1,7 @@
 //! The reasons why a frame is not consumed by the fast path.
 //!
-//! Separate because it is the list of all reasons, in the order of the checks, and the names of the totals.
+//! Separate because it is the list of all reasons, in the order of the checks, with the names of their
+//! counters.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Decides which frames are rewritten for the receiver's connection, as seen from beside it.
+//! Decides which frames are rewritten for a receiver's connection, which it only observes.
 //!
 //! Pure: frames and times go in, decisions come out. The receiver's stack does not support groups, so this
 //! filter has the checks that guard rxo's own receivers: source, window and timestamp of a group's segment
@@ -25,11 +25,12 @@ rxo_frame::counters! {
     /// The results for segments to the group.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct JoinCounters {
-        /// Segments that were rewritten and passed on.
+        /// Number of segments that were rewritten and passed on.
         pub given: u64,
-        /// Segments outside the receiver's window. Ten of them in five seconds are passed on.
+        /// Number of segments outside the receiver's window. At most ten of them in five seconds are passed
+        /// on.
         pub outside: u64,
-        /// Segments that came while no connection was open, or that cannot be the sender's.
+        /// Number of segments that arrived while no connection was open, or that cannot be the sender's.
         pub refused: u64,
     }
 }
@@ -77,17 +78,19 @@ struct Connection {
     clock: u32,
     /// The sender's last TSval, and its arrival time.
     recent: (u32, Instant),
-    /// Start of the current period for segments outside the window, and the number passed on in it.
+    /// Start of the current five seconds for segments outside the window, and the number of such segments
+    /// since.
     outside: (Instant, u32),
 }
 
 impl Filter {
-    /// Makes the filter for a receiver of the cast that `sender` sends to `group`.
+    /// Creates the filter for a receiver of the cast that `sender` sends to `group`.
     pub(super) fn new(sender: SocketAddr, group: SocketAddr) -> Self {
         Self { sender, group, connection: None, counts: JoinCounters::default() }
     }
 
-    /// Learns from the Ethernet frame `bytes`, which the receiver's host sends.
+    /// Updates the state by the Ethernet frame `bytes`, which the receiver's host sends. Returns its effect
+    /// on the membership.
     pub(super) fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> MembershipChange {
         let Some((key, tcp, options)) = segment_in(bytes) else { return MembershipChange::Nothing };
         if destination(&key) != self.sender {
@@ -188,8 +191,8 @@ impl Connection {
         }
     }
 
-    /// Learns from a segment of the sender to this receiver. A segment that acknowledges data that was not sent is a
-    /// forgery, or of another connection.
+    /// Updates the state by a segment from the sender to this receiver. Ignores a segment that acknowledges
+    /// data that was never sent: it is forged, or belongs to another connection.
     fn on_sender_segment(&mut self, tcp: &FrameSegment, options: &SegmentOptions, now: Instant) {
         let TcpSegment { seq, ack, window, flags, .. } = tcp.segment;
         let from = self.acked.unwrap_or(self.sent);
@@ -230,7 +233,7 @@ impl Connection {
         Some(Target { mac, receiver, ack, window, echo: clock })
     }
 
-    /// Returns true if TSval `value` can be the sender's, by the rule of
+    /// Returns `true` if TSval `value` can be the sender's, by the rule of
     /// [`Connection::on_group_arrival`](rxo_tcp::Connection::on_group_arrival).
     fn is_timely(&self, value: u32, now: Instant) -> bool {
         let (recent, at) = self.recent;
@@ -291,7 +294,8 @@ fn destination(key: &FlowKey) -> SocketAddr {
 
 /// Largest window shift (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
-/// Most ticks by which a TSval may be ahead of the elapsed time, or behind because of reordering.
+/// Maximum number of ticks by which a TSval may be ahead of the elapsed time, or behind because of
+/// reordering.
 const TICKS_AHEAD: u64 = 10_000;
 const TICKS_BEHIND: u32 = 1_000;
 const MOST_OUTSIDE: u32 = 10;

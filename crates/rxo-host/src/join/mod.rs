@@ -1,8 +1,9 @@
-//! A cast that is joined in the name of another host, which knows nothing of groups.
+//! Joins a cast in the name of another host, which does not support groups.
 //!
-//! Sans-IO: it is shown the frames of both sides, decides about those from the network, and says what is to be sent to
-//! it. When that host opens a connection to the sender, its group is joined; segments to the group become
-//! segments of its connection (`filter.rs`, `rewrite.rs`). Everything else passes as it is, both ways.
+//! Sans-IO: it sees the frames of both directions, decides about those from the network, and returns the
+//! reports to send to the network. When the host opens a connection to the sender, the group is joined;
+//! segments to the group become segments of that connection (`filter.rs`, `rewrite.rs`). All other frames
+//! pass unchanged in both directions.
 
 mod filter;
 mod rewrite;
@@ -18,52 +19,53 @@ use self::filter::{Filter, MembershipChange};
 pub use self::filter::{FrameDecision, JoinCounters};
 use crate::link::{Channel, ChannelError, IpCidr, Link, LinkConfig, LinkError};
 
-/// A host's membership in the group of a cast, and its connection to the sender, as they are seen from beside it.
+/// A host's membership in the group of a cast, and its connection to the sender as another machine observes
+/// it.
 #[derive(Debug)]
 pub struct Join {
     filter: Filter,
     channel: Channel,
-    /// The link that reports the membership in the host's name; `None` while it is in no group.
+    /// The link that reports the membership in the host's name; `None` while the host is in no group.
     member: Option<Link>,
 }
 
-/// Why a group cannot be joined in the name of a host.
+/// The reason why a group cannot be joined in the name of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JoinError {
-    /// Its address is none that a host can have.
+    /// The host's address is not one that a host can have.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The channel cannot be joined by it.
+    /// The host cannot join the channel.
     #[error(transparent)]
     Channel(#[from] ChannelError),
 }
 
 impl Join {
-    /// Makes one for hosts that receive the cast that `sender` sends to `group`.
+    /// Creates the state for a host that receives the cast that `sender` sends to `group`.
     ///
     /// # Errors
-    /// If nobody could join this group of this sender.
+    /// If no host can join this group with this sender.
     pub fn new(sender: SocketAddr, group: SocketAddr) -> Result<Self, ChannelError> {
         let channel = Channel::new(sender.ip(), group.ip())?;
         Ok(Self { filter: Filter::new(sender, group), channel, member: None })
     }
 
-    /// The group and its sender.
+    /// Returns the group and its sender.
     #[must_use]
     pub const fn channel(&self) -> Channel {
         self.channel
     }
 
-    /// What became of segments to the group.
+    /// Returns the counters of segments to the group.
     #[must_use]
     pub const fn counters(&self) -> JoinCounters {
         self.filter.counts
     }
 
-    /// Learns from the Ethernet frame `bytes`, which the host sends. The frame passes as it is.
+    /// Updates the state by the Ethernet frame `bytes`, which the host sends. The frame passes unchanged.
     ///
     /// # Errors
-    /// If it opens a connection to the sender, and the group cannot be joined in its name.
+    /// If the frame opens a connection to the sender, and the group cannot be joined in the host's name.
     pub fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> Result<(), JoinError> {
         match self.filter.on_host_frame(bytes, now) {
             MembershipChange::Nothing => {}
@@ -92,7 +94,7 @@ impl Join {
         self.filter.decide(bytes, now)
     }
 
-    /// The membership reports that are due now, as frames for the network.
+    /// Returns the membership reports that are due now, as frames for the network.
     pub fn reports(&mut self, now: Instant) -> impl Iterator<Item = Vec<u8>> {
         if let Some(member) = &mut self.member {
             member.on_timeout(now);
@@ -100,14 +102,14 @@ impl Join {
         iter::from_fn(move || self.member.as_mut()?.poll_transmit())
     }
 
-    /// When the next report is due; `None` if none is.
+    /// Returns the time at which the next report is due; `None` if none is.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.member.as_ref().and_then(Link::poll_at)
     }
 }
 
-/// Whether the frame `bytes` may be a query about groups.
+/// Returns `true` if the frame `bytes` may be a query about groups.
 fn is_query(bytes: &[u8]) -> bool {
     parse(bytes).is_ok_and(|parsed| match parsed.transport {
         Transport::Other(PROTOCOL_IGMP) => true,

@@ -20,7 +20,7 @@ pub(super) struct Target {
 }
 
 /// Rewrites the Ethernet frame in `bytes`, whose headers are at `at` and end with the timestamp option alone.
-/// Returns `None` if the frame is too short; its content is then invalid.
+/// Returns `None` if the frame is too short; `bytes` must not be used then.
 pub(super) fn rewrite(bytes: &mut [u8], at: Offsets, target: &Target) -> Option<()> {
     let (network, tcp) = (at.network as usize, at.transport as usize);
     bytes.get_mut(..6)?.copy_from_slice(&target.mac);

@@ -19,24 +19,25 @@ rxo_frame::counters! {
     /// Refused deliveries, by the first reason found.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct GateCounters {
-        /// Sent to another station's hardware address.
+        /// Deliveries sent to another station's hardware address.
         pub other_station: u64,
-        /// Sent to a broadcast or group address at the link, though meant for one host (RFC 1122, section 3.3.6).
+        /// Deliveries sent to a broadcast or group address at the link, though meant for one host (RFC 1122,
+        /// section 3.3.6).
         pub group_station: u64,
-        /// On a VLAN; this host has none.
+        /// Deliveries on a VLAN; this host has none.
         pub other_vlan: u64,
-        /// For an IP address that is not this host's.
+        /// Deliveries for an IP address that is not this host's.
         pub other_address: u64,
-        /// From an address that no other host can have: a group, a broadcast, loopback, this host's own (RFC 1122,
-        /// section 3.2.1.3; RFC 9293, section 3.9.2.3).
+        /// Deliveries from an address that no other host can have: a group, a broadcast, loopback, this
+        /// host's own (RFC 1122, section 3.2.1.3; RFC 9293, section 3.9.2.3).
         pub no_source: u64,
-        /// With a wrong IP, TCP or ICMP checksum.
+        /// Deliveries with a wrong IP, TCP or ICMP checksum.
         pub bad_checksum: u64,
     }
 }
 
 impl GateCounters {
-    /// The sum of all counters.
+    /// Returns the sum of all counters.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.named().map(|(_, count)| count).sum()
@@ -116,7 +117,7 @@ impl Gate {
         checked.inspect_err(|refusal| self.refuse(*refusal)).is_ok()
     }
 
-    /// The Ethernet destination of `frame`. Refuses a frame with a VLAN tag or for another station.
+    /// Returns the Ethernet destination of `frame`. Refuses a frame with a VLAN tag or for another station.
     #[inline]
     fn check_link<B: AsRef<[u8]>>(&self, frame: &Frame<B>) -> Result<Station, Refusal> {
         let bytes = frame.bytes();
@@ -172,8 +173,8 @@ pub(super) fn may_arrive(ours: Ours<'_>, key: &FlowKey) -> bool {
     check_addresses(ours, Station::Us, key, Meant::OneHost).is_ok()
 }
 
-/// Refuses a packet if the addresses in `key`, or its Ethernet destination, are not those of a packet for
-/// this host.
+/// Refuses a packet that is not for this host, by the addresses in `key` and by the packet's Ethernet
+/// destination.
 fn check_addresses(
     ours: Ours<'_>,
     station: Station,

@@ -111,7 +111,7 @@ impl Link {
             },
             now,
         );
-        // A probe, which asks if an address is free, is answered as well (RFC 5227, section 2.1.1).
+        // A probe, which asks whether an address is free, is answered as well (RFC 5227, section 2.1.1).
         let may_ask = arp.sender.is_unspecified() || self.routes.may_be_another(arp.sender.into());
         if is_for_us && arp.is_request && may_ask {
             self.answer(now, arp.reply(self.mac));

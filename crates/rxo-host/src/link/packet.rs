@@ -1,4 +1,4 @@
-//! Parses a received frame once, for the gate and for the handlers behind it.
+//! Parses a received frame once, for the gate and for the handlers after it.
 //!
 //! Separate so that the gate handles every kind of packet in the same way.
 
@@ -62,8 +62,8 @@ impl Packet {
         }
     }
 
-    /// The addresses of the packet, and the receivers that it is meant for. `None` if the packet has no IP
-    /// addresses to check.
+    /// Returns the addresses of the packet, and the receivers that it is meant for. `None` if the packet has
+    /// no IP addresses to check.
     pub(super) const fn addressed(&self) -> Option<(&FlowKey, Meant)> {
         match self {
             Self::Segment(ip) => Some((&ip.key, Meant::Connection)),
@@ -97,8 +97,8 @@ impl Packet {
     }
 }
 
-/// Whether the checksums are right of the segment in `frame` whose headers are at `at` and whose flow is
-/// `key`. That of TCP is computed unless the device vouches for it.
+/// Returns `true` if the checksums of the segment in `frame` are right. Its headers are at `at`, and its flow
+/// is `key`. The TCP checksum is computed unless the device has verified it.
 pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     frame: &Frame<B>,
     key: &FlowKey,
@@ -110,12 +110,12 @@ pub(super) fn is_segment_right<B: AsRef<[u8]>>(
     verify_ip_header(at, bytes) && (is_trusted || verify_tcp(key, at, bytes, summer))
 }
 
-/// The receivers for which an ICMPv6 message of type `kind` is meant.
+/// Returns the receivers for which an ICMPv6 message of type `kind` is meant.
 fn meant_by(kind: u8) -> Meant {
     if kind == mld::QUERY { Meant::Neighbours } else { discovery::meant_by(kind) }
 }
 
-/// The bytes after the IP header of the packet in the frame `bytes`.
+/// Returns the bytes after the IP header of the packet in the frame `bytes`.
 pub(super) fn message<'a>(ip: &Parsed, bytes: &'a [u8]) -> &'a [u8] {
     bytes.get(ip.at.segment()).unwrap_or_default()
 }

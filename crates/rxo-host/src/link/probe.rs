@@ -2,8 +2,8 @@
 //! RFC 4862, section 5.4).
 //!
 //! Separate because probing is the only time at which a link must not answer for its addresses: they are not
-//! its own yet. It takes less time than the RFCs ask for, since machines configure these hosts: no random
-//! delay, fewer probes, and no wait of seconds before the announcement.
+//! its own yet. Probing takes less time than the RFCs require, because these hosts are configured by
+//! programs: no random delay, fewer probes, and no wait of seconds before the announcement.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! Routes: select the next hop of a packet and its source address.
 //!
-//! Separate because it is pure: a few rows, of which the longest prefix wins. The search is linear, since
-//! rows are few.
+//! Separate because it is pure: it searches a few rows for the longest matching prefix. The search is linear
+//! because there are few rows.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -115,8 +115,8 @@ impl Routes {
         self.addresses.iter().any(|cidr| is_broadcast_of(cidr, ip))
     }
 
-    /// Returns the prefix length, in bits, of the narrowest network of this host that contains `ip`; `None`
-    /// if none does. Link-local IPv6 addresses are always on the link (RFC 4291, section 2.5.6).
+    /// Returns the prefix length, in bits, of the smallest network of this host that contains `ip`; `None` if
+    /// no network does. Link-local IPv6 addresses are always on the link (RFC 4291, section 2.5.6).
     fn own_network(&self, ip: IpAddr) -> Option<u8> {
         let own = self.addresses.iter().filter(|cidr| cidr.contains(ip));
         let own = own.map(IpCidr::prefix_bits).max();

@@ -36,7 +36,7 @@ pub(crate) struct Form {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// Plain segments with data. The first `alike` of them have equal headers, apart from the fields that
-    /// count up.
+    /// increase from segment to segment.
     Run { alike: usize },
     /// One GSO frame whose segments carry `size` bytes of data each.
     Gso { size: NonZeroU16 },

@@ -136,18 +136,18 @@ impl Handle {
         self.opener.cast(config)
     }
 
-    /// The modules of the fast path that are on, in all shards.
+    /// Returns the modules of the fast path that are on, in all shards.
     pub fn fast_path(&self) -> FastModules {
         self.opener.fast_path()
     }
 
-    /// Turns these modules of the fast path on and all others off, from the next batch of each worker on. Whatever waits
-    /// in a ring is still processed.
+    /// Turns these modules of the fast path on and all others off, starting with the next batch of each
+    /// worker. ACKs that wait in a ring are still processed.
     pub fn set_fast_path(&self, modules: FastModules) {
         self.opener.set_fast_path(modules);
     }
 
-    /// Ends the worker's wait, if it waits: its turn is over soon, and its observer is called.
+    /// Wakes the worker of each shard if it is waiting. It then runs one round and calls its observer.
     pub fn wake(&self) {
         self.opener.wake();
     }

@@ -78,8 +78,8 @@ impl Readiness {
         self.set.tell(token);
     }
 
-    /// Appends the tokens that were reported since the last call to `ready`. If there is none, blocks until
-    /// one comes or `timeout` passes; `None` sets no limit.
+    /// Appends the tokens that were reported since the last call to `ready`. If there are none, blocks until
+    /// one is reported or `timeout` passes; `None` sets no limit.
     pub fn wait(&self, ready: &mut Vec<u64>, timeout: Option<Duration>) {
         self.set.wait(ready, timeout);
     }

@@ -132,7 +132,7 @@ impl TcpStream {
     /// process: see [`SharedBytes::from_owner`].
     ///
     /// # Errors
-    /// The errors of [`Write::write`]; `from` is unchanged then.
+    /// The errors of [`Write::write`]; if there is an error, `from` is unchanged.
     ///
     /// # Examples
     /// ```no_run
@@ -204,12 +204,12 @@ impl TcpStream {
         self.waiting.until(self.socket.signal(), timeout, || self.socket.read_in_place(&mut show))
     }
 
-    /// Writes a copy of `head`, followed by `text` without a copy as [`TcpStream::write_shared`] does. In one
-    /// call, so that a segment may contain the end of the head and the beginning of the text. Returns the
-    /// number of bytes taken from both; those of `text` are removed from its front.
+    /// Writes a copy of `head`, followed by `text` without a copy as [`TcpStream::write_shared`] does. Both
+    /// are written in one call, so that a segment may contain the end of the head and the beginning of the
+    /// text. Returns the number of bytes taken from both; those of `text` are removed from its front.
     ///
     /// # Errors
-    /// The errors of [`Write::write`]; `text` is unchanged then.
+    /// The errors of [`Write::write`]; if there is an error, `text` is unchanged.
     pub fn write_both(&self, head: &[u8], text: &mut SharedBytes) -> io::Result<usize> {
         let timeout = self.waiting.write_timeout().get();
         self.waiting.until(self.socket.signal(), timeout, || self.socket.write_both(head, text))

@@ -4,7 +4,7 @@
 //! tasks read from one connection, only the last one that called is woken; the same holds for tasks that
 //! write, and for tasks that accept from one listener. The nonblocking mode of a socket has no effect here.
 //!
-//! Tokio's traits copy. For each call without a copy there is one to poll and one to await, named after the
+//! Tokio's traits copy. Each call without a copy has a form to poll and a form to await, both named after the
 //! blocking call.
 
 use std::future::poll_fn;
@@ -64,7 +64,7 @@ impl TcpStream {
     /// The errors of [`TcpStream::write_shared`].
     ///
     /// # Examples
-    /// A head that is copied, and a page that is lent:
+    /// A head that is copied, and a page that is not:
     /// ```
     /// use rxo_host::{SharedBytes, TcpStream};
     /// use tokio::io::AsyncWriteExt;

@@ -1,4 +1,4 @@
-//! A GSO send that the device must segment, and the fallback if it refuses.
+//! A GSO send that the device must segment, and the fallback if the device refuses it.
 //!
 //! A device may refuse a GSO send that it was expected to take: the kernel lacks the feature, or the
 //! interface was changed. The sink then requests the segments in the middle of its batch, and they are

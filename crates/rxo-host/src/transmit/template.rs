@@ -1,4 +1,4 @@
-//! An ACK template that the device must expand, and the fallback if it refuses.
+//! An ACK template that the device must expand, and the fallback if the device refuses it.
 //!
 //! A device may be replaced by one that does not expand templates. The sink then requests the ACKs in the
 //! middle of its batch, and they are created on request.

@@ -21,7 +21,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
     }
 
     /// Passes an arrival of the flow `key` to its connection. Without a connection, a group membership or the
-    /// handler of strangers takes it.
+    /// handler of segments without a connection (`strangers.rs`) processes it.
     fn on_arrival(&mut self, now: Instant, key: &FlowKey, arrival: Delivered<'_, B>) {
         let Self { connections, clock, network, cast, .. } = self;
         match connections.demux.find(key) {

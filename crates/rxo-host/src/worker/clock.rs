@@ -9,7 +9,8 @@ use super::timers::Timers;
 use crate::HostConfig;
 use crate::timed_flows::TimedFlows;
 
-/// The current time, and everything that happens by time alone.
+/// The current time, and everything that a deadline triggers: the timers of cells and of connections in
+/// TIME-WAIT.
 #[derive(Debug)]
 pub(super) struct Clock {
     /// The time at which the last round began.

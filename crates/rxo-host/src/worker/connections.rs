@@ -115,7 +115,7 @@ impl<B> Connections<B> {
         }
     }
 
-    /// The listener for packets to the destination of `key`; `None` if there is none.
+    /// Returns the listener for packets to the destination of `key`; `None` if there is none.
     pub(super) fn listener(&self, key: &FlowKey) -> Option<Arc<Listening<B>>> {
         let (address, port) = (key.destination(), key.destination_port());
         let is_it = |listening: &&Arc<Listening<B>>| {
@@ -243,7 +243,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
             Given::Taken => self.touch(place),
             // The thread that holds the lock marks the cell.
             Given::Waits => self.counters.tcp.put_off += 1,
-            // What was put off before may have been taken nevertheless.
+            // Touched, because the connection may be able to take the segments that were put off before.
             Given::Dropped => {
                 self.counters.tcp.backlog_drops += 1;
                 self.touch(place);

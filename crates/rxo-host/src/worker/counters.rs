@@ -9,7 +9,7 @@ use crate::link::{Conflict, LinkCounters};
 use crate::stages::StageTimes;
 
 rxo_frame::counters! {
-    /// What happened to segments and connections since the host was made.
+    /// Counters of segments and connections since the host was created.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct TcpCounters {
         /// Deliveries that went to a backlog because an application held the lock.
@@ -18,16 +18,17 @@ rxo_frame::counters! {
         pub backlog_drops: u64,
         /// GSO frames that the device refused, and that were sent as single segments.
         pub refused_sends: u64,
-        /// How often nothing had left the device's queue for 100 ms, and connections sent more all the same.
+        /// Number of times that connections sent more although nothing had left the device's queue for 100
+        /// ms.
         pub stalls: u64,
-        /// How often text was copied because the device needed its frames.
+        /// Number of times that received data was copied because the device needed its frames back.
         pub copied_out: u64,
-        /// Segments that had no connection and opened none.
+        /// Segments without a connection that opened none.
         pub strangers: u64,
-        /// Deliveries that belong to another shard, and were dropped: the device does not steer by
-        /// [`shard_of`](rxo_wire::shard_of()), or has just begun to.
+        /// Deliveries that belong to another shard, and were dropped: the device does not select the queue by
+        /// [`shard_of`](rxo_wire::shard_of()), or has only just begun to.
         pub misplaced: u64,
-        /// Resets sent to strangers.
+        /// Resets sent in answer to segments without a connection.
         pub resets: u64,
         /// SYNs answered by a cookie, because too many connections were opening.
         pub cookies_sent: u64,
@@ -35,10 +36,11 @@ rxo_frame::counters! {
         pub cookies_taken: u64,
         /// SYNs dropped because a listener's backlog, or the host, was full.
         pub syns_dropped: u64,
-        /// Those of them for which there was no memory.
+        /// SYNs among `syns_dropped` for which there was no memory.
         pub syns_without_memory: u64,
-        /// Segments dropped because there was no memory for their text, while more connections hold text than
-        /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) is enough for; their senders retransmit.
+        /// Segments dropped because there was no memory for their data: more connections hold data than
+        /// [`HostConfig::memory_bytes`](crate::HostConfig::memory_bytes) is enough for. Their senders
+        /// retransmit.
         pub texts_without_memory: u64,
         /// Connections in TIME-WAIT that were evicted because there were too many.
         pub time_waits_given_up: u64,
@@ -47,7 +49,7 @@ rxo_frame::counters! {
     }
 }
 
-/// Totals since the host was made, and present values.
+/// Totals since the host was created, and current values.
 #[derive(Clone, Debug, Default)]
 pub struct HostCounters {
     /// Counters of the frames received from the device.
@@ -63,11 +65,11 @@ pub struct HostCounters {
     pub conflict: Option<Conflict>,
     /// Number of deliveries passed to connections.
     pub deliveries: u64,
-    /// Deliveries to a group's address whose port, or whose source port, is no connection's.
+    /// Deliveries to a multicast group that no connection has joined with the same source and ports.
     pub group_strangers: u64,
-    /// What happened to segments and connections.
+    /// Counters of segments and connections.
     pub tcp: TcpCounters,
-    /// The fast path.
+    /// Counters of the fast path.
     pub fast: FastCounters,
     /// The times of the sampled rounds, by stage.
     pub stages: StageTimes,

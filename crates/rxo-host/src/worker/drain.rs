@@ -1,13 +1,13 @@
 //! Limits the bytes that wait in the device's queue to about what it sends in two milliseconds.
 //!
-//! A packet socket accepts megabytes at once, all of which leave before any later packet. So the host keeps
-//! back data that the device would only queue, and can still choose what leaves first; Linux does the same
-//! for its own sockets (TCP small queues). The limit follows the rate at which the queue drains. The queue is
-//! read only when all free space was used, and again when half of the data should have left.
+//! A packet socket accepts megabytes at once, and a later packet must wait until all of them are sent. So the
+//! host keeps back data that the device would only queue, and can still choose what is sent first; Linux does
+//! the same for its own sockets (TCP small queues). The limit follows the rate at which the queue drains. The
+//! queue is read only when all free space was used, and again when half of the data should have left.
 //!
 //! Separate because it is pure arithmetic on readings and times. Contract: a sink that cannot report its
-//! queue is never limited, unless it is blocked. A device from which nothing leaves is given more after
-//! [`MOST_STUCK`], which is counted: it is left to the device to drop that data.
+//! queue is never limited, unless it is blocked. If nothing leaves a device for [`MOST_STUCK`], it gets more
+//! data, and this is counted; the device may drop that data.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) enum Reading {
     Blocked,
 }
 
-/// The limit of a device's queue, and the measured rate behind it.
+/// The limit of a device's queue, and the measured rate that determines it.
 #[derive(Debug)]
 pub(super) struct Drain {
     /// Number of bytes that may be sent before the queue is read again.
@@ -91,8 +91,8 @@ impl Drain {
         }
     }
 
-    /// Returns `true` if a reading may show free space: the queue was not full, or data should have left the
-    /// queue by now.
+    /// Returns `true` if a reading may show free space: the queue was not full, or some data should have been
+    /// sent by now.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.waiting.is_none_or(|waiting| waiting.until <= now)

@@ -1,5 +1,5 @@
-//! The worker's side of the fast path: receives a batch through it, and passes the gathered ACKs to the
-//! cells.
+//! The worker's part of the fast path: receives a batch with the fast path as inspector, and passes the
+//! gathered ACKs to the cells (the locked connections).
 
 use rxo_coalesce::Engine;
 use rxo_device::{DeviceError, FrameSource, Verdict};
@@ -67,7 +67,7 @@ where
                 false => core.look(engine, now, &frame),
             }),
         };
-        // Even if the device has failed: the consumed ACKs are stored nowhere else.
+        // Done even if the device has failed: the consumed ACKs are stored nowhere else.
         core.give_acks(now);
         let looked = looked?;
         core.fast.counters.unseen += looked.in_place as u64;
@@ -76,14 +76,15 @@ where
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
-    /// Begins a batch. Returns whether any module of the fast path is on.
+    /// Begins a batch. Returns `true` if any module of the fast path is on.
     #[inline]
     pub(super) fn begin_fast(&mut self) -> bool {
         let on = self.post().fast_path();
         self.fast.begin(on)
     }
 
-    /// Out of line, so that an expected ACK needs few registers.
+    /// Returns the verdict of the fast path on `frame`. Out of line, so that an expected ACK needs few
+    /// registers.
     #[inline(never)]
     fn look(&mut self, engine: &Engine<B>, now: Instant, frame: &Frame<&[u8]>) -> Verdict
     where
@@ -120,7 +121,8 @@ impl Fast {
         }
         if let Some(mut member) = cast.member_at(place) {
             let mut is_to_be_served = true;
-            // Not through the ring: the group must first update the connection with what was sent.
+            // The ACKs do not go through the ring: the group must first update the connection with what was
+            // sent.
             slot.cell.prepare(|connection| {
                 is_to_be_served = member.on_acks(connection, records.flatten().copied(), now);
             });

@@ -1,8 +1,8 @@
-//! The queue of connections that keep frames which the device needs.
+//! The queue of connections that keep frames although the device needs them back.
 //!
-//! Data stays in the buffer in which it arrived until the application has read it, and a single kept frame
-//! stops a ring that is written in order. So data is copied once half a ring of frames has arrived since.
-//! Separate because it is a queue whose clock counts frames.
+//! Data stays in the buffer in which it arrived until the application has read it. If a ring is written in
+//! order, a single kept frame stops it. So kept data is copied once half as many frames as the ring holds
+//! have arrived since. Separate because it is a queue that measures time in frames.
 
 use std::collections::VecDeque;
 

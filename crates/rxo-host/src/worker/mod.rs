@@ -77,7 +77,7 @@ pub struct Host<I: FrameSource, O> {
     false_alarms: u32,
     /// The time since which rounds have received nothing because connections keep all of the device's memory.
     starved_since: Option<Instant>,
-    /// The engine's policy from the next round on, if it was changed.
+    /// The policy that the engine follows, starting with the next round; `None` if it was not changed.
     next_policy: Option<Policy>,
 }
 
@@ -169,13 +169,13 @@ where
         })
     }
 
-    /// A handle for applications.
+    /// Returns a handle for applications.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(Shards::new(vec![Arc::clone(self.core.post())]))
     }
 
-    /// The state that this host shares with application threads.
+    /// Returns the state that this host shares with application threads.
     pub(crate) fn post(&self) -> &Arc<Post<I::Buffer>> {
         self.core.post()
     }
@@ -213,7 +213,7 @@ where
         Ok(Turn { frames, commands, served, sent: self.core.network.outbox.sent - sent_before })
     }
 
-    /// The deadline of the next round if no frame and no command arrives; `None` if no timer runs.
+    /// Returns the deadline of the next round if no frame and no command arrives; `None` if no timer runs.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         let relieved_at = self.starved_since.map(|since| since + MOST_STARVED);
@@ -222,14 +222,14 @@ where
         deadlines.into_iter().flatten().min()
     }
 
-    /// The first claim of an address of this host by another station. All claims are counted
+    /// Returns the first claim of an address of this host by another station. All claims are counted
     /// ([`LinkCounters::conflicts`](crate::link::LinkCounters::conflicts)).
     #[must_use]
     pub fn conflict(&self) -> Option<Conflict> {
         self.core.network.link.conflict()
     }
 
-    /// The counters of the device, the engine, the link and the connections.
+    /// Returns the counters of the device, the engine, the link and the connections.
     pub fn counters(&mut self) -> HostCounters {
         HostCounters {
             source: self.source.counters(),
@@ -239,7 +239,7 @@ where
         }
     }
 
-    /// The policy that the engine follows from the next round on.
+    /// Returns the policy that the engine follows, starting with the next round.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.next_policy.unwrap_or(self.engine.config().policy)
@@ -258,8 +258,8 @@ where
         Ok(())
     }
 
-    /// A page of at most `most` slots of connections, beginning with slot `from`; the first is 0. The worker
-    /// only copies references to the cells.
+    /// Returns a page of at most `most` slots of connections, beginning with slot `from`; the first slot is
+    /// 0. The worker only copies references to the cells.
     #[must_use]
     pub fn connections(&self, from: u32, most: usize) -> ConnectionPage {
         self.core.connections.slots.connections(from, most)
@@ -313,8 +313,8 @@ where
         received
     }
 
-    /// Copies all data that connections keep once that has kept the device from receiving for a while. Not at
-    /// once, because an application may be about to read.
+    /// Copies all data that connections keep in the device's memory, once this has kept the device from
+    /// receiving for a while. The delay gives applications that are about to read the time to do so.
     #[inline]
     fn relieve(&mut self, now: Instant, frames: usize) {
         if frames > 0 || !self.source.is_starved() {

@@ -18,7 +18,7 @@ use crate::shards::News;
 use crate::stages::Stopwatch;
 use crate::transmit::{Outbox, Shape};
 
-/// The link, the tables of neighbours and paths, and the packets that wait to leave.
+/// The link, the tables of neighbours and paths, and the packets that wait to be sent.
 #[derive(Debug)]
 pub(super) struct Network<B> {
     pub(super) link: Link,

@@ -2,8 +2,8 @@
 //!
 //! Separate because it is only a queue and a count. The memory of orphans counts towards the host's, and each
 //! connection limits how long it waits for a peer that accepts little data; this module limits the number of
-//! orphans whose peers accept almost none. An orphan whose peer reads slowly is never reset because there are
-//! too many.
+//! orphans whose peers accept almost none. An orphan whose peer reads slowly but steadily is never reset
+//! because of this limit.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ struct Waiting {
     ticket: Ticket,
     /// The time of the last check at which the peer had accepted enough.
     since: Instant,
-    /// Number of unacknowledged bytes at that check.
+    /// Number of unacknowledged bytes at the time `since`.
     left_bytes: usize,
 }
 
@@ -39,7 +39,7 @@ impl Orphans {
         Self { limit, queue: VecDeque::new(), live: 0, tickets: Tickets::new() }
     }
 
-    /// Number of orphans.
+    /// Returns the number of orphans.
     pub(super) const fn len(&self) -> usize {
         self.live
     }
@@ -133,19 +133,19 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Connections<B> {
     }
 }
 
-/// The number of unacknowledged bytes. May block: only a thread that lists connections can hold the lock, and
-/// only briefly.
+/// Returns the number of unacknowledged bytes. May block: only a thread that lists connections can hold the
+/// lock, and only briefly.
 fn left_bytes<B: AsRef<[u8]> + Default + Send + Sync + 'static>(slot: &Slot<B>) -> usize {
     slot.cell.with(|inner| inner.connection.unacknowledged_bytes())
 }
 
-/// Number of bytes that a peer must accept within [`STALLED`]; otherwise one that accepts single bytes would
-/// be kept.
+/// Number of bytes that a peer must accept within [`STALLED`]; without it, a peer that accepts single bytes
+/// could keep an orphan for ever.
 const LEAST_TAKEN: usize = 16 << 10;
 /// Number of orphans that are checked when one is added.
 const LOOKS: usize = 16;
-/// The minimum time without progress before an orphan is reset. It is longer than a peer that reads a
-/// kilobyte per second takes to open its window again: some wait until half of a buffer is free.
+/// The minimum time without progress before an orphan is reset. Some peers reopen their window only when half
+/// of a buffer is free; this time is enough for a peer that reads a kilobyte per second.
 const STALLED: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -17,10 +17,10 @@ pub(super) struct Out<'a, O> {
     pub(super) path: &'a mut Path,
     pub(super) ids: &'a mut u16,
     pub(super) drain: &'a mut Drain,
-    /// Maximum number of data bytes that the connection may send in this turn if other connections wait for
-    /// the device.
+    /// Maximum number of data bytes that the connection may send while it is served now, if other connections
+    /// wait for the device.
     pub(super) share: u64,
-    /// Number of data bytes sent in this turn.
+    /// Number of data bytes that the connection has sent while it is served now.
     pub(super) sent: u64,
 }
 

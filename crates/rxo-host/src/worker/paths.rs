@@ -32,7 +32,7 @@ impl Paths {
         self.learn(connection.pair().destination(), connection.path_mtu(), now);
     }
 
-    /// Records that IP packets of at most `mtu` bytes reach `destination`; `None` if all sizes do.
+    /// Records that IP packets of at most `mtu` bytes reach `destination`; `None` if packets of all sizes do.
     fn learn(&mut self, destination: IpAddr, mtu: Option<u32>, now: Instant) {
         let Some(mtu) = mtu else {
             self.known.remove(&destination);

@@ -100,7 +100,7 @@ const fn rest(is_short: bool) -> Duration {
     if is_short { SHORT_REST } else { REST }
 }
 
-/// The idle time before a connection's buffers are freed, which is longer than most round trips.
+/// The idle time after which a connection's buffers are freed: longer than most round trips.
 const REST: Duration = Duration::from_secs(1);
 const SHORT_REST: Duration = Duration::from_millis(50);
 const CELLS_A_TURN: usize = 256;

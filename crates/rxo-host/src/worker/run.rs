@@ -141,8 +141,8 @@ where
 /// Number of successive waits without a frame after which all frames are returned to the ring, because a ring
 /// also reports that it is readable while its newest frame is kept, or while it is full.
 const MOST_FALSE_ALARMS: u32 = 4;
-/// The maximum duration of a wait that must end soon: one that cannot poll the ring, because its frames were
-/// just returned and an application may still be using one, or one for a blocked sink.
+/// The maximum duration of a short wait: for a ring that cannot be polled, because its frames were just
+/// returned and an application may still be using one, or for a blocked sink.
 const SHORT_WAIT: Duration = Duration::from_micros(500);
 /// The maximum time until a worker notices that `stop` is set.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -35,7 +35,7 @@ struct Served {
     _spent: Option<Reader>,
 }
 
-/// The reason why a cell is served.
+/// The reason for serving a cell.
 #[derive(Clone, Copy, Debug)]
 enum By {
     /// A segment, a timer or a call of the application made the cell need service.
@@ -184,7 +184,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Core<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
-    /// Returns the number of data bytes that the cell at index `place` may send in this turn.
+    /// Returns the number of data bytes that the cell at index `place` may send while it is served now.
     #[inline(always)]
     fn share(&mut self, connections: &mut Connections<B>, place: u32, by: By) -> u64 {
         if !self.drain.limits() || self.line.is_empty() && connections.dirty.is_empty() {
@@ -250,7 +250,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
             }
             beside.before(connection, now);
             pass_time(connection, now);
-            // Before anything is sent, so that the segments announce the open window.
+            // Readers run before anything is sent, so that the segments announce the open window.
             Cell::read_out(inner);
             cell.grow(inner, now);
             let connection = &mut inner.connection;
@@ -280,7 +280,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Network<B> {
         let Some(served) = served else { return Ok(None) };
         let (served, is_held) = served?;
         if is_held {
-            // Some data waits for the device: the cell gets another turn.
+            // Some data waits for the device: the cell is served again.
             match by {
                 By::Touch => line.join(place, turn),
                 By::Line => line.rejoin(place, turn),

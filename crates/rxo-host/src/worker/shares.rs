@@ -5,7 +5,7 @@
 //! others wait until those frames are received: their senders wait, and nothing is lost. Separate because it
 //! is pure arithmetic on counts.
 
-/// Decides how many cells a round serves, by turns with receiving.
+/// Decides how many cells a round serves, so that serving alternates with receiving.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     /// The budget of a round in frames. If a round receives that many, the device may have more.

@@ -32,12 +32,12 @@ pub(super) struct Strangers<'a, B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
-    /// Processes an arrival without a connection. Once a segment has opened one, the rest is passed to that
-    /// connection. If none does, the last segment is answered with a reset, which must carry the number that
-    /// the peer expects.
+    /// Processes an arrival without a connection. Once a segment has opened a connection, the remaining
+    /// segments are passed to it. If none does, the last segment is answered with a reset, which must carry
+    /// the number that the peer expects.
     pub(super) fn take(mut self, key: &FlowKey, mut arrival: Delivered<'_, B>) {
         if !self.connections.post.shard.owns(key) {
-            // It is another shard's: a reset would end a connection there.
+            // The segment belongs to another shard: a reset would end a connection there.
             self.connections.counters.tcp.misplaced += 1;
             return;
         }
@@ -120,7 +120,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
         let is_cast = self.cast.is_of(&listener);
         if !listener.has_room() {
             return match is_cast {
-                // A cookie would be another ISS than the group's.
+                // A cookie would impose another ISS than the group's.
                 true => self.connections.counters.tcp.syns_dropped += 1,
                 false => self.answer_by_cookie(key, &listener, &syn),
             };
@@ -212,7 +212,7 @@ impl<B: AsRef<[u8]> + Default + Send + Sync + 'static> Strangers<'_, B> {
                 self.connections.counters.tcp.strangers += 1;
             }
             Err(segment) => return Some(segment),
-            // The peer takes the connection for open, and retransmits.
+            // The peer considers the connection open, and retransmits.
             Ok(_) if !listener.accepts() => self.connections.counters.tcp.syns_dropped += 1,
             Ok(mut connection) => {
                 let Some(share) = self.take_place(|memory| memory.reserve_all(config)) else {

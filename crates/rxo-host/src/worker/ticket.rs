@@ -1,4 +1,5 @@
-//! Tickets: identify an entry of a queue if the index that it refers to is reused.
+//! Tickets: numbers that tell the entries of a queue apart, although the indices to which they refer are
+//! reused.
 
 use std::num::NonZeroU64;
 
@@ -7,7 +8,8 @@ use std::num::NonZeroU64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(NonZeroU64);
 
-/// A counter that issues tickets.
+/// Issues [`Ticket`]s: numbers that are each used once, so that a queue entry can be told from another for
+/// the same index.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     next: NonZeroU64,

@@ -177,7 +177,7 @@ fn windows_of_all_are_more_than_the_memory() {
     carry_all(&mut world, ends.iter().map(|(client, accepted)| (client, accepted)), &text);
 }
 
-/// Without memory, data behind a gap does not take the little space that the missing data needs.
+/// Without memory, data after a gap does not take the little space that the missing data needs.
 #[test]
 fn a_gap_is_filled_without_memory() {
     let (mut world, ends) = crowded();

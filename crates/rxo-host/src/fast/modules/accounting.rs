@@ -7,7 +7,7 @@ use rxo_wire::FlowKey;
 
 use crate::link::IpCidr;
 
-/// What an account is of: a network of sources, or a flow from it.
+/// The subject of an account: a network of sources, and the flow if each flow has an account.
 pub type AccountName = (IpCidr, Option<FlowKey>);
 
 /// The totals of one account since the host was created.
@@ -43,7 +43,8 @@ impl Account {
 pub(in crate::fast) struct Accounts(HashMap<Option<AccountName>, Account>);
 
 impl Accounts {
-    /// Counts a frame of `bytes` in the account of its flow `key`, or in that of the network of its source.
+    /// Counts a frame of `bytes` bytes in the account of its flow `key` if `by_flow` is set, otherwise in the
+    /// account of its source's network.
     pub(super) fn count(&mut self, key: FlowKey, by_flow: bool, bytes: usize, is_ack: bool) {
         let name = (IpCidr::of_source(key.source()), by_flow.then_some(key));
         let has_room = self.0.len() < MOST_ACCOUNTS || self.0.contains_key(&Some(name));
@@ -54,7 +55,7 @@ impl Accounts {
         account.acks += u64::from(is_ack);
     }
 
-    /// The largest accounts, and behind them the one without a name.
+    /// Returns the largest accounts, then the account without a name.
     pub(in crate::fast) fn report(&self) -> Vec<Account> {
         let (mut named, rest): (Vec<&Account>, Vec<_>) =
             self.0.values().partition(|of| of.name.is_some());

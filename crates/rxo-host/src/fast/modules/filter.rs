@@ -27,7 +27,7 @@ use crate::link::{CidrError, IpCidr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterRule(bool, [End; 2]);
 
-/// A network and a port of the source or the destination; `None` is any.
+/// A network and a port of the source or the destination; `None` matches any.
 type End = (Option<IpCidr>, Option<u16>);
 
 /// Returns `true` if the first of `rules` that matches drops packets of the flow `key`.

@@ -1,4 +1,4 @@
-//! The modules that process frames besides the one for pure ACKs (Chan and Cheriton 2013, section 6).
+//! The other modules that process frames, besides the one for pure ACKs (Chan and Cheriton 2013, section 6).
 //!
 //! The filter runs first, so that the other modules do not count dropped frames. Each module is bounded in
 //! memory, reads no clock, and parses nothing: the headers are parsed once for all of them.

@@ -11,7 +11,7 @@ use rxo_wire::{FlowKey, TcpFlags};
 use crate::link::IpCidr;
 use crate::timed_flows::TimedFlows;
 
-/// The detector.
+/// The SYN-flood detector.
 #[derive(Debug)]
 pub(in crate::fast) struct Detector {
     half_open: TimedFlows<()>,
@@ -23,8 +23,8 @@ impl Detector {
         Self { half_open: TimedFlows::new(MOST_FLOWS, seed), networks: HashMap::new() }
     }
 
-    /// Takes note of a segment of the flow `key` with `flags`. If it opens the flow, returns how many flows of its
-    /// network are half open now.
+    /// Records a segment of the flow `key` with `flags`. If the flow becomes half-open, returns the number of
+    /// half-open flows of its network; otherwise `None`.
     pub(super) fn note(&mut self, key: FlowKey, flags: TcpFlags, now: Instant) -> Option<i64> {
         while let Some(over) = self.half_open.take_due(now) {
             self.change(over, -1);
@@ -34,7 +34,7 @@ impl Detector {
         let gone = match (is_syn, is_known) {
             (true, false) => self.half_open.insert(key, (), now + HALF_OPEN_FOR),
             (false, true) => self.half_open.remove(&key).then_some(key),
-            // A SYN that is sent again opens nothing.
+            // A retransmitted SYN opens no further flow.
             _ => None,
         };
         gone.map(|key| self.change(key, -1));
@@ -51,7 +51,7 @@ impl Detector {
         count
     }
 
-    /// How many flows are half open now, and the network that has most of them.
+    /// Returns the number of half-open flows now, and the network with the most of them.
     pub(in crate::fast) fn report(&self) -> (u64, Option<(IpCidr, u64)>) {
         let networks = self.networks.iter().map(|(network, count)| (*network, *count as u64));
         let worst = networks.max_by_key(|(network, count)| (*count, network.address()));
@@ -61,7 +61,7 @@ impl Detector {
 
 const MOST_FLOWS: usize = 8_192;
 pub(super) const ALARM: i64 = 256;
-/// As long as a connection may stay in SYN-RECEIVED.
+/// The time after which a flow no longer counts as half-open: a connection stays in SYN-RECEIVED no longer.
 const HALF_OPEN_FOR: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

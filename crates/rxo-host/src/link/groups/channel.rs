@@ -58,7 +58,7 @@ pub enum ChannelError {
         /// The invalid group.
         group: IpAddr,
     },
-    /// The source is not the address of a host, or has not the group's IP version.
+    /// The source is not the address of a host, or its IP version is not the group's.
     Source {
         /// The invalid source.
         source: IpAddr,

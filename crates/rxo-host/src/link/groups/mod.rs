@@ -5,8 +5,8 @@
 //! reported by IGMPv3 (RFC 3376, RFC 9776), IPv6 memberships by MLDv2 (RFC 3810, RFC 9777). Reports are also
 //! sent on links without neighbours, such as a TUN device.
 //!
-//! Older versions know no sources, so a querier of IGMPv1, IGMPv2 or MLDv1 cannot be answered in its own
-//! version without requesting every source. It is answered with a report of the current version, which
+//! Older versions do not support sources, so a querier of IGMPv1, IGMPv2 or MLDv1 cannot be answered in its
+//! own version without requesting every source. It is answered with a report of the current version, which
 //! snooping switches understand and old routers ignore, and counted
 //! ([`LinkCounters::older_queriers`](super::LinkCounters)); RFC 4604, section 2.2 likewise forbids older
 //! reports for source-specific groups.
@@ -124,7 +124,7 @@ impl Groups {
         reporter.change(kind, channel, (now, random))
     }
 
-    /// Schedules the answer to a query: one of IGMP if `is_v4` is `true`, otherwise one of MLD.
+    /// Schedules the answer to a query, which is of IGMP if `is_v4` is `true`, otherwise of MLD.
     pub(super) fn ask(&mut self, query: &Query, is_v4: bool, now: Instant) {
         let Self { channels, v4, v6, random, .. } = self;
         let (v4_channels, v6_channels) = by_version(channels);

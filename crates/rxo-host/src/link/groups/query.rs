@@ -15,7 +15,7 @@ pub(in crate::link) struct Query {
     pub(in crate::link) sources: Vec<IpAddr>,
     /// The maximum time until the query must be answered.
     pub(in crate::link) within: Duration,
-    /// Number of times that the querier wants a change reported; 0 if the query does not say.
+    /// Number of times that the querier wants a change reported; 0 if the query does not specify it.
     pub(in crate::link) robustness: u8,
 }
 

@@ -91,7 +91,7 @@ impl Reporter {
             self.robustness = if query.robustness == 0 { ROBUSTNESS } else { query.robustness };
         }
         let at = now + random.up_to(query.within);
-        // A general answer that leaves earlier covers this query too.
+        // A general answer that is sent earlier covers this query too.
         if self.general_at.is_some_and(|general| general <= at) {
             return;
         }

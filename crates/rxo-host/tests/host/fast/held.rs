@@ -287,7 +287,8 @@ proptest! {
     }
 }
 
-/// Without SACK each duplicate counts: an ACK that does not fit goes to the backlog, behind the ring.
+/// Without SACK each duplicate counts: an ACK that does not fit goes to the backlog, after the ACKs in the
+/// ring.
 #[test]
 fn duplicates_are_never_overwritten() {
     let [fast, slow] = Course { segments: Some(16), sack: false, lost: Some(0), ..PLAIN }.both();
