@@ -1,5 +1,5 @@
-//! An aggregate as its receiver sees it: a merged header, the payloads behind it, and every field that a
-//! merged header cannot express.
+//! An aggregate as its receiver sees it: a merged header, the payloads, and every field that a merged header
+//! cannot express.
 
 use core::num::NonZeroU16;
 use core::ops::Range;
@@ -47,8 +47,8 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         Self { slots, held, header }
     }
 
-    /// Link, network and transport header of the merged packet, with the checksum form of the engine. The IP
-    /// length is 0 if the packet exceeds the field's range; see
+    /// Returns the link, network and transport header of the merged packet, with the checksum form of the
+    /// engine. The IP length is 0 if the packet exceeds the field's range; see
     /// [`Policy::for_records`](crate::Policy::for_records).
     #[inline]
     #[must_use]
@@ -56,76 +56,77 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         self.header.bytes()
     }
 
-    /// Writes the same header with its TCP checksum in another form and returns its length in bytes.
+    /// Writes the merged header with the TCP checksum in the form `form` and returns its length in bytes.
     /// [`ChecksumForm::Complete`] reads every segment's header, but no payload.
     #[must_use]
     pub fn write_header(&self, form: ChecksumForm, to: &mut [u8; MAX_HEADER_BYTES]) -> usize {
         Merge::new(self.slots, self.held).write(form, to)
     }
 
-    /// The number of segments or datagrams in the aggregate.
+    /// Returns the number of segments or datagrams in the aggregate.
     #[inline]
     #[must_use]
     pub const fn segment_count(&self) -> usize {
         self.held.segments as usize
     }
 
-    /// The number of leading segments that are alike, at least one. Their headers differ only in SEQ, IPv4 ID
-    /// and checksums, and their payloads have the same length, so a receiver has to read only the first
-    /// header.
+    /// Returns the number of leading segments that are alike, at least one. Their headers differ only in SEQ,
+    /// IPv4 ID and checksums, and their payloads have the same length, so a receiver has to read only the
+    /// first header.
     #[inline]
     #[must_use]
     pub const fn alike_segments(&self) -> usize {
         self.held.alike as usize
     }
 
-    /// Payload bytes of every segment but the last, which may be shorter. If the policy allows any sizes, the
-    /// payload bytes of the longest segment.
+    /// Returns the number of payload bytes of every segment but the last, which may be shorter. If the policy
+    /// allows any sizes, returns that of the longest segment.
     #[inline]
     #[must_use]
     pub const fn gso_size(&self) -> u16 {
         self.held.gso_size as u16
     }
 
-    /// The sum of all payload lengths, in bytes.
+    /// Returns the sum of all payload lengths, in bytes.
     #[inline]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
         self.held.payload_bytes
     }
 
-    /// The arrival time of the first segment.
+    /// Returns the arrival time of the first segment.
     #[must_use]
     pub const fn first_arrival(&self) -> Instant {
         self.held.first_arrival
     }
 
-    /// The arrival time of the last segment.
+    /// Returns the arrival time of the last segment.
     #[must_use]
     pub fn last_arrival(&self) -> Instant {
         self.slots.frame(self.held.chain.tail).arrived_at
     }
 
-    /// The flow to which all segments belong.
+    /// Returns the flow to which all segments belong.
     #[must_use]
     pub const fn flow_key(&self) -> FlowKey {
         self.held.key
     }
 
-    /// The reason for which the aggregate was delivered at this moment.
+    /// Returns the reason for which the aggregate was delivered at this moment.
     #[must_use]
     pub const fn flush_reason(&self) -> FlushReason {
         self.held.reason
     }
 
-    /// The change of the IPv4 ID from one segment to the next: fixed or incrementing. Segmentation needs it.
+    /// Returns the change of the IPv4 ID from one segment to the next: fixed or incrementing. Segmentation
+    /// needs it.
     #[must_use]
     pub const fn id_pattern(&self) -> IdPattern {
         self.held.id_pattern
     }
 
-    /// The change of the IPv4 ID in the outer headers of a tunnel. `None` without a tunnel, or if the outer
-    /// header is IPv6.
+    /// Returns the change of the IPv4 ID in the outer headers of a tunnel. `None` without a tunnel, or if the
+    /// outer header is IPv6.
     #[must_use]
     pub fn outer_id_pattern(&self) -> Option<IdPattern> {
         let around = Around::of(self.held.tunnel()?)?;
@@ -134,38 +135,40 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         Some(if first? == last? { IdPattern::Fixed } else { IdPattern::Incrementing })
     }
 
-    /// The tunnel that carries the segments; `None` without one. All other methods describe the inner
+    /// Returns the tunnel that carries the segments; `None` without one. All other methods describe the inner
     /// headers.
     #[must_use]
     pub fn tunnel(&self) -> Option<GsoTunnel> {
         self.held.tunnel()
     }
 
-    /// Offset of the IP header, in bytes from the first link-layer byte; the same in each frame.
+    /// Returns the offset of the IP header, in bytes from the first link-layer byte; the same in each frame.
     #[must_use]
     pub fn network_at(&self) -> usize {
         usize::from(self.held.at.network())
     }
 
-    /// Offset of the TCP or UDP header, in bytes from the first link-layer byte; the same in each frame.
+    /// Returns the offset of the TCP or UDP header, in bytes from the first link-layer byte; the same in each
+    /// frame.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         usize::from(self.held.at.transport())
     }
 
-    /// The offsets of the headers, the same in each frame, and the end of the payload in the last frame.
+    /// Returns the offsets of the headers, the same in each frame, and the end of the payload in the last
+    /// frame.
     #[must_use]
     pub fn offsets(&self) -> Offsets {
         self.held.last_offsets()
     }
 
-    /// The original frames, in order of arrival.
+    /// Returns the original frames, in order of arrival.
     #[inline]
     pub fn frames(&self) -> ChainFrames<'a, B> {
         self.slots.chain(self.held.chain)
     }
 
-    /// The payload of each segment, in order, without padding.
+    /// Returns the payload of each segment, in order, without padding.
     #[inline]
     pub fn payloads(&self) -> impl Iterator<Item = &'a [u8]> + use<'a, B> {
         let held = self.held;
@@ -173,7 +176,7 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
     }
 
     /// Calls `visit` with each payload, in order, without padding. Cheaper than [`Aggregate::payloads`] for
-    /// frames in consecutive slots: only the first of the alike segments has its length read.
+    /// frames in consecutive slots: of segments that are alike, only the first one's length is read.
     #[inline]
     pub(crate) fn for_each_payload(&self, mut visit: impl FnMut(&'a [u8])) {
         let Some(frames) = self.slots.run_of(self.held) else {
@@ -188,15 +191,15 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         others.iter().for_each(|frame| visit(payload(self.held, frame)));
     }
 
-    /// The content of the aggregate: [`Kind::Data`] or [`Kind::Datagrams`].
+    /// Returns the content of the aggregate: [`Kind::Data`] or [`Kind::Datagrams`].
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.held.kind()
     }
 
-    /// Returns, for each segment in order, the fields that the merged header may lack. Datagrams have no such
-    /// fields: theirs are 0.
+    /// Returns, for each segment in order, the fields that the merged header may lack. For datagrams, which
+    /// have no such fields, they are 0.
     pub fn segments(&self) -> impl Iterator<Item = SegmentRecord> + use<'a, B> {
         let transport = usize::from(self.held.at.transport());
         let header = match self.held.at.is_datagram() {
@@ -209,13 +212,13 @@ impl<'a, B: AsRef<[u8]>> Aggregate<'a, B> {
         })
     }
 
-    /// The offload metadata that a sink must pass on.
+    /// Returns the offload metadata that a sink must pass on.
     #[inline]
     pub(crate) fn offload(&self) -> Offload {
         Offload { checksum: self.checksum(), gso: self.gso(), header_bytes: self.held.header_bytes }
     }
 
-    /// The VLAN tag that the device removed from each segment; `None` if it removed none.
+    /// Returns the VLAN tag that the device removed from each segment; `None` if it removed none.
     #[inline]
     pub(crate) fn vlan(&self) -> Option<VlanTag> {
         self.slots.frame(self.held.chain.head).vlan

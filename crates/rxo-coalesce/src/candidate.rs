@@ -16,7 +16,8 @@ use crate::{BypassReason, CeRule, EceRule, FinRule, Kind, OptionRule, Policy};
 /// with all options. A candidate with more is not coalesced.
 pub const MAX_HEADER_BYTES: usize = 192;
 
-/// A segment or datagram that may be coalesced: one that comes, if it fits what its flow holds, or the last one held.
+/// A segment or datagram that may be coalesced: either a new one, to be compared with what its flow holds, or
+/// the last one that the flow holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     /// The IP header.

@@ -29,14 +29,14 @@ pub struct Config {
     pub policy: Policy,
     /// The first header of each frame: Ethernet, or IP without a link-layer header.
     pub link: LinkKind,
-    /// If `true`, a frame of unknown checksum status counts as verified. If `false`, software verifies it
+    /// `true` if a frame of unknown checksum status counts as verified; if `false`, software verifies it
     /// before merging.
     pub trust_checksums: bool,
     /// The form of the TCP checksum in a merged header.
     pub form: ChecksumForm,
-    /// The greatest number of frames expected in one poll. Larger batches are processed in several rounds.
+    /// The maximum number of frames expected in one poll. Larger batches are processed in several rounds.
     pub batch_frames: usize,
-    /// Seed of the flow hash. A sender that knows it can aim flows at one bucket of a table, which are then
+    /// Seed of the flow hash. A sender that knows it can aim flows at one bucket of a table, so that they are
     /// delivered early ([`FlushReason::Collision`](crate::FlushReason::Collision)). Otherwise deliveries do
     /// not depend on it.
     pub seed: u64,
@@ -45,9 +45,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Creates a configuration for Ethernet, checksums verified in software, headers with the pseudo-header
-    /// seed, and polls of up to 256 frames. `seed` must be random and new for each engine, which has no
-    /// randomness of its own. A fixed seed is safe only if every sender is trusted, as in tests.
+    /// Creates a configuration for Ethernet, checksums verified in software, merged headers with the
+    /// pseudo-header checksum (see [`ChecksumForm`]), and polls of up to 256 frames. `seed` must be random
+    /// and new for each engine, which has no randomness of its own. A fixed seed is safe only if every sender
+    /// is trusted, as in tests.
     #[must_use]
     pub fn new(policy: Policy, seed: u64) -> Self {
         Self {
@@ -87,8 +88,8 @@ impl Config {
         Ok(())
     }
 
-    /// The number of frame slots of the engine: enough for one poll and for the frames that the policy may
-    /// hold beyond it. When they are all in use, the least recently used flow is flushed.
+    /// Returns the number of frame slots of the engine: enough for one poll and for the frames that the
+    /// policy may hold beyond it. When they are all in use, the least recently used flow is flushed.
     pub(crate) fn frame_slots(&self) -> usize {
         let held = match self.policy.hold {
             Hold::EndOfPoll => 0,
@@ -103,14 +104,15 @@ impl Config {
         self.batch_frames + held.min(most).min(MAX_HELD_FRAMES)
     }
 
-    /// Parses the headers of a frame, which begins as [`Config::link`] says.
+    /// Parses the headers of a frame, which begins with the header that [`Config::link`] names.
     #[inline]
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<Parsed, Unparsed> {
         self.link.read(bytes, parse, parse_ip)
     }
 }
 
-/// Together with [`MAX_HELD_FRAMES`], small enough for the index of every aggregate to fit in 16 bits.
+/// Maximum number of frames in a batch. This limit and [`MAX_HELD_FRAMES`] keep the index of every aggregate
+/// within 16 bits.
 const MAX_BATCH_FRAMES: u64 = 32_768;
 const MAX_HELD_FRAMES: usize = 65_536;
 

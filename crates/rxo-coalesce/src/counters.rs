@@ -5,43 +5,44 @@ use rxo_frame::Count;
 use crate::{BypassReason, FlushReason, Histogram};
 
 rxo_frame::counters! {
-    /// Totals since the engine was made. Every frame is counted once: bypassed, delivered single, or
-    /// in an aggregate; pure ACKs where they are aggregated likewise, but apart.
+    /// Totals since the engine was created. Every frame is counted once: as bypassed, as a single, or in an
+    /// aggregate. Pure ACKs are counted separately in the same way, if the policy aggregates them.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Counters {
-        /// Frames taken.
+        /// Number of frames received.
         pub frames: u64,
-        /// Deliveries made: single frames and aggregates together.
+        /// Number of deliveries: single frames and aggregates together.
         pub deliveries: u64,
-        /// Frames that were candidates but were delivered alone.
+        /// Number of frames that were candidates but were delivered alone.
         pub singles: u64,
-        /// Aggregates of two segments or more.
+        /// Number of aggregates of two segments or more.
         pub aggregates: u64,
-        /// Segments in those.
+        /// Number of segments in `aggregates`.
         pub aggregated_segments: u64,
-        /// Pure ACKs that were held but delivered alone.
+        /// Number of pure ACKs that were held but delivered alone.
         pub ack_singles: u64,
-        /// Deliveries of two pure ACKs or more.
+        /// Number of deliveries of two pure ACKs or more.
         pub ack_aggregates: u64,
-        /// Pure ACKs in those.
+        /// Number of pure ACKs in `ack_aggregates`.
         pub aggregated_acks: u64,
-        /// UDP datagrams that were coalesced or could have been: they are among the candidates above. Those that
-        /// bypass are not counted here.
+        /// Number of UDP datagrams that were coalesced or could have been. They are included in the counts of
+        /// candidates above; datagrams that bypass are not counted here.
         pub datagrams: u64,
-        /// The deliveries of these, counted when their first datagram comes.
+        /// Number of deliveries of `datagrams`, each counted when its first datagram is received.
         pub datagram_deliveries: u64,
-        /// TCP segments inside tunnels that were coalesced or could have been: they are among the candidates above. Those
-        /// that bypass are not counted here.
+        /// Number of TCP segments inside tunnels that were coalesced or could have been. They are included in
+        /// the counts of candidates above; segments that bypass are not counted here.
         pub tunnelled: u64,
-        /// The deliveries of these, counted when their first segment comes.
+        /// Number of deliveries of `tunnelled`, each counted when its first segment is received.
         pub tunnelled_deliveries: u64,
         bypassed: Bypassed,
         flushed: Flushed,
-        /// Segments per delivery of candidates, single ones included.
+        /// The number of segments in each delivery of candidates, single segments included.
         pub segments_per_aggregate: Histogram,
-        /// Pure ACKs per delivery of those that were held, single ones included.
+        /// The number of pure ACKs in each delivery of held ACKs, single ACKs included.
         pub acks_per_delivery: Histogram,
-        /// Nanoseconds from a held aggregate's (or single candidate's) first arrival to its flush.
+        /// The hold time of each aggregate or single candidate: from the arrival of its first segment to its
+        /// flush, in nanoseconds.
         pub hold_ns: Histogram,
     }
 }
@@ -70,7 +71,7 @@ impl<const N: usize> Count for PerReason<N> {
 }
 
 impl Counters {
-    /// Frames delivered untouched for this reason.
+    /// Returns the number of frames that were delivered untouched for this reason.
     #[must_use]
     pub const fn bypassed(&self, reason: BypassReason) -> u64 {
         self.bypassed.0[reason as usize]
@@ -197,13 +198,13 @@ const PURE_ACKS: [BypassReason; 5] = [
 pub(crate) struct Tally {
     /// The number of flushes so far.
     flushes: u64,
-    /// The number of flushes that delivered a single segment.
+    /// The number of flushes that each delivered a single segment.
     singles: u64,
     /// The number of segments in aggregates of two or more.
     segments: u64,
     /// Hold time of the last flush, in nanoseconds. Usually equal for all flushes: the frames of one poll
     /// usually have one arrival time.
     held_ns: u64,
-    /// Flushes whose hold time is already in the histogram; all later ones had the hold time `held_ns`.
+    /// Flushes whose hold time is already in the histogram; all later flushes had the hold time `held_ns`.
     recorded: u64,
 }

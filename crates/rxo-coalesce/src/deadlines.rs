@@ -51,16 +51,16 @@ impl Deadlines {
         self.arrivals.push(Reverse((arrival, flow)));
     }
 
-    /// Adds flows to the result of the next search, each by the slot of its last frame and its index; at most the
-    /// number that the index was created for.
+    /// Adds flows to the result of the next search: for each, the slot of its last frame and its index. At
+    /// most as many flows as the index was created for.
     pub(crate) fn add_due(&mut self, flows: impl Iterator<Item = (u32, u16)>) {
         self.due.extend(flows);
     }
 
-    /// Finds the flows whose arrival time satisfies `is_due`. `tail` returns the slot of the last frame of
-    /// the flow at an index if its first segment arrived then, or `None` if that flow was flushed.
-    /// [`Deadlines::next_due`] returns the flows found. Returns the earliest arrival time of the flows that
-    /// are not due.
+    /// Finds the flows whose arrival time satisfies `is_due`. `tail` gets an arrival time and an index, and
+    /// returns the slot of the flow's last frame, or `None` if the flow that arrived at that time was
+    /// flushed. [`Deadlines::next_due`] returns the flows found. Returns the earliest arrival time of the
+    /// flows that are not due.
     pub(crate) fn search(
         &mut self,
         is_due: impl Fn(Instant) -> bool,
@@ -79,8 +79,8 @@ impl Deadlines {
             }
             self.arrivals.pop();
         }
-        // `next_due` pops from the end. A flow may occur twice: once added and once found, or reusing an
-        // index at one time.
+        // `next_due` pops from the end. A flow may occur twice: once added and once found, or because its
+        // index was used twice at the same time.
         self.due.sort_unstable_by(|one, other| other.cmp(one));
         self.due.dedup();
         left

@@ -28,7 +28,7 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         Self { store, taken: 0 }
     }
 
-    /// The number of deliveries that were not taken yet.
+    /// Returns the number of deliveries that were not taken yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.store.ready.len() - self.taken
@@ -54,7 +54,8 @@ impl<'a, B: AsRef<[u8]>> Deliveries<'a, B> {
         Some(Taken { store: self.store, ready })
     }
 
-    /// Takes the original frames of all deliveries, in order. An empty buffer replaces each, hence the bound.
+    /// Takes the original frames of all deliveries, in order. Each frame leaves an empty buffer behind, so
+    /// `B` must have a default.
     pub fn into_frames(self) -> impl Iterator<Item = Frame<B>> + use<'a, B>
     where
         B: Default,
@@ -85,7 +86,7 @@ impl<'a, B: AsRef<[u8]>> Taken<'a, B> {
         Delivery::new(self.store, self.ready)
     }
 
-    /// Returns `true` if the checksums of all its frames were verified or are trusted (see
+    /// Returns `true` if the checksums of all frames of the delivery were verified or are trusted (see
     /// [`Config::trust_checksums`](crate::Config::trust_checksums)), so that the receiver need not verify
     /// them. Returns `false` if they were not verified, as for frames that bypass.
     #[must_use]
@@ -133,7 +134,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// The content of the delivery; an aggregate is data or datagrams.
+    /// Returns the content of the delivery; an aggregate is data or datagrams.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -144,8 +145,9 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// The offsets of headers and payload in its last frame. IP and transport header have the same offsets in
-    /// all its frames. `None` for a single frame whose [`Single::offsets`] are `None`.
+    /// Returns the offsets of headers and payload in the last frame of the delivery. IP and transport header
+    /// have the same offsets in all its frames. `None` for a single frame whose [`Single::offsets`] are
+    /// `None`.
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {
         match self {
@@ -155,7 +157,8 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// The flow of all its frames. `None` for a single frame whose [`Single::offsets`] are `None`.
+    /// Returns the flow to which all frames of the delivery belong. `None` for a single frame whose
+    /// [`Single::offsets`] are `None`.
     #[must_use]
     pub fn flow_key(&self) -> Option<FlowKey> {
         match self {
@@ -165,7 +168,7 @@ impl<'a, B: AsRef<[u8]>> Delivery<'a, B> {
         }
     }
 
-    /// The original frames, in order of arrival.
+    /// Returns the original frames, in order of arrival.
     pub fn frames(&self) -> impl Iterator<Item = &'a Frame<B>> + use<'a, B> {
         let (single, chain): (Option<&'a Frame<B>>, Option<ChainFrames<'a, B>>) = match self {
             Self::Frame(single) => (Some(single.frame()), None),

@@ -1,11 +1,11 @@
-//! Expected segment: predicts the header of the next one and compares it at once.
+//! The expected segment: predicts the header of the next segment and compares it in one step.
 //!
 //! A segment that only continues the last one differs from it in four fields: IP ID, IP checksum, SEQ and TCP
 //! checksum. The first three follow from the last segment; the fourth is verified separately. So the whole
 //! next header is predictable, and a frame is compared with it by a row of [`rxo_wire::layout`]. SEQ is
 //! compared first, because it differs for most frames of other flows. The constant fields are read from the
-//! last segment itself: that costs no more than reading a copy, and spares making one. If the compare fails,
-//! the full rules decide.
+//! last segment itself: that costs no more than reading a copy, and no copy has to be made. If the compare
+//! fails, the full rules decide.
 
 use core::mem::discriminant;
 
@@ -25,7 +25,7 @@ pub(crate) struct Expected<'a, S: Shape> {
     headers: &'a S::Headers,
     counting: u64,
     seq: u32,
-    /// Masks of the bytes from the TCP checksum on that must be equal.
+    /// Masks of the bytes that must be equal, starting at the TCP checksum.
     tail: [u64; 2],
     network: usize,
     payload_bytes: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Expected<'a, S: Shape> {
 
 impl<'a, S: Shape> Expected<'a, S> {
     /// Predicts the segment after `last`, the last one of `held`, whose IP header begins at `network`. If it
-    /// is still open whether the IPv4 ID increments, `next` decides. `None` if only the full rules can
+    /// is not known yet whether the IPv4 ID increments, `next` decides. `None` if only the full rules can
     /// decide. `SHORT` and `room` are explained at [`headers_in`].
     #[inline(always)]
     pub(crate) fn after<B: AsRef<[u8]>, const SHORT: bool>(
@@ -49,7 +49,7 @@ impl<'a, S: Shape> Expected<'a, S> {
         network: usize,
         room: &'a mut S::Headers,
     ) -> Option<Self> {
-        // With extension headers the TCP header is not behind the fixed IP header.
+        // With extension headers the TCP header does not follow the fixed IP header.
         if usize::from(held.at.transport()) != network + S::IP_BYTES {
             return None;
         }

@@ -22,9 +22,9 @@ use crate::{Candidate, FlushReason, PayloadRule, Policy};
 pub enum IdPattern {
     /// The pattern is unknown: there is only one segment so far, or the packets are IPv6.
     Undecided,
-    /// Equal in all segments; allowed only with DF set.
+    /// The ID is equal in all segments; allowed only with DF set.
     Fixed,
-    /// One more in each segment than in the one before.
+    /// The ID of each segment is one more than that of the segment before.
     Incrementing,
 }
 
@@ -74,12 +74,13 @@ pub(crate) struct HeldAcks {
     pub(crate) flow: FlowHash,
     /// Contents of the last held ACK; for data only its ACK number is used.
     pub(crate) said: AckPoint,
-    /// `true` if the last one also has SACK blocks or payload. A pure ACK after it may repeat its number.
+    /// `true` if the last held segment also has SACK blocks or payload. A pure ACK after it may repeat its
+    /// number.
     pub(crate) says_more: bool,
 }
 
 impl HeldAcks {
-    /// Stands at an index that holds no pure ACKs.
+    /// The value at an index that holds no pure ACKs.
     pub(crate) const BLANK: Self = Self {
         flow: FlowHash(0),
         said: AckPoint { ack: SeqNumber(0), window: 0 },
@@ -186,7 +187,7 @@ impl BucketLink {
 }
 
 impl Held {
-    /// Stands at an index that was never used.
+    /// The value at an index that was never used.
     pub(crate) const BLANK: Self = Self {
         key: FlowKey::NOBODY,
         first_arrival: Instant::ZERO,
@@ -287,7 +288,7 @@ impl Held {
         checksum::pseudo_header(&self.key, protocol, segment_bytes)
     }
 
-    /// The offsets of the headers and the payload of the last segment.
+    /// Returns the offsets of the headers and the payload of the last segment.
     pub(crate) fn last_offsets(&self) -> Offsets {
         let payload = u32::from(self.header_bytes);
         Offsets {
@@ -310,7 +311,7 @@ impl Held {
         if self.at.is_datagram() { udp::CHECKSUM_AT as u8 } else { CHECKSUM_AT as u8 }
     }
 
-    /// The length of the merged IP packet so far, in bytes.
+    /// Returns the length of the merged IP packet so far, in bytes.
     #[inline]
     pub(crate) fn packet_bytes(&self) -> u32 {
         u32::from(self.header_bytes) - u32::from(self.at.network()) + self.payload_bytes

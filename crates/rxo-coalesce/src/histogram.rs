@@ -57,19 +57,19 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// The number of values recorded.
+    /// Returns the number of values recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The largest value recorded; 0 if there is none.
+    /// Returns the largest value recorded; 0 if there is none.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean of all values; 0 if there is none.
+    /// Returns the mean of all values; 0 if there is none.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let count = self.count();
@@ -98,7 +98,7 @@ impl Histogram {
         all.filter(|(_, count)| **count > 0).map(|(index, count)| (upper_bound(index), *count))
     }
 
-    /// The sum of all values; it wraps around at 2⁶⁴.
+    /// Returns the sum of all values; it wraps around at 2⁶⁴.
     #[must_use]
     pub const fn sum(&self) -> u64 {
         self.sum
@@ -127,7 +127,7 @@ impl Histogram {
     }
 }
 
-/// The maximum of two is that of both.
+/// Combines buckets and sums; the maximum is the larger of both.
 impl Count for Histogram {
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
@@ -142,14 +142,14 @@ impl Count for Histogram {
     }
 }
 
-/// The exponent and the first three bits of the fraction, as a floating-point number has them: the
-/// conversion counts leading zeros and shifts in one instruction.
+/// Returns the bucket of `value`: the exponent and the first three bits of the fraction, as in a
+/// floating-point number. The conversion counts leading zeros and shifts in one instruction.
 #[inline]
 const fn bucket_of(value: u64) -> usize {
     if value < EXACT {
         return value as usize;
     }
-    // From 2⁵³ on the conversion would round. As nanoseconds that is 104 days.
+    // The conversion would round numbers of 2⁵³ and more; in nanoseconds, that is 104 days.
     if value >= 1 << 53 {
         return huge_bucket_of(value);
     }

@@ -7,24 +7,28 @@
 //! ```
 //!
 //! A batch of frames goes in; fewer deliveries come out: single frames, untouched; [`Aggregate`]s, each a
-//! merged header and the original frames behind it (TCP segments, or UDP datagrams of equal size); and
-//! [`Acks`], several pure ACKs of a flow. The path of a frame, in the order of the modules:
+//! merged header with the original frames (TCP segments, or UDP datagrams of equal size); and [`Acks`],
+//! several pure ACKs of a flow. The path of a frame, in the order of the modules:
 //!
 //! * [`policy`](Policy): the rules as data; each published system is a value of [`Policy`].
-//! * `candidate`: may this frame be coalesced at all? Static rules, one answer with a reason.
-//! * `verdict`: may it join what its flow holds? A pure function of both and the policy.
-//! * `table`: which flow holds what; keyed hash, bounded, least recently used goes first.
-//! * `pairs`: which flows hold something between two hosts.
-//! * `deadlines`: which flows have been held as long as the policy allows.
-//! * `slots`: the frames held, in chains.
+//! * `candidate`: static rules that decide whether a frame may be coalesced at all; each refusal has a
+//!   reason.
+//! * `verdict`: decides whether a candidate joins what its flow holds: a pure function of both and the
+//!   policy.
+//! * `table`: finds the held flow of a key. Keyed hash, bounded; the least recently used flow is evicted
+//!   first.
+//! * `pairs`: finds the held flows between two hosts.
+//! * `deadlines`: finds the flows that have been held as long as the policy allows.
+//! * `slots`: the received frames, in chains.
 //! * `store`: the aggregates made of them; nothing is copied.
 //! * `merge`: the header of an aggregate, its checksum in three forms.
 //! * `expected`: the header that must come next if a segment only continues the last.
-//! * `acks`: the rules for pure ACKs, and what must be remembered for them.
-//! * `datagrams`: the rules for UDP, where the policy asks for it ([`UdpRule`]).
-//! * `refused`: what fixed offsets show of a packet: why it is refused by itself, or that it is ordinary.
-//! * `engine`: three tiers that give verdicts (expected, plain, all rules), one place that acts on them.
-//! * `delivery`: what the caller's sink sees, and how it takes the original frames back.
+//! * `acks`: the rules for pure ACKs, and the state that they need.
+//! * `datagrams`: the rules for UDP, if the policy coalesces it ([`UdpRule`]).
+//! * `refused`: classifies a packet by fixed offsets: refused by a static rule, ordinary, or undecided.
+//! * `engine`: three tiers that return verdicts (*Expected*, *Ordinary*, *Rules*), and one module that
+//!   applies them.
+//! * `delivery`: deliveries as the caller's sink sees them, and ways to take the original frames back.
 //! * [`owned`](OwnedDelivery): a delivery that leaves the engine, for queues, threads and tasks.
 //!
 //! # Contract

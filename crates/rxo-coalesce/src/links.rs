@@ -1,9 +1,9 @@
 //! Chains of frames, and the order in which flows were used.
 //!
 //! Each frame slot has one word. It is the next slot of the frame's chain, or, for the last frame of a chain,
-//! the index of the flow that holds the chain. A new frame is linked to the slot behind it; in a run this
-//! link is already right, so nothing is written. The link of a frame outside all chains only marks gaps: it
-//! is set to [`OUT`] after the sink has received the frame.
+//! the index of the flow that holds the chain. A new frame is linked to the slot after it; in a run this link
+//! is already right, so nothing is written. The link of a frame outside all chains only marks gaps: it is set
+//! to [`OUT`] after the sink has received the frame.
 //!
 //! Slots are in order of arrival, so the last frames of all flows are in the order in which the flows were
 //! last used. No list is kept for that: a cursor that only moves forward finds the least recently used flow.
@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 
 use crate::work;
 
-/// No frame.
+/// The slot number that means "no frame".
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Frames in order of arrival, by their slots.
@@ -26,11 +26,11 @@ impl FrameChain {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// A frame that is the last of no held chain. Once the sink has seen the frame, a gap.
+/// The link of a frame that ends no held chain. Once the sink has received the frame, its slot is a gap.
 const OUT: u32 = u32::MAX;
-/// Stands for "no new slot" in [`Links::number`]: the slot is a gap.
+/// Means "no new slot" in [`Links::number`]: the slot is a gap.
 pub(crate) const GAP: u32 = u32::MAX;
-/// Added to a flow index to mark the last frame of its chain.
+/// The bit that is added to a flow index to mark the last frame of its chain.
 const LAST: u32 = 1 << 31;
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Links {
         Self { after: core::iter::repeat_n(OUT, frames).collect(), oldest_from: 0 }
     }
 
-    /// Links the new frames in the slots `from..to`, each to the slot behind it.
+    /// Links the new frames in the slots `from..to`, each to the slot after it.
     pub(crate) fn take_in(&mut self, from: usize, to: usize) {
         for (link, next) in self.after[from..to].iter_mut().zip(from as u32 + 1..) {
             *link = next;
@@ -160,7 +160,7 @@ impl Links {
         }
     }
 
-    /// The slot behind the last frame before `end` that is not a gap; 0 if there is none.
+    /// Returns the slot after the last frame before `end` that is not a gap; 0 if there is none.
     pub(crate) fn end_without_gaps(&self, end: usize) -> usize {
         self.after[..end].iter().rposition(|link| *link != OUT).map_or(0, |last| last + 1)
     }

@@ -2,10 +2,10 @@
 //!
 //! It is the header of the last segment, so it has the last acknowledgement number, window and timestamp. The
 //! sequence number and the IP ID are those of the first segment, the lengths those of the aggregate, and the
-//! flags the union of all. The UDP length of merged datagrams is that of all together. A length beyond the
-//! range of the IP header is 0, as in Linux's BIG TCP; only a receiver of records gets such packets. In a
-//! tunnel, the outer headers get the lengths and checksums of the aggregate. The header is written once, into
-//! its own buffer; the original frames do not change.
+//! flags the union of all. The UDP length of merged datagrams covers all of them. A length beyond the range
+//! of the IP header is 0, as in Linux's BIG TCP; only a receiver of records gets such packets. In a tunnel,
+//! the outer headers get the lengths and checksums of the aggregate. The header is written once, into its own
+//! buffer; the original frames do not change.
 
 use rxo_frame::Frame;
 use rxo_wire::checksum::Sum;
@@ -18,7 +18,8 @@ use crate::held::Held;
 use crate::slots::Slots;
 use crate::tunnels::Around;
 
-/// Longer than the header of TCP with a timestamp over IPv6 and one VLAN tag.
+/// The length in bytes that most headers do not exceed: more than TCP with a timestamp over IPv6 and one VLAN
+/// tag.
 const USUAL_BYTES: usize = 96;
 
 /// The form of the TCP or UDP checksum field of a merged header.
@@ -66,7 +67,7 @@ impl MergedHeader {
     }
 
     /// Writes the merged header of datagrams, or of segments inside a tunnel. Not inlined, so that the common
-    /// case spares no registers for it.
+    /// case reserves no registers for it.
     #[inline(never)]
     pub(crate) fn write_unusual<B: AsRef<[u8]>>(
         &mut self,
@@ -114,8 +115,8 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
     }
 
     /// Writes the outer headers of a tunnel: lengths, the first packet's IPv4 ID, and the UDP checksum if it
-    /// is used, in the form of the inner one. A kernel that segments the packet needs its seed (virtio 1.4,
-    /// section 5.1.6.2).
+    /// is used, in the form of the inner one. A kernel that segments the packet needs the seed in this field
+    /// (virtio 1.4, section 5.1.6.2).
     fn write_around(
         &self,
         around: Around,
@@ -164,7 +165,7 @@ impl<'a, B: AsRef<[u8]>> Merge<'a, B> {
         let last = self.last.bytes();
         match (to.first_chunk_mut::<USUAL_BYTES>(), last.first_chunk::<USUAL_BYTES>()) {
             // Most headers are shorter than this. A copy of fixed length takes a few instructions; bytes
-            // behind the header are copied too, but never returned.
+            // after the header are copied too, but never returned.
             (Some(to), Some(last)) if header <= USUAL_BYTES => *to = *last,
             _ => to.iter_mut().zip(last.iter().take(header)).for_each(|(to, byte)| *to = *byte),
         }
@@ -277,7 +278,7 @@ fn said(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(0)
 }
 
-/// The length of the IP packet that begins at `network`, from its header, in bytes.
+/// Returns the length of the IP packet that begins at `network`, from its header, in bytes.
 #[inline]
 pub(crate) fn packet_bytes(frame: &[u8], network: usize, version: IpVersion) -> usize {
     match version {

@@ -59,8 +59,8 @@ pub struct OwnedDelivery<B: FrameBuffer> {
     ready: Ready,
     /// The frame of a single delivery.
     frame: Frame<B>,
-    /// The frames of several. Kept empty while the delivery is a single frame, so that its memory can be
-    /// reused.
+    /// The frames of a delivery of several frames. Kept empty while the delivery is a single frame, so that
+    /// its memory can be reused.
     many: Option<Box<Many<B>>>,
 }
 
@@ -85,14 +85,14 @@ impl<B: FrameBuffer + Default> Taken<'_, B> {
         owned
     }
 
-    /// Moves the delivery into `to` and drops what was there. Allocates only if `to` has never held so many
-    /// frames, so a queue whose entries are used again soon stops allocating.
+    /// Moves the delivery into `to` and drops the delivery that was there. Allocates only if `to` has never
+    /// held so many frames, so a queue whose entries are used again soon stops allocating.
     pub fn store_in(self, to: &mut OwnedDelivery<B>) {
         to.replace(self.store, self.ready);
     }
 }
 
-/// Several frames, side by side, and what the engine knows of them.
+/// Several frames in consecutive slots, and the engine's state for them.
 #[derive(Debug)]
 struct Many<B: FrameBuffer> {
     held: Held,

@@ -20,7 +20,7 @@ reasons! {
         /// The packet is IP, but not TCP, nor UDP if the policy coalesces UDP. Also used for the packet inside a
         /// tunnel.
         NotTcp => "not_tcp",
-        /// The packet has an unknown next header, behind which a TCP segment may follow.
+        /// The packet has an unknown next header, after which a TCP segment may follow.
         UnknownHeader => "unknown_header",
         /// The packet has IPv4 options, or IPv6 extension headers that the policy does not merge.
         IpOptions => "ip_options",
@@ -170,7 +170,7 @@ reasons! {
         Timestamp => "timestamp_decreased",
         /// The flag ECE or AE of the next segment differs from that of the aggregate.
         Flags => "flags_changed",
-        /// The TOS or traffic class byte of the next packet differs, which includes ECN.
+        /// The TOS or traffic class byte of the next packet differs, ECN bits included.
         TrafficClass => "traffic_class_changed",
         /// The TTL or hop limit of the next packet differs from that of the aggregate.
         HopLimit => "hop_limit_changed",
@@ -189,14 +189,14 @@ reasons! {
         Order => "order",
         /// The flow table was full, and this flow was the least recently used.
         Evicted => "evicted",
-        /// Too many flows had hashes like this one's, which would make searches long. A sender that knows the
-        /// seed ([`Config::seed`](crate::Config::seed)) can cause it.
+        /// Too many flows shared a bucket of the table with this one, so searches would become long. A sender
+        /// that knows the seed ([`Config::seed`](crate::Config::seed)) can cause it.
         Collision => "collision",
         /// All frame slots were in use, and this flow was the least recently used.
         Memory => "memory",
         /// The policy was changed: everything held under the old one was delivered first.
         PolicyChange => "policy_change",
-        /// The caller flushed the engine, for example before the end.
+        /// The caller flushed the whole engine, for example before shutting it down.
         Shutdown => "shutdown",
     }
 }

@@ -20,15 +20,16 @@ use crate::{BypassReason, Policy};
 
 const V4_BYTES: usize = 20;
 const V6_BYTES: usize = 40;
-/// More fragments, and the offset of this one; the bit before them is DF.
+/// The bits of the fragment field that are set only in fragments: MF, and the offset. The bit before them is
+/// DF.
 const FRAGMENT: u16 = 0x3fff;
 const RESERVED_BIT: u16 = 0x8000;
 
 /// The class of a packet, as far as fixed offsets show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// The packet is delivered untouched. `ip_bytes` is the length of its IP header in bytes if it is a TCP
-    /// segment with valid lengths; otherwise 0.
+    /// The packet is delivered untouched. `ip_bytes` is the length of the packet's IP header in bytes if it
+    /// is a TCP segment with valid lengths; otherwise 0.
     Refused { reason: BypassReason, ip_bytes: usize },
     /// The packet is a TCP segment with payload and no flag but ACK and PSH. It is not a fragment, and its IP
     /// header is valid and has neither options nor extension headers.

@@ -79,10 +79,10 @@ pub(crate) trait Shape {
     /// right.
     fn ip(packet: &[u8]) -> Option<Ip>;
 
-    /// The IP and TCP headers at the start of `packet`; `None` if it is shorter.
+    /// Returns the IP and TCP headers at the start of `packet`; `None` if it is shorter.
     fn headers(packet: &[u8]) -> Option<&Self::Headers>;
 
-    /// The IP and UDP headers at the start of a datagram; `None` if it is shorter.
+    /// Returns the IP and UDP headers at the start of a datagram; `None` if it is shorter.
     fn start(packet: &[u8]) -> Option<&Self::Start>;
 }
 

@@ -32,11 +32,11 @@ pub enum Kind {
 pub(crate) struct Starts(u16);
 
 impl Starts {
-    /// Stands for a frame without a TCP header, or one that was not parsed.
+    /// The value for a frame without a TCP header, or one that was not parsed.
     pub(crate) const UNKNOWN: Self = Self(0);
 
-    /// The offsets of a parsed frame. Unknown if it is not TCP, or if its TCP header begins beyond byte 255,
-    /// behind more extension headers than any real packet has.
+    /// Returns the offsets of a parsed frame. They are unknown if it is not TCP, or if its TCP header begins
+    /// beyond byte 255, after more extension headers than any real packet has.
     #[inline]
     pub(crate) fn of(parsed: &Parsed) -> Self {
         match parsed.transport {
@@ -45,7 +45,7 @@ impl Starts {
         }
     }
 
-    /// The offsets of a TCP segment; unknown if the TCP header begins beyond byte 255.
+    /// Returns the offsets of a TCP segment; unknown if the TCP header begins beyond byte 255.
     #[inline]
     pub(crate) const fn at(Offsets { network, transport, .. }: Offsets) -> Self {
         match transport {
@@ -60,7 +60,7 @@ impl Starts {
         Self(((network + ip_bytes) << 8 | network) as u16)
     }
 
-    /// The offsets of a UDP datagram; unknown if the UDP header begins beyond byte 255.
+    /// Returns the offsets of a UDP datagram; unknown if the UDP header begins beyond byte 255.
     #[inline]
     pub(crate) const fn of_datagram(at: Offsets) -> Self {
         match Self::at(at) {
@@ -128,14 +128,14 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         Self { frame, at }
     }
 
-    /// The frame, as it arrived.
+    /// Returns the frame, as it arrived.
     #[inline]
     #[must_use]
     pub const fn frame(&self) -> &'a Frame<B> {
         self.frame
     }
 
-    /// The content of the frame. Reads a few header bytes at known offsets.
+    /// Returns the content of the frame. Reads a few header bytes at known offsets.
     #[inline]
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -149,9 +149,9 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         }
     }
 
-    /// The offsets of headers and payload, as [`parse`](rxo_wire::parse()) would return them, without parsing
-    /// again; its lengths are valid. `None` if the frame is not TCP, is malformed, or has its TCP header
-    /// beyond byte 255 or inside a tunnel.
+    /// Returns the offsets of headers and payload, as [`parse`](rxo_wire::parse()) would return them, without
+    /// parsing again; the frame's lengths are valid. `None` if the frame is not TCP, is malformed, or has its
+    /// TCP header beyond byte 255 or inside a tunnel.
     #[inline]
     #[must_use]
     pub fn offsets(&self) -> Option<Offsets> {
@@ -167,7 +167,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         })
     }
 
-    /// The fixed part of the TCP header; `None` if [`Single::offsets`] is `None`.
+    /// Returns the fixed part of the TCP header; `None` if [`Single::offsets`] is `None`.
     #[inline]
     #[must_use]
     pub fn tcp(&self) -> Option<FixedHeader<'a>> {
@@ -176,7 +176,7 @@ impl<'a, B: AsRef<[u8]>> Single<'a, B> {
         if transport == network || !self.at.is_plain() { None } else { FixedHeader::of(segment) }
     }
 
-    /// The flow key, VLANs included; `None` if [`Single::offsets`] is `None`.
+    /// Returns the flow key, VLANs included; `None` if [`Single::offsets`] is `None`.
     #[must_use]
     pub fn flow_key(&self) -> Option<FlowKey> {
         let key = FlowKey::read(self.frame.bytes(), self.offsets()?)?;

@@ -1,6 +1,6 @@
 //! Frames in slots, and the chains of them.
 //!
-//! Separate from the store, because the merged header and the views of deliveries need no more of it.
+//! Separate from the store, because the merged header and the views of deliveries need only these.
 
 mod frames;
 
@@ -12,8 +12,8 @@ pub use self::frames::{ChainFrames, IntoFrames};
 use crate::held::Held;
 use crate::links::{FrameChain, Links, NONE};
 
-/// Frames in their slots, and how they are chained: all that the view of a delivery reads of frames. They stand
-/// in the store, or in an owned delivery.
+/// Frames in their slots, and the links between them: all that the view of a delivery needs. Part of the
+/// store, or of an owned delivery.
 #[derive(Debug)]
 pub(crate) struct Slots<B> {
     pub(crate) frames: Vec<Frame<B>>,
@@ -21,7 +21,7 @@ pub(crate) struct Slots<B> {
 }
 
 impl<B> Slots<B> {
-    /// No frames yet, and no links: frames that stand side by side need none. Does not allocate.
+    /// Creates slots without frames or links: frames in consecutive slots need no links. Does not allocate.
     pub(crate) fn side_by_side() -> Self {
         Self { frames: Vec::new(), links: Links::new(0) }
     }
@@ -32,7 +32,7 @@ impl<B> Slots<B> {
         &self.frames[slot as usize]
     }
 
-    /// The frames of `held` if they stand side by side, as a run does.
+    /// Returns the frames of `held` if they are in consecutive slots, as the frames of a run are.
     #[inline]
     pub(crate) fn run_of(&self, held: &Held) -> Option<&[Frame<B>]> {
         let FrameChain { head, tail } = held.chain;
@@ -41,12 +41,12 @@ impl<B> Slots<B> {
         if is_run { self.frames.get(head as usize..=tail as usize) } else { None }
     }
 
-    /// Walks a chain.
+    /// Returns an iterator over the frames of a chain.
     pub(crate) fn chain(&self, chain: FrameChain) -> ChainFrames<'_, B> {
         ChainFrames { frames: &self.frames, links: &self.links, chain }
     }
 
-    /// Takes the first frame off a chain.
+    /// Takes the first frame off a chain; `None` if the chain is empty.
     #[inline]
     pub(crate) fn take_first(&mut self, chain: &mut FrameChain) -> Option<Frame<B>>
     where
@@ -57,7 +57,7 @@ impl<B> Slots<B> {
     }
 }
 
-/// The first slot of a chain, without which `chain` goes on. `None` if there is none.
+/// Removes the first slot from `chain` and returns it; `None` if the chain is empty.
 #[inline]
 fn next_slot(links: &Links, chain: &mut FrameChain) -> Option<usize> {
     let slot = chain.head;

@@ -3,7 +3,7 @@
 //! All memory is here, allocated once. Frames are in order of arrival, and [`Links`] chains them. An
 //! aggregate is a chain with its [`Held`]. Frames and aggregates that are ready for the sink are in one
 //! queue. After the sink has received them, all are removed at once, unless a policy holds some frames
-//! longer: then the slots of the delivered frames are gaps. Gaps behind the last held frame are removed at
+//! longer: then the slots of the delivered frames are gaps. Gaps after the last held frame are removed at
 //! once. Gaps between held frames are closed when there is more than one per [`HELD_FOR_A_GAP`] held frames,
 //! so the cost per delivered frame is bounded, however many are held. There are more slots than frames that
 //! may be received: one for each possible gap.
@@ -25,7 +25,7 @@ use crate::single::Starts;
 use crate::slots::Slots;
 use crate::{ChecksumForm, FlushReason, Kind, work};
 
-/// Gaps between held frames are closed when there are more than one for so many frames.
+/// Gaps between held frames are closed when there is more than one gap for this number of held frames.
 const HELD_FOR_A_GAP: usize = 8;
 
 /// Slots up to which an index or the end of a poll has processed all frames. Each stays between the same
@@ -47,7 +47,7 @@ impl Marks {
     }
 }
 
-/// Something for the sink. Its tag has 16 bits, so that it lies with the starts in one word.
+/// A delivery that is ready for the sink. Its tag has 16 bits, so that it shares one word with the offsets.
 #[derive(Clone, Copy, Debug)]
 #[repr(u16)]
 pub(crate) enum Ready {
@@ -109,12 +109,12 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// The number of frames that can still be received.
+    /// Returns the number of frames that can still be received.
     pub(crate) fn room(&self) -> usize {
         self.limit + self.gaps - self.slots.frames.len()
     }
 
-    /// The number of frames in the store that were not delivered.
+    /// Returns the number of frames in the store that were not delivered.
     pub(crate) fn here(&self) -> usize {
         self.slots.frames.len() - self.gaps
     }
@@ -136,7 +136,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         from as u32
     }
 
-    /// Moves all frames out of the store, so that they can be read while everything else is written. No
+    /// Moves all frames out of the store, so that they can be read while all other state is written. No
     /// aggregate may be read or delivered before [`Store::take_back`].
     #[inline]
     pub(crate) fn lend_frames(&mut self) -> Vec<Frame<B>> {
@@ -148,7 +148,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         self.slots.frames = frames;
     }
 
-    /// The slot behind the last frame.
+    /// Returns the slot after the last frame.
     pub(crate) const fn end(&self) -> u32 {
         self.slots.frames.len() as u32
     }
@@ -195,7 +195,7 @@ impl<B: AsRef<[u8]>> Store<B> {
 
     /// Queues everything held, the least recently used flow first. All held frames must be before the slot
     /// `to`. Calls `see` with the state of each flow. Frees the indices of single frames at once only if
-    /// `reuses` is `true`. Without `ACKS`, no flow holds pure ACKs.
+    /// `reuses` is `true`. Without `ACKS`, no flow may hold pure ACKs.
     #[inline(always)]
     pub(crate) fn ready_all<const ACKS: bool>(
         &mut self,
@@ -280,7 +280,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// Drops the frames behind the last held one.
+    /// Drops the frames after the last held one.
     fn drop_end(&mut self)
     where
         B: FrameBuffer,
@@ -307,7 +307,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         let kept = self.slots.links.number(moved);
         self.slots.links.close_gaps(moved);
         self.marks = self.marks.map(|mark| {
-            // A mark moves to the first kept frame at or behind it.
+            // A mark moves to the first kept frame at or after it.
             let mut behind = moved.iter().skip(mark as usize);
             behind.find(|slot| **slot != GAP).map_or(kept, |slot| *slot)
         });
@@ -389,7 +389,7 @@ impl<B: AsRef<[u8]>> Store<B> {
         }
     }
 
-    /// The number of frames in the chain of `ready`.
+    /// Returns the number of frames in the chain of `ready`.
     pub(crate) fn count_of(&self, ready: Ready) -> u32 {
         match ready {
             Ready::Frame(..) | Ready::Intact(..) => 1,

@@ -130,7 +130,7 @@ impl Table {
 
     #[inline]
     const fn bucket(&self, hash: FlowHash) -> usize {
-        // The second mask changes nothing, but spares the bounds check.
+        // The second mask changes nothing, but saves the bounds check.
         hash.0 as usize & self.mask & (BUCKETS - 1)
     }
 }

@@ -124,13 +124,13 @@ impl Around {
         [ip[10], ip[11]] = Sum::of(ip).checksum().to_be_bytes();
     }
 
-    /// The outer IPv4 identification; `None` for IPv6 or a truncated frame.
+    /// Returns the outer IPv4 identification; `None` for IPv6 or a truncated frame.
     pub(crate) fn id(self, frame: &[u8]) -> Option<u16> {
         let field = frame.get(self.network + 4..).filter(|_| !self.is_v6)?;
         field.first_chunk().map(|id| u16::from_be_bytes(*id))
     }
 
-    /// The sum of the outer pseudo-header for a datagram of `datagram_bytes` bytes.
+    /// Returns the sum of the outer pseudo-header for a datagram of `datagram_bytes` bytes.
     pub(crate) fn pseudo_header(self, frame: &[u8], datagram_bytes: u32) -> Sum {
         let addresses = if self.is_v6 { 8..40 } else { 12..20 };
         let addresses = addresses.start + self.network..addresses.end + self.network;
@@ -182,7 +182,7 @@ impl Around {
         !self.has_checksum || sum.is_valid()
     }
 
-    /// The length of the merged outer packet so far, in bytes.
+    /// Returns the length of the merged outer packet so far, in bytes.
     fn packet_bytes(self, held: &Held) -> u32 {
         u32::from(held.header_bytes) - self.network as u32 + held.payload_bytes
     }

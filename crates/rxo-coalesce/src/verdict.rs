@@ -17,8 +17,8 @@ use crate::{
 /// The decision on a candidate: hold, append, flush or deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its flow holds nothing. Hold the candidate as the first of an aggregate (`None`), or deliver it alone
-    /// at once for this reason.
+    /// The flow of the candidate holds nothing. Hold the candidate as the first of an aggregate (`None`), or
+    /// deliver it alone at once for this reason.
     Start(Option<FlushReason>),
     /// Append the candidate to the held aggregate, then flush the aggregate if a reason is given.
     Append(Option<FlushReason>),
@@ -138,7 +138,7 @@ fn mismatch(
         .or_else(|| size(held, candidate, policy))
 }
 
-/// Compares the fields of the IP headers, except for the ID.
+/// Compares the fields of the IP headers, except for the ID. Returns the first rule that is broken.
 #[inline]
 pub(crate) fn ip_fields(last: &Candidate<'_>, candidate: &Candidate<'_>) -> Option<FlushReason> {
     let (held_ip, next) = (&last.ip, &candidate.ip);
@@ -172,7 +172,7 @@ fn id_follows(held: &Held, last: &Candidate<'_>, candidate: &Candidate<'_>) -> b
     }
 }
 
-/// Compares the fields of the TCP headers by the rules of the policy.
+/// Compares the fields of the TCP headers by the rules of the policy. Returns the first rule that is broken.
 #[inline]
 fn transport(
     last: &Candidate<'_>,

@@ -19,7 +19,7 @@ pub(crate) fn done(steps: usize) {
     STEPS.set(STEPS.get() + steps as u64);
 }
 
-/// The number of steps of this thread so far.
+/// Returns the number of steps of this thread so far.
 #[cfg(test)]
 pub(crate) fn steps() -> u64 {
     STEPS.get()

@@ -41,21 +41,22 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         Self { slots, held }
     }
 
-    /// The number of ACKs, two or more.
+    /// Returns the number of ACKs, two or more.
     #[inline]
     #[must_use]
     pub const fn count(&self) -> usize {
         self.held.segments as usize
     }
 
-    /// The frame of the last ACK, including any Ethernet padding.
+    /// Returns the frame of the last ACK, including any Ethernet padding.
     #[inline]
     #[must_use]
     pub fn last(&self) -> &'a Frame<B> {
         self.slots.frame(self.held.chain.tail)
     }
 
-    /// The last ACK, from its first link-layer byte to the end of its IP packet, without Ethernet padding.
+    /// Returns the last ACK, from its first link-layer byte to the end of its IP packet, without Ethernet
+    /// padding.
     #[inline]
     #[must_use]
     pub fn packet(&self) -> &'a [u8] {
@@ -68,49 +69,49 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         self.frames().filter_map(move |frame| view.record(frame))
     }
 
-    /// The original frames, in order of arrival.
+    /// Returns the original frames, in order of arrival.
     #[inline]
     pub fn frames(&self) -> ChainFrames<'a, B> {
         self.slots.chain(self.held.chain)
     }
 
-    /// The arrival time of the first ACK.
+    /// Returns the arrival time of the first ACK.
     #[must_use]
     pub const fn first_arrival(&self) -> Instant {
         self.held.first_arrival
     }
 
-    /// The arrival time of the last ACK.
+    /// Returns the arrival time of the last ACK.
     #[must_use]
     pub fn last_arrival(&self) -> Instant {
         self.last().arrived_at
     }
 
-    /// The flow to which all these ACKs belong.
+    /// Returns the flow to which all these ACKs belong.
     #[must_use]
     pub const fn flow_key(&self) -> FlowKey {
         self.held.key
     }
 
-    /// The reason for which these ACKs were delivered at this moment.
+    /// Returns the reason for which these ACKs were delivered at this moment.
     #[must_use]
     pub const fn flush_reason(&self) -> FlushReason {
         self.held.reason
     }
 
-    /// Offset of the IP header, in bytes from the first link-layer byte; the same in each frame.
+    /// Returns the offset of the IP header, in bytes from the first link-layer byte; the same in each frame.
     #[must_use]
     pub fn network_at(&self) -> usize {
         usize::from(self.held.at.network())
     }
 
-    /// Offset of the TCP header, in bytes from the first link-layer byte; the same in each frame.
+    /// Returns the offset of the TCP header, in bytes from the first link-layer byte; the same in each frame.
     #[must_use]
     pub fn transport_at(&self) -> usize {
         usize::from(self.held.at.transport())
     }
 
-    /// The last ACK as a single frame.
+    /// Returns the last ACK as a single frame.
     #[inline]
     pub(crate) fn last_single(&self) -> Single<'a, B> {
         Single::new(self.last(), self.held.at)
@@ -122,7 +123,8 @@ impl<'a, B: AsRef<[u8]>> Acks<'a, B> {
         bytes.get(..end).unwrap_or(bytes)
     }
 
-    /// Reads only header bytes, which were inside the packet when the engine parsed it.
+    /// Returns the record of the ACK in `frame`. Reads only header bytes, which were inside the packet when
+    /// the engine parsed it.
     fn record(&self, frame: &'a Frame<B>) -> Option<AckRecord> {
         let bytes = frame.bytes();
         let traffic_class = match (self.held.version, bytes.get(self.network_at()..)?) {

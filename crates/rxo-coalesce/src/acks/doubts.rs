@@ -1,8 +1,9 @@
-//! Doubts: the pairs of hosts between which a packet passed that may hide an acknowledgement, such as a fragment.
+//! Doubts: pairs of hosts between which a packet has passed that may have carried an unseen acknowledgement,
+//! such as a fragment.
 //!
-//! After such a packet the last ACK recorded for each flow between these hosts is in doubt; other flows are not
-//! affected. Each doubt begins an epoch. A flow's last ACK is recorded with the current epoch, and is in doubt if a
-//! doubt about the flow's hosts came later.
+//! After such a packet the last ACK recorded for each flow between these hosts is in doubt; other flows are
+//! not affected. Each doubt begins an epoch. A flow's last ACK is recorded with the current epoch, and is in
+//! doubt if a doubt about the flow's hosts came later.
 //!
 //! A pair of hosts is represented by a 64-bit seeded hash, like a flow. Memory is bounded: only the last
 //! [`KEPT`] doubts are kept, and an older doubt counts as a doubt about all hosts. A search is bounded too:

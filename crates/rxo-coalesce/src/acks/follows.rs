@@ -1,11 +1,11 @@
-//! Fast check that a pure ACK may join the ACKs that are held, by one masked compare of both headers.
+//! A fast check that a pure ACK may join the ACKs that are held, by one masked compare of both headers.
 //!
-//! Gives the same answer as [`super::ack_verdict`] for ordinary ACKs, which nearly all are. Two pure ACKs
-//! that may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum and timestamp
-//! values. All other bytes, addresses and ports included, are equal, so an equal compare also shows that both
-//! belong to one flow and that the next is as ordinary as the last; nothing is parsed. IPv4 options are
-//! impossible, because the last ACK is held. The result is `None` if only the full rules can decide, as for a
-//! window update.
+//! It gives the same answer as [`super::ack_verdict`] for ordinary ACKs, and nearly all ACKs are ordinary.
+//! Two pure ACKs that may be aggregated differ only in IP ID and checksum, ACK number, window, TCP checksum
+//! and timestamp values. All other bytes, addresses and ports included, are equal, so an equal compare also
+//! shows that both belong to one flow and that the next is as ordinary as the last; nothing is parsed. IPv4
+//! options are impossible, because the last ACK is held. The result is `None` if only the full rules can
+//! decide, as for a window update.
 
 use rxo_frame::Frame;
 use rxo_wire::layout::{self, Layout, differing_link, number};
@@ -91,7 +91,8 @@ pub(crate) fn follows<S: Shape, B: AsRef<[u8]>>(
     is_alike(last, next, network).then_some(said)
 }
 
-/// Returns ACK number and window of the packet `new` if it may follow the ACK in `old`; otherwise `None`.
+/// Returns the ACK number and the window of the packet `new` if it may follow the ACK in `old`; otherwise
+/// `None`.
 #[inline(always)]
 fn said_after<const IP: usize, const HEADERS: usize>(old: &[u8], new: &[u8]) -> Option<AckPoint> {
     let before = Before::<IP, HEADERS>::of(old.first_chunk()?);
@@ -146,7 +147,7 @@ impl<'a, const IP: usize, const HEADERS: usize> Before<'a, IP, HEADERS> {
         let fixed = Self::ROW.differing(self.like, new)
             | match Self::VERSION {
                 IpVersion::V4 => u64::from(self.ip_sum ^ changing(new)),
-                // Behind extension headers there would be other fields at these offsets.
+                // With extension headers, other fields would be at these offsets.
                 IpVersion::V6 => u64::from(new[6] ^ PROTOCOL_TCP),
             };
         if HEADERS == IP + 20 {
@@ -170,7 +171,7 @@ fn timestamp<const IP: usize, const HEADERS: usize>(headers: &[u8; HEADERS]) -> 
     number(headers, IP + 20)
 }
 
-/// The one's complement sum of an IPv4 header's ID and checksum, which stays the same while only the
+/// Returns the one's complement sum of an IPv4 header's ID and checksum, which stays the same while only the
 /// ID changes.
 #[inline]
 fn changing<const HEADERS: usize>(ip: &[u8; HEADERS]) -> u32 {

@@ -32,9 +32,10 @@ struct Entry {
     epoch: u16,
 }
 
-/// Marks an entry that is not in use: its epoch is 0.
+/// The value of an entry that is not in use: its epoch is 0.
 const BLANK: Entry = Entry { flow: FlowHash(0), ack: SeqNumber(0), window: 0, epoch: 0 };
-/// An epoch before all others: marks an entry whose `ack` is only a lower bound of what was acknowledged.
+/// The epoch before all others. An entry with this epoch has in `ack` only a lower bound of what was
+/// acknowledged.
 const DOUBTED: u16 = 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ pub(crate) enum Known {
 pub(crate) struct Memory {
     /// Sets of entries. Their number is a power of two, or 0 if the memory is off.
     sets: Box<[Set]>,
-    /// `None` if the memory is off.
+    /// The doubts about recorded ACKs; `None` if the memory is off.
     doubts: Option<Doubts>,
     epoch: u16,
     /// The set that the next doubt sweeps for old entries.

@@ -23,8 +23,8 @@ impl Recent {
         Self { flows: Box::new([0; 1 << GUESS_BITS]) }
     }
 
-    /// Returns the index that may hold the flow of this packet, right or wrong. `None` if the packet is too
-    /// short.
+    /// Returns the index that probably holds the flow of this packet; the caller must check it. `None` if the
+    /// packet is too short.
     #[inline(always)]
     pub(crate) fn guess<S: Shape>(&self, packet: &[u8]) -> Option<u16> {
         Some(self.flows[index::<S>(packet)?])

@@ -1,5 +1,5 @@
-//! Expected datagram: predicts the header of the next one and compares it at once, as [`crate::expected`]
-//! does for TCP segments.
+//! The expected datagram: predicts the header of the next datagram and compares it in one step, as
+//! [`crate::expected`] does for TCP segments.
 //!
 //! A datagram that continues a run differs from the last one in three fields: IP ID, IP checksum and UDP
 //! checksum. The first two follow from the last datagram; the third must not be zero, and is verified

@@ -7,7 +7,7 @@ use crate::{BypassReason, Policy};
 
 /// Destination ports of tunnels that must not be coalesced, because the kernel coalesces their inner packets
 /// or their sockets take one packet at a time: L2TP, GTP-U, IPsec, VXLAN (with Linux's old port), VXLAN-GPE,
-/// GUE, Geneve, MPLS. Linux asks its sockets instead. Datagrams to any other port are coalesced.
+/// GUE, Geneve, MPLS. Linux decides by its open sockets instead. Datagrams to any other port are coalesced.
 const TUNNELS: [u16; 9] = [1_701, 2_152, 4_500, 4_789, 4_790, 6_080, 6_081, 6_635, 8_472];
 
 /// Judges one datagram by itself. Its checksum is not verified here: that needs the payload.
@@ -28,7 +28,7 @@ pub(crate) fn datagram(
     with_datagram(parsed.key.destination_port(), udp, parsed.at, policy)
 }
 
-/// Judges a datagram to `port` by itself, whose IP header was judged before.
+/// Judges a datagram to `port` by itself; its IP header has been judged before.
 ///
 /// # Errors
 /// The first rule that the datagram breaks, as in [`datagram`].

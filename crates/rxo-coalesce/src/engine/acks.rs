@@ -1,5 +1,5 @@
-//! The rules for pure ACKs that need each flow's last ACK: which ACKs may be held, and what every segment
-//! records for that.
+//! The rules for pure ACKs that need each flow's last ACK: which ACKs may be held, and what each segment
+//! records for later decisions.
 //!
 //! Separate from the tiers because each flow's last ACK is the only state that outlives the held segments.
 //! Under policies that do not aggregate pure ACKs into one, nothing is recorded and nothing here is used.
@@ -72,7 +72,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Records the effect of a packet that bypasses for `reason`: the next pure ACK may repeat it. A packet
-    /// that its receiver drops, as one with a wrong checksum, has no effect.
+    /// that its receiver drops, for example for a wrong checksum, has no effect.
     pub(super) fn note_bypassed(
         &mut self,
         frame: &Frame<B>,

@@ -1,6 +1,6 @@
 //! Applies a verdict, whichever tier gave it.
 //!
-//! The tiers decide; here segments are held, appended, flushed or delivered. Only the Expected tier updates
+//! The tiers decide; this module holds, appends, flushes or delivers segments. Only the Expected tier updates
 //! the held state itself before it calls `append`, because it handles several segments at once. The functions
 //! that run for every frame are inlined into the tier that calls them, where most of the verdict is known at
 //! compile time.
@@ -18,9 +18,9 @@ use crate::{BypassReason, FlushReason, Kind, Verdict};
 /// The result of a tier for a frame that it processed.
 #[derive(Clone, Copy)]
 pub(super) enum Taken {
-    /// The frame is held at this index, and the frames behind it may continue it.
+    /// The frame is held at this index, and the frames after it may continue it.
     Held(u16),
-    /// The frame was delivered, or is held and no frame behind it can continue it.
+    /// The frame was delivered, or is held and no frame after it can continue it.
     Left,
 }
 
@@ -146,8 +146,9 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.ready_intact(slot, at);
     }
 
-    /// Returns the index at which the flow is held if it holds this kind. Another kind is flushed: data, pure
-    /// ACKs and datagrams are never held together. If it returns `None`, the flow's bucket has a free entry.
+    /// Returns the index at which the flow is held if it holds this kind. If it holds another kind, that is
+    /// flushed: data, pure ACKs and datagrams are never held together. If it returns `None`, the flow's
+    /// bucket has a free entry.
     #[inline(always)]
     pub(super) fn find_alike(&mut self, key: &FlowKey, hash: FlowHash, kind: Kind) -> Option<u16> {
         let Some(flow) = self.table.find(&self.store.held, key, hash) else {

@@ -8,7 +8,7 @@
 //! A flow is flushed at the end of a poll if
 //!
 //! * the receiver is idle, or its load is unknown (then all flows are flushed);
-//! * the flow holds one segment;
+//! * the flow holds only one segment;
 //! * the flow holds [`ENOUGH_SEGMENTS`];
 //! * the flow was held at the end of `most_polls` polls, this one included;
 //! * the next poll, expected after the smoothed gap between polls, would come after the flow's time budget;
@@ -164,9 +164,9 @@ impl<B: FrameBuffer> Engine<B> {
         is_idle
     }
 
-    /// Decides about the flows at the end of a poll. Examines only the flows that gained a segment in this poll, and
-    /// those that must leave because they gained none. So the cost of a poll depends on its own frames, not on the
-    /// number of held flows.
+    /// Decides about the flows at the end of a poll. Examines only the flows that gained a segment in this
+    /// poll, and those that must be flushed because they gained none. So the cost of a poll depends on its
+    /// own frames, not on the number of held flows.
     fn hold_what_gains(&mut self, now: Instant) {
         if self.table.is_empty() {
             self.store.marks.deadlines = self.store.end();

@@ -1,14 +1,14 @@
-//! Position in a batch: the current frame, with access to the held frames and the frames behind it.
+//! Position in a batch: the current frame, with access to the held frames and the frames after it.
 
 use alloc::vec::Vec;
 
 use rxo_frame::Frame;
 use rxo_wire::{ETHERNET_HEADER_BYTES, FlowKey, SeqNumber};
 
-/// The usual offsets of the IP header in a frame, in bytes: behind an Ethernet header, or 0 for raw IP.
+/// The usual offsets of the IP header in a frame, in bytes: after an Ethernet header, or 0 for raw IP.
 pub(super) const ETHERNET: usize = ETHERNET_HEADER_BYTES;
 pub(super) const RAW_IP: usize = 0;
-/// Stands for any other offset, which is not known at compile time.
+/// The value that means any other offset, not known at compile time.
 pub(super) const ANYWHERE: usize = usize::MAX;
 
 /// A frame of a batch and the offset of its IP header. Borrows the frames apart from the store, so that all

@@ -1,7 +1,8 @@
 //! UDP datagrams, by the same tiers as segments: expected, fixed offsets, all rules.
 //!
 //! Separate from the tiers for TCP, so that those contain no code for UDP. A datagram is tried here after the
-//! first TCP tier left it; the datagrams behind it that continue its run are then appended in one loop.
+//! first TCP tier could not decide; the datagrams after it that continue its run are then appended in one
+//! loop.
 
 use rxo_frame::FrameBuffer;
 use rxo_wire::udp::CHECKSUM_AT;
@@ -17,8 +18,8 @@ use crate::shape::Shape;
 use crate::{Candidate, FlushReason, Kind, Verdict, verdict};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Receives an ordinary datagram and the ones behind it that continue its run. Returns the slot after the
-    /// last; `None` if the datagram is not ordinary, in which case the full rules decide.
+    /// Receives an ordinary datagram and the datagrams after it that continue its run. Returns the slot after
+    /// the last; `None` if the datagram is not ordinary, in which case the full rules decide.
     #[inline(never)]
     pub(super) fn take_datagram<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;
@@ -110,7 +111,7 @@ impl<B: FrameBuffer> Engine<B> {
         let next = frames.first()?.bytes();
         let mut expected = ExpectedDatagram::<S>::after::<B>(held, last, next, at.network())?;
         let policy = &self.config.policy;
-        // The datagram before may be received but not yet counted, hence 1 less.
+        // One less, because the datagram before may be received but not yet counted.
         let most = (self.packets_left - 1).min(expected.steps).min(frames.len() as u32);
         let most = held.room(policy, most.min(policy.most_datagrams() - held.segments));
         let verification = (!self.is_trusted(last)).then(|| Verification::of_datagrams(held));

@@ -8,7 +8,8 @@
 
 use alloc::boxed::Box;
 
-/// The number of lists. A flow that gains no segment leaves after fewer polls, because each poll halves its share.
+/// The number of lists. A flow that gains no segment is flushed after fewer polls, because each poll halves
+/// its share.
 pub(super) const TURNS: u32 = 8;
 const NOBODY: u16 = u16::MAX;
 

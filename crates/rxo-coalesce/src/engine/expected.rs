@@ -29,8 +29,8 @@ struct Ran {
 }
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Receives an expected or plain frame, and the frames behind it that continue its flow. Returns the slot
-    /// behind the last received frame; `None` if only the slower tiers can decide.
+    /// Receives an expected or plain frame, and the frames after it that continue its flow. Returns the slot
+    /// after the last received frame; `None` if only the slower tiers can decide.
     #[inline(always)]
     pub(super) fn take_expected<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         if at.packet()?.len() > S::IP_BYTES + MOST_TCP_BYTES {
@@ -66,8 +66,8 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Receives a segment with payload that is not the expected one of the guessed flow: it is out of
-    /// sequence, or the guess was wrong. Cold and not inlined, so that expected segments spare no registers
-    /// for it.
+    /// sequence, or the guess was wrong. Cold and not inlined, so that the code for expected segments need
+    /// not reserve registers for it.
     #[cold]
     #[inline(never)]
     fn take_other<S: Shape>(&mut self, at: Cursor<'_, B>, hash: FlowHash) -> Option<u32> {
@@ -191,9 +191,9 @@ impl<B: FrameBuffer> Engine<B> {
         after
     }
 
-    /// Appends this segment and those behind it, if the packet may be shorter than [`Shape::Headers`] and is
-    /// the next expected one of its flow; otherwise returns `None`. Separate from [`Engine::take_next`]
-    /// because such headers must be copied before they are compared.
+    /// Appends this segment and those after it, for a packet that may be shorter than [`Shape::Headers`].
+    /// Returns `None` if the segment is not the next expected one of its flow. Separate from
+    /// [`Engine::take_next`] because such headers must be copied before they are compared.
     #[inline(always)]
     pub(super) fn take_short<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let packet = at.packet()?;
@@ -234,7 +234,7 @@ impl<B: FrameBuffer> Engine<B> {
         let next = frames.first()?.bytes();
         let expected = Expected::<S>::after::<B, SHORT>(held, last, next, at.network(), &mut room)?;
         let id_step = expected.id_step();
-        // The frame before may be received but not yet counted, hence 1 less.
+        // One less, because the frame before may be received but not yet counted.
         let most = (self.packets_left - 1).min(expected.steps()).min(frames.len() as u32);
         let most = held.room(&self.config.policy, most);
         let frames = frames.get(..most as usize).unwrap_or(frames);

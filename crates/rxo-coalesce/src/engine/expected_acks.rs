@@ -12,8 +12,9 @@ use crate::shape::Shape;
 use crate::{FlushReason, Kind};
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Appends a pure ACK to the ACKs held at the guessed index, if it may follow them, and then the ACKs behind it in
-    /// the batch. Returns the slot behind the last appended ACK; `None` if slower tiers must decide.
+    /// Appends a pure ACK to the ACKs held at the guessed index, if it may follow them, and then the ACKs
+    /// after it in the batch. Returns the slot after the last appended ACK; `None` if slower tiers must
+    /// decide.
     #[inline(always)]
     pub(super) fn take_next_ack<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
         let frame = at.frame()?;

@@ -33,8 +33,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Flushes every flow; without `ACKS` all of them hold data. Two instances, so that neither spares
-    /// registers for the other.
+    /// Flushes every flow; without `ACKS` all of them hold data. Two instances are compiled, so that neither
+    /// reserves registers for the other.
     #[inline(never)]
     fn flush_all_of<const ACKS: bool>(&mut self, to: u32, reason: FlushReason, now: Instant) {
         let mut tally = Tally::default();

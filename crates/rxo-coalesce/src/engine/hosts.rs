@@ -10,8 +10,8 @@ use crate::pairs::Met;
 use crate::slots::Slots;
 use crate::store::Store;
 
-/// Stands for all flows inside tunnels in the index of hosts: an unreadable tunnel packet may belong to any
-/// of them.
+/// The key under which the index of hosts lists all flows inside tunnels: an unreadable tunnel packet may
+/// belong to any of them.
 const IN_TUNNELS: FlowKey = FlowKey::NOBODY.in_tunnel(Tunnel::Vxlan, 0);
 
 /// Returns the hash under which the index of hosts lists a flow; all flows inside tunnels share one.

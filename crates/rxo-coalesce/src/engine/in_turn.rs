@@ -1,9 +1,9 @@
-//! Data of one flow interleaved with pure ACKs of other flows, as a host gets them that receives and sends at
-//! once.
+//! Data of one flow, interleaved with pure ACKs of other flows: the traffic of a host that receives and sends
+//! at the same time.
 //!
-//! A pure ACK that is delivered untouched ends a run, but usually the frame behind it would have continued
-//! the run. So the expectation is kept across such ACKs, and data is compared with it as in a run. Separate
-//! from runs because their frames are in consecutive slots, and need no link per frame.
+//! A pure ACK that is delivered untouched ends a run, but usually the frame after it would have continued the
+//! run. So the expectation is kept across such ACKs, and data is compared with it as in a run. Separate from
+//! runs because their frames are in consecutive slots, and need no link per frame.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::ethertype;
@@ -20,8 +20,8 @@ use crate::{BypassReason, FlushReason};
 
 impl<B: FrameBuffer> Engine<B> {
     /// Receives a plain pure ACK under a policy that aggregates none: flushes its flow, then delivers it
-    /// untouched. Continues with the frames behind it, as long as each continues the flow of the frame before
-    /// the ACK, or is a pure ACK of a flow that holds nothing. Returns the slot behind the last received
+    /// untouched. Continues with the frames after it, as long as each continues the flow of the frame before
+    /// the ACK, or is a pure ACK of a flow that holds nothing. Returns the slot after the last received
     /// frame.
     #[inline(always)]
     pub(super) fn take_ack_alone<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<u32> {
@@ -59,7 +59,7 @@ impl<B: FrameBuffer> Engine<B> {
         let mut expected =
             Expected::<S>::after::<B, false>(held, last, next.bytes(), network, &mut room)?;
         let id_step = expected.id_step();
-        // The ACK before is received but not yet counted, hence 1 less.
+        // One less, because the ACK before is received but not yet counted.
         let mut frames = first.upcoming();
         let most = (self.packets_left - 1).min(frames.len() as u32);
         frames = frames.get(..most as usize).unwrap_or(frames);

@@ -4,7 +4,8 @@ use crate::acks::Memory;
 use crate::candidate::MAX_HEADER_BYTES;
 use crate::{Hold, Policy, PureAckRule};
 
-/// Creates the memory of last ACKs if only the last of several ACKs is delivered; otherwise one that is off.
+/// Creates the memory of last ACKs if only the last of several ACKs is delivered; otherwise returns a memory
+/// that is off.
 pub(super) fn memory(policy: &Policy) -> Memory {
     match policy.pure_acks {
         PureAckRule::Single if policy.ack_limit() >= 2 => Memory::new(policy.flows),
@@ -12,13 +13,13 @@ pub(super) fn memory(policy: &Policy) -> Memory {
     }
 }
 
-/// The payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it also
-/// has a rule about DF or a zero timestamp echo, which plain segments may break.
+/// Returns the payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it
+/// also has a rule about DF or a zero timestamp echo, which plain segments may break.
 pub(super) fn plain_payload(policy: &Policy) -> u32 {
     if policy.refuses_plain() { 0 } else { most_payload(policy) }
 }
 
-/// The longest payload, in bytes, that is within all limits of the policy; 0 if it coalesces no data.
+/// Returns the longest payload, in bytes, that is within all limits of the policy; 0 if it coalesces no data.
 pub(super) fn most_payload(policy: &Policy) -> u32 {
     if !policy.coalesce || policy.max_segments < 2 {
         return 0;
@@ -26,7 +27,8 @@ pub(super) fn most_payload(policy: &Policy) -> u32 {
     policy.max_bytes.saturating_sub(MAX_HEADER_BYTES as u32).min(policy.buffer_bytes)
 }
 
-/// The number of packets until a policy that counts them flushes; `u32::MAX` under other policies.
+/// Returns the number of packets after which a policy that counts packets flushes; `u32::MAX` under other
+/// policies.
 pub(super) const fn packet_window(hold: Hold) -> u32 {
     match hold {
         Hold::EveryNPackets(packets) => packets,

@@ -48,7 +48,7 @@ use crate::{Config, ConfigError, Counters, Deliveries, FlushReason, Policy};
 /// The receive engine of one worker: frames in, deliveries out. See the crate's documentation.
 ///
 /// # Worst case
-/// The table gives the greatest number of instructions to receive and deliver one frame, whatever is held and
+/// The table gives the maximum number of instructions to receive and deliver one frame, whatever is held and
 /// whoever sends. It was counted with 4,096 flows and 81,920 slots under frames chosen to be expensive, some
 /// by senders that know the seed, polls included (`worst-…` of `cargo xtask bench instructions`; see
 /// lab/bench/README.md).
@@ -72,7 +72,7 @@ pub struct Engine<B> {
     memory: Memory,
     /// Guesses the index at which the pure ACKs of a flow are held.
     recent: Recent,
-    /// The greatest number of pure ACKs held together; below 2 none are aggregated.
+    /// The maximum number of pure ACKs held together; if it is less than 2, none are aggregated.
     ack_limit: u32,
     /// The payload, in bytes, up to which all plain segments obey the static rules of the policy; 0 if it
     /// also has a rule about DF or a zero timestamp echo, which plain segments may break.
@@ -139,19 +139,19 @@ impl<B: FrameBuffer> Engine<B> {
         })
     }
 
-    /// The configuration with which the engine was created, including later changes of the policy.
+    /// Returns the configuration with which the engine was created, including later changes of the policy.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The counters of the engine since its creation.
+    /// Returns the counters of the engine since its creation.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Changes the policy at `now`, between two polls. First everything held is delivered to `sink`, under
+    /// Changes the policy at `now`, between two polls. Everything held is delivered to `sink` first, under
     /// the old policy. The counters continue. The last ACK of each flow is forgotten, so the next pure ACK of
     /// each flow is delivered alone. Allocates the memory that the new policy needs, and frees the old.
     ///
@@ -184,8 +184,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.store.here()
     }
 
-    /// Returns `true` if a segment of the flow `key` is held. O(1). Then a packet of the flow that does not
-    /// pass through the engine would overtake it.
+    /// Returns `true` if a segment of the flow `key` is held. Such a segment would be overtaken by a packet
+    /// of the flow that does not pass through the engine. O(1).
     #[inline]
     #[must_use]
     pub fn holds(&self, key: &FlowKey) -> bool {
@@ -282,8 +282,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Returns the time by which [`Engine::on_timeout`] must be called; `None` while nothing is held or the
-    /// policy has no time limit. It may be too early, in which case that call does nothing, but never too
-    /// late.
+    /// policy has no time limit. It may be too early, and the call then does nothing; it is never too late.
     ///
     /// # Examples
     /// A policy that holds beyond the end of a poll:

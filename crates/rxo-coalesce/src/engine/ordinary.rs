@@ -2,8 +2,8 @@
 //! expected nor plain.
 //!
 //! Both are read from fixed offsets. A segment with PSH, or with less payload than the last, gets its verdict
-//! from the full rules. If only a full parse can decide, each function here returns `None` and has at most
-//! flushed what the rules would flush as well.
+//! from the full rules. If only a full parse can decide, each function in this module returns `None`. Until
+//! then it has flushed nothing that the full rules would not flush as well.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tcp::CHECKSUM_AT;

@@ -1,8 +1,8 @@
 //! The *Plain* tier: ordinary segments with no flag but ACK, read from fixed offsets.
 //!
-//! A plain segment here starts a new aggregate, and flushes the one that its flow holds but that it does not
-//! continue. If options, flags or the policy need more, each function here returns `None` and has at most
-//! flushed what the rules would flush as well.
+//! A plain segment that reaches this tier starts a new aggregate. If its flow holds one that the segment does
+//! not continue, that one is flushed first. If options, flags or the policy need more, each function in this
+//! module returns `None`; until then it has flushed nothing that the full rules would not flush as well.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{FlowHash, FlowKey, Plain, SeqNumber};
@@ -18,8 +18,8 @@ use crate::{Kind, Verdict};
 const ECHO_AT: usize = 28;
 
 impl<B: FrameBuffer> Engine<B> {
-    /// Starts an aggregate with a plain segment with payload, by a `verdict` that says so. Returns the flow's index and
-    /// the sequence number that comes next; `None` if the segment is not plain.
+    /// Starts an aggregate with a plain segment with payload, if that is the `verdict`. Returns the flow's
+    /// index and the sequence number that comes next; `None` if the segment is not plain.
     #[inline(always)]
     pub(super) fn start<S: Shape>(
         &mut self,
@@ -71,8 +71,8 @@ impl<B: FrameBuffer> Engine<B> {
             && (policy.zero_echo || echo.is_none_or(|echo| echo != [0; 4]))
     }
 
-    /// Starts an aggregate with a plain pure ACK, under a policy that aggregates ACKs. `None` if the segment is another
-    /// one, or its flow holds something.
+    /// Starts an aggregate with a plain pure ACK, under a policy that aggregates ACKs. `None` if the segment
+    /// is not a plain pure ACK, or if its flow holds anything.
     #[inline(always)]
     pub(super) fn start_acks<S: Shape>(&mut self, at: Cursor<'_, B>) -> Option<()> {
         let (frame, packet) = (at.frame()?, at.packet()?);

@@ -1,4 +1,4 @@
-//! Prefetches headers and payloads of frames before their turn.
+//! Prefetches headers and payloads of frames before they are processed.
 
 use rxo_frame::Frame;
 use rxo_wire::arch;

@@ -1,7 +1,7 @@
 //! The *Rules* tier: the full parse, `candidate`, `verdict`.
 //!
-//! Receives every frame that the faster tiers leave. It could process all frames alone: the faster tiers
-//! decide exactly as it would.
+//! Receives every frame that the faster tiers do not process. It could process all frames alone: the faster
+//! tiers decide exactly as it would.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::{Malformed, Parsed, Transport, Unparsed, tcp, udp};
@@ -39,7 +39,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a frame by the static rules. Its checksum comes last, because that reads the payload.
+    /// Judges a frame by the static rules. Its checksum is verified last, because that requires reading the
+    /// payload.
     fn judge<'a>(
         &self,
         frame: &'a Frame<B>,

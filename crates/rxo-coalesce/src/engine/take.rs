@@ -1,8 +1,8 @@
 //! Receives a batch, and tries the tiers in order for each frame.
 //!
-//! Each tier is slower than the one before it and handles the frames which that one left. A tier calls only
-//! slower tiers: a slower tier returns the index at which it held a frame, and the first tier continues
-//! behind it.
+//! Each tier is slower than the one before it, and handles only frames that no faster tier could decide. A
+//! tier never calls a faster one. If a slower tier holds a frame, it returns the index of the held flow, and
+//! the first tier then tries the frames after it.
 //!
 //! 1. *Expected* ([`super::expected`], [`super::expected_acks`], [`super::in_turn`]): one compare with the
 //!    next expected segment of a flow. The first segment of a run is read from fixed offsets by *Plain*
@@ -64,7 +64,7 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Processes the frames of the store from the slot `from` on.
+    /// Processes the frames of the store, starting at the slot `from`.
     #[inline(always)]
     fn take_from(&mut self, from: u32) {
         let frames = self.store.lend_frames();
@@ -84,7 +84,8 @@ impl<B: FrameBuffer> Engine<B> {
         self.deliver(sink);
     }
 
-    /// Processes the frames from the slot `from` on. Each step also prefetches the header of a later frame.
+    /// Processes the frames, starting at the slot `from`. Each step also prefetches the header of a later
+    /// frame.
     fn take_all(&mut self, frames: &Vec<Frame<B>>, from: u32) {
         let sums = !self.config.trust_checksums;
         let soon = frames.iter().skip(from as usize).take(HEADER_FRAMES as usize);
@@ -110,8 +111,8 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Processes the frame at `at` by the first tier that accepts it, and the frames behind it that continue
-    /// its flow. Returns the slot behind the last processed frame.
+    /// Processes the frame at `at` by the first tier that accepts it, and the frames after it that continue
+    /// its flow. Returns the slot after the last processed frame.
     #[inline(always)]
     fn take_one(&mut self, at: Cursor<'_, B>, frame: &Frame<B>) -> u32 {
         let taken = match self.config.link {
@@ -146,7 +147,7 @@ impl<B: FrameBuffer> Engine<B> {
     }
 
     /// Processes a frame by the tiers after the first. Cold and not inlined, so that the loop over expected
-    /// frames spares no registers for it.
+    /// frames reserves no registers for it.
     #[cold]
     #[inline(never)]
     fn take_unexpected(&mut self, at: Cursor<'_, B>) -> u32 {

@@ -1,10 +1,10 @@
 //! TCP inside tunnels, by all rules.
 //!
-//! Separate from the tiers for TCP, so that those contain no code for tunnels: a tunnel packet comes here
-//! after they left it. The inner segment is judged like any segment; [`crate::tunnels`] judges the outer
-//! headers. A flow inside a tunnel has its own key ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)).
-//! The next expected packets of a held flow are recognised by one compare of the inner and one of the outer
-//! headers.
+//! Separate from the tiers for TCP, so that those contain no code for tunnels: a tunnel packet is tried here
+//! after they could not decide. The inner segment is judged like any segment; [`crate::tunnels`] judges the
+//! outer headers. A flow inside a tunnel has its own key
+//! ([`FlowKey::in_tunnel`](rxo_wire::FlowKey::in_tunnel)). The next expected packets of a held flow are
+//! recognised by one compare of the inner and one of the outer headers.
 
 use rxo_frame::{Frame, FrameBuffer};
 use rxo_wire::tunnel::Tunnel;
@@ -71,8 +71,9 @@ impl<B: FrameBuffer> Engine<B> {
         }
     }
 
-    /// Judges a segment inside a tunnel by the static rules, the checksums last. Only a partial status is
-    /// about the inner checksum: a device verifies one of the two and does not report which.
+    /// Judges a segment inside a tunnel by the static rules, the checksums last. Only the status `Partial`
+    /// refers to the inner checksum; otherwise a device has verified one of the two checksums and does not
+    /// report which.
     fn judge_inside(
         &self,
         frame: &Frame<B>,

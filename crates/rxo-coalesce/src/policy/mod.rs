@@ -1,8 +1,8 @@
 //! The rules of coalescing, as data.
 //!
-//! One engine implements every system of the papers: each system is a value of [`Policy`]. What no system may
-//! do has no field: lose an ECN mark, or merge fragments, IPv4 options, SYN, RST, URG, CWR or a segment with
-//! a wrong checksum.
+//! One engine implements every system of the papers: each system is a value of [`Policy`]. There is no field
+//! for what no system may do: lose an ECN mark, or merge fragments, IPv4 options, SYN, RST, URG, CWR or a
+//! segment with a wrong checksum.
 
 mod profiles;
 mod settings;
@@ -219,17 +219,18 @@ pub enum TunnelRule {
 /// Decides how long segments are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Until the end of the poll, so that nothing is held while the host is idle (work-conserving).
+    /// Segments are held until the end of the poll, so that nothing is held while the host is idle
+    /// (work-conserving).
     EndOfPoll,
-    /// Until every Nth end of a poll (delayed aggregation).
+    /// Segments are held until every Nth end of a poll (delayed aggregation).
     EveryNthPoll(u32),
-    /// Until every Nth packet (an interrupt window).
+    /// Segments are held until every Nth packet (an interrupt window).
     EveryNPackets(u32),
-    /// Until this time after the arrival of the aggregate's first segment.
+    /// Segments are held until this time after the arrival of the aggregate's first segment.
     Within(Duration),
-    /// While the receiver is busy and more segments are expected within the budget (Oi and Nakajima 2009,
-    /// section V); see [`Hold::AUTO`]. If the receiver's load is unknown, until the end of the poll. A single
-    /// segment is never held beyond its poll.
+    /// Segments are held while the receiver is busy and more segments are expected within the budget (Oi and
+    /// Nakajima 2009, section V); see [`Hold::AUTO`]. If the receiver's load is unknown, they are held until
+    /// the end of the poll. A single segment is never held beyond its poll.
     Auto {
         /// The longest time that a segment is held, from the arrival of the aggregate's first segment.
         budget: Duration,
@@ -255,7 +256,7 @@ const MOST_RECORDED_BYTES: u32 = 1 << 20;
 const MOST_DATAGRAMS: u32 = 64;
 
 impl Policy {
-    /// The limit of segments per aggregate for the kernel's profile on a live path. From 16 on, the cost per
+    /// The limit of segments per aggregate for the kernel's profile on a live path. Above 16, the cost per
     /// byte hardly falls. A Linux sender's burst of 45 segments ends with PSH, so a limit of 16 or 20 leaves
     /// short remainders and an average below 16; a limit of 32 gives 18 to 20.
     pub const LIVE_MAX_SEGMENTS: u16 = 32;
@@ -278,8 +279,8 @@ impl Policy {
         self
     }
 
-    /// The greatest valid value of `max_bytes`. Only a receiver of records does not need the length in the
-    /// merged IP header, and neither datagrams nor tunnels have records.
+    /// Returns the greatest valid value of `max_bytes`. Only a receiver of records does not need the length
+    /// in the merged IP header, and neither datagrams nor tunnels have records.
     #[must_use]
     pub const fn most_bytes(&self) -> u32 {
         match (self.needs_records, self.udp, self.tunnels) {
@@ -299,7 +300,7 @@ impl Policy {
             && matches!(self.psh, PshRule::AppendThenClose)
     }
 
-    /// The longest time that a segment is held beyond its poll; `None` if nothing is.
+    /// Returns the longest time that a segment is held beyond its poll; `None` if nothing is.
     #[must_use]
     #[inline]
     pub const fn time_limit(&self) -> Option<Duration> {
@@ -310,7 +311,7 @@ impl Policy {
         }
     }
 
-    /// The greatest number of pure ACKs held together; below 2 none are held.
+    /// Returns the greatest number of pure ACKs held together; below 2 none are held.
     #[must_use]
     pub(crate) fn ack_limit(&self) -> u32 {
         match self.pure_acks {

@@ -62,7 +62,8 @@ impl Policy {
         ]
     }
 
-    /// The policy that coalesces nothing: every frame is delivered as it arrived, in the same batches.
+    /// Returns the policy that coalesces nothing: every frame is delivered as it arrived, in the same
+    /// batches.
     #[must_use]
     pub const fn none() -> Self {
         let mut policy = Self::linux_gro();
@@ -74,8 +75,8 @@ impl Policy {
         policy
     }
 
-    /// The policy of Linux's generic receive offload (GRO). Its aggregates can be segmented into the original packets.
-    /// The default for delivery to a kernel or a guest.
+    /// Returns the policy of Linux's generic receive offload (GRO). Its aggregates can be segmented into the
+    /// original packets. The default for delivery to a kernel or a guest.
     #[must_use]
     pub const fn linux_gro() -> Self {
         Self {
@@ -99,8 +100,8 @@ impl Policy {
         }
     }
 
-    /// The policy that merges every segment whose differences the records preserve. For a receiver that reads the
-    /// records.
+    /// Returns the policy that merges every segment whose differences the records preserve. Meant for a
+    /// receiver that reads the records.
     #[must_use]
     pub const fn remember() -> Self {
         Self {
@@ -119,7 +120,7 @@ impl Policy {
         }
     }
 
-    /// The policy of receive aggregation with an aggregation limit of 20 (Menon and Zwaenepoel 2008).
+    /// Returns the policy of receive aggregation with an aggregation limit of 20 (Menon and Zwaenepoel 2008).
     #[must_use]
     pub const fn menon_2008() -> Self {
         Self {
@@ -136,14 +137,14 @@ impl Policy {
         }
     }
 
-    /// The policy of Linux's first large receive offload, `inet_lro`.
+    /// Returns the policy of Linux's first large receive offload, `inet_lro`.
     #[must_use]
     pub const fn inet_lro() -> Self {
         INET_LRO
     }
 
-    /// The policy of `inet_lro` as changed for Myri10GE, which aggregates pure ACKs (Gallatin 2007). Unlike the
-    /// original, it lets duplicates, SACK and changes of ECN bypass.
+    /// Returns the policy of `inet_lro` as changed for Myri10GE, which aggregates pure ACKs (Gallatin 2007).
+    /// Unlike the original, it lets duplicates, SACK and changes of ECN bypass.
     #[must_use]
     pub const fn gallatin_2007() -> Self {
         Self {
@@ -154,8 +155,8 @@ impl Policy {
         }
     }
 
-    /// The policy of receive side coalescing in a network card with four cache entries, 8 KiB buffers and an interrupt
-    /// every 20 packets, about 200 µs at 1 Gb/s (Makineni et al. 2006).
+    /// Returns the policy of receive side coalescing in a network card with four cache entries, 8 KiB buffers
+    /// and an interrupt every 20 packets, about 200 µs at 1 Gb/s (Makineni et al. 2006).
     #[must_use]
     pub const fn rsc_2006() -> Self {
         Self {
@@ -175,26 +176,26 @@ impl Policy {
         }
     }
 
-    /// The policy `rsc-2006` limited to two packets per aggregate (the paper's RSC_2).
+    /// Returns the policy `rsc-2006` limited to two packets per aggregate (the paper's RSC_2).
     #[must_use]
     pub const fn rsc2() -> Self {
         Self { name: "rsc2", max_segments: 2, ..Self::rsc_2006() }
     }
 
-    /// The policy `rsc-2006` limited to three packets per aggregate (the paper's RSC_3).
+    /// Returns the policy `rsc-2006` limited to three packets per aggregate (the paper's RSC_3).
     #[must_use]
     pub const fn rsc3() -> Self {
         Self { name: "rsc3", max_segments: 3, ..Self::rsc_2006() }
     }
 
-    /// The policy `rsc-2006` limited to five packets per aggregate (the paper's RSC_5).
+    /// Returns the policy `rsc-2006` limited to five packets per aggregate (the paper's RSC_5).
     #[must_use]
     pub const fn rsc5() -> Self {
         Self { name: "rsc5", max_segments: 5, ..Self::rsc_2006() }
     }
 
-    /// The policy of large receive offload in Xen with delayed aggregation: delivers every second poll (Oi and Nakajima
-    /// 2009).
+    /// Returns the policy of large receive offload in Xen with delayed aggregation: delivers every second
+    /// poll (Oi and Nakajima 2009).
     #[must_use]
     pub const fn xen_delayed() -> Self {
         Self {

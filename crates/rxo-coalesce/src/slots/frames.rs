@@ -1,4 +1,4 @@
-//! The frames of a chain, shown or taken out of their slots.
+//! The frames of a chain, borrowed or taken out of their slots.
 
 use core::slice;
 
@@ -35,11 +35,11 @@ impl<'a, B> Iterator for ChainFrames<'a, B> {
 pub struct IntoFrames<'a, B> {
     /// The next frames, in consecutive slots: no link is followed.
     run: slice::IterMut<'a, Frame<B>>,
-    /// All frames behind the run. The first of them is in the slot `from`.
+    /// All frames after the run. The first of them is in the slot `from`.
     behind: &'a mut [Frame<B>],
     from: u32,
     links: &'a Links,
-    /// The part of the chain behind the run.
+    /// The part of the chain after the run.
     chain: FrameChain,
 }
 

@@ -174,7 +174,7 @@ fn options_that_are_not_there() {
 
 #[test]
 fn a_length_that_cuts_the_payload_short_counts() {
-    // Bytes behind the packet's end are padding, so the checksum no longer matches.
+    // Bytes beyond the packet's end are padding, so the checksum no longer matches.
     arrives(&second(&seg(), |packet| packet.length_lie(-50)), &[100, 50]);
 }
 
