@@ -22,14 +22,14 @@ pub struct VlanStack {
 }
 
 impl VlanStack {
-    /// The number of VLAN tags: 0, 1 or 2.
+    /// Returns the number of VLAN tags: 0, 1 or 2.
     #[inline]
     #[must_use]
     pub const fn depth(self) -> u8 {
         self.depth
     }
 
-    /// The TCI of each tag (priority, drop-eligible bit and VLAN identifier), the outer one first.
+    /// Returns the TCI of each tag (priority, drop-eligible bit and VLAN identifier), the outer one first.
     #[inline]
     pub fn tags(&self) -> &[u16] {
         &self.tci[..usize::from(self.depth)]

@@ -131,7 +131,7 @@ impl FlowKey {
         (vlan as u64) << 32 | ports.to_be() as u64
     }
 
-    /// The ports of the key in host byte order, the source port in the upper half.
+    /// Returns the ports of the key in host byte order, the source port in the upper half.
     #[inline]
     const fn ports(&self) -> u32 {
         u32::from_be(self.words[4] as u32)
@@ -240,25 +240,25 @@ impl FlowKey {
         Sum::from_raw((word >> 32) + (word & 0xffff_ffff))
     }
 
-    /// The IP address of the sender.
+    /// Returns the IP address of the sender.
     #[must_use]
     pub fn source(&self) -> IpAddr {
         Self::address(self.words[0], self.words[1])
     }
 
-    /// The IP address of the receiver.
+    /// Returns the IP address of the receiver.
     #[must_use]
     pub fn destination(&self) -> IpAddr {
         Self::address(self.words[2], self.words[3])
     }
 
-    /// The port of the sender; 0 if unknown.
+    /// Returns the port of the sender; 0 if unknown.
     #[must_use]
     pub const fn source_port(&self) -> u16 {
         (self.ports() >> 16) as u16
     }
 
-    /// The port of the receiver; 0 if unknown.
+    /// Returns the port of the receiver; 0 if unknown.
     #[must_use]
     pub const fn destination_port(&self) -> u16 {
         self.ports() as u16
@@ -314,7 +314,8 @@ impl fmt::Debug for FlowKey {
 #[derive(Clone, Copy)]
 pub struct FlowHasher {
     seeds: [u64; 6],
-    /// The part of the hash that the first address words of IPv4 flows contribute, which are 0.
+    /// The part of the hash that comes from the first words of both addresses, if these words are 0, as in
+    /// IPv4 flows.
     zeros: u64,
 }
 

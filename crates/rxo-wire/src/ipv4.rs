@@ -63,9 +63,9 @@ const fn check_lengths(have: usize, header: usize, total: usize) -> Result<usize
     }
 }
 
-/// Returns `true` if the checksum of the IP header in `frame` is right; `at` has its offset. Equals
-/// [`Ip::checksum_ok`] for a caller without a parsed frame. IPv6 has no checksum, so it counts as right.
-/// `false` if `frame` ends before the header.
+/// Returns `true` if the checksum of the IP header in `frame` is right; `at` has its offset. Does what
+/// [`Ip::checksum_ok`] does, for a caller without a parsed frame. IPv6 has no checksum, so it counts as
+/// right. `false` if `frame` ends before the header.
 #[inline]
 #[must_use]
 pub fn verify_ip_header(at: Offsets, frame: &[u8]) -> bool {

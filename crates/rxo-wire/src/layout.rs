@@ -2,7 +2,7 @@
 //!
 //! A packet that only continues a flow has the headers of the packet before, except for a few fields. It is
 //! recognised by a masked compare of whole words, and nothing is parsed. Each row of the table describes the
-//! headers of one kind of packet, from the IP header on; the caller checks the fields that the row leaves
+//! headers of one kind of packet, starting at the IP header; the caller checks the fields that the row leaves
 //! out. Rows are constants, so that a compare compiles to straight-line code.
 
 use crate::{IpVersion, ipv4, ipv6};
@@ -13,12 +13,13 @@ const MOST_WORDS: usize = MOST_BYTES / 8 + 2;
 
 /// Eight bytes of the headers: their offset, and a mask of the bits that must be equal.
 type Word = (usize, u64);
-/// The offset of a field, and the offset of the first byte behind it.
+/// The offset of a field, and the offset of the first byte after it.
 type Field = (usize, usize);
 
 const IPV4_ID: Field = (4, 6);
 const IPV4_CHECKSUM: Field = (10, 12);
-/// Identification to checksum. [`counted`] predicts both if the identification increments.
+/// The IPv4 header from identification to checksum. [`counted`] predicts both if the identification
+/// increments.
 const IPV4_COUNTING: Field = (4, 12);
 
 const TCP_SEQ: Field = (4, 8);
@@ -132,15 +133,15 @@ const fn ip_bytes(version: IpVersion) -> usize {
     }
 }
 
-/// Returns the row of a data segment, up to its window; [`data_tail`] has the rest. The caller checks SEQ and
-/// [`counting`].
+/// Returns the row of a data segment, up to its window; [`data_tail`] returns the rest. The caller checks SEQ
+/// and [`counting`].
 #[must_use]
 pub const fn data(version: IpVersion) -> Layout {
     Layout::new(version, TCP_WINDOW.1, &[IPV4_COUNTING], &[TCP_SEQ])
 }
 
-/// Returns the masks of the last two words of a data segment, from its checksum on, by the length of its TCP
-/// header. Separate from [`data`], so that both lengths share its code. `None` unless the header has no
+/// Returns the masks of the last two words of a data segment, starting at its checksum, by the length of its
+/// TCP header. Separate from [`data`], so that both lengths share its code. `None` unless the header has no
 /// options or only a timestamp.
 #[inline]
 #[must_use]

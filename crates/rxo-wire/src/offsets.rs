@@ -1,7 +1,7 @@
 //! Offsets of the headers of a packet.
 //!
 //! Separate from [`Parsed`](crate::Parsed) because much code needs nothing else: the code that parses a
-//! packet passes the offsets on, and no code behind it parses the headers again.
+//! packet passes the offsets on, and no later code parses the headers again.
 
 use core::ops::Range;
 
@@ -24,58 +24,59 @@ use crate::tcp::MIN_HEADER_BYTES;
 pub struct Offsets {
     /// The offset of the IP header in the frame, in bytes.
     pub network: u32,
-    /// The offset of the transport header in bytes, behind IPv4 options and IPv6 extension headers.
+    /// The offset of the transport header in bytes, after IPv4 options and IPv6 extension headers.
     pub transport: u32,
     /// The offset of the payload, in bytes. Equals `transport` if the transport header was not parsed.
     pub payload: u32,
-    /// The end of the packet according to its IP header, as an offset in bytes. Bytes from this offset on are padding.
+    /// The end of the packet according to its IP header, as an offset in bytes. Bytes at and after this
+    /// offset are padding.
     pub end: u32,
 }
 
 impl Offsets {
-    /// The length of the payload without padding, in bytes.
+    /// Returns the length of the payload without padding, in bytes.
     #[inline]
     #[must_use]
     pub const fn payload_bytes(self) -> u32 {
         self.end.wrapping_sub(self.payload)
     }
 
-    /// The length of transport header and payload together, in bytes.
+    /// Returns the length of transport header and payload together, in bytes.
     #[inline]
     #[must_use]
     pub const fn segment_bytes(self) -> u32 {
         self.end.wrapping_sub(self.transport)
     }
 
-    /// The range of the IP header, including options and extension headers.
+    /// Returns the range of the IP header, including options and extension headers.
     #[inline]
     #[must_use]
     pub const fn ip_header(self) -> Range<usize> {
         self.network as usize..self.transport as usize
     }
 
-    /// The range of the transport header, including options.
+    /// Returns the range of the transport header, including options.
     #[inline]
     #[must_use]
     pub const fn transport_header(self) -> Range<usize> {
         self.transport as usize..self.payload as usize
     }
 
-    /// The range of the options of a TCP header, which begin 20 bytes into it.
+    /// Returns the range of the options of a TCP header, which begin 20 bytes into it.
     #[inline]
     #[must_use]
     pub const fn tcp_options(self) -> Range<usize> {
         self.transport as usize + MIN_HEADER_BYTES..self.payload as usize
     }
 
-    /// The range of the transport header and the payload.
+    /// Returns the range of the transport header and the payload.
     #[inline]
     #[must_use]
     pub const fn segment(self) -> Range<usize> {
         self.transport as usize..self.end as usize
     }
 
-    /// The range of the payload, without padding.
+    /// Returns the range of the payload, without padding.
     #[inline]
     #[must_use]
     pub const fn payload_range(self) -> Range<usize> {

@@ -21,7 +21,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// The length of the payload, in bytes, without padding.
+    /// Returns the length of the payload, in bytes, without padding.
     #[inline]
     #[must_use]
     pub const fn payload_bytes(&self) -> u32 {
@@ -80,7 +80,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The IP protocol number; `None` for a fragment, whose protocol is not read.
+    /// Returns the IP protocol number; `None` for a fragment, whose protocol is not read.
     #[inline]
     #[must_use]
     pub const fn protocol(&self) -> Option<u8> {
@@ -98,8 +98,9 @@ impl Transport {
 const WITHOUT_TCP: [u8; 13] = [1, 2, 4, 17, 41, 47, 58, 59, 89, 103, 112, 132, 136];
 
 impl Transport {
-    /// Returns `true` if a TCP segment between the packet's addresses may follow the parsed headers: in a fragment, or
-    /// behind a header that is not parsed here, such as mobility (135), HIP (139), Shim6 (140) or ESP (50).
+    /// Returns `true` if a TCP segment between the packet's addresses may follow the parsed headers: in a
+    /// fragment, or after a header that is not parsed here, such as mobility (135), HIP (139), Shim6 (140) or
+    /// ESP (50).
     #[must_use]
     pub fn may_hide_tcp(&self) -> bool {
         match self {
@@ -233,7 +234,7 @@ pub(crate) fn parse_v6(frame: &[u8], network: usize, vlans: VlanStack) -> Result
     body.read(frame, vlans, view.ip, FlowKey::v6(view.addresses, 0, vlans.key()))
 }
 
-/// The part of a packet behind its IP header, which is parsed in the same way for both IP versions.
+/// The part of a packet after its IP header, which is parsed in the same way for both IP versions.
 struct Body {
     network: usize,
     header: usize,

@@ -28,14 +28,14 @@ use crate::{
 pub struct Inside {
     /// The parsed headers of the inner packet. Offsets count from the first byte of the whole frame.
     pub parsed: Parsed,
-    /// The offsets of the outer headers. Their payload begins behind the UDP header; without UDP, at the GRE
+    /// The offsets of the outer headers. Their payload begins after the UDP header; without UDP, at the GRE
     /// header or the inner IP header.
     pub outer: Offsets,
-    /// The header behind the outer IP header, by which the outer packet carries the inner one.
+    /// The header after the outer IP header, by which the outer packet carries the inner one.
     pub carrier: Carrier,
 }
 
-/// The header behind the outer IP header of a tunnel packet.
+/// The header after the outer IP header of a tunnel packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// The inner packet follows a UDP header and possibly a header of the tunnel.
@@ -55,9 +55,9 @@ pub enum Carrier {
 /// The tunnels over UDP that are recognised by their destination port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tunnel {
-    /// VXLAN: an Ethernet frame behind a UDP and a VXLAN header.
+    /// VXLAN: an Ethernet frame after a UDP and a VXLAN header.
     Vxlan,
-    /// Geneve: an Ethernet frame behind a UDP and a Geneve header.
+    /// Geneve: an Ethernet frame after a UDP and a Geneve header.
     Geneve,
 }
 
@@ -193,13 +193,13 @@ fn in_udp(body: &[u8], payload: usize) -> [Option<Start>; 6] {
     ]
 }
 
-/// Returns the length of a Geneve header in bytes, and the first header behind it; `None` if it is invalid.
+/// Returns the length of a Geneve header in bytes, and the first header after it; `None` if it is invalid.
 fn geneve(header: &[u8; 8]) -> Option<(usize, Begins)> {
     let begins = begins(u16::from_be_bytes([header[2], header[3]]))?;
     (header[0] >> 6 == 0).then_some((8 + usize::from(header[0] & 0x3f) * 4, begins))
 }
 
-/// Returns the start of the packet behind a GRE header; `None` if the header has flags other than `fields`.
+/// Returns the start of the packet after a GRE header; `None` if the header has flags other than `fields`.
 fn gre(body: &[u8], at: usize, fields: u16) -> Option<Start> {
     let header: &[u8; 4] = body.get(at..)?.first_chunk()?;
     let flags = u16::from_be_bytes([header[0], header[1]]);
@@ -232,7 +232,7 @@ fn read(frame: &[u8], outer: &Parsed, (at, begins): Start) -> Option<Inside> {
         6 => parse_v6(body, network, vlans).ok()?,
         _ => return None,
     };
-    // Behind a routing header the UDP checksum covers other addresses than those of the outer header.
+    // After a routing header the UDP checksum covers other addresses than those of the outer header.
     if outer.ip.has_odd_extensions {
         return None;
     }

@@ -2,14 +2,15 @@
 
 use crate::parse::Malformed;
 
-/// The header, in bytes.
+/// The length of a UDP header, in bytes.
 pub const HEADER_BYTES: usize = 8;
-/// Where the length and the checksum stand in it.
+/// The offset of the length field in a UDP header, in bytes.
 pub const LENGTH_AT: usize = 4;
-/// As [`LENGTH_AT`].
+/// The offset of the checksum field in a UDP header, in bytes.
 pub const CHECKSUM_AT: usize = 6;
 
-/// The other zero, if `checksum` is zero, which says that there is none.
+/// Returns `checksum`, or 0xffff if it is 0: both are zero in one's complement, but 0 in the header means
+/// that there is no checksum.
 #[must_use]
 pub const fn never_zero(checksum: u16) -> u16 {
     if checksum == 0 { u16::MAX } else { checksum }

@@ -83,7 +83,7 @@ pub(super) fn load(bytes: &[u8; VECTOR_BYTES]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// Loads fewer than 64 bytes into a vector, with zeros behind them.
+/// Loads fewer than 64 bytes into a vector, followed by zeros.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 pub(super) fn load_rest(bytes: &[u8]) -> __m512i {

@@ -26,7 +26,7 @@ pub struct VlanTag {
 }
 
 impl EthernetHeader<'_> {
-    /// The length of the header with its tags, in bytes.
+    /// Returns the length of the header with its tags, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         ETHERNET_HEADER_BYTES + self.tags.len() * VLAN_TAG_BYTES

@@ -52,7 +52,7 @@ impl Ipv4Header<'_> {
     /// The DF bit, for [`Ipv4Header::fragment`].
     pub const DONT_FRAGMENT: u16 = 0x4000;
 
-    /// The length of the header with its options, in bytes.
+    /// Returns the length of the header with its options, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         MIN_HEADER_BYTES + self.options.len().next_multiple_of(4)

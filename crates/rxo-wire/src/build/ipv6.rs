@@ -45,7 +45,7 @@ impl Default for Ipv6Header {
 }
 
 impl Ipv6Header {
-    /// The length of the header, in bytes: always 40.
+    /// Returns the length of the header, in bytes: always 40.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         HEADER_BYTES
@@ -92,7 +92,7 @@ pub struct Ipv6Extension<'a> {
 }
 
 impl Ipv6Extension<'_> {
-    /// The length of the extension header with its padding, in bytes.
+    /// Returns the length of the extension header with its padding, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         (EXTENSION_FIXED_BYTES + self.data.len()).next_multiple_of(8)

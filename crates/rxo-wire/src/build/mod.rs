@@ -48,7 +48,7 @@ pub use transport::{
 
 use core::fmt;
 
-/// Error: a header cannot be written. Nothing was written then.
+/// Error: a header cannot be written. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildError {
     /// The slice is shorter than the header or field.
@@ -58,12 +58,12 @@ pub enum BuildError {
         /// The number of bytes that the caller gave.
         given: usize,
     },
-    /// Options or an extension header are longer than their length field can say.
+    /// Options or an extension header are too long for their length field.
     OptionsTooLong {
         /// The length of the options or the extension header, in bytes.
         bytes: usize,
     },
-    /// A packet is longer than its length field can say.
+    /// A packet is too long for its length field.
     PacketTooLong {
         /// The length of the packet, in bytes.
         bytes: usize,

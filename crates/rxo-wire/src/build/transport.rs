@@ -29,7 +29,7 @@ pub struct TcpHeader<'a> {
 }
 
 impl TcpHeader<'_> {
-    /// The length of the header with its options, in bytes.
+    /// Returns the length of the header with its options, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         MIN_HEADER_BYTES + self.options.len().next_multiple_of(4)
@@ -87,7 +87,7 @@ pub struct UdpHeader {
 }
 
 impl UdpHeader {
-    /// The length of the header, in bytes: always 8.
+    /// Returns the length of the header, in bytes: always 8.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         udp::HEADER_BYTES

@@ -1,10 +1,10 @@
 //! The Internet checksum (RFC 1071): summed, verified, combined, updated.
 //!
-//! * [`Sum`] is a sum in the making. Sums of parts add up to the sum of the whole, also at odd
-//!   offsets, so a checksum can be had from other checksums without reading their bytes again.
-//! * [`Summer`] sums bytes with the widest instructions the processor has. It is found out once
-//!   and then kept; everything that sums much takes one.
-//! * [`verify_transport`] and [`complete`] are what TCP and UDP need of it.
+//! * [`Sum`] is an unfolded sum. Sums of parts add up to the sum of the whole, also at odd offsets, so a
+//!   checksum can be computed from other checksums without reading their bytes again.
+//! * [`Summer`] sums bytes with the widest instructions that the processor has. It is detected once, and
+//!   passed to every function that sums many bytes.
+//! * [`verify_transport`] and [`complete`] verify and compute the checksums of TCP and UDP.
 //! * [`update_word`] and [`update_long`] change a checksum as a field changes (RFC 1624).
 //!
 //! Checksums and words are `u16` numbers, big-endian on the wire; code outside this module need not care

@@ -22,7 +22,7 @@ impl Sum {
 
     /// Returns the sum of `bytes`. An odd last byte counts as the high half of a word.
     ///
-    /// Meant for headers; [`super::Summer::sum`] is faster from about 64 bytes on.
+    /// Meant for headers; [`super::Summer::sum`] is faster for 64 bytes or more.
     #[inline]
     #[must_use]
     pub const fn of(bytes: &[u8]) -> Self {

@@ -61,7 +61,7 @@ impl Summer {
         .map(Self)
     }
 
-    /// The name of the implementation, for tables and command lines.
+    /// Returns the name of the implementation, for tables and command lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self.0 {

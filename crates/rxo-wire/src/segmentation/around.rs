@@ -81,7 +81,7 @@ impl Around {
         Ok(())
     }
 
-    /// The offset of the outer UDP header; `None` unless the tunnel uses UDP with a checksum.
+    /// Returns the offset of the outer UDP header; `None` unless the tunnel uses UDP with a checksum.
     pub(super) const fn datagrams(&self) -> Option<usize> {
         match self.carrier {
             Carrier::Udp { has_checksum: true } => Some(self.outer.transport as usize),
@@ -90,7 +90,7 @@ impl Around {
     }
 
     /// Changes `headers`, which end with the outer UDP header, to the headers of a UDP GSO frame. Its payload
-    /// is `carried` bytes: the segments from number `index` on. The checksum is left partial.
+    /// is `carried` bytes: the segments that start with number `index`. The checksum is left partial.
     pub(super) fn write_train(
         &self,
         headers: &mut [u8],
@@ -112,8 +112,8 @@ impl Around {
         Ok(())
     }
 
-    /// The folded sum of the inner pseudo-header of a segment that ends at `end`. Added to it, the inner
-    /// segment sums to zero (RFC 1071; Linux calls this local checksum offload).
+    /// Returns the folded sum of the inner pseudo-header of a segment that ends at `end`. Added to it, the
+    /// inner segment sums to zero (RFC 1071; Linux calls this local checksum offload).
     fn inner_sum(&self, end: usize) -> u16 {
         (self.inner_pseudo + Sum::long((end - self.inner.transport as usize) as u32)).fold()
     }

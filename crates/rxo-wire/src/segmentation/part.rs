@@ -23,7 +23,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The range of this segment's payload in the payload of the GSO frame.
+    /// Returns the range of this segment's payload in the payload of the GSO frame.
     #[inline]
     #[must_use]
     pub const fn range(self) -> Range<usize> {
@@ -74,7 +74,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The number of parts yielded so far.
+    /// Returns the number of parts yielded so far.
     pub(super) const fn taken(&self) -> usize {
         self.next
     }

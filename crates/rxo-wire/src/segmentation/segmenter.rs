@@ -70,8 +70,8 @@ impl Segmenter<Tcp> {
 }
 
 impl Segmenter<Udp> {
-    /// Reads the headers of a GSO frame of UDP: each datagram but the last gets `size` bytes of payload.
-    /// Ignores the field `end` of `at`.
+    /// Reads the headers of a UDP GSO frame: each datagram but the last gets `size` bytes of payload. Ignores
+    /// the field `end` of `at`.
     ///
     /// # Errors
     /// [`NotSegmentable::Transport`] if there are no IP header and UDP header at these offsets. The protocol
@@ -114,7 +114,7 @@ impl<T: Layer> Segmenter<T> {
     ///
     /// # Errors
     /// [`BuildError::NoRoom`] if `headers` is too short, [`BuildError::PacketTooLong`] if the segment is
-    /// longer than IP allows. Nothing was written then.
+    /// longer than IP allows. If there is an error, nothing is written.
     #[inline(always)]
     pub fn write<'p>(
         &self,
@@ -133,9 +133,9 @@ impl<T: Layer> Segmenter<T> {
         Ok(())
     }
 
-    /// Writes the headers of the segment `part` over `headers`, those of another segment in the middle,
-    /// neither first nor last: only the fields that differ are written. Returns `false` and writes nothing if
-    /// `part` is the first or the last, or `headers` is too short.
+    /// Writes the headers of the segment `part` over `headers`, which contain those of another middle segment
+    /// (neither first nor last): only the fields that differ are written. Returns `false` and writes nothing
+    /// if `part` is the first or the last, or `headers` is too short.
     #[inline(always)]
     pub fn write_middle<'p>(
         &self,

@@ -9,7 +9,7 @@ use crate::tunnel::{Inside, inside_at};
 use crate::{IpVersion, Parsed, Transport};
 
 /// Segments `frame`, whose headers are `parsed`, into frames with `size` bytes of payload each; the last may
-/// have less. Padding behind the packet is ignored. A frame with at most `size` bytes of payload becomes one
+/// have less. Padding after the packet is ignored. A frame with at most `size` bytes of payload becomes one
 /// segment.
 ///
 /// # Errors
@@ -88,7 +88,7 @@ pub struct Stated {
     /// `true` for IPv6, `false` for IPv4; `None` if unknown.
     pub is_v6: Option<bool>,
     /// The offset of the transport header in the frame, at which a partial checksum starts. `None` if
-    /// unknown: then the frame's own header is meant.
+    /// unknown: then it is the transport header of the frame itself.
     pub transport: Option<usize>,
 }
 
@@ -175,21 +175,21 @@ impl<'f> Segments<'f> {
         self
     }
 
-    /// The offset of the outer UDP header of each segment if the tunnel uses UDP with a checksum; otherwise
-    /// `None`. Such segments can be sent together as one UDP GSO frame: see [`Segments::train_headers`].
+    /// Returns the offset of the outer UDP header of each segment if the tunnel uses UDP with a checksum;
+    /// otherwise `None`. Such segments can be sent together as one UDP GSO frame: see
+    /// [`Segments::train_headers`].
     #[must_use]
     pub fn datagrams(&self) -> Option<usize> {
         self.around.as_ref()?.datagrams()
     }
 
     /// Writes the headers of a UDP GSO frame over `out`, a copy of a segment's outer headers up to the end of
-    /// the UDP header. The frame contains the last `count` segments that were taken, with `carried` bytes
-    /// behind their UDP headers in all. The checksum is partial: the code that divides the frame completes
-    /// it.
+    /// the UDP header. The frame contains the last `count` segments that were taken, with `carried` bytes in
+    /// all after their UDP headers. The checksum is partial: the code that divides the frame completes it.
     ///
     /// # Errors
     /// [`BuildError::PacketTooLong`] if the frame exceeds an IP packet, [`BuildError::NoRoom`] if `out` is
-    /// too short or the segments are not such datagrams. Nothing was written then.
+    /// too short or the segments are not such datagrams. If there is an error, nothing is written.
     pub fn train_headers(
         &self,
         out: &mut [u8],
@@ -202,14 +202,14 @@ impl<'f> Segments<'f> {
         around.ok_or(no_room)?.write_train(out, first, carried)
     }
 
-    /// The number of segments of the frame that were not taken yet.
+    /// Returns the number of segments of the frame that were not taken yet.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.parts.len()
     }
 
-    /// The length of the headers of each segment, from the first byte of the frame, in bytes.
+    /// Returns the length of the headers of each segment, from the first byte of the frame, in bytes.
     #[inline]
     #[must_use]
     pub const fn header_bytes(&self) -> usize {

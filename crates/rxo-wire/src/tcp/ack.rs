@@ -8,7 +8,7 @@ use crate::SeqNumber;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct AckRecord {
-    /// Arrival time of its frame, in nanoseconds of the receiving host's clock.
+    /// The arrival time of the ACK's frame, in nanoseconds of the receiving host's clock.
     pub arrived_at_ns: u64,
     /// The sequence number (SEG.SEQ).
     pub seq: SeqNumber,
@@ -22,14 +22,14 @@ pub struct AckRecord {
     pub window: u16,
     /// Control bits: ACK, and ECN flags.
     pub flags: TcpFlags,
-    /// The ECN field of its IP header, 0 to 3 (RFC 3168 section 5).
+    /// The ECN field of the ACK's IP header, 0 to 3 (RFC 3168 section 5).
     pub ecn: u8,
     /// `true` if the ACK has a timestamp.
     pub has_timestamp: bool,
 }
 
 impl AckRecord {
-    /// Reads a segment without payload, from the first byte of its TCP header; bytes behind the header are
+    /// Reads a segment without payload, from the first byte of its TCP header; bytes after the header are
     /// ignored. `traffic_class` is that of its IP header. `None` if the header is truncated. Fast for a
     /// timestamp at its usual offset.
     #[inline(always)]

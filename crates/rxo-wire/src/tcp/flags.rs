@@ -36,7 +36,7 @@ impl TcpFlags {
         Self(bits & 0x0fff)
     }
 
-    /// The flags as a number of twelve bits.
+    /// Returns the flags as a number of twelve bits.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u16 {

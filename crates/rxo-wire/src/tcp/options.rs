@@ -34,9 +34,9 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// Finds the timestamp in `options`, the part of a TCP header behind its first 20 bytes. `None` if there is none,
-    /// or an option's length is invalid. Fast without options, and for a timestamp at its usual offset (RFC 7323,
-    /// appendix A).
+    /// Finds the timestamp in `options`, the part of a TCP header after its first 20 bytes. `None` if there
+    /// is none, or an option's length is invalid. Fast without options, and for a timestamp at its usual
+    /// offset (RFC 7323, appendix A).
     ///
     /// # Examples
     /// ```
@@ -125,7 +125,7 @@ pub struct Options<'a> {
 pub struct BadOption;
 
 impl<'a> Options<'a> {
-    /// Creates an iterator over the options in `bytes`, the part of a TCP header behind its first 20 bytes.
+    /// Creates an iterator over the options in `bytes`, the part of a TCP header after its first 20 bytes.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }

@@ -64,7 +64,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Builds the packet from its IP header on, without padding.
+    /// Builds the packet starting at its IP header, without padding.
     pub(crate) fn packet(&self) -> Vec<u8> {
         let mut packet = vec![0; self.ip_header_bytes() + self.segment_bytes()];
         let (_, segment) = packet.split_at_mut(self.ip_header_bytes());
@@ -103,7 +103,7 @@ impl Shape {
         header + self.payload.len()
     }
 
-    /// Returns the extension headers, each with the type of the header behind it.
+    /// Returns the extension headers, each with the type of the header after it.
     fn extensions(&self) -> impl Iterator<Item = Ipv6Extension<'_>> {
         self.extensions.iter().enumerate().map(|(index, (_, data))| Ipv6Extension {
             next_header: self.extensions.get(index + 1).map_or(self.protocol(), |next| next.0),

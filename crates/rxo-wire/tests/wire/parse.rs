@@ -91,8 +91,8 @@ fn lengths_that_contradict_each_other_are_told() {
     assert_eq!(why(&frame), Malformed::Length, "a datagram longer than its packet");
 }
 
-/// Follows RFC 9293, section 3.9.2 (MUST-50): unknown IP options are skipped, and the data behind them is
-/// read as without them.
+/// Follows RFC 9293, section 3.9.2 (MUST-50): unknown IP options are skipped, and the data after them is read
+/// as if there were none.
 #[test]
 fn unknown_ip_options_are_passed_over() {
     let plain = parse(&Shape::default().frame()).unwrap();

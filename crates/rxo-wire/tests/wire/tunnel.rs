@@ -105,7 +105,7 @@ impl Wrapping {
         }
     }
 
-    /// Builds everything behind the outer IP header.
+    /// Builds everything after the outer IP header.
     fn body(&self, inner: &Shape) -> Vec<u8> {
         let ip_type: [u8; 2] = if inner.is_v6 { [0x86, 0xdd] } else { [8, 0] };
         let typed = |is_ethernet| if is_ethernet { [0x65, 0x58] } else { ip_type };
