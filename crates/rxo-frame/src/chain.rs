@@ -249,7 +249,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         }
     }
 
-    /// The number of bytes that remain in the chain.
+    /// Returns the number of bytes that remain in the chain.
     #[must_use]
     pub const fn len_bytes(&self) -> usize {
         self.bytes
@@ -261,7 +261,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
         self.bytes == 0
     }
 
-    /// The number of pieces that can still be appended to the chain.
+    /// Returns the number of pieces that can still be appended to the chain.
     #[must_use]
     pub fn room_pieces(&self) -> usize {
         self.limit - self.pieces
@@ -281,8 +281,8 @@ impl<B: AsRef<[u8]>> Chain<B> {
         more > 0
     }
 
-    /// The ring index of the piece with this `number`, counted from the front; for the number of pieces, that of the
-    /// first free slot.
+    /// Returns the ring index of the piece with this `number`, counted from the front. If `number` is the
+    /// number of pieces, returns the index of the first free slot.
     #[inline]
     fn index(&self, number: usize) -> usize {
         let index = self.first + number;
@@ -303,7 +303,7 @@ impl<B: AsRef<[u8]>> Chain<B> {
     }
 }
 
-/// Returns the `length` bytes of `bytes` from `start` on; `None` if there are fewer.
+/// Returns `length` bytes of `bytes`, starting at `start`; `None` if there are fewer.
 #[inline(always)]
 fn part(bytes: &[u8], start: usize, length: usize) -> Option<&[u8]> {
     bytes.get(start..)?.get(..length)

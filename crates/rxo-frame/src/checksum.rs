@@ -28,7 +28,7 @@ impl ChecksumStatus {
         !matches!(self, Self::Unknown)
     }
 
-    /// Returns `true` if the status guarantees the payload behind the transport header at `transport`, whose
+    /// Returns `true` if the status guarantees the payload after the transport header at `transport`, whose
     /// checksum is at offset `field` of that header: the checksum is verified, or exactly this one is
     /// partial.
     ///

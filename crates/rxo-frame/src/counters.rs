@@ -2,13 +2,13 @@
 
 use crate::Duration;
 
-/// A number in a struct of [`counters!`](crate::counters!), or several.
+/// The value of a field in a struct of [`counters!`](crate::counters!): one number, or several.
 pub trait Count {
     /// Combines each pair of numbers with `apply`.
     #[must_use]
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self;
 
-    /// The number; `None` if the field has several.
+    /// Returns the number; `None` if the field has several.
     fn single(&self) -> Option<u64>;
 }
 
@@ -32,7 +32,7 @@ impl<const N: usize> Count for [u64; N] {
     }
 }
 
-/// In nanoseconds.
+/// Counts nanoseconds.
 impl Count for Duration {
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         let ns = |time: &Self| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -44,7 +44,7 @@ impl Count for Duration {
     }
 }
 
-/// Of two, if only one counts, it is that one.
+/// Combines two values that exist; if only one exists, the result is that one.
 impl<C: Count + Clone> Count for Option<C> {
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         match (self, other) {
@@ -58,8 +58,9 @@ impl<C: Count + Clone> Count for Option<C> {
     }
 }
 
-/// Declares a struct of counters, which knows their names, and how two of it are added or subtracted. A field is a `u64`, an
-/// array of them, a `Duration`, another such struct, or anything else that is a [`Count`].
+/// Declares a struct of counters, with the names of its fields and with functions that add and subtract two
+/// such structs. A field is a `u64`, an array of them, a `Duration`, another such struct, or anything else
+/// that is a [`Count`].
 ///
 /// # Examples
 /// ```
@@ -93,7 +94,7 @@ macro_rules! counters {
             /// The names of the fields.
             $vis const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// What was counted since `earlier`, a reading of the same counters.
+            /// Returns what was counted since `earlier`, a reading of the same counters.
             #[must_use]
             $vis fn since(&self, earlier: &Self) -> Self {
                 self.zip_with(earlier, u64::saturating_sub)

@@ -30,7 +30,7 @@ impl<B: AsRef<[u8]>> Frame<B> {
         Self { bytes, arrived_at, checksum: ChecksumStatus::Unknown, gso: None, vlan: None }
     }
 
-    /// The bytes of the frame.
+    /// Returns the bytes of the frame.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_ref()

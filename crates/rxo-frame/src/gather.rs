@@ -12,19 +12,19 @@ use crate::{ChecksumStatus, Frame, VlanTag};
 /// A value of this trait is a `Copy` view. The pieces stay in memory until `'a` ends, so a sink may pass them
 /// to the system and wait.
 pub trait Gather<'a>: Copy {
-    /// The checksum and segmentation metadata that the sink must pass on, or carry out itself.
+    /// Returns the checksum and segmentation metadata that the sink must pass on, or carry out itself.
     fn offload(self) -> Offload;
 
-    /// The outer VLAN tag that the sink must insert; `None` if there is none, or it is in the bytes.
+    /// Returns the outer VLAN tag that the sink must insert; `None` if there is none, or it is in the bytes.
     fn vlan(self) -> Option<VlanTag>;
 
-    /// The length of all pieces together, in bytes.
+    /// Returns the length of all pieces together, in bytes.
     fn byte_len(self) -> usize;
 
     /// Calls `visit` for each piece, in order. The first contains at least all headers.
     fn for_each_slice(self, visit: impl FnMut(&'a [u8]));
 
-    /// The number of original frames in this packet; for a GSO frame, the number of its segments.
+    /// Returns the number of original frames in this packet; for a GSO frame, the number of its segments.
     fn frame_count(self) -> usize;
 
     /// Calls `visit` for each of the original frames, in order. Sinks use it if the system refuses the whole

@@ -15,7 +15,7 @@
 //! * [`Gather`] is the interface that passes packets in several pieces to a sink without a copy.
 //! * [`Load`] is the number of packets that a receiver has not processed yet, as its sink reports it.
 //! * [`Chain`] is payload in several pieces, read in order.
-//! * [`SharedBytes`] are bytes that an application lends instead of having them copied.
+//! * [`SharedBytes`] are bytes with several owners, which an application sends without a copy.
 //! * [`counters!`] declares a struct of counters with their names, sums and differences.
 //! * [`reasons!`] declares an enum of reasons with the names of their counters.
 //!

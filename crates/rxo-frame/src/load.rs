@@ -1,8 +1,9 @@
-//! The load of a receiver: what it has not processed yet.
+//! The load of a receiver: the work that it has not processed yet.
 //!
 //! Separate because a sink reports it and the engine reads it, and neither depends on the other.
 
-/// The load of a receiver: the number of packets that its sink has delivered and it has not processed yet.
+/// The load of a receiver: the number of packets that its sink has delivered and that it has not processed
+/// yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The number of packets that the receiver has not processed yet, or of ring entries for a sink that counts those.

@@ -44,7 +44,7 @@ pub struct Pool {
     handles: Arc<Handles>,
 }
 
-/// The state that all handles of a pool share: the right to take buffers.
+/// The state that all handles of a pool share. It exists as long as buffers can be taken.
 struct Handles {
     /// The memory of the pool. It is freed when this value is dropped, or when the last missing buffer returns later.
     shared: NonNull<Shared>,
@@ -126,14 +126,14 @@ impl Pool {
         self.shared().free().is_empty()
     }
 
-    /// The number of free buffers. The cost is proportional to it, and it is exact only while no other thread takes or
-    /// returns buffers.
+    /// Returns the number of free buffers. The cost is proportional to it, and it is exact only while no
+    /// other thread takes or returns buffers.
     #[must_use]
     pub fn available(&self) -> usize {
         self.shared().free().len()
     }
 
-    /// The size of each buffer of the pool, in bytes.
+    /// Returns the size of each buffer of the pool, in bytes.
     #[must_use]
     pub fn bytes_each(&self) -> usize {
         self.shared().bytes_each as usize
@@ -152,7 +152,7 @@ impl Shared {
         IndexStack { top: &self.top, below: &self.below }
     }
 
-    /// The address of the first byte of the buffer `index`.
+    /// Returns the address of the first byte of the buffer `index`.
     #[inline]
     fn start(&self, index: u32) -> *mut u8 {
         let first = index as usize * self.stride_lines;
@@ -209,7 +209,7 @@ pub struct PoolBuf {
 }
 
 impl PoolBuf {
-    /// The capacity of the buffer in bytes; 0 for the default buffer, which belongs to no pool.
+    /// Returns the capacity of the buffer in bytes; 0 for the default buffer, which belongs to no pool.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {

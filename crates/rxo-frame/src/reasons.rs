@@ -31,7 +31,7 @@ macro_rules! reasons {
             /// The number of reasons in this enum.
             pub const COUNT: usize = Self::ALL.len();
 
-            /// The name of this reason's counter. Stable across versions.
+            /// Returns the name of this reason's counter. Stable across versions.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

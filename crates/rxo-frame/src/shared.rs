@@ -1,4 +1,4 @@
-//! Shared bytes: bytes with several owners, for data that is lent instead of copied.
+//! Shared bytes: bytes with several owners, for data that is sent without a copy.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use core::ops::Deref;
 /// A range of immutable bytes with shared ownership. Clones and parts share the bytes, which are dropped with
 /// the last of them.
 ///
-/// An application lends such bytes to a connection, which keeps them until the peer has acknowledged them.
+/// An application gives such bytes to a connection, which keeps them until the peer has acknowledged them.
 /// The owner is a `Vec<u8>`, a file's pages in memory, the `Bytes` of the crate `bytes`, or any other type
 /// that provides a slice. A part, however small, keeps the whole owner alive.
 ///
@@ -39,15 +39,15 @@ impl SharedBytes {
     /// return the same bytes at each call of `as_ref`. If they change, a connection sends a mixture, or
     /// segments with a wrong checksum; if they become fewer, the range reads as empty.
     ///
-    /// A mapped file needs more care. If the file shrinks, reading a page behind its end raises SIGBUS in the
-    /// thread that sends, which ends the process. Lend a mapping only of a file that nobody else can
+    /// A mapped file needs more care. If the file shrinks, reading a page beyond its end raises SIGBUS in the
+    /// thread that sends, which ends the process. Share a mapping only of a file that nobody else can
     /// truncate; read other files into memory.
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         let end = owner.as_ref().len();
         Self { owner: Owner::Shared(Arc::new(owner)), start: 0, end }
     }
 
-    /// The number of bytes in this range.
+    /// Returns the number of bytes in this range.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.end - self.start

@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// The atomic number of taken indices, plus one while the set is open.
 pub(super) type Top = AtomicU32;
 
-/// The set of the free indices among 0..n. It has the name of the stack that it replaces. Borrows only atomics, for the
-/// reason given at that stack.
+/// The set of the free indices among 0..n. It has the name of the stack that it replaces. Borrows only
+/// atomics, for the reason given there.
 #[derive(Clone, Copy)]
 pub(super) struct IndexStack<'a> {
     /// The number of taken indices, plus one while the set is open.
@@ -39,7 +39,7 @@ impl Chain {
     }
 }
 
-/// The upper bound of the number of indices, which must be below it, so that this value is never an index.
+/// There must be fewer indices than this number, so that it is never an index.
 pub(super) const END: u32 = u32::MAX;
 
 /// Returns the initial count of an open set that contains all its indices.
@@ -104,8 +104,8 @@ impl IndexStack<'_> {
         self.len() == 0
     }
 
-    /// The number of indices in the set. Examines 32 indices at a time; exact only while no other thread changes the
-    /// set.
+    /// Returns the number of indices in the set. Examines 32 indices at a time; exact only while no other
+    /// thread changes the set.
     pub(super) fn len(self) -> usize {
         self.below.iter().map(|bits| bits.load(Ordering::Acquire).count_ones() as usize).sum()
     }

@@ -1,4 +1,4 @@
-//! Buffers that are dropped together and return to their pool at once.
+//! Buffers that are dropped together and return to their pool together.
 //!
 //! They are linked with plain stores, which no other thread reads before all are returned by one atomic
 //! exchange. An exchange costs as much as ten such stores.

@@ -41,7 +41,7 @@ impl Chain {
     }
 }
 
-/// The upper bound of the number of indices, which must be below it, so that [`NONE`] and [`CLOSED`] are not indices.
+/// There must be fewer indices than this number, so that [`NONE`] and [`CLOSED`] are never indices.
 pub(super) const END: u32 = u32::MAX;
 /// The value that stands for "no index" below the lowest one.
 const NONE: u32 = u32::MAX;
@@ -146,8 +146,8 @@ impl IndexStack<'_> {
         self.top.load(Ordering::Relaxed) as u32 == NONE
     }
 
-    /// The number of indices on the stack. The cost is proportional to it, and it is exact only while no other thread
-    /// changes the stack.
+    /// Returns the number of indices on the stack. The cost is proportional to it, and it is exact only while
+    /// no other thread changes the stack.
     pub(super) fn len(self) -> usize {
         self.depth(self.top.load(Ordering::Acquire) as u32)
     }
@@ -160,8 +160,8 @@ impl IndexStack<'_> {
         chain.take(self.below.len()).take_while(|index| *index != NONE).count()
     }
 
-    /// Replaces the value `seen` of the top, with `index` as the new top index. If the top has changed, returns its
-    /// present value as the error.
+    /// Replaces the value `seen` of the top, with `index` as the new top index. If the top has changed,
+    /// returns its current value as the error.
     #[inline]
     fn replace(self, seen: u64, index: u32) -> Result<(), u64> {
         let changes = (seen >> 32).wrapping_add(1) << 32;
