@@ -51,7 +51,7 @@ pub(crate) struct Shape {
 }
 
 impl<'m> Expanded<'m> {
-    /// The number of ACKs in the batch, at least one.
+    /// Returns the number of ACKs in the batch, at least one.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slots.len()

@@ -17,7 +17,7 @@ use crate::pattern::Pattern;
 /// The length of the numbers of one ACK in a packed template, in bytes.
 pub const PACKED_NUMBERS_BYTES: usize = 14;
 
-/// The greatest number of ACKs behind the first in a packed template, so that a packet of a hostile sender
+/// The maximum number of ACKs after the first in a packed template, so that a packet of a hostile sender
 /// causes no more work than a GSO frame.
 pub const MOST_PACKED_NUMBERS: usize = 1_024;
 
@@ -51,9 +51,9 @@ impl AckNumbers {
 }
 
 /// Calls `give` with each ACK of a packed template in order: the frame of the first ACK, and for each set of
-/// numbers behind it a frame with the next IPv4 identification. All have the metadata of `frame` but are no
-/// GSO frames; a partial checksum stays partial. Returns their number. Returns `None`, without a call, if the
-/// bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets. Does not allocate; O(ACKs).
+/// numbers after it a frame with the next IPv4 identification. All have the metadata of `frame`, but none is
+/// a GSO frame; a partial checksum stays partial. Returns their number. Returns `None`, without a call, if
+/// the bytes are not a template or have more than [`MOST_PACKED_NUMBERS`] sets. Does not allocate; O(ACKs).
 ///
 /// # Examples
 /// ```

@@ -22,7 +22,7 @@ pub enum NotATemplate {
     NotAPureAck,
     /// The frame has options besides the timestamp, or the timestamp is not at its usual offset.
     Options,
-    /// The frame is longer than an [`AckSlot`], or its TCP header begins too far behind.
+    /// The frame is longer than an [`AckSlot`], or its TCP header begins at too large an offset.
     TooLong,
     /// The checksum is partial, and according to the metadata not in the TCP header's checksum field.
     Checksum,
@@ -59,7 +59,7 @@ const IP_BYTES: usize = 20;
 const FIXED_BYTES: usize = 20;
 const TIMESTAMP_BYTES: usize = 12;
 /// An exclusive limit for the offset of the TCP header, so that the whole header is inside a slot. A power of
-/// two, from which the compiler derives this, too.
+/// two, so that the compiler can derive the same limit.
 const LAST_TRANSPORT: usize = SLOT_BYTES - FIXED_BYTES - TIMESTAMP_BYTES;
 
 impl<'a> Pattern<'a> {

@@ -122,7 +122,7 @@ impl<'a> AckTemplate<'a> {
     /// have built. A partial checksum stays partial. Does not allocate; O(ACKs).
     ///
     /// # Errors
-    /// [`NoRoom`] if there are more ACKs than slots. Nothing is written then.
+    /// [`NoRoom`] if there are more ACKs than slots. In that case nothing is written.
     pub fn expand<'m>(&self, memory: &'m mut [AckSlot]) -> Result<Expanded<'m>, NoRoom> {
         let (needed, given) = (self.count(), memory.len());
         let Some((first, later)) =
@@ -139,7 +139,7 @@ impl<'a> AckTemplate<'a> {
         Ok(Expanded { slots: &memory[..needed], shape: self.pattern.shape() })
     }
 
-    /// Writes the ACKs behind the first: the inner loop of expansion.
+    /// Writes the ACKs after the first: the inner loop of expansion.
     #[inline(always)]
     fn write_later(&self, like: &AckSlot, slots: &mut [AckSlot]) {
         let (step, mut id_step) = (self.ids.step(), 0_u16);

@@ -79,8 +79,8 @@ impl Flow {
         }
     }
 
-    /// Returns up to which boundary the host's ACK with number `ack` and `window` acknowledges. The error is the reason
-    /// if the ACK must not be split. Changes nothing.
+    /// Returns the boundary up to which the host's ACK with number `ack` and `window` acknowledges. The error
+    /// is the reason if the ACK must not be split. Changes nothing.
     pub(super) fn advance(&self, ack: SeqNumber, window: u16) -> Result<Advance, PassReason> {
         let Some(last) = self.last else { return Err(PassReason::FirstAck) };
         match ack - last.ack {

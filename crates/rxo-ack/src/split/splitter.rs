@@ -24,7 +24,7 @@ pub struct SplitConfig {
     pub every: u16,
     /// The first header of the frames of both directions.
     pub link: LinkKind,
-    /// The greatest number of flows, 1 to 16,384. Beyond it, the least recently used one is evicted.
+    /// The maximum number of flows, 1 to 16,384. Beyond it, the least recently used one is evicted.
     pub flows: u16,
     /// Seed of the flow hash.
     pub seed: u64,
@@ -83,7 +83,7 @@ pub struct SplitConfigError {
     pub to: u16,
 }
 
-/// The greatest number of segments per ACK.
+/// The maximum number of segments per ACK.
 const MAX_EVERY: u16 = 64;
 
 impl Splitter {
