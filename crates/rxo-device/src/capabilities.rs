@@ -25,16 +25,17 @@ pub struct SinkCapabilities {
     /// The maximum length of a GSO frame as an IP packet, in bytes. 0 if the sink cannot segment; then it must not
     /// receive aggregates.
     pub gso_bytes: u32,
-    /// `true` if the sink segments GSO frames of UDP ([`GsoKind::Udp`](rxo_frame::GsoKind::Udp)), or delivers
-    /// them where no segmentation is needed. If the kernel or guest behind such a sink cannot, the sink sends
-    /// the original frames instead.
+    /// `true` if the sink segments UDP GSO frames ([`GsoKind::Udp`](rxo_frame::GsoKind::Udp)), or delivers
+    /// them to a receiver that needs no segmentation. If the kernel or guest behind such a sink does not
+    /// support them, the sink sends the original frames instead.
     pub segments_udp: bool,
     /// `true` if the sink segments GSO frames in tunnels over UDP (a [`UdpTunnel`](rxo_frame::UdpTunnel)). A
     /// sink of the operating system without this support sends the segments instead.
     pub segments_tunnels: bool,
     /// `true` if the sink sends packets in several pieces without copying them.
     pub gathers: bool,
-    /// `true` if the sink completes partial checksums, or delivers where none need be complete.
+    /// `true` if the sink completes partial checksums, or delivers to a receiver that does not need them
+    /// complete.
     pub completes_checksums: bool,
     /// `true` if the sink expands ACK templates ([`GsoKind::AckTemplate`]). Their checksums must be partial.
     ///

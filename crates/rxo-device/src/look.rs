@@ -11,7 +11,7 @@ use rxo_frame::Frame;
 pub enum Verdict {
     /// The frame is processed completely: its memory returns to the device at once.
     Consumed,
-    /// The frame is received as without inspection.
+    /// The frame is appended to the batch, as if it had not been inspected.
     Fallback,
 }
 
@@ -31,7 +31,7 @@ pub struct Looked {
 }
 
 impl Looked {
-    /// The number of all frames that were taken from the device.
+    /// Returns the number of all frames that were taken from the device.
     #[must_use]
     pub const fn frames(&self) -> usize {
         self.given + self.consumed

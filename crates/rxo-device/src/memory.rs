@@ -27,7 +27,7 @@ pub struct MemoryOptions {
     pub mtu: u32,
     /// The largest GSO frame as an IP packet, in bytes; 0 for a link that accepts none.
     pub gso_bytes: u32,
-    /// `true` if the link accepts GSO frames of UDP.
+    /// `true` if the link accepts UDP GSO frames.
     pub segments_udp: bool,
     /// `true` if the link accepts GSO frames in tunnels over UDP.
     pub segments_tunnels: bool,
@@ -160,13 +160,13 @@ impl MemoryLink {
         self.lock().refuse_every = every;
     }
 
-    /// How many packets are in it.
+    /// Returns the number of packets in the link.
     #[must_use]
     pub fn packets(&self) -> usize {
         self.lock().packets.len()
     }
 
-    /// Whether its source has neither a packet nor an error to give.
+    /// Returns `true` if the source of the link has neither a packet nor an error to return.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let state = self.lock();
@@ -178,7 +178,7 @@ impl MemoryLink {
         self.lock().is_gone = true;
     }
 
-    /// Simulates that the other side of the device goes and another one comes.
+    /// Simulates that another machine replaces the other side of the device.
     pub fn replace_peer(&self) {
         self.lock().peers_gone += 1;
     }

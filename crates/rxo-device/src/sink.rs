@@ -30,14 +30,14 @@ pub trait FrameSink {
         false
     }
 
-    /// The number of frames that the sink keeps because the device was full. A sink that keeps packets must
-    /// report them: otherwise they look like lost ones.
+    /// Returns the number of frames that the sink keeps because the device was full. A sink that keeps
+    /// packets must report them: otherwise they look like lost ones.
     fn kept_frames(&self) -> u64 {
         0
     }
 
-    /// The number of packets that the interface has sent or dropped since its creation, as counted by the
-    /// system, from all senders. Meaningful only as a difference of two values. `None` while packets are
+    /// Returns the number of packets that the interface has sent or dropped since its creation, as counted by
+    /// the system, from all senders. Meaningful only as a difference of two values. `None` while packets are
     /// still queued, or if the system has no such count. May be a system call.
     fn departed(&mut self) -> Option<u64> {
         None
@@ -51,16 +51,16 @@ pub trait FrameSink {
         Ok(())
     }
 
-    /// The number of delivered packets that the receiver has not processed yet, including the kept ones;
-    /// `None` if the sink cannot know it, as on a network. Adaptive hold needs it: nothing is held for an
-    /// idle receiver.
+    /// Returns the number of delivered packets that the receiver has not processed yet, including the kept
+    /// ones; `None` if the sink cannot know it, as on a network. Adaptive hold needs it: nothing is held for
+    /// an idle receiver.
     fn load(&self) -> Option<Load> {
         None
     }
 
-    /// The number of bytes passed to the system that the device has not sent yet, as counted by the system,
-    /// with its overhead per packet. `None` if the sink cannot know it, or nothing is queued behind it. A
-    /// sender that keeps this number small can still decide which packet leaves next.
+    /// Returns the number of bytes passed to the system that the device has not sent yet, as counted by the
+    /// system, with its overhead per packet. `None` if the sink cannot know it, or if packets never wait
+    /// there. A sender that keeps this number small can still decide which packet is sent next.
     fn queued_bytes(&self) -> Option<u64> {
         None
     }
@@ -89,7 +89,7 @@ rxo_frame::counters! {
         pub pieces: u64,
         /// The number of system calls or submissions that passed the packets.
         pub submissions: u64,
-        /// The number of aggregates that the system refused, which were sent as single frames instead.
+        /// The number of aggregates that the system refused, and that were sent as single frames instead.
         pub fallbacks: u64,
         /// The number of packets that were not sent.
         pub dropped: u64,

@@ -28,10 +28,10 @@ pub trait FrameSource {
     ) -> Result<usize, DeviceError>;
 
     /// Takes at most `budget` frames like [`FrameSource::receive`], but calls `look` with each of them first,
-    /// in order of arrival, and appends only those that it does not consume. A source that can passes the
-    /// frame in the device's memory and frees the memory of a consumed frame before the next; by default
-    /// frames are received first. Fewer than `budget` frames ([`Looked::frames`]) mean that no more frames
-    /// are available now.
+    /// in order of arrival, and appends only those that it does not consume. If a source can, it passes each
+    /// frame in the device's memory, and frees the memory of a consumed frame before the next one; by
+    /// default, frames are received first. Fewer than `budget` frames ([`Looked::frames`]) mean that no more
+    /// frames are available now.
     ///
     /// # Errors
     /// The errors of [`FrameSource::receive`]; frames appended before may not have been passed to `look`.
@@ -52,8 +52,9 @@ pub trait FrameSource {
     /// Returns the totals since the source was opened.
     fn counters(&mut self) -> SourceCounters;
 
-    /// The number of frames that have arrived at the device since the source was opened, as counted by the
-    /// system: received, waiting and lost ones. `None` if the system has no such count. May be a system call.
+    /// Returns the number of frames that have arrived at the device since the source was opened, as counted
+    /// by the system: received, waiting and lost ones. `None` if the system has no such count. May be a
+    /// system call.
     fn arrived(&mut self) -> Option<u64> {
         None
     }
@@ -64,14 +65,14 @@ pub trait FrameSource {
         false
     }
 
-    /// The number of frames that may be held at a time before the source runs out of memory for others;
-    /// `None` if there is no limit. A ring stops at a single frame that is held for a whole lap.
+    /// Returns the number of frames that may be held at a time before the source runs out of memory for
+    /// others; `None` if there is no limit. A ring stops at a single frame that is held for a whole lap.
     fn lends(&self) -> Option<usize> {
         None
     }
 
-    /// The number of frames of MTU size that the device stores until they are received; frames beyond it are
-    /// lost. `None` if unknown, or if senders wait for free space.
+    /// Returns the number of frames of MTU size that the device stores until they are received; frames beyond
+    /// it are lost. `None` if unknown, or if senders wait for free space.
     fn queue_frames(&self) -> Option<usize> {
         None
     }
@@ -87,14 +88,16 @@ pub trait FrameSource {
         false
     }
 
-    /// The time at which the source will have a frame even if nothing arrives; `None` for never. Do not wait
-    /// for the source beyond this time. Sources that delay frames have such a time; devices have none.
+    /// Returns the time at which the source will have a frame even if nothing arrives; `None` for never. Do
+    /// not wait for the source beyond this time. Sources that delay frames have such a time; devices have
+    /// none.
     fn poll_at(&self) -> Option<Instant> {
         None
     }
 
-    /// The number of times that the other side of the device has gone, such as the machine of a guest. Whoever learned
-    /// something of that side, such as its addresses, should then forget it. 0 for a device that does not know.
+    /// Returns the number of times that the other side of the device has gone, such as the machine of a
+    /// guest. State that was learned from that side, such as its addresses, should then be dropped. 0 for a
+    /// device that cannot tell.
     fn peers_gone(&self) -> u64 {
         0
     }
@@ -188,8 +191,8 @@ rxo_frame::counters! {
         /// outside the frame), and rules of a shared ring that the other side broke. None of these frames was
         /// received.
         pub invalid: u64,
-        /// Bytes of those frames that were copied aside on the way here, from the switch of several guests. A copy that
-        /// several guests share counts for the first of them. 0 if there is no switch.
+        /// Bytes of received frames that the switch between several guests copied on their way to this
+        /// source. A copy that several guests share counts for the first of them. 0 if there is no switch.
         pub bytes_copied_aside: u64,
         /// Totals of an impairment; all zeros without one.
         pub impaired: ImpairmentCounters,

@@ -1,7 +1,7 @@
 //! The log interface of traced sources and sinks.
 //!
-//! A trait, so that a device needs no capture format: `Tracer` in the crate `rxo` implements it with a pcapng
-//! file.
+//! It is a trait, so that this crate does not depend on a capture format; `Tracer` in the crate `rxo`
+//! implements it with a pcapng file.
 
 use rxo_frame::{Gather, Instant};
 

@@ -5,7 +5,7 @@
 //! * [`TracedSource`] and [`TracedSink`] pass each packet to a [`PacketLog`]; `Tracer` in the crate `rxo`
 //!   implements one that writes a capture file.
 //! * [`ImpairedSource`] is an impaired network in front of a source: an [`Impairment`] loses, delays,
-//!   reorders and duplicates frames. There is none for a sink, because a delayed frame must leave at its
+//!   reorders and duplicates frames. There is none for a sink, because a delayed frame must be sent at its
 //!   time, and a worker polls only sources for that.
 //! * [`WireSource`] provides frames as a network carries them: segmented, with complete checksums.
 //!

@@ -21,12 +21,12 @@ impl<S, L: PacketLog> TracedSource<S, L> {
         Self { source, log: log.into() }
     }
 
-    /// The wrapped source.
+    /// Returns the wrapped source.
     pub const fn inner(&self) -> &S {
         &self.source
     }
 
-    /// The wrapped source, to change its settings.
+    /// Returns the wrapped source, to change its settings.
     pub const fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }
@@ -138,12 +138,12 @@ impl<K, L: PacketLog, C> TracedSink<K, L, C> {
         Self { log: log.into(), ..self }
     }
 
-    /// The log; `None` if there is none.
+    /// Returns the log; `None` if there is none.
     pub const fn log(&self) -> Option<&L> {
         self.log.as_ref()
     }
 
-    /// The wrapped sink.
+    /// Returns the wrapped sink.
     pub const fn inner_mut(&mut self) -> &mut K {
         &mut self.sink
     }

@@ -7,7 +7,7 @@
 //! Loss, duplication and reordering are drawn from the seed, with the same number of draws for every frame.
 //! So, for example, whether the hundredth frame is lost does not depend on the other settings.
 //!
-//! **Segments, not GSO frames.** A GSO frame of TCP or UDP, as a local sender with segmentation offload makes
+//! **Segments, not GSO frames.** A TCP or UDP GSO frame, as a local sender with segmentation offload makes
 //! it, is segmented first; otherwise one loss would hit 64 KiB at once. Its segments have a partial checksum
 //! if it had one. A GSO frame that cannot be segmented here (unreadable headers) counts as one frame and
 //! keeps its metadata.
@@ -47,14 +47,14 @@ pub struct Impairment {
     /// Waiting frames, in the order of their times.
     queue: VecDeque<Waiting>,
     /// Frames that later ones overtake, in the order in which they were set aside. All wait for the same
-    /// number of frames and the same time, so the first one leaves first.
+    /// number of frames and the same time, so the first one also comes out first.
     aside: VecDeque<Aside>,
     stored_bytes: usize,
     /// The number of frames that came out in order so far.
     passed: u64,
     entered_at: Instant,
     link_free_at: Instant,
-    /// The time at which the frames come out that are gathered now, or were gathered last.
+    /// The time at which the frames that are being gathered, or were gathered last, come out.
     gathered_until: Instant,
     last_due_at: Instant,
     last_given_at: Instant,
@@ -71,9 +71,9 @@ struct Waiting {
 struct Aside {
     frame: Frame<Vec<u8>>,
     due_at: Instant,
-    /// The frame leaves when this many frames have come out in order, if that is before `deadline`.
+    /// The frame comes out when this many frames have come out in order, if that is before `deadline`.
     after: u64,
-    /// The time at which the frame leaves at the latest.
+    /// The time at which the frame comes out at the latest.
     deadline: Instant,
 }
 
@@ -151,8 +151,8 @@ impl Impairment {
         }
     }
 
-    /// The time at which [`Self::pop`] will return a frame if no other frame is added; `None` if the network
-    /// is empty.
+    /// Returns the time at which [`Self::pop`] will return a frame if no other frame is added; `None` if the
+    /// network is empty.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
         self.next().map(|(at, _)| at)
@@ -164,7 +164,7 @@ impl Impairment {
         self.queue.is_empty() && self.aside.is_empty()
     }
 
-    /// The totals so far.
+    /// Returns the totals so far.
     #[must_use]
     pub const fn counters(&self) -> ImpairmentCounters {
         self.counters
@@ -200,8 +200,8 @@ impl Impairment {
         self.queue.push_back(Waiting { frame, due_at, is_reordered: fate.is_reordered });
     }
 
-    /// The time at which a frame that arrives now comes out: after the frames before it, its transmission
-    /// time, and the delay.
+    /// Returns the time at which a frame that arrives now comes out: after the frames before it, its
+    /// transmission time, and the delay.
     fn due_at(&mut self, arrived_at: Instant, bytes: usize, jitter: Duration) -> Instant {
         self.entered_at = self.entered_at.max(arrived_at);
         let mut sent_at = self.entered_at;
@@ -215,7 +215,8 @@ impl Impairment {
         self.last_due_at
     }
 
-    /// The time at which a frame that is due at `at` comes out, together with the frames gathered with it.
+    /// Returns the time at which a frame that is due at `at` comes out, together with the frames gathered
+    /// with it.
     fn gathered(&mut self, at: Instant) -> Instant {
         if self.settings.gather.is_zero() {
             return at;

@@ -135,7 +135,7 @@ rxo_frame::counters! {
 }
 
 impl ImpairmentCounters {
-    /// The number of frames that went in and will not come out again.
+    /// Returns the number of frames that went in and will not come out again.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.lost + self.over_frames + self.over_bytes

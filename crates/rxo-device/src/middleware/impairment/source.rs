@@ -29,17 +29,17 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>, C: FnMut() -> Instant> ImpairedSourc
         Self { source, impairment, clock, batch, given, failure: None }
     }
 
-    /// The wrapped source, to read its counters.
+    /// Returns the wrapped source, to read its counters.
     pub const fn inner(&self) -> &S {
         &self.source
     }
 
-    /// The wrapped source, to change its settings.
+    /// Returns the wrapped source, to change its settings.
     pub const fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// The impairment of the frames, to read its counters.
+    /// Returns the impairment of the frames, to read its counters.
     pub const fn impairment(&self) -> &Impairment {
         &self.impairment
     }

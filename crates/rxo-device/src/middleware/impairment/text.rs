@@ -120,7 +120,8 @@ fn rate(text: &str) -> Parsed<u64> {
     parse_rate(text).ok_or_else(|| "give a rate such as 800kbit, 100mbit or 10gbit".to_owned())
 }
 
-/// Reads `800kbit`, `100mbit` or `10gbit` a second, in bytes a second; `None` for anything else, and for no bytes.
+/// Parses a rate such as `800kbit`, `100mbit` or `10gbit` per second. Returns bytes per second; `None` for
+/// any other text, and for less than one byte.
 #[must_use]
 pub fn parse_rate(text: &str) -> Option<u64> {
     let units = [("kbit", 125), ("mbit", 125_000), ("gbit", 125_000_000)];

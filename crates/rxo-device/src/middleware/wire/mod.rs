@@ -84,12 +84,12 @@ impl<S: FrameSource<Buffer: From<Vec<u8>>>> WireSource<S> {
         }
     }
 
-    /// The wrapped source.
+    /// Returns the wrapped source.
     pub const fn inner(&self) -> &S {
         &self.source
     }
 
-    /// The wrapped source, to change its settings.
+    /// Returns the wrapped source, to change its settings.
     pub const fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }
