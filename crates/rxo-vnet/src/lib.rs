@@ -233,8 +233,8 @@ impl VnetHeader {
         }
     }
 
-    /// The counts of a packet that a device merged from several; `None` if the header has none. Only a device
-    /// with `VIRTIO_NET_F_RSC_EXT` may set them.
+    /// Returns the counts of a packet that a device merged from several; `None` if the header has none. Only
+    /// a device with `VIRTIO_NET_F_RSC_EXT` may set them.
     #[inline]
     #[must_use]
     pub const fn coalesced(self) -> Option<Coalesced> {
@@ -246,7 +246,7 @@ impl VnetHeader {
         Some(Coalesced { segments, duplicate_acks })
     }
 
-    /// The status of the transport checksum, according to the header.
+    /// Returns the status of the transport checksum, according to the header.
     #[inline]
     #[must_use]
     pub const fn checksum(self) -> ChecksumStatus {
@@ -268,8 +268,8 @@ impl VnetHeader {
         self.gso_type & !GSO_ECN != GSO_NONE
     }
 
-    /// The segmentation of a GSO frame; `None` for a frame of one segment. Also `None` for an unknown kind or
-    /// a segment size of zero, because no sink could segment such a frame.
+    /// Returns the segmentation of a GSO frame; `None` for a frame of one segment. Also `None` for an unknown
+    /// kind or a segment size of zero, because no sink could segment such a frame.
     #[inline]
     #[must_use]
     pub fn gso(self) -> Option<Gso> {
@@ -290,7 +290,7 @@ impl VnetHeader {
         })
     }
 
-    /// The tunnel of a GSO frame; [`GsoTunnel::OTHER`] if the header has no valid offsets for it.
+    /// Returns the tunnel of a GSO frame; [`GsoTunnel::OTHER`] if the header has no valid offsets for it.
     #[inline]
     fn tunnel(self) -> Option<GsoTunnel> {
         if self.gso_type & GSO_TUNNELS == 0 {

@@ -66,7 +66,7 @@ pub fn packets(from_tun: &[u8]) -> Result<Packets<'_>, Invalid> {
 }
 
 impl Packets<'_> {
-    /// The number of packets in the read that were not taken yet.
+    /// Returns the number of packets in the read that were not taken yet.
     #[must_use]
     pub fn remaining(&self) -> usize {
         match &self.rest {
