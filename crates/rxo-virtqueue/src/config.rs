@@ -56,9 +56,9 @@ pub(crate) const MOST_DESCRIPTORS: u16 = 32_768;
 pub(crate) const DESCRIPTOR_BYTES: usize = 16;
 
 impl QueueConfig {
-    /// Creates the configuration of a queue of `size` descriptors whose three areas follow one another from
-    /// `start` on, which must be aligned to 16. The areas need [`QueueConfig::bytes`] bytes. No features are
-    /// negotiated.
+    /// Creates the configuration of a queue of `size` descriptors whose three areas follow one another,
+    /// starting at `start`, which must be aligned to 16. The areas need [`QueueConfig::bytes`] bytes. No
+    /// features are negotiated.
     #[must_use]
     pub const fn contiguous(layout: Layout, size: u16, start: u64) -> Self {
         let driver = start + (size as usize * DESCRIPTOR_BYTES) as u64;

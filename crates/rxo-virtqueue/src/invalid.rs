@@ -9,9 +9,9 @@ pub enum InvalidChain {
     AvailableIndex,
     /// The available ring or a `next` field names a descriptor outside the table.
     DescriptorIndex,
-    /// The chain has more descriptors than the queue, as every loop does (section 2.7.5.3.1), or the chains
-    /// of one packet have more than 4,096 together, which no driver needs. A packed queue is then broken,
-    /// because the next chain cannot be located.
+    /// The chain has more descriptors than the queue (section 2.7.5.3.1), as a chain with a loop always has,
+    /// or the chains of one packet have more than 4,096 together, which no driver needs. A packed queue is
+    /// then broken, because the next chain cannot be located.
     TooLong,
     /// A descriptor of the chain has length 0 (section 2.7.5).
     ZeroLength,
@@ -29,8 +29,8 @@ pub enum InvalidChain {
     IndirectOutside,
     /// An indirect table is inside another one (section 2.7.5.3.1).
     IndirectNested,
-    /// A descriptor with a table also has a `next` (section 2.7.5.3.1), or in a packed ring is part of a
-    /// list.
+    /// An indirect descriptor is chained: it also has the NEXT flag (section 2.7.5.3.1) or, in a packed ring,
+    /// follows another descriptor.
     IndirectChained,
     /// The device needs to read a frame, but the chain has no readable buffer.
     NothingReadable,

@@ -5,8 +5,8 @@
 use crate::ring::Position;
 
 /// Returns `true` if the index of a split ring passed the entry `event`, for which the other side requested a
-/// notification (section 2.7.10.1). The index advanced by `passed` entries to `new`; from 65,536 on, every
-/// entry was passed.
+/// notification (section 2.7.10.1). The index advanced by `passed` entries to `new`; if that is 65,536 or
+/// more, every entry was passed.
 #[inline]
 #[must_use]
 pub const fn split_passes(event: u16, new: u16, passed: u32) -> bool {

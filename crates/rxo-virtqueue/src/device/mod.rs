@@ -116,7 +116,7 @@ struct Head {
     descriptors: u16,
 }
 
-/// The result of reading the ring at a cursor, which then moves behind the entry read.
+/// The result of reading the ring at a cursor, which then moves past the entry read.
 enum Next {
     Empty,
     Chain(Head),
@@ -433,7 +433,7 @@ impl DeviceQueue {
     }
 
     /// Returns the position at which the next device would continue, in the form of
-    /// `VHOST_USER_GET_VRING_BASE`. Call [`DeviceQueue::publish`] before.
+    /// `VHOST_USER_GET_VRING_BASE`. Call [`DeviceQueue::publish`] first.
     #[must_use]
     pub fn base(&self) -> u32 {
         self.ring.base()
@@ -493,9 +493,8 @@ impl Ring {
         either!(self, ring => ring.next(memory, cursor, walk))
     }
 
-    /// Returns the chain at `cursor`, and moves the cursor behind it, if it is a single writable buffer
-    /// inside one region. Otherwise returns `None` and changes nothing; [`Ring::next`] then handles the
-    /// entry.
+    /// Returns the chain at `cursor`, and moves the cursor past it, if it is a single writable buffer inside
+    /// one region. Otherwise returns `None` and changes nothing; [`Ring::next`] then handles the entry.
     #[inline(always)]
     fn next_single(
         &self,

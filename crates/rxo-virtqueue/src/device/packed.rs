@@ -21,12 +21,12 @@ pub(super) struct PackedDevice {
     available: Position,
     /// The position in the ring at which the next used descriptor is written.
     used: Position,
-    /// The position behind the last used descriptor that the driver can see.
+    /// The position after the last used descriptor that the driver can see.
     published: Position,
     /// The first used descriptor that was not published, with its index. Later ones are already in the ring, but the
     /// driver reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
-    /// The number of descriptors that unpublished used entries stand for.
+    /// The number of descriptors that the unpublished used entries represent.
     unpublished: u32,
     /// The number of descriptors published since the last call of `needs_notify`.
     unnotified: u32,

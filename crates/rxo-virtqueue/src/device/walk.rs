@@ -25,17 +25,17 @@ pub(super) struct Walk {
     /// regions has two locations.
     most_places: usize,
     first_place: usize,
-    /// The number of buffers that the chains of the present packet may still have.
+    /// The number of buffers that the chains of the current packet may still have.
     left: u32,
-    /// The number of bytes in the present chain that the device may read.
+    /// The number of bytes in the current chain that the device may read.
     pub(super) readable_bytes: u32,
-    /// The number of bytes in the present chain that the device may write.
+    /// The number of bytes in the current chain that the device may write.
     pub(super) writable_bytes: u32,
 }
 
-/// The maximum number of buffers in the chains of one packet. Without this limit, a driver with a queue of 32,768
-/// descriptors could make the device read 2³⁰ of them for one packet. The largest packet needs 1,025 buffers of 64
-/// bytes.
+/// The maximum number of buffers in the chains of one packet. Without this limit, a driver with a queue of
+/// 32,768 descriptors could make the device read 2³⁰ descriptors for one packet (indirect tables of 32,768 in
+/// each of 32,768 chains). The largest packet needs 1,025 buffers of 64 bytes.
 pub(super) const MOST_BUFFERS: u32 = 4_096;
 
 /// The parameters of a queue that limit its chains.
@@ -73,7 +73,7 @@ impl Walk {
         self.access == Access::Write
     }
 
-    /// Begins a chain. The locations of the packet's earlier chains stay.
+    /// Begins a chain. Keeps the locations of the packet's earlier chains.
     #[inline]
     pub(super) fn begin_chain(&mut self) {
         self.first_place = self.places.len();
@@ -108,7 +108,7 @@ impl Walk {
     }
 
     /// Adds the only buffer of a chain, for writing, and returns its length in bytes. Returns `None` and adds
-    /// nothing if the buffer breaks a rule or spans two regions: then [`Walk::add`] decides.
+    /// nothing if the buffer breaks a rule or spans two regions: then the caller must call [`Walk::add`].
     #[inline(always)]
     pub(super) fn add_single(&mut self, memory: &Memory, descriptor: Descriptor) -> Option<u32> {
         let Descriptor { address, bytes, flags, .. } = descriptor;

@@ -73,7 +73,7 @@ impl<'q> Writer<'q> {
     /// of buffers used.
     ///
     /// # Errors
-    /// [`Overrun`] if more was written than was reserved. Nothing is consumed then.
+    /// [`Overrun`] if more was written than was reserved. In that case nothing is consumed.
     #[inline]
     pub fn finish(self) -> Result<u16, Overrun> {
         if self.has_overrun {

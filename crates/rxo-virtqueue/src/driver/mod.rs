@@ -209,8 +209,8 @@ enum Ring {
     Packed(PackedDriver),
 }
 
-/// Returns a chain that the device has returned, for the caller, after validating that the number of written bytes does
-/// not exceed its capacity.
+/// Returns the chain in `slot`, which the device has returned, in the form for the caller. The error is that
+/// `bytes`, the number of written bytes, exceeds the chain's capacity.
 #[inline]
 fn written(slot: Slot, bytes: u32) -> Result<Used, InvalidUsed> {
     // The device writes nothing to this chain, so its length is meaningless (section 2.7.8).

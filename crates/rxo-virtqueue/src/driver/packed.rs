@@ -25,7 +25,7 @@ pub(super) struct PackedDriver {
     /// The second half of the first available descriptor that was not published, with its index. Later ones are already
     /// in the ring, but the device reads in order, so it does not see them yet.
     first: Option<(u16, u64)>,
-    /// The position behind the last descriptor that the device can see.
+    /// The position after the last descriptor that the device can see.
     published: Position,
     /// The number of descriptors that were made available but not published.
     unpublished: u32,

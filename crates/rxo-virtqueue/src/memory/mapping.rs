@@ -140,12 +140,12 @@ impl Room<'_> {
         self.bytes == 0
     }
 
-    /// Copies as much of `from` as fits, behind the bytes copied before. Returns the rest of `from`.
+    /// Copies as much of `from` as fits, after the bytes copied before. Returns the rest of `from`.
     #[inline(always)]
     pub(crate) const fn fill<'f>(&mut self, from: &'f [u8]) -> &'f [u8] {
         let bytes = if from.len() < self.bytes { from.len() } else { self.bytes };
         let (now, later) = from.split_at(bytes);
-        // SAFETY: `bytes` are left in the mapping from `start` on, which `Mapping::room` checked, and the
+        // SAFETY: `bytes` bytes are left in the mapping at `start`, which `Mapping::room` checked, and the
         // borrow keeps the mapping. `from` is private memory, which no mapping overlaps.
         self.start = unsafe {
             std::ptr::copy_nonoverlapping(now.as_ptr(), self.start.as_ptr(), bytes);
@@ -156,7 +156,7 @@ impl Room<'_> {
     }
 }
 
-/// Memory from the allocator, initially zero: the owner behind [`Mapping::zeroed`].
+/// Memory from the allocator, initially zero: the owner of a mapping from [`Mapping::zeroed`].
 struct Heap {
     start: NonNull<u8>,
     layout: Layout,

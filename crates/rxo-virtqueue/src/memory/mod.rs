@@ -6,7 +6,7 @@
 //!
 //! # Contract
 //! Regions never overlap. An access outside all regions is refused. Queues receive `&Memory` in each call, so
-//! a removed region is unreachable from the next call on. A queue keeps the mappings of its own rings alive
+//! a removed region is unreachable in all later calls. A queue keeps the mappings of its own rings alive
 //! until it is dropped.
 
 mod dirty;

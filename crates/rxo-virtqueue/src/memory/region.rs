@@ -1,4 +1,4 @@
-//! A memory region: a range of guest addresses and the part of a mapping behind it.
+//! A memory region: a range of guest addresses and the part of a mapping that backs it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
 /// The address of indirect tables.
 const TABLE: u64 = START + 0x1000;
-/// The address behind the last byte of memory.
+/// The address after the last byte of memory.
 const END: u64 = START + 0x10_0000;
 
 /// A descriptor: address, bytes, flags, and next descriptor or buffer id.

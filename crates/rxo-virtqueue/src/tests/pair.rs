@@ -4,7 +4,7 @@ use crate::{Base, DeviceQueue, DriverQueue, IndirectTables, Layout, Memory, Queu
 
 /// The first guest address of the memory.
 pub(super) const START: u64 = 0x10_0000;
-/// The first guest address of buffers, behind rings and tables.
+/// The first guest address of buffers, after rings and tables.
 pub(super) const BUFFERS: u64 = START + 0x4_0000;
 const MEMORY_BYTES: usize = 0x10_0000;
 const TABLES: u64 = START + 0x2_0000;
