@@ -38,7 +38,8 @@ impl SharedBytes {
         Self::from(self.as_ref().to_vec())
     }
 
-    /// Returns the part of these bytes from offset `at` on; empty if there are fewer. Shares the chunk.
+    /// Returns the part of these bytes that starts at offset `at`; empty if there are fewer. Shares the
+    /// chunk.
     #[must_use]
     pub fn from_offset(&self, at: usize) -> Self {
         let skipped = u32::try_from(at).unwrap_or(u32::MAX).min(self.len);

@@ -85,7 +85,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Returns the position of the first record after the longest pause from `start` on.
+    /// Returns the position of the first record after the longest pause, at or after `start`.
     fn pause(path: &Path, start: u64, within: u64) -> Result<u64, CaptureError> {
         let mut capture = Self::open_between(path, start, u64::MAX)?;
         let mut records = Vec::with_capacity(1);
@@ -173,7 +173,8 @@ impl Form {
         }
     }
 
-    /// Returns the first position from `from` on at which a long chain of records begins; `None` if there is none.
+    /// Returns the first position, at or after `from`, at which a long chain of records begins; `None` if
+    /// there is none.
     fn find(&self, file: &mut File, from: u64) -> io::Result<Option<u64>> {
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();

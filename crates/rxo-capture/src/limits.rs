@@ -19,8 +19,8 @@ pub const INTERFACES: usize = 65_536;
 /// The maximum length of an interface name that is kept, in bytes; longer ones are truncated.
 pub const NAME_BYTES: usize = 256;
 
-/// The maximum size of a zstd window in bytes, and so the most memory for unpacking. `zstd` needs no larger one unless
-/// asked to (`--ultra`, `--long`).
+/// The maximum size of a zstd window in bytes, which bounds the memory for unpacking. `zstd` needs no larger
+/// one unless asked to (`--ultra`, `--long`).
 pub const WINDOW_BYTES: u64 = 128 * 1024 * 1024;
 
 /// The maximum number of sections and interfaces whose description is kept.

@@ -18,7 +18,7 @@ const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pcap {
     shape: Shape,
-    /// The minor version of the format, which tells whether the lengths of records are swapped.
+    /// The minor version of the format, which determines whether the lengths of records are swapped.
     minor: u16,
     longest: u32,
     clock: Clock,
@@ -94,8 +94,8 @@ impl Pcap {
             )));
         }
         let snap_bytes = shape.number(header, 16);
-        // The upper half tells whether frames end with a check sequence. The engine ignores bytes behind the IP packet
-        // anyway.
+        // The upper half states whether frames end with a check sequence. The engine ignores bytes after the
+        // IP packet anyway.
         let link = LinkType(shape.number(header, 20) as u16);
         let whole = header.first_chunk().copied().unwrap_or_default();
         stream.consume(FILE_HEADER_BYTES);

@@ -16,8 +16,8 @@ pub struct Record {
     pub original_bytes: u32,
     /// The index of the packet's interface in the reader's list.
     pub interface: u32,
-    /// The time of the packet in nanoseconds since 1970 UTC: the instant nearest to the time in the file. A simple
-    /// packet block of pcapng has no time, and gets that of the record before it.
+    /// The time of the packet in nanoseconds since 1970 UTC: the instant nearest to the time in the file. A
+    /// simple packet block of pcapng has no time, and gets the time of the record before it.
     pub at: Instant,
     /// The time of the packet as the file counts it: ticks of its interface's [`Clock`](super::Clock); in pcap the
     /// seconds in the upper 32 bits and the fraction in the lower. `None` for a simple packet block, which has no time.

@@ -94,7 +94,7 @@ impl Stream {
     #[cold]
     fn read_until(&mut self, wanted: usize) -> io::Result<bool> {
         self.make_room(wanted);
-        // A long record gets a chunk of its own: a short record behind it would keep all of it alive.
+        // A long record gets a chunk of its own: a short record after it would keep all of it alive.
         let end = if wanted > CHUNK_BYTES { wanted } else { CHUNK_BYTES };
         while self.unread.len() < wanted {
             // The chunk is not shared: `make_room` ensured it, and nothing was shared since.
@@ -110,8 +110,9 @@ impl Stream {
         Ok(true)
     }
 
-    /// Makes `chunk` a chunk that is not shared and has space for `wanted` bytes, which begins with the unread bytes.
-    /// The chunk of a long record is not kept, because a short record in it would keep all of it alive.
+    /// Replaces `chunk`, if necessary, by a chunk that is not shared, begins with the unread bytes, and has
+    /// space for `wanted` bytes. The chunk of a long record is not kept, because a short record in it would
+    /// keep all of it alive.
     fn make_room(&mut self, wanted: usize) {
         let unread = self.unread.clone();
         self.decide();

@@ -45,7 +45,8 @@ pub(super) struct PcapNg {
     is_big_endian: bool,
     /// The index in `interfaces` of the first interface of the current section.
     first_interface: usize,
-    /// The maximum number of captured bytes of a packet of that interface, which simple packet blocks do not state.
+    /// The maximum number of captured bytes of a packet of the section's first interface, which simple packet
+    /// blocks do not state.
     first_snap_bytes: u32,
     /// The interfaces of all sections.
     pub(super) interfaces: Vec<Interface>,
@@ -101,7 +102,7 @@ impl PcapNg {
         Ok(Some(block::head(stream.bytes(), self.is_big_endian)))
     }
 
-    /// Reads a section header: from here on, another byte order and other interfaces may apply.
+    /// Reads a section header: after it, another byte order and other interfaces may apply.
     fn section(&mut self, stream: &mut Stream) -> Result<(), Fault> {
         self.is_big_endian = block::section_order(stream.bytes())?;
         let (_, length) = block::head(stream.bytes(), self.is_big_endian);

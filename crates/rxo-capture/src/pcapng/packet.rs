@@ -86,7 +86,7 @@ impl PcapNg {
         }
     }
 
-    /// Returns the index among all interfaces of the present section's interface `number`.
+    /// Returns the index among all interfaces of the current section's interface `number`.
     #[inline]
     fn place(&self, number: u32) -> Result<u32, Fault> {
         let place = self.first_interface + number as usize;
