@@ -8,7 +8,8 @@
 //!
 //! * [`Request`] builds a message: a fixed header, such as `ifinfomsg`, and attributes.
 //! * [`Netlink`] is a socket that sends requests and reads their answers.
-//! * [`Notices`] is a socket that only receives: the kernel reports every change there, whoever made it.
+//! * [`Notices`] is a socket that only receives: the kernel reports every change through it, whoever made the
+//!   change.
 //! * [`attributes`], [`attribute`], [`u32_at`] and [`u64_at`] parse the objects in an answer.
 //!
 //! Attributes are not interpreted: their types are the constants of `libc` and of the kernel's headers, and
