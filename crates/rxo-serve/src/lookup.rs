@@ -1,4 +1,4 @@
-//! Lookup: the questions of a conversation to the file system, and their answers.
+//! Lookup: the requests of a conversation to the file system, and their results.
 //!
 //! Plain data, so that the decisions stay pure: the owner of the conversation opens the path and keeps it
 //! open; the conversation receives only these facts.

@@ -7,7 +7,7 @@
 pub(crate) enum Wanted {
     /// The whole file, because the field does not contain a range that is served.
     Whole,
-    /// The bytes from the offset `from` on; `bytes` is at least one.
+    /// `bytes` bytes, at least one, starting at offset `from`.
     Part { from: u64, bytes: u64 },
     /// No bytes, because the range begins after the end of the file (status 416).
     Nothing,

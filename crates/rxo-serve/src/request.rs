@@ -14,7 +14,7 @@ pub(crate) struct Request {
     pub(crate) target: String,
     /// `true` if the client may send more requests over this connection.
     pub(crate) is_persistent: bool,
-    /// `true` for HTTP/1.0, whose client must be told whether the connection is kept.
+    /// `true` for HTTP/1.0, in which the answer must state whether the connection is kept.
     pub(crate) is_old: bool,
     pub(crate) conditions: Conditions,
 }

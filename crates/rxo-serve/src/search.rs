@@ -1,4 +1,4 @@
-//! Finds the answer to a request, with one question to the file system at a time. Pure and total.
+//! Finds the answer to a request, with one request to the file system at a time. Pure and total.
 //!
 //! A [`Search`] returns what it needs ([`Search::need`]), receives the result ([`Search::told`]), and becomes
 //! the answer or the next search: first for the target, then for the index page of a directory, then for the
@@ -35,7 +35,7 @@ enum Stage {
     Names,
 }
 
-/// A question of a search to the file system.
+/// A request of a search to the file system.
 #[derive(Debug)]
 pub(crate) enum Need {
     Find(Lookup),

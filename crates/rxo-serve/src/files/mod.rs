@@ -38,7 +38,7 @@ pub struct Root {
     files: Mutex<HashMap<FileVersion, Weak<File>>>,
 }
 
-/// The lists of names that conversations hold or read at present; conversations that list one directory share
+/// The lists of names that conversations currently hold or read; conversations that list one directory share
 /// a list.
 type Lists = Vec<List>;
 
@@ -154,7 +154,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Returns the lock for reading the directory `version`: that of its list, or of a new list if no
+    /// Returns the lock for reading the directory `version`: the lock of its list, or of a new list if no
     /// conversation holds one or the directory may still change without a new version.
     fn turn(&self, version: Version) -> Arc<Mutex<()>> {
         let is_stable = version.changed.elapsed().is_ok_and(|age| age >= CLOCK_TICK);

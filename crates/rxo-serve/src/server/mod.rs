@@ -212,7 +212,7 @@ impl<'c> Server<'c> {
     }
 
     /// Sets the deadline of a seat. An entry with an earlier time stays, and is renewed when it expires,
-    /// which happens more rarely than a change of the deadline.
+    /// because entries expire more rarely than deadlines change.
     fn wait_until(&mut self, token: u64, until: Instant) {
         let Some(seat) = self.seats.get_mut(&token) else { return };
         if seat.deadline.is_some_and(|earlier| earlier <= until) {
