@@ -110,7 +110,7 @@ pub(super) const ROWS: &[SeriesRow] = &[
     counter("guests.[guest=name].refused", "Frames of those that the switch dropped"),
     counter("guests.[guest=name].invalid", "How often the guest broke a rule of its rings"),
     counter("guests.[guest=name].over_budget", "Frames of the guest that its rate= kept waiting, or that its storm= kept from several others"),
-    counter("guests.[guest=name].stalls", "How often the guest's thread made no turn for 5 ms although frames waited for it"),
+    counter("guests.[guest=name].stalls", "The number of times that the guest's thread did not run its loop for 5 ms although frames were waiting for the guest"),
     gauge("guests.[guest=name].coalescing.on", "Whether frames for the guest are coalesced now (--coalesce auto or off)"),
     gauge("guests.[guest=name].coalescing.probe", "Whether that is a probe"),
     counter("guests.[guest=name].coalescing.switched_off", "As rxo_coalescing_switched_off_total"),
