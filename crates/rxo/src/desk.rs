@@ -1,4 +1,5 @@
-//! Desk: lets any thread ask a question of a thread that works in turns, which answers between two turns.
+//! Desk: lets any thread ask a question of a thread that works in turns; the answer is given between two
+//! turns.
 //!
 //! This module is separate from the questions, because workers and hosts answer in the same way. Contract:
 //! the working thread never blocks here and, while no question is waiting, reads one flag per turn. A
@@ -17,7 +18,7 @@ pub struct Desk<Q> {
 }
 
 struct Shared<Q> {
-    /// Locked by the thread that asks, until it has the answer.
+    /// Locked by the asking thread until it has its answer.
     asks: Mutex<()>,
     is_asked: AtomicBool,
     question: Mutex<Option<Q>>,
@@ -94,7 +95,7 @@ impl<Q> Desk<Q> {
         answers.collect()
     }
 
-    /// Leaves a question, and returns the channel on which its answer arrives.
+    /// Puts a question on the desk, and returns the channel on which its answer arrives.
     fn leave<A>(&self, question: impl FnOnce(Reply<A>) -> Q) -> Receiver<A> {
         let (reply, answer) = Reply::new();
         *lock(&self.shared.question) = Some(question(reply));
@@ -102,7 +103,8 @@ impl<Q> Desk<Q> {
         answer
     }
 
-    /// Leaves a question without waiting, where nobody else asks. Returns it if the one before is not taken yet.
+    /// Puts a question on the desk without waiting, for a desk at which only this thread asks. Returns the
+    /// question if the previous one has not been taken yet.
     pub(crate) fn post(&self, question: Q) -> Option<Q> {
         match self.shared.question.try_lock() {
             Ok(mut place) if place.is_none() => {
@@ -146,7 +148,7 @@ impl<Q> Desk<Q> {
     }
 }
 
-/// Locks, even if another thread has panicked: it left the value complete.
+/// Locks the mutex even if another thread has panicked while it held the lock: the value is always complete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

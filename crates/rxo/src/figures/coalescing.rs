@@ -12,7 +12,7 @@ pub struct Switched {
     pub asked: &'static str,
     /// `true` if frames go through the engines now.
     pub on: bool,
-    /// `true` if coalescing is on only as a probe: its result decides whether coalescing stays on.
+    /// `true` if coalescing is on only as a probe, whose result decides whether it stays on.
     pub probe: bool,
     /// The number of times that coalescing was switched off, because it cost more than it saved.
     pub switched_off: u64,

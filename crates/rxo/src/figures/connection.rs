@@ -1,5 +1,5 @@
-//! One connection of a host, as data that can be serialized, like the output of `ss -ti` for a connection of
-//! the system.
+//! Figures of one connection of a host, as data that can be serialized: what `ss -ti` prints for a connection
+//! of the system.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ pub struct ConnectionFigures {
     pub local: String,
     /// The peer's address and port.
     pub peer: String,
-    /// `true` if the application has closed the connection and the host finishes it alone.
+    /// `true` if the application has closed the connection and the host is finishing it on its own.
     pub orphan: bool,
-    /// The number of bytes that have arrived but were not read by the application.
+    /// The number of bytes that have arrived but that the application has not read.
     pub recv_q: usize,
     /// The number of bytes that the peer has not acknowledged, whether they were sent or not.
     pub send_q: u64,
@@ -75,10 +75,11 @@ pub struct ConnectionFigures {
     pub bytes_received: u64,
     /// The number of acknowledgements that reported a segment received twice (D-SACK, RFC 2883).
     pub duplicates_reported: u32,
-    /// The number of ranges that arrived after later ones although they were sent only once: a sign of reordering.
+    /// The number of ranges that arrived after later ones although they were never retransmitted: a sign of
+    /// reordering.
     pub reordered: u32,
-    /// The rate at which data arrives at the peer, in bytes per second; left out if it is not measured, as by
-    /// all algorithms except BBR.
+    /// The delivery rate: the rate at which data arrives at the peer, in bytes per second; left out unless
+    /// BBR is used, the only algorithm that measures it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery_rate: Option<u64>,
     /// The pacing rate of segments, in bytes per second; left out if only the windows limit sending.
@@ -88,9 +89,9 @@ pub struct ConnectionFigures {
     pub snd_wnd: u32,
     /// The receive window: the window that is advertised to the peer, in bytes.
     pub rcv_wnd: u32,
-    /// The size of the send buffer, in bytes.
+    /// The capacity of the send buffer, in bytes.
     pub send_buffer: u32,
-    /// The size of the receive buffer, in bytes.
+    /// The capacity of the receive buffer, in bytes.
     pub receive_buffer: u32,
 }
 
@@ -186,5 +187,5 @@ fn micros(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1e6, 1)
 }
 
-/// The value of the slow-start threshold that means that there was no loss yet, in bytes.
+/// The slow-start threshold before the first loss, in bytes.
 const NO_LOSS_YET: u32 = 1 << 30;

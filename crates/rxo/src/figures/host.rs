@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::{Outgoing, PureAcks, acks, outgoing, reasons};
 use crate::live::host::HostReading;
 
-/// All counters of a host since its start, and its present state.
+/// All counters of a host since its start, and its current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostFigures {
-    /// Frames from the device, and losses before the host.
+    /// Frames from the device, and losses before they reached the host.
     pub nic_in: BTreeMap<&'static str, u64>,
     /// Frames to the device.
     pub nic_out: Outgoing,
@@ -24,14 +24,14 @@ pub struct HostFigures {
     pub frames_per_delivery: f64,
     /// Pure ACKs among the frames from the device.
     pub acks: PureAcks,
-    /// The present connections and memory. `resident_bytes` is the resident memory of this process;
-    /// `pooled_bytes` is the part of it that was freed and is kept for later allocations.
+    /// The current numbers of connections and bytes of memory. `resident_bytes` is the resident memory of
+    /// this process; `pooled_bytes` is the part of it that was freed and is kept for later allocations.
     pub now: BTreeMap<&'static str, u64>,
     /// Events of segments and connections, by name.
     pub tcp: BTreeMap<&'static str, u64>,
-    /// What is not TCP.
+    /// Counters of the protocols below TCP: ARP, neighbour discovery, ICMP and others.
     pub link: BTreeMap<String, u64>,
-    /// Frames not coalesced, by reason; reasons that did not occur are left out.
+    /// Frames that were not coalesced, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of held packets, by reason; reasons that did not occur are left out.
     pub flush: BTreeMap<&'static str, u64>,
@@ -135,7 +135,8 @@ fn now(of: &HostCounters) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// All but what is about groups, with the refusals of the gate.
+/// Returns the counters of the link, without those about multicast groups, and the frames that its gate
+/// refused.
 fn of_link(of: &LinkCounters) -> BTreeMap<String, u64> {
     let is_shown =
         |name: &str| !matches!(name, "group_queries" | "older_queriers" | "group_reports");

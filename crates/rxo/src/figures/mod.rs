@@ -99,7 +99,7 @@ pub struct Figures {
     pub cpu_s: f64,
     /// The worker's share of one core, in percent.
     pub cpu_percent: f64,
-    /// Frames not coalesced, by reason; reasons that did not occur are left out.
+    /// Frames that were not coalesced, by reason; reasons that did not occur are left out.
     pub bypass: BTreeMap<&'static str, u64>,
     /// Deliveries of held packets, by reason; reasons that did not occur are left out.
     pub flush: BTreeMap<&'static str, u64>,
@@ -121,22 +121,22 @@ pub struct GuestFigures {
     pub name: String,
     /// Frames for the guest, including those that were lost.
     pub frames: u64,
-    /// Packets that the guest got; an aggregate counts as one.
+    /// Packets that the guest received; an aggregate counts as one.
     pub deliveries: u64,
-    /// Bytes of the packets that the guest got.
+    /// Bytes of the packets that the guest received.
     pub bytes: u64,
-    /// Bytes copied into its memory, each as often as it was.
+    /// Bytes copied into the guest's memory; a byte copied twice counts twice.
     pub bytes_copied: u64,
     /// The average number of times that each byte was copied.
     pub copies: f64,
-    /// Bytes copied besides those: of all its frames, once between its thread and the one that has the nic, and of those
-    /// that wait for room.
+    /// Further bytes copied: all frames of the guest once between its thread and the thread of the nic, and
+    /// the frames that wait for free space.
     pub bytes_copied_aside: u64,
-    /// Pieces of memory per packet.
+    /// The average number of pieces of memory of which a packet consists.
     pub pieces: f64,
     /// Coalescable segments per delivery.
     pub packets_per_aggregate: f64,
-    /// The time for which the first segment of a delivery was held, in microseconds: the median.
+    /// The median of the time for which the first segment of a delivery was held, in microseconds.
     pub hold_p50_us: f64,
     /// The 99th percentile of the hold time of a delivery's first segment, in microseconds.
     pub hold_p99_us: f64,
@@ -149,12 +149,13 @@ pub struct GuestFigures {
     /// The number of times that the guest broke a rule of its rings, by a chain of buffers or by a frame's
     /// header.
     pub invalid: u64,
-    /// Frames that it sent and that waited because of its `rate=`, or went to fewer than they were for because of its
-    /// `storm=`.
+    /// Frames from the guest that waited because of its `rate=`, or went to fewer ports than they were
+    /// addressed to because of its `storm=`.
     pub over_budget: u64,
-    /// How often its thread made no turn for 5 ms although frames waited for it.
+    /// The number of times that the guest's thread did not run its loop for 5 ms although frames were waiting
+    /// for the guest.
     pub stalls: u64,
-    /// As [`Figures::coalescing`].
+    /// The state of coalescing for the guest; left out unless it may be off (`--coalesce`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coalescing: Option<Switched>,
 }
@@ -200,8 +201,8 @@ pub struct Incoming {
     pub ring_drops: u64,
     /// Packets dropped because they were truncated.
     pub truncated: u64,
-    /// Frames that contradict their description, and violations of the rings' rules by the other side, by a
-    /// chain of buffers or by a frame's header.
+    /// Frames that contradict their description, and chains of buffers or frame headers with which the other
+    /// side broke a rule of its rings.
     pub invalid: u64,
 }
 
@@ -235,7 +236,7 @@ pub struct Outgoing {
     pub copies: f64,
     /// Bytes of copies that were kept because the sink was full.
     pub bytes_copied_aside: u64,
-    /// Pieces of memory per packet; 0 if the sink is no guest.
+    /// The average number of pieces of memory of which a packet consists; 0 if the sink is not a guest.
     pub pieces: f64,
     /// System calls made for the packets that were sent.
     pub submissions: u64,
@@ -251,8 +252,7 @@ pub struct Outgoing {
 }
 
 impl Figures {
-    /// Computes the figures of a whole run up to `now`, with those of each guest under these names.
-    /// Allocates.
+    /// Computes the figures of a whole run up to `now`; the guests get the names in `guests`. Allocates.
     #[must_use]
     pub fn totals(now: &Readings, guests: &[String]) -> Self {
         Self::new("totals", now, guests)
@@ -301,7 +301,8 @@ impl Figures {
         }
     }
 
-    /// Returns the frames that were lost anywhere: frames in = frames out + frames held + lost frames.
+    /// Returns the number of frames that were lost anywhere: frames in = frames out + frames held + lost
+    /// frames.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         let incoming = self.nic_in.ring_drops + self.host_in.ring_drops;
@@ -310,13 +311,15 @@ impl Figures {
         incoming + cut + self.overload + self.unaccounted + refused
     }
 
-    /// Returns the frames by which the counters of rxo's own stages disagree; 0 unless rxo has a bug.
+    /// Returns the number of frames by which the counters of rxo's own stages disagree; 0 unless rxo has a
+    /// bug.
     #[must_use]
     pub fn unbalanced(&self) -> u64 {
         self.imbalance.values().sum()
     }
 
-    /// Returns how often the other side of a ring broke a rule, which need not involve a frame.
+    /// Returns the number of times that the other side of a ring broke a rule; a violation need not concern a
+    /// frame.
     #[must_use]
     pub const fn invalid(&self) -> u64 {
         self.nic_in.invalid + self.host_in.invalid
@@ -334,7 +337,7 @@ fn incoming(from: &SourceCounters, time: Duration) -> Incoming {
     Incoming { packets, bytes, gbit_per_s, ring_drops, truncated, invalid }
 }
 
-/// Returns the impairments by kind, without the counts of frames that merely passed.
+/// Returns the impairments by kind, without the counts of frames that passed unchanged.
 fn impaired(counters: &ImpairmentCounters) -> BTreeMap<&'static str, u64> {
     occurred(counters.named().filter(|(name, _)| !["taken", "given"].contains(name)))
 }
@@ -377,14 +380,14 @@ fn acks(engine: &Counters) -> PureAcks {
     PureAcks { packets, deliveries, per_delivery, aggregated: engine.aggregated_acks }
 }
 
-/// What was not coalesced, and what was flushed, by reason.
+/// Returns the numbers of frames not coalesced and of deliveries, each by reason.
 fn reasons(engine: &Counters) -> [BTreeMap<&'static str, u64>; 2] {
     let bypass = BypassReason::ALL.iter().map(|&why| (why.name(), engine.bypassed(why)));
     let flush = FlushReason::ALL.iter().map(|&why| (why.name(), engine.flushed(why)));
     [occurred(bypass), occurred(flush)]
 }
 
-/// The counts that are not zero.
+/// Returns the counts that are not zero.
 fn occurred(counts: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
     counts.filter(|(_, count)| *count > 0).collect()
 }

@@ -51,7 +51,7 @@ impl Split {
         format!("acks back {acks_in} -> {acks_out} ({} split)", grouped(*templates))
     }
 
-    /// Returns the line about ACK splitting in the totals. `passed` is the text with the reasons for which frames were
+    /// Returns the line about ACK splitting in the totals. `passed` is the text that lists why frames were
     /// not split.
     pub(super) fn totals(&self, passed: String) -> String {
         let Self { acks_in, acks_out, stretch_acks, templates, expanded, segments, .. } = self;

@@ -20,7 +20,8 @@ pub struct Switching {
     pub learned: u64,
     /// The number of times that an address appeared at another port than before.
     pub moved: u64,
-    /// The number of frames whose source address was not learned, because their port had its maximum of addresses.
+    /// The number of frames whose source address was not learned, because their port already had its maximum
+    /// number of addresses.
     pub not_learned: u64,
     /// The number of frames that were dropped, by reason; reasons that did not occur are left out.
     pub dropped: BTreeMap<&'static str, u64>,
@@ -33,7 +34,8 @@ impl Switching {
         Self { forwarded, flooded, learned, moved, not_learned, dropped: occurred(dropped) }
     }
 
-    /// Returns the line about the switch in the totals. `dropped` is the text with the reasons for drops.
+    /// Returns the line about the switch in the totals. `dropped` is the text that lists the reasons for
+    /// drops.
     pub(super) fn totals(&self, dropped: &str) -> String {
         let Self { forwarded, flooded, learned, moved, not_learned, .. } = self;
         format!(

@@ -6,7 +6,7 @@ use rxo_console::numbers::grouped;
 
 use super::{Figures, GuestFigures, Incoming, Outgoing, PureAcks, WorkerFigures};
 
-/// The greatest number of reasons of one kind that a line shows.
+/// Maximum number of reasons of one kind in a line.
 const TOP: usize = 3;
 
 impl Figures {

@@ -9,11 +9,11 @@ use crate::Reading;
 /// The figures of one worker.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkerFigures {
-    /// The worker's number, from 1 on.
+    /// The worker's number, counted from 1.
     pub name: String,
     /// Packets that the worker received from its queue of the nic.
     pub packets: u64,
-    /// Packets lost because that queue was full.
+    /// Packets lost because the worker's queue of the nic was full.
     pub ring_drops: u64,
     /// Frames that the worker dropped because more arrived than it could process.
     pub overload: u64,
@@ -23,7 +23,7 @@ pub struct WorkerFigures {
     pub packets_per_aggregate: f64,
     /// Packets that the worker received from the host.
     pub sent: u64,
-    /// Frames that the worker could not send, to the host or to the nic.
+    /// Packets that the worker could not send, to the host or to the nic.
     pub dropped: u64,
     /// The processor time of the worker's thread in seconds, user and system together.
     pub cpu_s: f64,

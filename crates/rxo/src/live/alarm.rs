@@ -1,9 +1,9 @@
-//! Alarm: the lines that notify the user that an invariant of the run is violated, such as a frame that is not
-//! accounted for.
+//! Alarm: the lines that tell the user that an invariant of the run is violated, for example that a frame is
+//! not accounted for.
 //!
-//! Separate so that the rate of lines can be tested. The first violation of each kind causes a line. A further line
-//! follows only if there are more violations and [`REST`] has passed, so that a fault that repeats every second does
-//! not fill a disk.
+//! Separate so that the rate of lines can be tested. The first violation of each kind causes a line. The next
+//! line follows only after more violations, and at least [`REST`] later, so that a fault that repeats every
+//! second does not fill a disk.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Violations {
     }
 }
 
-/// For each kind of violation, the number that was reported last, and when.
+/// For each kind of violation, the number that the last line reported, and the time of that line.
 #[derive(Debug, Default)]
 pub(super) struct Alarm([Said; 3]);
 

@@ -1,4 +1,4 @@
-//! Defaults of a live path: the policy, unless the user chooses another, and the segment limit.
+//! Defaults of a live path: the policy that applies unless the user chooses another, and the segment limit.
 
 use rxo_coalesce::Policy;
 

@@ -4,8 +4,8 @@ use rxo_coalesce::{Config, ConfigError, Engine};
 use rxo_driver::DeviceBuf;
 use rxo_frame::{Frame, Instant};
 
-/// An engine for frames of devices, to measure the cost of coalescing alone. It has no type parameter, so that the
-/// measurement uses the same compiled code as a worker does.
+/// An engine for frames of devices, to measure the cost of coalescing alone. It has no type parameter, so
+/// that a measurement runs the compiled code that a worker runs.
 #[derive(Debug)]
 pub struct DeviceEngine {
     engine: Engine<DeviceBuf>,
@@ -32,7 +32,7 @@ impl DeviceEngine {
         Ok(Self { engine: Engine::new(config)?, delivered: Vec::new() })
     }
 
-    /// Coalesces `batch` at time `now`, and replaces its content by the delivered frames. Returns the number of
+    /// Coalesces `batch` at time `now`, and replaces the batch by the delivered frames. Returns the number of
     /// deliveries.
     pub fn poll(&mut self, batch: &mut Vec<Frame<DeviceBuf>>, now: Instant) -> usize {
         let (delivered, mut deliveries) = (&mut self.delivered, 0);

@@ -1,4 +1,4 @@
-//! Host with its own TCP on a device of the system, opened by name.
+//! Host with its own TCP, on a device of the system that is opened by name.
 //!
 //! [`start`] opens the device on a new thread and runs a [`Host`](rxo_host::Host) there. [`RunningHost`] returns its
 //! [`Handle`] and stops it. [`start_threads`] runs a host with several workers, on a thread each. The device
@@ -181,8 +181,8 @@ pub fn start_queues(
     start_opened(label, Box::new(open), threads, config)
 }
 
-/// The function that opens a host's device, on the host's thread. Boxed, so that the host is compiled only
-/// once, here, and not for each caller's closure.
+/// The function that opens a host's device, on the host's thread. Boxed, so that the host is compiled once
+/// and not again for each caller's closure type.
 type Open = Box<dyn FnOnce() -> Result<Opened, StartError> + Send>;
 
 /// The queues of an open device, with the isolation and the address locks that last as long as the host runs.
@@ -260,10 +260,10 @@ pub enum StartError {
     /// The configuration is invalid, or does not fit the device.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// Another station has an address of the host.
+    /// Another station already uses an address of the host.
     #[error(transparent)]
     Conflict(#[from] Conflict),
-    /// Another rxo of this system has an address of the host on the same interface.
+    /// Another rxo of this system uses an address of the host on the same interface.
     #[error(
         "address {address} is in use: another rxo of this system has it on {interface}; wait until that has ended, or choose another address"
     )]
@@ -294,7 +294,7 @@ pub struct RunningHost {
 }
 
 impl RunningHost {
-    /// Returns a handle for applications.
+    /// Returns a handle for applications that use the host's TCP.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -331,7 +331,8 @@ impl RunningHost {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Stops the host and waits for its end. It resets connections and wakes all waiting threads.
+    /// Stops the host and waits until it has ended. The host resets its connections and wakes all waiting
+    /// threads.
     #[must_use]
     pub fn stop(mut self) -> Outcome {
         self.end().unwrap_or_else(Outcome::of_panic)

@@ -14,7 +14,7 @@ pub type FileLog = crate::tracer::TracePoint<std::fs::File>;
 #[cfg(not(feature = "capture"))]
 pub type FileLog = rxo_device::middleware::NoLog;
 
-/// The middleware around the devices of a run. The default neither impairs nor logs.
+/// The middleware around the devices of a run. The default neither impairs frames nor logs them.
 #[derive(Debug, Default)]
 pub struct Middleware {
     /// The packet logs, in this order: the nic's, for frames from it (after impairment) and packets to it; then one for
@@ -32,7 +32,7 @@ pub(super) type LiveSink = TracedSink<DeviceSink, FileLog, Clock>;
 pub(super) type Ends = Duplex<DeviceSource, LiveSink>;
 type Clock = fn() -> Instant;
 
-/// Returns source and sink of a device. With `log`, the packets of both directions are logged.
+/// Returns the source and the sink of a device. If there is a `log`, it gets the packets of both directions.
 pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> Ends {
     let sink = TracedSink::new(sink, log.clone(), clock::now as Clock);
     let source = match log {
@@ -42,7 +42,7 @@ pub(super) fn ends(Device { source, sink }: Device, log: Option<FileLog>) -> End
     Duplex { source, sink }
 }
 
-/// Wraps a device that has neither, in an impairment and a log.
+/// Wraps `device`, which has no middleware yet, in an impairment and a log.
 pub(super) fn wrap(device: Ends, impairment: Option<Impairment>, log: Option<FileLog>) -> Ends {
     let impairment = impairment.unwrap_or_else(Impairment::transparent);
     let impaired = ImpairedSource::new(device.source, impairment, clock::now as Clock);
@@ -50,7 +50,8 @@ pub(super) fn wrap(device: Ends, impairment: Option<Impairment>, log: Option<Fil
     Duplex { source: Box::new(traced), sink: device.sink.with_log(log) }
 }
 
-/// Returns a line for the user from the sink's log or its device, each line once; `None` if there is none.
+/// Returns the next line for the user, from the sink's log or from its device; each line is returned once.
+/// `None` if there is none.
 pub(super) fn notice(sink: &mut LiveSink) -> Option<String> {
     let own = sink.log().and_then(PacketLog::take_notice);
     own.or_else(|| sink.inner_mut().take_notice())

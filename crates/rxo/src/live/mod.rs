@@ -1,9 +1,10 @@
 //! Workers and hosts between devices of the system.
 //!
-//! [`Device::open`] takes a name as a user types it. A [`Station`] puts a worker between two devices, or a switch between one
-//! and several, and can have [`Middleware`] around them; [`Workers`] put several workers between the queues of two devices.
-//! `host` runs a host with its own TCP on one device. This module knows no kind of device: the table of
-//! kinds is [`rxo_driver::KINDS`]. [`defaults`] has the policy of a live path.
+//! [`Device::open`] takes a name as a user types it. A [`Station`] puts a worker between two devices, or a
+//! switch between one device and several, optionally with [`Middleware`] around the devices; [`Workers`] put
+//! several workers between the queues of two devices. `host` runs a host with its own TCP on one device. This
+//! module knows no kind of device: the table of kinds is [`rxo_driver::KINDS`]. [`defaults`] has the policy
+//! of a live path.
 
 mod alarm;
 pub mod defaults;

@@ -1,17 +1,18 @@
-//! Muster: puts together what the workers of a run report, and sees whether all of them work.
+//! Muster: combines what the workers of a run report, and checks that all of them are running.
 //!
-//! This module is separate so that both can be tested without threads and without a clock. Contract: figures
-//! of all workers are complete when each has reported since the last ones. A worker that does not report
-//! delays them by one interval at most. All workers work if each has made a turn since that was last found; one
-//! that hangs is therefore never hidden by the turns of the others.
+//! This module is separate so that both can be tested without threads and without a clock. Contract: the
+//! figures of all workers are complete when each worker has reported since the previous figures. A worker
+//! that does not report delays them by one interval at most. All workers are running if each has made a turn
+//! since the previous check that found them running; the turns of other workers therefore never hide one that
+//! hangs.
 
 use crate::worker::{Reading, Readings};
 
-/// The last report of each worker.
+/// The last report of each worker, and whether it belongs to the next figures.
 #[derive(Debug)]
 pub(super) struct Muster {
     readings: Vec<Reading>,
-    /// Which workers have reported since figures were last complete.
+    /// For each worker, `true` if it has reported since the figures were last complete.
     reported: Vec<bool>,
 }
 
@@ -20,8 +21,8 @@ impl Muster {
         Self { readings: vec![Reading::default(); workers], reported: vec![false; workers] }
     }
 
-    /// Records the counters of worker `n`. Returns `true` if figures are complete by that: only a report
-    /// completes them, and not what a worker says besides.
+    /// Records the counters of worker `n`. Returns `true` if the figures are complete now. Only a report can
+    /// complete them; other messages of a worker update its counters.
     pub(super) fn record(&mut self, n: usize, reading: Reading, is_report: bool) -> bool {
         self.readings[n] = reading;
         if !is_report {
@@ -44,7 +45,7 @@ impl Muster {
     }
 }
 
-/// The turns of each worker when all of them were last found to work.
+/// The number of turns of each worker at the last check that found all of them running.
 #[derive(Debug)]
 pub(super) struct RollCall {
     turns: Vec<u64>,
@@ -55,7 +56,7 @@ impl RollCall {
         Self { turns: vec![0; workers] }
     }
 
-    /// Returns `true` if each worker has made a turn since this was last true.
+    /// Returns `true` if each worker has made a turn since the last call that returned `true`.
     pub(super) fn is_complete(&mut self, turns: impl Iterator<Item = u64> + Clone) -> bool {
         let is_complete = self.turns.iter().zip(turns.clone()).all(|(last, now)| *last != now);
         if is_complete {

@@ -1,4 +1,5 @@
-//! Notices: the lines that the user should see: alarms, changes of coalescing, and messages of devices.
+//! Notices: the lines that the user should see, which are alarms, changes of coalescing, and messages of
+//! devices.
 
 use std::iter::from_fn;
 
@@ -8,16 +9,16 @@ use super::station::{Event, Observer};
 use super::switched::Switched;
 use crate::worker::{Readings, Report};
 
-/// The lines that were already reported.
+/// The state that was already reported to the user.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     alarm: Alarm,
-    /// The state of coalescing that was reported, for the host, or for each guest or worker.
+    /// The state of coalescing when it was last reported, for the host or for each guest or worker.
     switched: Vec<Switched>,
 }
 
 impl Notices {
-    /// Gives `observe` the lines that are due, and the reading if it is due.
+    /// Passes the lines that are due to `observe`, and the reading if one is due.
     pub(super) fn report(&mut self, report: Report<'_, LiveSink, LiveSink>, observe: Observer<'_>) {
         let Report { reading: readings, is_due, nic_sink, host_sinks, lines, .. } = report;
         self.of_counters(readings, observe);
@@ -35,7 +36,7 @@ impl Notices {
         self.switched_lines(readings).for_each(|line| observe(Event::Notice(line)));
     }
 
-    /// Passes lines that were not reported yet to `observe`, at the end.
+    /// Passes the lines that were not reported yet to `observe`, at the end of a run.
     pub(super) fn last<'k>(
         &mut self,
         totals: &Readings,
@@ -47,7 +48,7 @@ impl Notices {
         of_devices(nic, hosts, observe);
     }
 
-    /// Passes lines about counters that were not reported yet to `observe`, at the end.
+    /// Passes the lines about counters that were not reported yet to `observe`, at the end of a run.
     pub(super) fn last_of_counters(&mut self, totals: &Readings, observe: Observer<'_>) {
         let alarms = self.alarm.last(Violations::of(&totals.all));
         alarms.for_each(|line| observe(Event::Notice(line)));

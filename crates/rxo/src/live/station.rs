@@ -67,7 +67,7 @@ pub struct Station {
 pub struct Card {
     /// `true` if the card validates the checksums of frames for the guest.
     pub validates: bool,
-    /// `true` if the card expands ACK templates of the guest. Its device must offer that.
+    /// `true` if the card expands ACK templates of the guest. The guest's device must offer that.
     pub expands: bool,
     /// The interval between two readings for the observer, at least 1 ms; `None` for no readings.
     pub report_every: Option<Duration>,
@@ -80,7 +80,7 @@ pub struct Card {
 #[derive(Debug)]
 enum Hosts {
     One(Box<Ends>),
-    /// Those behind a switch, and their budgets.
+    /// Guests behind a switch, and the budget of each.
     Guests(Box<Switch>, Vec<Ends>, Vec<Budget>),
 }
 
@@ -92,9 +92,9 @@ impl Station {
     }
 
     /// Creates a station that acts as a network card between a wire and a guest. It does the work that the
-    /// peers leave to their devices: in both directions it segments GSO frames of TCP and completes partial
-    /// checksums; it expands ACK templates of the guest. It coalesces nothing. It drops only packets that
-    /// exceed a ring, and invalid ACK templates.
+    /// wire's peer and the guest leave to their devices: in both directions it segments TCP GSO frames and
+    /// completes partial checksums; it expands ACK templates of the guest. It coalesces nothing. It drops
+    /// only packets that exceed a ring, and invalid ACK templates.
     #[must_use]
     pub fn card(wire: Device, guest: Device, card: Card) -> Self {
         let config = WorkerConfig {
@@ -112,8 +112,8 @@ impl Station {
         Self::new(Device { source: from_wire, ..wire }, guest, config)
     }
 
-    /// Makes a station with a switch between a nic and guests. Its port 0 is the nic's. Each guest has a thread of its own
-    /// while the station runs.
+    /// Creates a station with a switch between a nic and guests. Port 0 of the switch belongs to the nic.
+    /// Each guest has a thread of its own while the station runs.
     ///
     /// # Examples
     /// ```no_run
@@ -145,7 +145,7 @@ impl Station {
         Self { nic: ends(nic, None), hosts, config }
     }
 
-    /// Limits what each guest may use, in their order. Without guests it changes nothing.
+    /// Sets the budget of each guest, in the order of the guests. Has no effect on a station without guests.
     #[must_use]
     pub fn limited(mut self, limits: Vec<Budget>) -> Self {
         if let Hosts::Guests(_, _, budgets) = &mut self.hosts {
@@ -183,8 +183,8 @@ impl Station {
         self.run_observed(stop, &mut observe)
     }
 
-    /// Does the work of [`Station::run`]. Compiled once, here, and not again for each caller's closure, which
-    /// would include the worker and the engine.
+    /// Runs the station for [`Station::run`]. Takes the closure as a trait object, so that the worker and the
+    /// engine are compiled once and not again for each caller's closure type.
     fn run_observed(self, stop: &AtomicBool, observe: Observer<'_>) -> Result<Outcome, Misfit> {
         let Self { nic, hosts, config } = self;
         // Notices are collected even if no readings are wanted, or only few.
@@ -215,7 +215,7 @@ impl Station {
     }
 }
 
-/// What the guests' threads have of the system.
+/// The functions with which a guest's thread uses the system.
 const THREADS: Threads<SystemWaiter, LiveSink> = Threads {
     waiter: SystemWaiter::new,
     bell: || Bell::new().map(|bell| Arc::new(bell) as Arc<dyn crate::worker::Bell>),
@@ -235,5 +235,5 @@ impl crate::worker::Bell for Bell {
 /// An observer of a run.
 pub(super) type Observer<'o> = &'o mut dyn FnMut(Event<'_>);
 
-/// The longest interval between two checks of the devices for notices.
+/// Maximum interval between two checks of the devices for notices.
 pub(super) const NOTICES_EVERY: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
-//! Switched: the lines that notify the user that coalescing has switched itself off or on.
+//! Switched: the lines that tell the user that coalescing has switched itself off or on.
 //!
-//! Separate so that its contract can be tested: one line for each change, and none for a probe that changes
-//! nothing. The worker limits how often coalescing changes.
+//! Separate so that its contract can be tested: one line for each change, and none for a probe after which
+//! coalescing stays off. The worker limits how often coalescing changes.
 
 use crate::worker::Coalescing;
 
@@ -13,7 +13,7 @@ pub(super) struct Switched {
 }
 
 impl Switched {
-    /// Returns the line about a change since the last call; `None` if there was none.
+    /// Returns the line about the change since the last call; `None` if nothing has changed.
     pub(super) fn line(&mut self, now: &Coalescing) -> Option<&'static str> {
         let before = *self;
         *self = Self { off: now.switched_off, on: now.switched_on };

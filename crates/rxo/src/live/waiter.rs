@@ -14,20 +14,21 @@ use crate::worker::{Awake, Waiter, Wanted};
 /// Waits on descriptors and reads the system's clocks, for the thread that created it.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemWaiter {
-    /// The length of each wait; `None` waits until a descriptor is ready.
+    /// The length of each wait; `None` to wait until a descriptor is ready.
     pub(super) rest: Option<Duration>,
 }
 
 impl SystemWaiter {
-    /// Creates a waiter for the thread that calls this. From then on, short waits of this thread end on time.
+    /// Creates a waiter for the calling thread. Also makes the system end short waits of this thread on time.
     #[must_use]
     pub fn new() -> Self {
         wait::use_precise_timers();
         Self { rest: None }
     }
 
-    /// Creates a waiter that waits for no descriptor. Whenever there are no frames, it sleeps for `time`, so that
-    /// frames accumulate. For measurements of the cost of frames, in which turns without frames must be rare.
+    /// Creates a waiter that waits for no descriptor. Whenever there are no frames, it sleeps for `time`, so
+    /// that frames accumulate. For measurements of the cost per frame, in which turns without frames must be
+    /// rare.
     #[must_use]
     pub fn resting(time: Duration) -> Self {
         let mut waiter = Self::new();

@@ -29,11 +29,11 @@ use crate::worker::{Crew, Misfit, Reading, Report, Worker, WorkerConfig};
 /// The queues of two devices, and the workers between them.
 pub struct Workers {
     seats: Vec<Seat>,
-    /// The counter of turns that another process watches: it counts only if all workers have made a turn.
+    /// The counter of turns that another process watches. It grows only when all workers have made a turn.
     pulse: Option<&'static AtomicU64>,
 }
 
-/// The place of one worker.
+/// The devices and settings of one worker.
 struct Seat {
     nic: Device,
     host: Device,
@@ -42,20 +42,20 @@ struct Seat {
     cpu: Option<u16>,
 }
 
-/// A message of a worker.
+/// A message of a worker to the thread that watches it.
 enum Message {
-    /// Its devices and its configuration fit.
+    /// The worker's devices and its configuration fit.
     Fits,
     Misfit(Misfit),
-    /// Its counters, for a report or besides, and lines for the user.
+    /// The worker's counters, `true` if they are a report that is due, and lines for the user.
     Report(Box<Reading>, bool, Vec<String>),
-    /// Its counters at its end, and why it has ended.
+    /// The worker's counters at its end, lines for the user, and its first failure.
     Ended(Box<Reading>, Vec<String>, Result<(), DeviceError>),
 }
 
 impl Workers {
-    /// Creates a worker for each pair of queues, configured by `config`; the desks are those of `crew`. There
-    /// must be as many queues of each device as the crew has workers; others are not used.
+    /// Creates a worker for each pair of queues, configured by `config`; the workers use the desks of `crew`.
+    /// Each device must have at least as many queues as the crew has workers; further queues are not used.
     ///
     /// # Examples
     /// ```no_run
@@ -87,14 +87,15 @@ impl Workers {
         Self { seats: seats.collect(), pulse }
     }
 
-    /// Binds each worker to a processor, in their order. Workers beyond the last processor are not bound.
+    /// Binds each worker to a processor: the first worker to the first of `cpus`, and so on. Workers without
+    /// a processor in `cpus` are not bound.
     #[must_use]
     pub fn on_cpus(mut self, cpus: &[u16]) -> Self {
         self.seats.iter_mut().zip(cpus).for_each(|(seat, cpu)| seat.cpu = Some(*cpu));
         self
     }
 
-    /// Logs what passes the nic, and the host's device, to two logs that all workers share.
+    /// Logs the packets of the nic and of the host's device to two logs that all workers share.
     #[must_use]
     pub fn logged(mut self, nic: &FileLog, host: &FileLog) -> Self {
         for seat in &mut self.seats {
@@ -106,8 +107,8 @@ impl Workers {
     /// Runs the workers until `stop` is set or a device fails.
     ///
     /// # Errors
-    /// [`Misfit`] before the first frame is received; a later failure of a device, or of the system to give a
-    /// thread or a processor, is in the [`Outcome`], together with the totals.
+    /// [`Misfit`] before the first frame is received. A later failure is in the [`Outcome`], together with
+    /// the totals: of a device, or of the system to start a thread or to bind it to a processor.
     pub fn run(
         self,
         stop: &AtomicBool,
@@ -154,7 +155,7 @@ impl Workers {
     }
 }
 
-/// The thread that watches the workers.
+/// The state of the thread that watches the workers.
 struct Watch {
     turns: Vec<&'static AtomicU64>,
     pulse: Option<&'static AtomicU64>,
@@ -162,7 +163,7 @@ struct Watch {
     muster: Muster,
     call: RollCall,
     notices: Notices,
-    /// The lines about devices, each with the worker that said it first.
+    /// The lines about devices, each with the first worker that reported it.
     said: Vec<(usize, String)>,
     misfit: Option<Misfit>,
     result: Result<(), DeviceError>,
@@ -179,14 +180,14 @@ impl Watch {
         Self { turns, pulse, heard, muster, call, notices, said, misfit: None, result: Ok(()) }
     }
 
-    /// Keeps the first failure.
+    /// Records `result` if it is the first failure.
     fn note(&mut self, result: Result<(), DeviceError>) {
         if self.result.is_ok() {
             self.result = result;
         }
     }
 
-    /// Waits until `workers` workers have said whether they fit. Returns `true` if all do.
+    /// Waits until `workers` workers have reported whether they fit. Returns `true` if all do.
     fn all_fit(&mut self, workers: usize) -> bool {
         for _ in 0..workers {
             match self.heard.recv() {
@@ -199,7 +200,8 @@ impl Watch {
         self.misfit.is_none() && self.result.is_ok()
     }
 
-    /// Passes on what the workers report, until the last has ended. They end when `stop` is set, or one has.
+    /// Passes on what the workers report, until the last worker has ended. Workers end when `stop` is set, or
+    /// when one of them has ended.
     fn until_all_have_ended(
         &mut self,
         (stop, halt): (&AtomicBool, &AtomicBool),
@@ -250,7 +252,7 @@ impl Watch {
         }
     }
 
-    /// Returns `true` unless another worker has said `line`: all have the same devices.
+    /// Returns `true` unless another worker has already reported `line`: all workers have the same devices.
     fn is_new(&mut self, n: usize, line: &str) -> bool {
         let said_by = self.said.iter().find(|(_, said)| said == line).map(|(worker, _)| *worker);
         if said_by.is_none() && self.said.len() < MOST_SAID {
@@ -269,7 +271,7 @@ impl Watch {
     }
 }
 
-/// The messages of worker `n`.
+/// The sender of the messages of worker `n`.
 struct Voice {
     n: usize,
     say: Sender<(usize, Message)>,
@@ -292,7 +294,7 @@ impl Drop for EndsAll<'_> {
 }
 
 impl Seat {
-    /// Carries frames on this thread until `halt` is set, once all workers fit and `started` says so.
+    /// Runs the worker on this thread until `halt` is set, once `started` reports that all workers fit.
     fn work(self, voice: &Voice, halt: &AtomicBool, started: &Receiver<()>) {
         let _ends_all = EndsAll(halt);
         let Self { nic, host, config, logs: [nic_log, host_log], cpu } = self;
@@ -357,5 +359,5 @@ pub(super) fn panicked() -> DeviceError {
 
 /// The most lines about devices that are remembered; there are few different ones.
 const MOST_SAID: usize = 64;
-/// Time between two looks at the workers. They make at least ten turns a second.
+/// Time between two checks of the workers, which make at least ten turns per second.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);

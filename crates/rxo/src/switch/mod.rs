@@ -1,11 +1,11 @@
 //! Learning switch: decides by which ports a frame leaves.
 //!
-//! It stands between a nic and several guests, before the engines: each guest has an engine of its own
-//! behind its port, so that one guest's polls decide nothing for another. It is separate from the worker
-//! because it is a decision without input or output: the addresses of a frame and the time go in, ports
-//! come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no
-//! spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and frames of multicast groups
-//! go to those who asked for them (`snooping`).
+//! It stands between a nic and several guests, before the engines: each guest has an engine of its own behind
+//! its port, so that the polls of one guest do not affect the aggregates of another. It is separate from the
+//! worker because it is a decision without input or output: the addresses of a frame and the time go in,
+//! ports come out. It learns from source addresses and knows VLANs (IEEE 802.1Q, clauses 8.6 and 8.7), but no
+//! spanning tree. Ports may have a [`Guard`], which decides what their devices may claim, and frames of
+//! multicast groups go only to ports that have joined the group (`snooping`).
 //!
 //! # Contract
 //! No input or output, no clock: time is an argument. The address table is bounded for each port: a port that
@@ -38,7 +38,7 @@ use table::{Learned, Table};
 /// The settings of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
-    /// The greatest number of addresses that the switch learns at a port without a fixed address.
+    /// Maximum number of addresses that the switch learns at a port without a fixed address.
     pub most_addresses: usize,
     /// The time for which an address is remembered after its last frame. IEEE 802.1Q, table 8-6, recommends
     /// 300 s.
@@ -75,19 +75,20 @@ reasons! {
         ForeignVlan => "foreign_vlan",
         /// The destination is reserved for the link itself (pause frames, spanning tree, LLDP).
         LinkLocal => "link_local",
-        /// The destination is behind the port that the frame came from.
+        /// The destination is at the port from which the frame came.
         SamePort => "same_port",
-        /// It comes from a guarded port, claims to be ARP or IP, and its headers are incomplete or too many.
+        /// The frame comes from a guarded port and claims to be ARP or IP, but its headers are incomplete or
+        /// too many.
         Malformed => "malformed",
-        /// Its IP source is not an address of its guarded port.
+        /// The frame's IP source is not an address of its guarded port.
         ForeignIp => "foreign_ip",
-        /// Its ARP or neighbour discovery claims an address that is not of its guarded port.
+        /// The frame's ARP or neighbour discovery claims an address that does not belong to its guarded port.
         ForeignNeighbour => "foreign_neighbour",
-        /// It is a message of a router from a port that may not route.
+        /// The frame is a router's message, from a port that may not route.
         ForeignRouter => "foreign_router",
-        /// It is a message of a DHCP server from a port that may not serve.
+        /// The frame is a DHCP server's message, from a port that may not serve DHCP.
         ForeignDhcp => "foreign_dhcp",
-        /// Both its port and that of its destination are isolated.
+        /// Both the frame's port and the port of its destination are isolated.
         Isolated => "isolated",
     }
 }
@@ -104,7 +105,8 @@ rxo_frame::counters! {
         pub learned: u64,
         /// Addresses that appeared at another port than before.
         pub moved: u64,
-        /// Frames whose source was not learned because their port had too many.
+        /// Frames whose source was not learned because their port already had its maximum number of
+        /// addresses.
         pub not_learned: u64,
         dropped: [u64; DropReason::COUNT],
     }
@@ -128,10 +130,10 @@ impl SwitchCounters {
 #[derive(Debug)]
 pub struct Switch {
     ports: Vec<PortSettings>,
-    /// For each port its guard; `None` for a trusted one.
+    /// The guard of each port; `None` for a trusted port.
     guards: Vec<Option<Guard>>,
     isolated: PortSet,
-    /// The ports that may route.
+    /// The ports whose devices may route.
     routers: PortSet,
     table: Table,
     snooping: Snooping,
@@ -166,8 +168,8 @@ impl Switch {
         })
     }
 
-    /// Puts a guard at `port`, in place of the one before. A port without one is trusted, as that of a wire: its device may
-    /// send what it likes.
+    /// Sets the guard of `port`, and replaces an earlier guard. A port without a guard, such as that of a
+    /// wire, is trusted: its device may send anything.
     ///
     /// # Panics
     /// If the switch has no such port.
@@ -212,7 +214,7 @@ impl Switch {
         }
     }
 
-    /// What it did so far.
+    /// Returns the counters since the switch was created.
     #[must_use]
     pub const fn counters(&self) -> &SwitchCounters {
         &self.counters
@@ -230,7 +232,7 @@ impl Switch {
         self.ports.len()
     }
 
-    /// Forgets what it learned at `port`, addresses and memberships, because its device is gone or another one is there.
+    /// Forgets the addresses and memberships learned at `port`, because its device has gone or was replaced.
     pub fn forget(&mut self, port: Port) {
         self.table.forget(port);
         self.snooping.forget(port);
@@ -272,7 +274,8 @@ impl Switch {
         }
     }
 
-    /// Checks a frame by the guard of its port. Returns its packet if it was read: for a guard, or for snooping.
+    /// Checks a frame with the guard of its port. Returns the parsed packet if the guard or snooping needed
+    /// it.
     fn check_guard<'f>(
         &self,
         from: Port,
@@ -288,7 +291,7 @@ impl Switch {
         Ok(Some(packet))
     }
 
-    /// Returns the ports of a VLAN whose devices want the frames of a group.
+    /// Returns the ports of a VLAN whose devices have joined the group, and those that get every group.
     fn wanted(
         &mut self,
         from: Port,
@@ -306,7 +309,8 @@ impl Switch {
         }
     }
 
-    /// Returns the ports that no frame from `from` reaches: itself, and for an isolated port all isolated ones.
+    /// Returns the ports to which no frame from `from` goes: `from` itself and, if it is isolated, all
+    /// isolated ports.
     const fn out_of_reach(&self, from: Port) -> PortSet {
         let own = PortSet::only(from);
         if self.isolated.contains(from) { own.plus(self.isolated) } else { own }
@@ -336,7 +340,7 @@ impl Switch {
         self.find_fixed(address.0, address.1).or_else(|| self.table.find(address, now))
     }
 
-    /// Returns the port of this VLAN that is fixed to `address`.
+    /// Returns the port of VLAN `vlan` that is fixed to `address`.
     fn find_fixed(&self, vlan: u16, address: MacAddress) -> Option<Port> {
         let is_it = |port: &PortSettings| port.fixed == Some(address) && port.vlans.carry(vlan);
         self.ports.iter().position(is_it).map(Port::nth)

@@ -5,7 +5,7 @@ use std::fmt;
 use super::MacAddress;
 use super::header::Header;
 
-/// The largest number of ports of a switch.
+/// Maximum number of ports of a switch.
 pub const MAX_PORTS: usize = 64;
 /// The largest VLAN identifier (IEEE 802.1Q, table 9-2).
 const MAX_VLAN: u16 = 4_094;
@@ -18,7 +18,7 @@ impl Port {
     /// Creates the port with this number.
     ///
     /// # Panics
-    /// If `number` is not below [`MAX_PORTS`].
+    /// If `number` is not less than [`MAX_PORTS`].
     #[must_use]
     pub const fn new(number: usize) -> Self {
         assert!(number < MAX_PORTS, "a switch has at most 64 ports");
@@ -31,7 +31,7 @@ impl Port {
         self.0 as usize
     }
 
-    /// Creates the port with a number that is known to be below [`MAX_PORTS`].
+    /// Creates the port with the number `index`, which is known to be less than [`MAX_PORTS`].
     pub(super) const fn nth(index: usize) -> Self {
         Self(index as u8)
     }
@@ -96,25 +96,25 @@ impl PortSet {
         Self(self.0 & !(1 << port.0))
     }
 
-    /// Returns the set with those of `other`.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns the set without those of `other`.
+    /// Returns the ports of this set that are not in `other`.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Returns the ports that are in both sets.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether the port is in it.
+    /// Returns `true` if `port` is in the set.
     #[must_use]
     pub const fn contains(self, port: Port) -> bool {
         self.0 & 1 << port.0 != 0

@@ -1,8 +1,9 @@
 //! Table of learned addresses, bounded for each port, whose entries expire.
 //!
-//! A port with its maximum of addresses learns no more, and takes no space from other ports. An expired
-//! address is not found, but keeps its entry until the port needs it: then the table is searched for expired
-//! addresses, at most once per second, so that a sender with many addresses costs little.
+//! A port with its maximum number of addresses learns no more, and takes no space from other ports. An
+//! expired address is not found, but keeps its entry until the port needs the space. Then the table is
+//! searched for expired addresses, at most once per second, so that a sender with many addresses costs
+//! little.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -41,8 +42,8 @@ pub(super) enum Learned {
     New,
     /// The address was known at another port.
     Moved,
-    /// The address was not known at this port, which has its maximum of addresses, so it was not learned. If another
-    /// port had the address, that entry is removed.
+    /// The address was not learned, because its port already has the maximum number of addresses. If the
+    /// address was known at another port, that entry is removed.
     Full,
 }
 
@@ -61,7 +62,7 @@ impl Table {
         self.places.len()
     }
 
-    /// Records that a frame from the address, in its VLAN, arrived at `port` at time `now`. Returns the outcome.
+    /// Records that a frame from this address and VLAN arrived at `port` at time `now`. Returns the outcome.
     pub(super) fn learn(
         &mut self,
         address: (u16, MacAddress),
@@ -88,7 +89,7 @@ impl Table {
         }
     }
 
-    /// Returns the port behind which the address is, in its VLAN; `None` if it is unknown or expired.
+    /// Returns the port at which this address was learned in this VLAN; `None` if it is unknown or expired.
     pub(super) fn find(&mut self, address: (u16, MacAddress), now: Instant) -> Option<Port> {
         let place = *self.places.get(&address)?;
         if is_aged(place.seen_at, self.ageing, now) {

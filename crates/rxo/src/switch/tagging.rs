@@ -13,7 +13,7 @@ use super::{Port, Switch, Vlans};
 pub struct Tagging {
     /// `true` if the tag in the frame's bytes must be removed.
     pub strips: bool,
-    /// The tag in the frame's metadata; `None` for no tag.
+    /// The tag for the frame's metadata; `None` for no tag.
     pub tag: Option<VlanTag>,
 }
 
@@ -44,16 +44,16 @@ impl Switch {
     }
 }
 
-/// A frame as it leaves by a port.
+/// A frame with the VLAN tag that it has on the port by which it leaves.
 pub(crate) struct Tagged<'a> {
-    /// All of it but the bytes.
+    /// Everything of the frame except its bytes.
     pub(crate) facts: Frame<()>,
-    /// Its bytes: what is before a tag that goes, and what is behind it.
+    /// The frame's bytes: those before a tag that is removed, and those after it.
     pub(crate) pieces: [&'a [u8]; 2],
 }
 
 impl Tagging {
-    /// `frame` with the tag that it leaves with. Copies nothing.
+    /// Returns `frame` with this change to its tag. Copies nothing.
     pub(crate) fn apply<'a>(self, frame: &Frame<&'a [u8]>) -> Tagged<'a> {
         let whole = Tagged::whole(frame);
         let facts = Frame { vlan: self.tag, ..whole.facts };
@@ -71,7 +71,7 @@ impl Tagging {
 }
 
 impl<'a> Tagged<'a> {
-    /// A frame as it is.
+    /// Returns a frame whose tag is not changed.
     pub(crate) const fn whole(frame: &Frame<&'a [u8]>) -> Self {
         let Frame { bytes, arrived_at, checksum, gso, vlan } = *frame;
         Self { facts: Frame { bytes: (), arrived_at, checksum, gso, vlan }, pieces: [bytes, &[]] }
@@ -81,7 +81,7 @@ impl<'a> Tagged<'a> {
         self.pieces[0].len() + self.pieces[1].len()
     }
 
-    /// Copies its bytes to `target`, which has as many.
+    /// Copies the frame's bytes to `target`, which must have the same length.
     pub(crate) fn copy_to(&self, target: &mut [u8]) {
         let (before, behind) = target.split_at_mut(self.pieces[0].len());
         before.copy_from_slice(self.pieces[0]);

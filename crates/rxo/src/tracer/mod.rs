@@ -43,8 +43,8 @@ pub struct TracePoint<W: Write> {
 struct Shared<W: Write> {
     file: File<W>,
     counters: TracerCounters,
-    /// The line for the user about the first packet that could not be written, until it was taken; `None` if there is
-    /// none.
+    /// The line for the user about the first packet that could not be written; `None` if there is none, or it
+    /// was already taken.
     notice: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl<W: Write> Tracer<W> {
         self.lock().counters
     }
 
-    /// Returns a line that the user should see, each line once; `None` if there is none.
+    /// Returns the next line that the user should see, each line once; `None` if there is none.
     #[must_use]
     pub fn take_notice(&self) -> Option<String> {
         self.lock().notice.take()

@@ -1,12 +1,13 @@
-//! Account: compares the number of frames that arrived at the nic with the frames received or counted as lost, and the
-//! number of packets written to the nic with the packets sent.
+//! Account: finds losses that no counter shows. Compares the frames that arrived at the nic with the frames
+//! received or counted as lost, and the packets written to the nic with the packets sent.
 //!
-//! This module is separate because the numbers cannot be read at one instant: frames that have arrived may still wait
-//! in the ring. So the number of arrivals is read first, and compared as soon as the ring is found empty. Apart from
-//! the devices, the computation has no side effects. Contract: frames that arrive between the two readings hide a loss,
-//! which a later comparison finds. A frame that a device has counted may wait invisibly in the kernel while the ring is
-//! empty; so a shortage counts as a loss only if several comparisons in a row find it. Packets that other programs send
-//! by the nic, and GSO frames that the system counts as segments, hide losses of sent packets.
+//! This module is separate because the numbers cannot be read at one instant: frames that have arrived may
+//! still wait in the ring. So the number of arrivals is read first, and compared as soon as the ring is found
+//! empty. Apart from the devices, the computation has no side effects. Contract: frames that arrive between
+//! the two readings hide a loss, which a later comparison finds. A frame that a device has counted may wait
+//! invisibly in the kernel while the ring is empty, so missing frames count as lost only if several
+//! comparisons in a row find them missing. Packets that other programs send by the nic, and GSO frames that
+//! the system counts as segments, hide losses of sent packets.
 
 use std::time::Duration;
 
@@ -24,13 +25,13 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Reads the number of frames that have arrived, for the next comparison.
+    /// Reads the number of frames that have arrived at the device, for the next comparison.
     pub(super) fn open(&mut self, source: &mut impl FrameSource) {
         self.arrived = source.arrived();
     }
 
-    /// Compares the number of arrived frames with the counters of `source`, which was found empty. Does nothing if no
-    /// number was read since the last comparison.
+    /// Compares the number of frames that have arrived with the counters of `source`, whose ring was found
+    /// empty. Does nothing if no number was read since the last comparison.
     pub(super) fn settle(&mut self, source: &mut impl FrameSource) {
         let Some(arrived) = self.arrived.take() else { return };
         let SourceCounters { frames, ring_drops, truncated, invalid, .. } = source.counters();
@@ -62,8 +63,8 @@ pub(super) struct Sendings {
 }
 
 impl Sendings {
-    /// Compares the number of packets written a few checks ago with the number sent by now. Checks at most about once
-    /// per second, because a check needs a system call.
+    /// Compares the number of packets written a few checks ago with the number that the system has sent by
+    /// now. Checks at most about once per second, because a check needs a system call.
     pub(super) fn look(&mut self, now: Instant, sink: &mut impl FrameSink) {
         if self.looked_at.is_some_and(|at| now.since(at) < BETWEEN_LOOKS) {
             return;

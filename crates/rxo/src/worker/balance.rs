@@ -1,4 +1,4 @@
-//! Balance: checks that each frame that a worker received has left, was dropped for a reason, or is held.
+//! Balance: checks that each frame that a worker received was passed on, dropped for a reason, or is held.
 //!
 //! This module is separate from the counting, because it must find errors of the counting. Each stage of a
 //! worker has its own counters: frames that leave one stage must enter the next. The function compares two

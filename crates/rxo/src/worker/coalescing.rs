@@ -1,5 +1,4 @@
-//! Coalescing that switches itself off and on: a judge decides whether it pays, that is, saves more than it
-//! costs.
+//! Coalescing that switches itself off and on: a judge decides whether it saves more than it costs.
 //!
 //! This module is separate from what it switches, because it is a decision over a time series. The
 //! computation has no side effects: samples of intervals go in, and the decision whether to use the engine
@@ -23,12 +22,12 @@ use rxo_frame::{Count, Instant};
 /// The mode of coalescing: when frames go through the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coalesce {
-    /// Always.
+    /// Frames always go through the engine.
     #[default]
     On,
-    /// Never; frames pass unchanged.
+    /// Frames never go through the engine; they pass unchanged.
     Off,
-    /// Automatically, while it pays.
+    /// Frames go through the engine while that saves more than it costs.
     Auto,
 }
 
@@ -91,7 +90,7 @@ impl Default for Coalescing {
     }
 }
 
-/// The state of two is that of the first.
+/// Combines the counts of two states with `apply`; everything else is taken from the first.
 impl Count for Coalescing {
     fn zip(&self, other: &Self, apply: fn(u64, u64) -> u64) -> Self {
         Self {
@@ -125,9 +124,9 @@ pub(super) struct Judge {
     state: State,
     /// The last sample; `None` after a change, because the next interval contains both states.
     last: Option<(Instant, Sample)>,
-    /// The time that the engine stays off before the next probe.
+    /// The time for which the engine stays off before the next probe.
     pause: Duration,
-    /// The greatest number of frames in an interval in which coalescing did not pay (cost more than it
+    /// Maximum number of frames so far in an interval in which coalescing did not pay (cost more than it
     /// saved), or in an interval of a probe.
     most_frames: u64,
     pub(super) switched_off: u64,
@@ -138,11 +137,11 @@ pub(super) struct Judge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The engine is on. Counts the intervals in a row in which coalescing did not pay (`poor`), and in which
-    /// it did (`good`).
+    /// it paid (`good`).
     On { poor: u32, good: u32 },
-    /// Off since this instant.
+    /// The engine has been off since this instant.
     Off { since: Instant },
-    /// On as a probe. Counts its intervals so far, with their frames and deliveries.
+    /// The engine is on as a probe. Counts the probe's intervals so far, with their frames and deliveries.
     Probe { intervals: u32, frames: u64, deliveries: u64 },
 }
 
@@ -273,7 +272,7 @@ impl Sample {
         if self.is_enough(time) { yielded(self.frames, self.deliveries) } else { Yield::Unknown }
     }
 
-    /// Returns `true` if enough was done in `time` that something could be gained.
+    /// Returns `true` if there was enough traffic and work in `time` that coalescing could save something.
     fn is_enough(self, time: Duration) -> bool {
         self.frames >= LEAST_FRAMES && self.cpu * LEAST_SHARE >= time
     }
@@ -289,8 +288,8 @@ fn yielded(frames: u64, deliveries: u64) -> Yield {
 }
 
 /// Limits of frames per delivery, in thousandths. The engine takes 20 to 40 ns for a frame that it cannot
-/// coalesce, and up to 130 ns to sum one that is not in the cache. A delivery costs at least 1 µs here, and
-/// as much in the host's stack. So it pays if one frame in 50 to 20 shares a delivery.
+/// coalesce, and up to 130 ns to checksum one that is not in the cache. A delivery costs at least 1 µs here,
+/// and as much in the host's stack. So coalescing pays if one frame in 50 to 20 shares a delivery.
 const POOR_THOUSANDTHS: u64 = 1_020;
 const GOOD_THOUSANDTHS: u64 = 1_050;
 /// The shortest interval for a decision: one second, less a tenth for a check that comes early.
@@ -306,9 +305,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// The factor by which traffic must grow, compared with traffic that did not pay, to count as different
 /// traffic.
 const MUCH_MORE: u64 = 4;
-/// The fewest frames in an interval that can decide something.
+/// Minimum number of frames in an interval that can decide something.
 const LEAST_FRAMES: u64 = 1_000;
-/// The worker must have run for at least 1/20 of the interval.
+/// The divisor for the minimum load: an interval decides something only if the worker ran for at least 1/20
+/// of it.
 const LEAST_SHARE: u32 = 20;
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ pub struct WorkerConfig {
     /// The limits beyond which frames are dropped because the queue before the worker is too long. `None` drops no
     /// frames; then only the size of the ring limits the queue.
     pub overload: Option<Overload>,
-    /// The number of full-sized segments per ACK, 1 to 64: if an ACK of the host covers more, ACKs are
-    /// inserted before it. `None`, the default, inserts nothing. For peers that count ACKs. Requires both
+    /// The number of full-sized segments per ACK, 1 to 64, for peers that count ACKs: if an ACK of the host
+    /// covers more, ACKs are inserted before it. `None`, the default, inserts nothing. Requires both
     /// directions.
     pub ack_split: Option<u16>,
     /// The directions that the worker serves.
@@ -42,8 +42,8 @@ pub struct WorkerConfig {
     pub coalesce: Coalesce,
     /// The desk at which other threads ask the running worker questions; `None` for no questions.
     pub desk: Option<Desk<Question>>,
-    /// The counter of the worker's turns, of which there are at least ten per second, so that another process sees that
-    /// the worker runs. `None` counts nothing.
+    /// The counter of the worker's turns (passes of its loop), at least ten per second, by which another
+    /// process sees that the worker runs. `None` counts nothing.
     pub turns: Option<&'static AtomicU64>,
 }
 

@@ -1,8 +1,8 @@
 //! Crew: the workers of one run, which are asked together.
 //!
-//! This module is separate because the workers share nothing. Each answers at a desk of its own, between two of
-//! its turns, and the answers are combined here, on the thread that asks. A run with one worker is a crew of
-//! one, whose answers stay as they are.
+//! This module is separate because the workers share nothing. Each worker answers at its own desk, between
+//! two of its turns, and the answers are combined here, on the thread that asks. A run with one worker is a
+//! crew of one, whose answers stay as they are.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -61,7 +61,7 @@ impl Crew {
     /// Returns the desk of worker `n`, to be set in the configuration of a worker.
     ///
     /// # Panics
-    /// If there are not so many workers.
+    /// If there are `n` workers or fewer.
     #[must_use]
     pub fn desk(&self, n: usize) -> Desk<Question> {
         self.desks[n].clone()
@@ -78,8 +78,8 @@ impl Crew {
         each.map(with).collect()
     }
 
-    /// Returns the counters of all workers, each of them and the sum. `None` if a worker does not answer
-    /// within `patience`.
+    /// Returns the counters of each worker, and their sum. `None` if a worker does not answer within
+    /// `patience`.
     #[must_use]
     pub fn counters(&self, patience: Duration) -> Option<Readings> {
         self.ask(Question::Counters, patience).map(Readings::side_by_side)

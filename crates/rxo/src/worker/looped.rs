@@ -14,7 +14,8 @@ use super::{
 };
 use crate::desk::Desk;
 
-/// The part that runs in the loop. The parameters are those of [`Worker`](super::Worker).
+/// The part of a worker, or of several guests' workers, that runs in the loop. The parameters are those of
+/// [`Worker`](super::Worker).
 pub(super) trait Looped<NI, NO, HI, HO> {
     fn config(&self) -> &WorkerConfig;
 
@@ -28,7 +29,7 @@ pub(super) trait Looped<NI, NO, HI, HO> {
         awake: Awake,
     ) -> Result<Turn, DeviceError>;
 
-    /// Returns the instant at which a turn is due even if nothing arrives; `None` if there is none.
+    /// Returns the time at which a turn is due even if nothing arrives; `None` if none is.
     fn deadline(&self) -> Option<Instant>;
 
     /// Waits for the next event: frames in a source, or free space in a sink.
@@ -52,14 +53,14 @@ pub(super) trait Looped<NI, NO, HI, HO> {
     /// Sends everything that the engines hold and the sinks keep.
     fn flush(&mut self, now: Instant) -> Result<(), DeviceError>;
 
-    /// Compares the counters of all stages, between two turns.
+    /// Compares the counters of all stages. Called between two turns.
     fn check_balance(&mut self);
 
-    /// Answers a question, now or some turns later.
+    /// Answers a question at once, or after some turns.
     fn answer(&mut self, question: Question);
 }
 
-/// What can answer each question at once.
+/// The answers to all questions, for a worker or guests that can give each at once.
 pub(super) trait Answers {
     fn readings(&mut self) -> Readings;
 
@@ -76,13 +77,12 @@ pub(super) trait Answers {
     fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit>;
 }
 
-/// The greatest number of turns after a stop in which the worker forwards the frames that the devices still
-/// have. The number is enough for a full ring, and bounded so that a busy link cannot keep the worker from
-/// stopping.
+/// Maximum number of turns after a stop, in which the worker forwards the frames that the devices still have.
+/// It is enough for a full ring, and limited so that a busy link cannot keep the worker from stopping.
 const LAST_ROUNDS: usize = 64;
 
 /// Runs `it` until `stop` is set or a device fails. Calls `report` when a report or a check for notices is
-/// due, with the one that is.
+/// due, and passes the reason.
 ///
 /// # Errors
 /// The first failure of a device, after all held packets were sent.

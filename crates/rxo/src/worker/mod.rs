@@ -6,8 +6,9 @@
 //! ```
 //!
 //! In a turn, the worker receives a batch from the nic, the engine coalesces it, and the host's sink gets the
-//! deliveries. Then the worker forwards the frames from the host. Last, `next` decides whether to continue at
-//! once, to pause so that the next batch is full, or to wait until frames arrive or something is due.
+//! deliveries. Then the worker forwards the frames from the host. Last, `next` decides whether to start the
+//! next turn at once, to pause so that the next batch is full, or to wait until frames arrive or a deadline
+//! passes.
 //!
 //! The worker is generic over the devices and over [`Waiter`], which provides the clock. Tests run the same
 //! loop on links in memory and virtual time.
@@ -17,8 +18,8 @@
 //! arrive than the worker can process, it drops frames by the rules of [`Overload`]. A direction does not
 //! wait for the other's sink: a blocked sink only stops reading from its own source. A source that is not
 //! read is attended in each turn, because its device may have to answer messages. A buffer is dropped once
-//! the delivery of its frame was sent. When the loop ends, by a stop or by a failed device, the host's sink
-//! has got every held segment. After construction a turn allocates nothing of its own.
+//! the delivery of its frame was sent. When the loop ends, by a stop or by a failed device, every held
+//! segment has been passed to the host's sink. After construction a turn allocates nothing of its own.
 
 mod account;
 mod balance;
@@ -108,9 +109,9 @@ pub struct Report<'a, NO, HO> {
     pub nic_sink: &'a mut NO,
     /// The host's sink, or those of all guests that have no threads of their own.
     pub host_sinks: Vec<&'a mut HO>,
-    /// Lines about guests that the user should see once.
+    /// Lines about guests for the user, each reported once.
     pub lines: Vec<String>,
-    /// Number of machines that have left the host's device so far, such as virtual machines that ended.
+    /// The number of machines that have left the host's device so far, such as virtual machines that ended.
     pub peers_gone: u64,
 }
 
@@ -165,8 +166,8 @@ where
         })
     }
 
-    /// Returns the configuration in force, or from the next turn on, with the link layer of the devices, and
-    /// limited to the aggregates that the host's sink accepts.
+    /// Returns the configuration that applies now, or from the next turn: with the link layer of the devices,
+    /// and limited to the aggregates that the host's sink accepts.
     #[must_use]
     pub const fn config(&self) -> &WorkerConfig {
         &self.config
@@ -222,7 +223,8 @@ where
         Coalescing { asked, is_on, is_probe, switched_off, switched_on, probes, passed }
     }
 
-    /// Makes frames go through the engine from the next turn on, or bypass it.
+    /// Makes frames go through the engine or, if `is_on` is `false`, bypass it, from the next turn. Returns
+    /// when that takes effect.
     fn use_engine(&mut self, is_on: bool) -> Moment {
         if self.to_host.will_pass == is_on {
             self.to_host.will_pass = !is_on;
@@ -232,7 +234,7 @@ where
         self.moment()
     }
 
-    /// Returns when a change takes effect.
+    /// Returns when a change that is made now takes effect.
     fn moment(&self) -> Moment {
         match self.to_host.outlet.is_blocked() {
             true => Moment::WhenThereIsRoom(1),
@@ -240,7 +242,7 @@ where
         }
     }
 
-    /// Returns the counts of each stage, between two turns.
+    /// Returns the counts of each stage. Called between two turns.
     fn snapshot(&mut self) -> Snapshot {
         let Self { to_host, to_nic, splitting, .. } = self;
         let (engine, counters) = (&to_host.engine, to_host.engine.counters());
@@ -334,14 +336,15 @@ where
         WantedHost { source: reads.then_some(&to_nic.source), sink: to_host.outlet.wanted() }
     }
 
-    /// Returns `true` if a sink may have free space, or the host's source free memory, before the system
-    /// reports it.
+    /// Returns `true` if something may be ready before the system reports it: free space in a sink, or free
+    /// memory of the host's source.
     fn waits_for_time(&self) -> bool {
         let Self { to_host, to_nic, .. } = self;
         to_host.outlet.is_blocked() || to_nic.outlet.is_blocked() || to_nic.source.is_starved()
     }
 
-    /// Changes to a policy that [`carried`](Self::carried) has returned.
+    /// Makes the engine follow `policy`, which [`carried`](Self::carried) has returned. Returns when that
+    /// takes effect.
     fn follow(&mut self, policy: Policy) -> Moment {
         self.config.engine.policy = policy;
         self.to_host.next_policy = Some(policy);
@@ -377,7 +380,7 @@ where
         self.turn(|work| timed(waiter, work), awake)
     }
 
-    /// Frames that a source delays do not count while their sink is blocked, because a turn could not forward
+    /// Ignores frames that a source delays while their sink is blocked, because a turn could not forward
     /// them.
     fn deadline(&self) -> Option<Instant> {
         let Self { to_host, to_nic, config, .. } = self;

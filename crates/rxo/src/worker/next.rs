@@ -1,5 +1,5 @@
-//! Next: decides what a worker does between two turns: start another, pause or wait. The function has no side effects,
-//! and is tested as a table.
+//! Next: decides what a worker does between two turns: start another at once, pause or wait. The function has
+//! no side effects, and is tested as a table.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rxo_frame::Instant;
 
 use super::WorkerConfig;
 
-/// The outcome of a worker's turn: its frames and its time.
+/// The result of a worker's turn: its numbers of frames and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     /// The number of frames received from the nic; 0 if the host's sink is blocked.
@@ -32,7 +32,8 @@ pub(super) enum Next {
 /// The maximum wait, so that a stop flag set by another thread is noticed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Returns what follows `turn`. At `deadline`, if there is one, a turn is due even if nothing arrives.
+/// Returns what the worker does after `turn`. If there is a `deadline`, a turn is due then even if nothing
+/// arrives.
 pub(super) fn next(config: &WorkerConfig, turn: Turn, deadline: Option<Instant>) -> Next {
     // After a full batch there are probably more frames.
     let has_more =

@@ -1,22 +1,24 @@
-//! Outlet: the sink of one direction of a worker; says whether the sink accepts packets now, and when to try again.
+//! Outlet: the sink of one direction of a worker, which knows whether the sink accepts packets now, and when
+//! to try again.
 //!
 //! This module is separate because each direction has an outlet. Neither direction may wait for its sink,
-//! because the other would wait too. A direction whose sink is blocked does not read its source. Frames then
-//! queue before the source, in the ring or in a queue of the system, which is bounded and counts its drops.
+//! because the other direction would wait too. A direction whose sink is blocked does not read its source.
+//! Frames then queue before the source, in the ring or in a queue of the system, which is bounded and counts
+//! its drops.
 
 use rxo_device::{DeviceError, FrameSink};
 
 use super::balance::Stage;
 
-/// The sink of one direction, and the number of attempts in vain to resume it.
+/// The sink of one direction, and the number of vain attempts to resume it.
 pub(super) struct Outlet<K> {
     pub(super) sink: K,
     /// The number of times in a row that the blocked sink was resumed but sent nothing.
     futile: u32,
 }
 
-/// The number of such attempts after which the descriptor may be wrong about free space: the worker then waits for a
-/// time instead.
+/// The number of vain attempts after which the descriptor is not trusted to report free space: the worker
+/// then waits for a time instead.
 const MOST_FUTILE: u32 = 2;
 
 impl<K: FrameSink> Outlet<K> {
@@ -45,7 +47,7 @@ impl<K: FrameSink> Outlet<K> {
         self.sink.is_blocked()
     }
 
-    /// Returns the numbers that must agree for the sink, to which `given` frames were passed.
+    /// Returns the frames passed to the sink, `given`, and the frames that it accounts for.
     pub(super) fn stage(&self, given: u64) -> Stage {
         Stage::of_sink(given, &self.sink.counters(), self.sink.kept_frames())
     }

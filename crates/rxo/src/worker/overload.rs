@@ -9,10 +9,10 @@
 //! connections outrun its square root. If the queue persists for another interval, all frames that have
 //! waited longer than the target are dropped, which bounds the delay whatever arrives.
 //!
-//! Of a frame's waiting time, only the time in which the worker ran counts ([`WorkClock`]), and none of it if
-//! that was less than half. Otherwise a worker that is late because other processes use its core would drop
-//! frames that fit into the ring, for a delay that it does not cause. A worker that is overloaded runs all
-//! the time.
+//! Only the part of a frame's waiting time in which the worker ran counts ([`WorkClock`]), and none of it if
+//! the worker ran for less than half of the time. Otherwise a worker that is late because other processes use
+//! its core would drop frames that fit into the ring, for a delay that it does not cause. A worker that is
+//! overloaded runs all the time.
 //!
 //! Senders are not equal: a flow that sends ten times what the worker can process would take nine tenths of every other's
 //! frames with it. So the number of drops is that of the queue, and the flows that lose them are those with more than their
@@ -31,7 +31,7 @@ use rxo_frame::{Frame, Instant, LinkKind};
 use super::weights::Weights;
 use super::work_clock::WorkClock;
 
-/// The limits from which a queue before the worker counts as a standing queue.
+/// The limits beyond which a queue before the worker counts as a standing queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overload {
     /// The delay in the queue that is acceptable: a standing queue may add no more than this.
@@ -122,7 +122,7 @@ struct CoDel {
     dropping: Option<Dropping>,
     /// The value of `count` at the end of the last phase of dropping single frames; 0 before the first.
     last_count: u32,
-    /// The instant at which the next drop would have been due when that phase ended.
+    /// The instant at which the next drop would have been due when the last phase ended.
     last_drop_at: Instant,
     /// The instant until which all frames older than the target are dropped; `None` if that was never necessary.
     cut_until: Option<Instant>,
@@ -138,7 +138,7 @@ struct Dropping {
     /// The number of drops in this phase, which determines the time to the next one. If the last phase ended recently,
     /// it begins near that phase's number.
     count: u32,
-    /// The value of `count` at the start of the phase.
+    /// The value of `count` at the start of this phase.
     first_count: u32,
 }
 
@@ -197,8 +197,8 @@ impl CoDel {
         now >= standing_at
     }
 
-    /// Returns a new phase of dropping, whose first drop is at `now`. Soon after another phase, it continues at that
-    /// one's pace.
+    /// Returns a new phase of dropping, whose first drop is at `now`. If the last phase ended recently, the
+    /// new one continues at its pace.
     fn begin(&self, now: Instant) -> Dropping {
         let is_recent = now < self.last_drop_at + self.config.interval * MEMORY_INTERVALS;
         let count = if is_recent && self.last_count > 2 { self.last_count - 2 } else { 1 };
@@ -216,9 +216,9 @@ impl CoDel {
         self.dropping = None;
     }
 
-    /// Returns `true` if a frame that has waited for `sojourn` must be dropped because that is longer than the target.
-    /// Each such frame extends the time in which this applies, because senders that did not react would fill the queue
-    /// again at once.
+    /// Returns `true` if a frame that has waited for `sojourn` must be dropped because that is longer than
+    /// the target. Each such frame extends the time in which frames are dropped for this reason, because
+    /// senders that did not react would fill the queue again at once.
     fn cuts(&mut self, now: Instant, sojourn: Duration) -> bool {
         let is_too_old = sojourn >= self.config.target;
         if is_too_old {

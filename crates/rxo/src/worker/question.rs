@@ -15,9 +15,9 @@ pub enum Question {
     Counters(Reply<Readings>),
     /// Asks for the policy of each engine, in the order of the guests.
     Policies(Reply<Vec<PolicyInForce>>),
-    /// Changes the policy of all engines. At the start of the next turn in which its host's device accepts
-    /// packets, an engine delivers everything that it holds, and then follows the new policy. If the policy
-    /// does not fit one engine, none changes.
+    /// Changes the policy of all engines. An engine changes at the start of the next turn in which its host's
+    /// device accepts packets: it delivers everything that it holds, and then follows the new policy. If the
+    /// policy does not fit one engine, none changes.
     ChangePolicy(Policy, Reply<Result<Moment, Misfit>>),
     /// Changes the mode of coalescing; `None` changes nothing. An engine that is switched off first delivers
     /// everything that it holds, as for a new policy.
@@ -42,9 +42,10 @@ pub struct PolicyInForce {
 /// The time at which a change takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// At the start of the next turn.
+    /// The change takes effect at the start of the next turn.
     NextTurn,
-    /// Later at this many hosts, once their devices accept packets again; at the others in the next turn.
+    /// The change takes effect later at this many hosts, once their devices accept packets again; at the
+    /// others in the next turn.
     WhenThereIsRoom(usize),
 }
 

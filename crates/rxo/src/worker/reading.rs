@@ -14,9 +14,9 @@ rxo_frame::counters! {
     /// interval.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Reading {
-        /// Time since the worker began to run.
+        /// The time since the worker began to run.
         pub elapsed: Duration,
-        /// Processor time of its thread since then, user and system together.
+        /// The processor time of the worker's thread since it began to run, user and system together.
         pub cpu: Duration,
         /// Counters of the nic's source.
         pub nic_in: SourceCounters,
@@ -28,26 +28,29 @@ rxo_frame::counters! {
         pub nic_out: SinkCounters,
         /// Counters of the engine.
         pub engine: Counters,
-        /// Frames from the nic that were dropped because more came than the worker could take.
+        /// Frames from the nic that were dropped because more arrived than the worker could process.
         pub overload: u64,
-        /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run, because others
-        /// used its core or it was stopped.
+        /// Frames among the `ring_drops` of `nic_in` that were lost while the worker's thread did not run,
+        /// because other threads used its core or it was stopped.
         pub not_scheduled: u64,
-        /// Frames that the system says arrived at the nic and that `nic_in` neither has nor counts as lost; compared at every
-        /// report, once the source was empty. 0 if the system does not say what arrives. Anything else is a loss that nobody
-        /// counted.
+        /// Frames that arrived at the nic by the system's count, but that `nic_in` neither contains nor
+        /// counts as lost; compared at every report, once the source was empty. 0 if the system does not
+        /// count arrivals. Any other number is a loss that no counter shows.
         pub unaccounted: u64,
-        /// Packets that were written to the nic, and that the system counts neither as sent nor as dropped; compared at every
-        /// report when nothing waits. 0 if the system does not say what leaves, and too little if others send by the nic.
+        /// Packets that were written to the nic, but that the system counts neither as sent nor as dropped;
+        /// compared at every report when nothing waits. 0 if the system does not count what leaves; too low
+        /// if other programs send by the nic.
         pub unsent: u64,
-        /// Frames of a guest that waited because of its `rate`, or went to fewer ports than they were for because of its
-        /// `storm`, as its [`Budget`](super::Budget) says. 0 without a switch.
+        /// Frames from guests that waited because of a `rate`, or went to fewer ports than they were
+        /// addressed to because of a `storm`, both set in a [`Budget`](super::Budget). 0 without a switch.
         pub over_budget: u64,
-        /// Number of times that a guest's thread made no turn for 5 ms although frames waited for it. 0 without threads.
+        /// The number of times that a guest's thread did not run its loop for 5 ms although frames were
+        /// waiting for the guest. 0 without threads.
         pub stalls: u64,
-        /// Frames on which the counters of the worker's stages do not agree; compared at every report and at the end.
+        /// Frames by which the counters of the worker's stages disagree; compared at every report and at the
+        /// end.
         pub imbalance: Imbalance,
-        /// Whether frames go through the engine. Of a difference or a sum, the state is the later one.
+        /// The state of coalescing. A difference or a sum of two readings has the state of the later one.
         pub coalescing: Coalescing,
         /// Counters of ACK splitting; `None` unless [`WorkerConfig::ack_split`] is set.
         ///
@@ -56,7 +59,7 @@ rxo_frame::counters! {
     }
 }
 
-/// The times at which the worker started, was last read, and next has to report.
+/// The times at which the worker started, last read the clock, and must report next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     started_at: Instant,
@@ -94,7 +97,7 @@ impl Every {
 /// The reason for calling the observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Only to check for notices.
+    /// Only a check for notices is due.
     Look,
     /// A report is due.
     Report,
@@ -112,10 +115,10 @@ impl Times {
         }
     }
 
-    /// Changes the time between two reports. The next is due that long after now.
+    /// Changes the time between two reports. The next report is due that long after now.
     ///
     /// # Errors
-    /// If it is too short.
+    /// If the time is too short.
     pub(super) fn report_every(&mut self, time: Option<Duration>) -> Result<(), Misfit> {
         fit::check_report(time)?;
         self.reports = Every::new(time, self.now);

@@ -31,8 +31,8 @@ fn together(all: &Coalescing, guests: &[Reading]) -> Coalescing {
 }
 
 impl Readings {
-    /// Combines the counters for a switch between a nic and guests. `nic` contains the counters before the
-    /// switch on the nic's side.
+    /// Combines the counters of a run with a switch. `nic` contains the counters of the nic, before the
+    /// switch.
     pub(super) fn switched(nic: Reading, guests: Vec<Reading>, switch: SwitchCounters) -> Self {
         let of_guests = guests.iter().fold(Reading::default(), |sum, guest| sum.plus(guest));
         let (mut nic_in, mut nic_out) = (nic.nic_in, nic.nic_out);
@@ -58,8 +58,8 @@ impl Readings {
         Self { all, guests, switch: Some(switch), workers: Vec::new() }
     }
 
-    /// Combines the counters of workers that run at the same time, between queues of the same devices. Those
-    /// of one worker stay as they are.
+    /// Combines the counters of workers that run at the same time, between queues of the same devices.
+    /// Returns the counters of a single worker unchanged.
     pub(crate) fn side_by_side(mut parts: Vec<Self>) -> Self {
         if parts.len() == 1
             && let Some(only) = parts.pop()

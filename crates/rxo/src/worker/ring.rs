@@ -1,6 +1,6 @@
 //! Ring of the nic: counts the frames that the ring lost while the worker did not run.
 //!
-//! This module is separate because a worker uses it, and so does the hub of several guests.
+//! This module is separate because both a worker and the hub of several guests use it.
 
 use rxo_device::{FrameSource, SourceCounters};
 
@@ -20,8 +20,9 @@ impl Ring {
         Self { work: WorkClock::new(), not_scheduled: 0, lost: 0 }
     }
 
-    /// Attributes the ring's losses since the last check, in each turn in which the work clock took a sample. If the
-    /// batch left no frame in the ring (`is_all`), the ring was not full, and nothing is checked.
+    /// Attributes the ring's losses since the last check; does so in each turn in which the work clock took a
+    /// sample. If the batch left no frame in the ring (`is_all`), the ring was not full, and nothing is
+    /// checked.
     pub(super) fn look(&mut self, is_all: bool, source: &mut impl FrameSource) {
         let was_away = self.work.take_was_away();
         if let Some(was_away) = was_away.filter(|_| !is_all) {

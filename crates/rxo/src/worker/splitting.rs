@@ -57,7 +57,7 @@ impl Splitting {
         self.splitter.counters()
     }
 
-    /// Tells the splitter which segments a delivery to the host contains.
+    /// Reports to the splitter which segments a delivery to the host contains.
     pub(super) fn deliver<B: AsRef<[u8]>>(&mut self, delivery: Delivery<'_, B>) {
         match delivery {
             // ACKs inside a tunnel are not split.
@@ -76,7 +76,7 @@ impl Splitting {
         }
     }
 
-    /// Tells the splitter that `frame` was delivered to the host without passing the engine.
+    /// Reports to the splitter that `frame` was delivered to the host without passing the engine.
     pub(super) fn deliver_frame<B: AsRef<[u8]>>(&mut self, frame: &Frame<B>) {
         self.splitter.delivered_frame(frame.borrowed());
     }
@@ -103,8 +103,8 @@ impl Splitting {
         result.and(sent)
     }
 
-    /// Writes the ACKs to insert before `frame` into the slots from index `used` on. Returns the number of slots that
-    /// they use.
+    /// Writes the ACKs to insert before `frame` into the slots, starting at index `used`. Returns the number
+    /// of slots that they use.
     fn insert_before(&mut self, place: usize, frame: Frame<&[u8]>, used: usize) -> usize {
         let Some(template) = self.splitter.split(frame) else { return 0 };
         // The caller has ensured that slots are free. Without free slots the host's own ACK is still sent.

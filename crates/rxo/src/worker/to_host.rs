@@ -1,4 +1,4 @@
-//! The direction of a worker from the nic to the host, through the engine.
+//! Receive path of a worker: moves frames from the nic through the engine to the host.
 
 use rxo_coalesce::{Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink, FrameSource};
@@ -12,7 +12,7 @@ use super::splitting::Splitting;
 use super::work_clock::WorkClock;
 use super::{Coalesce, WorkerConfig};
 
-/// The direction of a worker from the nic to the host, in which frames are coalesced.
+/// The receive path of a worker, from the nic to the host, on which frames are coalesced.
 pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) engine: Engine<S::Buffer>,
@@ -25,7 +25,7 @@ pub(super) struct ToHost<S: FrameSource, K> {
     pub(super) next_policy: Option<Policy>,
     /// `true` if frames bypass the engine now.
     passes: bool,
-    /// `true` if frames will bypass the engine once the pending change is in force.
+    /// `true` if frames will bypass the engine once the pending change takes effect.
     pub(super) will_pass: bool,
     /// The number of frames that bypassed the engine.
     pub(super) passed: u64,
@@ -125,7 +125,7 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent.result
     }
 
-    /// Sends the batch unchanged, past the engine, which holds nothing then.
+    /// Sends the batch unchanged, past the engine, which holds nothing at that time.
     ///
     /// # Errors
     /// If the sink failed.
@@ -142,8 +142,8 @@ impl<S: FrameSource, K: FrameSink> ToHost<S, K> {
         sent
     }
 
-    /// Sends everything that the engine holds, and makes the engine follow `policy` from then on. Does nothing while
-    /// the sink is blocked, because the sink might not accept the held frames.
+    /// Sends everything that the engine holds, and makes the engine follow `policy` from then on. Does
+    /// nothing while the sink is blocked, because the sink might not accept the held frames.
     ///
     /// # Errors
     /// If the sink failed.

@@ -1,8 +1,8 @@
-//! The direction of a worker from the host to the nic: frames pass unchanged; if configured, ACKs are inserted before
-//! stretch ACKs.
+//! Send path of a worker: moves frames from the host unchanged to the nic and, if configured, inserts ACKs
+//! before stretch ACKs.
 //!
 //! GSO frames and partial checksums are forwarded with their metadata. The sink, or the system behind it,
-//! segments and completes them.
+//! segments GSO frames and completes checksums.
 
 use rxo_device::{DeviceError, FrameSink, FrameSource};
 use rxo_frame::Frame;
@@ -10,7 +10,7 @@ use rxo_frame::Frame;
 use super::outlet::Outlet;
 use super::splitting::Splitting;
 
-/// The direction of a worker from the host to the nic, which forwards frames unchanged.
+/// The send path of a worker, from the host to the nic, which forwards frames unchanged.
 pub(super) struct ToNic<S: FrameSource, K> {
     pub(super) source: S,
     pub(super) outlet: Outlet<K>,

@@ -63,7 +63,7 @@ pub(super) fn wait<NI, NO, HI, HO, W: Waiter<NI, NO, HI, HO>>(
 /// have free space before their descriptor shows it.
 const BRIEF_WAIT: Duration = Duration::from_millis(1);
 
-/// The sources and sinks for which a worker waits; `None` for one for which it does not wait.
+/// The sources and sinks for which a worker waits; `None` if it does not wait for this one.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a, NI, NO, HI, HO> {
     /// The nic's source, if the worker waits until the source has a frame.
@@ -74,7 +74,7 @@ pub struct Wanted<'a, NI, NO, HI, HO> {
     pub hosts: &'a [WantedHost<'a, HI, HO>],
 }
 
-/// The source and sink of one host for which a worker waits; `None` for one for which it does not wait.
+/// The source and sink of one host for which a worker waits; `None` if it does not wait for this one.
 #[derive(Debug)]
 pub struct WantedHost<'a, HI, HO> {
     /// The host's source, if the worker waits until the source has a frame.

@@ -2,7 +2,7 @@
 //!
 //! This module is separate because it distinguishes overload from a core that other processes use. A frame is
 //! late in both cases, but only in overload was the worker running while the frame waited. The kernel's count
-//! of time on the run queue would not do: it omits a stopped process and a paused machine.
+//! of time on the run queue cannot be used: it omits the time of a stopped process or a paused machine.
 //!
 //! The computation has no side effects, and gets times as arguments. Contract: the result is never more than
 //! the time that passed, and exceeds the time that the worker ran by at most [`SPACING`]. After construction
@@ -25,7 +25,8 @@ const SAMPLES: usize = 256;
 pub(super) struct WorkClock {
     /// The samples of processor time, oldest first.
     samples: VecDeque<Sample>,
-    /// The division of the time before the newest sample into work and no work; `None` once it was read.
+    /// The time before the newest sample, divided into time in which the worker ran and time in which it did
+    /// not; `None` once it was read.
     idle: Option<Idle>,
 }
 
@@ -35,7 +36,8 @@ struct Sample {
     cpu: Duration,
 }
 
-/// The time between the last two samples, divided into work and no work.
+/// The time between the last two samples, divided into time in which the worker ran and time in which it did
+/// not.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     worked: Duration,
@@ -64,8 +66,8 @@ impl WorkClock {
         self.samples.push_back(sample);
     }
 
-    /// Returns `true` if the worker did not run for most of the time between the last two samples; `None` if this turn
-    /// took no sample, or if this was called before.
+    /// Returns `true` if the worker did not run for most of the time between the last two samples; `None` if
+    /// this turn took no sample, or if the result was already taken.
     pub(super) fn take_was_away(&mut self) -> Option<bool> {
         self.idle.take().map(|idle| idle.not_worked > idle.worked)
     }

@@ -10,7 +10,7 @@ use rxo_host::{ConnectionPage, FastModules, Handle, Host, HostCounters, HostErro
 use super::HostReading;
 use crate::desk::{Desk, Reply};
 
-/// Sends questions to a running host, which answers between two turns.
+/// Sends questions to a running host, which answers between two rounds of its loop.
 #[derive(Clone, Debug)]
 pub struct HostAsker {
     desks: Arc<[Desk<Question>]>,
@@ -27,7 +27,7 @@ pub(super) enum Question {
 }
 
 impl Question {
-    /// Answers the question from the state of `host`, between two turns.
+    /// Answers the question from the state of `host`, between two rounds of its loop.
     pub(super) fn answer<I, O>(self, host: &mut Host<I, O>)
     where
         I: FrameSource,
@@ -79,17 +79,17 @@ impl HostAsker {
         Some(page)
     }
 
-    /// The modules of its fast path that are on.
+    /// Returns the modules of the host's fast path that are on.
     pub fn fast_path(&self) -> FastModules {
         self.handle.fast_path()
     }
 
-    /// Turns these modules of its fast path on and all others off.
+    /// Turns `modules` of the host's fast path on, and all others off.
     pub fn set_fast_path(&self, modules: FastModules) {
         self.handle.set_fast_path(modules);
     }
 
-    /// The policy of its engine.
+    /// Returns the policy of the host's engine; `None` if the host has ended.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
         self.ask_all(Question::Policy)?.first().copied()
@@ -108,7 +108,7 @@ impl HostAsker {
     }
 }
 
-/// The longest wait for an answer; a host makes at least ten turns per second.
+/// Maximum wait for an answer; a host runs at least ten rounds per second.
 const LONGEST_ANSWER: Duration = Duration::from_secs(1);
 /// The bits of a slot's number; those above are its worker's. A host has at most 2^20 connections, and 256 workers.
 const SLOT_BITS: u32 = 24;

@@ -1,14 +1,14 @@
-//! Settings of hosts that send or receive a cast (one file to many hosts), for `rxo cast` and for programs that measure
-//! it.
+//! Settings of hosts that send or receive a cast (one file to many hosts), for `rxo cast` and for programs
+//! that measure it.
 
 use std::time::Duration;
 
 use rxo_host::HostConfig;
 use rxo_tcp::{AckPolicy, KeepAlive};
 
-/// Changes `config` for the sender of a cast. Each of its connections has small buffers, because the data is in the
-/// group's buffer. The timers suit a local network, and a handshake with a receiver that has gone is soon abandoned.
-/// ECN is off, because a group has no answer to its marks.
+/// Changes `config` for the sender of a cast. Each of its connections has small buffers, because the data is
+/// in the group's buffer. The timers suit a local network, and a handshake with a receiver that has gone is
+/// soon abandoned. ECN is off, because a group cannot respond to congestion marks.
 pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.ecn = false;
     config.tcp.nagle = false;
@@ -19,9 +19,9 @@ pub fn cast_sender(config: &mut HostConfig) {
     config.tcp.handshake_timeout = HANDSHAKE;
 }
 
-/// Changes `config` for a receiver of a cast. The receiver sends few ACKs, for other segments than most other receivers
-/// do; its window does not limit the group; and it detects a sender that has gone. ECN is off, because a group has no
-/// answer to its marks.
+/// Changes `config` for a receiver of a cast. The receiver sends few ACKs, and not for the same segments as
+/// most other receivers; its window does not limit the group; and it detects a sender that has gone. ECN is
+/// off, because a group cannot respond to congestion marks.
 pub fn cast_receiver(config: &mut HostConfig) {
     // The secret is random, so receivers have different offsets.
     let offset = (config.secret[0] % u64::from(CAST_SEGMENTS_FOR_AN_ACK)) as u16;
@@ -38,8 +38,8 @@ pub fn cast_receiver(config: &mut HostConfig) {
 /// The number of segments per acknowledgement of a receiver. In the paper of Chan and Cheriton, 168 receivers sent one
 /// acknowledgement per ten segments at most, because their return link had no more capacity.
 pub const CAST_SEGMENTS_FOR_AN_ACK: u16 = 16;
-/// The number of segments at the start of a connection that a receiver acknowledges one by one, until the sender's
-/// window exceeds the data that waits for an acknowledgement.
+/// The number of segments at the start of a connection that a receiver acknowledges one by one. After these,
+/// the sender's window is larger than the data for which an acknowledgement is still due.
 pub const CAST_QUICK_ACKS: u16 = 32;
 /// The maximum time for which a receiver delays an acknowledgement, for a sender whose window is smaller than the usual
 /// number of segments.
@@ -55,9 +55,9 @@ pub const CAST_BUFFER_BYTES: u32 = 4 << 20;
 const OWN_BYTES: u32 = 32 << 10;
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// The maximum number of segments in the receive buffer: those of 1,448 bytes that fill the window, and some more for
-/// smaller segments.
+/// Maximum number of segments in the receive buffer: as many segments of 1,448 bytes as fill the window, and
+/// some more for smaller segments.
 const PIECES: usize = 2_048;
-/// The keep-alive probes of a receiver, with which it detects within 20 s that the sender has gone.
+/// The keep-alive settings of a receiver, which detects within 20 s that the sender has gone.
 const KEEP_ALIVE: KeepAlive =
     KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 5 };

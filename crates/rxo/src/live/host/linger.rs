@@ -13,14 +13,14 @@ use super::HostAsker;
 /// The reasons for which a host must continue to run although its work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lingering {
-    /// The number of connections that no application uses any more, but that are not closed yet.
+    /// The number of connections that no application uses any more and that are not yet closed.
     pub closing: usize,
-    /// The time during which a peer may still repeat its FIN; zero if none may.
+    /// The remaining time during which a peer may repeat its FIN; zero if none may.
     pub last_acks_left: Duration,
 }
 
 impl Lingering {
-    /// Returns the reasons by the host's `counters`; `None` if the host may end.
+    /// Returns the reasons that follow from the host's `counters`; `None` if the host may end.
     fn of(counters: &HostCounters) -> Option<Self> {
         let HostCounters { orphans: closing, last_acks_left, .. } = *counters;
         let is_needed = closing > 0 || !last_acks_left.is_zero();
@@ -28,10 +28,10 @@ impl Lingering {
     }
 }
 
-/// Waits while connections without an application are closing, and as long as a peer may repeat its FIN: usually 400 ms
-/// from the last acknowledgement of a FIN, in total at most three seconds. Returns at once if this side was never the
-/// first to close a connection. Returns early once `is_over` returns `true`; it is called at least every 20 ms. Calls
-/// `still` once if waiting takes more than half a second.
+/// Waits while connections without an application are closing, and while a peer may still repeat its FIN:
+/// usually 400 ms after the last acknowledgement of a FIN, and at most three seconds in total. Returns at
+/// once if this side was never the first to close a connection, and early once `is_over` returns `true`,
+/// which is called at least every 20 ms. Calls `still` once if waiting takes more than half a second.
 pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(Lingering)) {
     let begun = Instant::now();
     let mut still = Some(still);
@@ -47,7 +47,8 @@ pub fn linger(host: &HostAsker, is_over: impl Fn() -> bool, still: impl FnOnce(L
     }
 }
 
-/// The maximum time to wait: three or four retransmissions of a peer, not the minute of TIME-WAIT.
+/// Maximum time to wait: long enough for three or four retransmissions of a peer, and much shorter than the
+/// minute of TIME-WAIT.
 const LONGEST: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);

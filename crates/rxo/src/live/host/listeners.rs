@@ -9,11 +9,11 @@ use std::time::Duration;
 use rxo_driver::wait::wait_readable;
 use rxo_host::{Handle, Readiness, TcpListener, TcpStream};
 
-/// Listeners on several addresses of a host, which accept connections like a single one.
+/// Listeners on several addresses of a host, used like a single listener.
 #[derive(Debug)]
 pub struct Listeners {
     all: Vec<TcpListener>,
-    /// The number of calls of `accept` so far: each call begins with the next listener.
+    /// The number of calls of `accept` so far: each call begins with another listener than the call before.
     calls: AtomicUsize,
 }
 

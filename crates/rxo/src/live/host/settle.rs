@@ -1,4 +1,4 @@
-//! The end of a connection: until the peer has everything.
+//! Settle: waits at the end of a connection until the peer has received everything.
 
 use std::io::{self, ErrorKind, Read};
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ pub enum Unsettled {
     /// The connection has failed.
     #[error("the peer did not get all that was sent: {0}")]
     Failed(io::Error),
-    /// The connection was closed before the peer had acknowledged the last bytes; the number of these.
+    /// The connection was closed before the peer had acknowledged this many last bytes.
     #[error("the connection has ended before the peer had the last {0} bytes")]
     Ended(u32),
-    /// The caller stopped waiting before the peer had acknowledged the last bytes; the number of these.
+    /// The caller stopped waiting before the peer had acknowledged this many last bytes.
     #[error("interrupted before the peer had the last {0} bytes")]
     Interrupted(u32),
-    /// The peer has acknowledged nothing for a minute; the number of bytes that it lacks.
+    /// The peer has acknowledged nothing for a minute; this many bytes are not acknowledged.
     #[error("the peer has not acknowledged the last {0} bytes for {seconds} s", seconds = TIMEOUT.as_secs())]
     Silent(u32),
 }
@@ -44,8 +44,8 @@ pub fn settle(stream: &TcpStream, is_over: impl Fn() -> bool) -> Result<(), Unse
     Ok(())
 }
 
-/// A stream that is shut down for writing, until the peer has acknowledged everything: [`settle`] for the owner of many
-/// streams, who waits by other means, and drops what their peers still send.
+/// A stream that is shut down for writing, until its peer has acknowledged everything: as [`settle`], for an
+/// owner of many streams that waits for events itself, and that discards what the peers still send.
 #[derive(Debug)]
 pub struct Settling {
     left: u32,
@@ -53,17 +53,18 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Begins to watch `stream`.
+    /// Begins to check `stream`.
     #[must_use]
     pub fn begin(stream: &TcpStream) -> Self {
         Self { left: unacknowledged(stream), since: Instant::now() }
     }
 
-    /// Returns whether the peer of `stream` has acknowledged everything, the FIN included. To be called again and again, at
-    /// least once a second; never waits. Once `is_over` returns true, it fails instead of returning false.
+    /// Returns whether the peer of `stream` has acknowledged everything, the FIN included. Never blocks; must
+    /// be called again at least once a second. Once `is_over` returns `true`, returns an error instead of
+    /// `false`.
     ///
     /// # Errors
-    /// If the peer did not get everything.
+    /// If the peer has not received everything.
     pub fn is_done(
         &mut self,
         stream: &TcpStream,
@@ -103,8 +104,8 @@ fn refuse_failed(stream: &TcpStream) -> Result<(), Unsettled> {
     stream.take_error().and_then(|failed| failed.map_or(Ok(()), Err)).map_err(Unsettled::Failed)
 }
 
-/// Reads and discards data from the peer for a moment. Returns `true` if the peer or the connection has
-/// closed.
+/// Reads and discards data from the peer for a short time. Returns `true` if the peer has closed its side, or
+/// the connection has ended.
 fn drop_some(mut stream: &TcpStream) -> bool {
     match stream.read(&mut [0; 4_096]) {
         Ok(read) => read == 0,

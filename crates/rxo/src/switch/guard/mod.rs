@@ -1,13 +1,13 @@
 //! Guards a port: decides whether its device may send a packet.
 //!
-//! A device speaks for its own addresses only: ARP and neighbour discovery are checked, with `ips` also the source of each
-//! packet. Messages that direct the traffic of a whole link, those of routers and DHCP servers, come only from ports
-//! that may send them (RFC 6105, RFC 7113, RFC 7610). Separate from the switch, because it is a decision about one frame
-//! that needs neither the table of addresses nor the time.
+//! A device may claim only its own addresses: ARP and neighbour discovery are checked, and with `ips` also
+//! the source of each packet. Messages that direct the traffic of a whole link, those of routers and DHCP
+//! servers, are accepted only from ports that may send them (RFC 6105, RFC 7113, RFC 7610). Separate from the
+//! switch, because it is a decision about one frame that needs neither the table of addresses nor the time.
 //!
 //! # Contract
-//! Pure, and nothing panics. A packet that cannot be read as far as the decision needs is refused. Packets inside
-//! tunnels are not read: whoever ends the tunnel decides about them.
+//! No side effects and no panics. A packet that cannot be read as far as the decision requires is refused.
+//! Packets inside tunnels are not read: the end of the tunnel decides about them.
 
 mod neighbour;
 
@@ -16,26 +16,28 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::packet::{Arp, ICMP, ICMPV6, IGMP, Ip, Packet, UDP, Upper};
 use super::{DropReason, MacAddress};
 
-/// The rights of a guarded port beyond sending from its own addresses. The default has none, and any IP address.
+/// The rights of a guarded port beyond sending from its own addresses. The default grants no rights, and
+/// allows any IP address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
-    /// The only IP addresses of the device; empty for any. A port that is fixed to an Ethernet address also has the
-    /// link-local address that follows from it (RFC 4291, appendix A).
+    /// The only IP addresses of the device; empty to allow any. A port that is fixed to an Ethernet address
+    /// also has the link-local address that follows from it (RFC 4291, appendix A).
     pub ips: Vec<IpAddr>,
     /// `true` if the device may send what routers send: router advertisements, redirects, and queries of IGMP and MLD.
     /// Its port also gets the frames of all multicast groups.
     pub routes: bool,
     /// `true` if the device may answer DHCP and DHCPv6 clients.
     pub serves_dhcp: bool,
-    /// `true` if the device reaches no other isolated port.
+    /// `true` if the device may not exchange frames with other isolated ports.
     pub is_isolated: bool,
 }
 
 impl Guard {
-    /// Checks a packet that came in at a port whose only Ethernet address is `own`, or that learns addresses.
+    /// Checks a packet that arrived at this port. `own` is the only Ethernet address of the port, or `None`
+    /// if the port learns addresses.
     ///
     /// # Errors
-    /// The reason to drop it.
+    /// The reason to drop the packet.
     pub(super) fn check(
         &self,
         own: Option<MacAddress>,
@@ -95,21 +97,21 @@ impl Guard {
         self.check_unspecified(ip, allowed)
     }
 
-    /// Checks that a packet without a source is one that a host sends before it has an address: to a DHCP server, a
-    /// report of memberships, or neighbour discovery.
+    /// Checks a packet whose source is the unspecified address: a host may send such a packet only before it
+    /// has an address, to a DHCP server, as a report of memberships, or for neighbour discovery.
     fn check_unspecified(&self, ip: &Ip<'_>, is_allowed: bool) -> Result<(), DropReason> {
         let is_right = self.ips.is_empty() || is_allowed || !ip.source.is_unspecified();
         if is_right { Ok(()) } else { Err(DropReason::ForeignIp) }
     }
 
-    /// Checks the type of a control message against those that only routers send.
+    /// Checks that a control message is not of one of the types `of_routers`, unless the device may route.
     fn check_router(&self, of_routers: &[u8], message: &[u8]) -> Result<(), DropReason> {
         let kind = message.first().ok_or(DropReason::Malformed)?;
         let is_foreign = of_routers.contains(kind) && !self.routes;
         if is_foreign { Err(DropReason::ForeignRouter) } else { Ok(()) }
     }
 
-    /// Returns `true` if the device may have this address.
+    /// Returns `true` if `ip` may be an address of the device.
     fn may_have(&self, own: Option<MacAddress>, ip: IpAddr) -> bool {
         self.ips.is_empty()
             || self.ips.contains(&ip)
@@ -117,7 +119,8 @@ impl Guard {
     }
 }
 
-/// Returns the destination port of a UDP header; `None` if it is incomplete, as in a fragment that is made to hide it.
+/// Returns the destination port of a UDP header; `None` if the header is incomplete, as in a fragment that is
+/// made to hide it.
 fn destination_port(udp: &[u8]) -> Option<u16> {
     let [_, _, high, low, ..] = udp else { return None };
     Some(u16::from_be_bytes([*high, *low]))
@@ -129,7 +132,8 @@ fn link_local(MacAddress([a, b, c, d, e, f]): MacAddress) -> Ipv6Addr {
     Ipv6Addr::from(bytes)
 }
 
-/// The ports of DHCP clients, of IPv4 (RFC 2131) and IPv6 (RFC 8415). Some clients look at nothing else.
+/// The ports of DHCP clients, for IPv4 (RFC 2131) and IPv6 (RFC 8415). Some clients check nothing but the
+/// destination port.
 const CLIENT_PORTS: [u16; 2] = [68, 546];
 /// The port of a DHCP server of IPv4.
 const SERVER_PORT: u16 = 67;

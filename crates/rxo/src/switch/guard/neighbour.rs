@@ -6,10 +6,10 @@ use super::Guard;
 use crate::switch::{DropReason, MacAddress};
 
 impl Guard {
-    /// Checks an ICMPv6 message from `source`. Those that are not of neighbour discovery pass.
+    /// Checks an ICMPv6 message from `source`. A message that is not of neighbour discovery passes.
     ///
     /// # Errors
-    /// The reason to drop it.
+    /// The reason to drop the message.
     pub(super) fn check_neighbour(
         &self,
         own: Option<MacAddress>,
@@ -45,7 +45,7 @@ impl Guard {
     }
 }
 
-/// Checks that each option of type `of_sender` has the address `own`.
+/// Checks that each option of type `of_sender` contains the address `own`.
 fn check_options(mut options: &[u8], of_sender: u8, own: MacAddress) -> Result<(), DropReason> {
     while let [kind, units, ..] = options {
         let bytes = usize::from(*units) * 8;
@@ -64,6 +64,6 @@ const ROUTER_ADVERTISEMENT: u8 = 134;
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 const REDIRECT: u8 = 137;
-/// RFC 4861, section 4.6.1.
+/// The option "source link-layer address" (RFC 4861, section 4.6.1).
 const SOURCE_ADDRESS: u8 = 1;
 const TARGET_ADDRESS: u8 = 2;

@@ -4,18 +4,19 @@ use std::net::Ipv4Addr;
 
 use super::super::MacAddress;
 
-/// The statement of an ARP or RARP packet about its sender.
+/// The claim of an ARP or RARP packet about its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::switch) struct Arp {
     pub(in crate::switch) sender_mac: MacAddress,
     pub(in crate::switch) sender: Ipv4Addr,
     pub(in crate::switch) target: Ipv4Addr,
-    /// `true` for a RARP reply, which gives its receiver an address, as DHCP does.
+    /// `true` for a RARP reply, which assigns an address to its receiver, as DHCP does.
     pub(in crate::switch) assigns: bool,
 }
 
 impl Arp {
-    /// Reads a packet of IPv4 over Ethernet; `None` for any other, which no receiver of IPv4 could use.
+    /// Parses a packet of ARP or RARP for IPv4 over Ethernet; `None` for any other, which no IPv4 host could
+    /// use.
     pub(super) fn read(packet: &[u8], is_reverse: bool) -> Option<Self> {
         let packet: &[u8; PACKET_BYTES] = packet.first_chunk()?;
         let (head, rest) = packet.split_first_chunk::<6>()?;
@@ -33,6 +34,6 @@ impl Arp {
 }
 
 const PACKET_BYTES: usize = 28;
-/// Hardware type 1, protocol 0x0800, and the lengths of their addresses.
+/// Hardware type 1 (Ethernet), protocol 0x0800 (IPv4), and the lengths of their addresses.
 const IPV4_OVER_ETHERNET: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const REVERSE_REPLY: u16 = 4;

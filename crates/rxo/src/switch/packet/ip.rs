@@ -1,10 +1,10 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) up to the header of the upper layer.
+//! Parses IPv4 (RFC 791) and IPv6 (RFC 8200) packets, up to the upper-layer header.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use rxo_wire::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_IGMP, PROTOCOL_UDP};
 
-/// The greatest number of extension headers that are followed.
+/// Maximum number of extension headers that are followed.
 pub(super) const MOST_HEADERS: usize = 16;
 
 pub(in crate::switch) const ICMP: u8 = PROTOCOL_ICMP;
@@ -20,7 +20,7 @@ pub(in crate::switch) struct Ip<'f> {
     pub(in crate::switch) upper: Upper<'f>,
 }
 
-/// The upper layer of a packet.
+/// The upper-layer part of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::switch) enum Upper<'f> {
     /// A whole packet, or its first fragment.
@@ -28,15 +28,15 @@ pub(in crate::switch) enum Upper<'f> {
         protocol: u8,
         /// `true` if more fragments follow.
         is_fragment: bool,
-        /// The bytes from the upper layer's header on, as far as the packet goes.
+        /// The bytes from the start of the upper-layer header to the end of the packet.
         bytes: &'f [u8],
     },
-    /// A later fragment, which has no header of the upper layer.
+    /// A later fragment, which has no upper-layer header.
     Later,
 }
 
 impl<'f> Ip<'f> {
-    /// Reads an IPv4 packet; `None` if its headers are incomplete.
+    /// Parses an IPv4 packet; `None` if its headers are incomplete.
     pub(super) fn read_v4(packet: &'f [u8]) -> Option<Self> {
         let fixed: &[u8; 20] = packet.first_chunk()?;
         let header_bytes = usize::from(fixed[0] & 0x0f) * 4;
@@ -58,8 +58,8 @@ impl<'f> Ip<'f> {
         Some(Self { source: source.into(), destination: destination.into(), upper })
     }
 
-    /// Reads an IPv6 packet; `None` if its chain of headers is incomplete, as it may not be in a first fragment either
-    /// (RFC 7112, section 5).
+    /// Parses an IPv6 packet; `None` if its chain of headers is incomplete. RFC 7112, section 5, forbids that
+    /// also in a first fragment.
     pub(super) fn read_v6(packet: &'f [u8]) -> Option<Self> {
         let fixed: &[u8; 40] = packet.first_chunk()?;
         let (source, destination) = fixed[8..].split_first_chunk::<16>()?;
@@ -74,16 +74,18 @@ impl<'f> Ip<'f> {
     }
 }
 
-/// Returns the packet without what the link added behind it. A `total` that the frame does not have, or of the header
-/// alone because the packet is too large for the field, leaves the packet as it is.
+/// Returns the packet without the padding that the link added. Returns it unchanged if `total` is more than
+/// the frame has, or no more than the header: the latter means that the packet is too large for the length
+/// field.
 fn without_padding(packet: &[u8], header_bytes: usize, total: usize) -> &[u8] {
     packet.get(..total).filter(|_| total > header_bytes).unwrap_or(packet)
 }
 
-/// Follows the extension headers from `next` on; `None` if they end early or are too many. `None` too if a fragment has
-/// others behind its fragment header: a receiver that accepts overlapping fragments would take the upper layer's header
-/// from a later one, which cannot be checked. Without them that header begins the first fragment, where nothing overlaps
-/// it but another first fragment.
+/// Follows the extension headers, of which `next` is the type of the first. `None` if they end early or are
+/// too many, and also if a fragment has further ones after its fragment header: a receiver that accepts
+/// overlapping fragments would take the upper-layer header from a later fragment, which cannot be checked.
+/// Without further ones, the upper-layer header begins the first fragment, and only another first fragment
+/// can overlap it.
 fn follow(mut next: u8, mut bytes: &[u8]) -> Option<Upper<'_>> {
     let mut is_fragment = false;
     for _ in 0..=MOST_HEADERS {
@@ -111,7 +113,8 @@ fn follow(mut next: u8, mut bytes: &[u8]) -> Option<Upper<'_>> {
     None
 }
 
-/// Returns `true` for the extension headers of IPv6 (RFC 7045, section 4), those of encryption and of experiments aside.
+/// Returns `true` for the extension headers of IPv6 (RFC 7045, section 4), except those of encryption and of
+/// experiments.
 const fn is_extension(next: u8) -> bool {
     matches!(
         next,

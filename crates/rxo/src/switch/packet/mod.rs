@@ -1,9 +1,9 @@
-//! The packet in a frame, as far as guards and snooping read it: ARP, and IP up to the header of the upper layer.
+//! The packet in a frame, as far as guards and snooping read it: ARP, or IP up to the upper-layer header.
 //!
-//! Separate from `rxo_wire::parse`, which reads what can be coalesced and gives up on everything else. A guard must be
-//! able to say of every frame of a guest that it is none of those that only others may send, so this module follows VLAN
-//! tags, SNAP headers and extension headers to their end, as the most tolerant receiver would. What ends too early to
-//! tell is [`Packet::Malformed`] (RFC 7113, section 3; RFC 7112).
+//! Separate from `rxo_wire::parse`, which reads what can be coalesced and gives up on everything else. A
+//! guard must know of every frame of a guest that it contains no message that only others may send. So this
+//! module follows VLAN tags, SNAP headers and extension headers to their end, as the most tolerant receiver
+//! would. A frame that ends before that is known is [`Packet::Malformed`] (RFC 7113, section 3; RFC 7112).
 //!
 //! # Contract
 //! Nothing panics or allocates, whatever the bytes. The work is bounded: [`MOST_TAGS`], [`ip::MOST_HEADERS`].
@@ -14,7 +14,7 @@ mod ip;
 pub(super) use arp::Arp;
 pub(super) use ip::{ICMP, ICMPV6, IGMP, Ip, UDP, Upper};
 
-/// The greatest number of VLAN tags that a frame may have.
+/// Maximum number of VLAN tags of a frame.
 const MOST_TAGS: usize = 8;
 
 /// The packet in a frame.
@@ -31,7 +31,7 @@ pub(super) enum Packet<'f> {
 }
 
 impl<'f> Packet<'f> {
-    /// Reads the packet behind the link header of a frame.
+    /// Parses the packet after the link header of a frame.
     pub(super) fn read(frame: &'f [u8]) -> Self {
         let Some((ethertype, packet)) = network(frame) else { return Self::Malformed };
         let read = match ethertype {
@@ -45,7 +45,7 @@ impl<'f> Packet<'f> {
     }
 }
 
-/// Returns the type of the packet and its bytes, behind all tags; `None` if the frame ends before.
+/// Returns the type of the packet and its bytes, after all tags; `None` if the frame ends before that.
 fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
     let mut rest = frame.get(ADDRESSES_BYTES..)?;
     for _ in 0..=MOST_TAGS {
@@ -59,8 +59,9 @@ fn network(frame: &[u8]) -> Option<(u16, &[u8])> {
     None
 }
 
-/// Returns the type and the packet of an IEEE 802.3 frame, which has a length in place of the type. Some systems accept
-/// IP and ARP behind a SNAP header (RFC 1042). Other frames have no type that matters here.
+/// Returns the type and the packet of an IEEE 802.3 frame, which has a length in place of the type. Some
+/// systems accept IP and ARP after a SNAP header (RFC 1042). Other such frames have no type that a guard must
+/// know.
 fn snap(behind: &[u8]) -> (u16, &[u8]) {
     match behind {
         [0xaa, 0xaa, 0x03, 0, 0, 0 | 0xf8, high, low, packet @ ..] => {
@@ -71,11 +72,11 @@ fn snap(behind: &[u8]) -> (u16, &[u8]) {
 }
 
 const ADDRESSES_BYTES: usize = 12;
-/// The rest of a tag behind its type: priority and identifier.
+/// The length of a tag after its type: priority and identifier.
 const TAG_BYTES: usize = 2;
-/// 802.1Q, 802.1ad, and what came before 802.1ad.
+/// The types of VLAN tags: 802.1Q, 802.1ad, and the type that was common before 802.1ad.
 const TAG_TYPES: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Smaller numbers are lengths (IEEE 802.3, clause 3.2.6).
+/// The smallest type; a smaller number is a length (IEEE 802.3, clause 3.2.6).
 const LEAST_TYPE: u16 = 0x600;
 const IPV4: u16 = rxo_wire::ETHERTYPE_IPV4;
 const IPV6: u16 = rxo_wire::ETHERTYPE_IPV6;

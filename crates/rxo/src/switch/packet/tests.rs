@@ -1,4 +1,4 @@
-//! Packets behind tags, SNAP and extension headers.
+//! Packets after tags, SNAP headers and extension headers.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn v6(next: u8, rest: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The protocol of an upper layer, and whether it is in a fragment; or what the packet is instead.
+/// The protocol of the upper layer, and whether it is in a fragment; or a name for any other packet.
 type Found = Result<(u8, bool), &'static str>;
 
 fn protocol(packet: &[u8]) -> Found {

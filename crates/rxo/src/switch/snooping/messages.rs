@@ -1,7 +1,8 @@
 //! Messages of IGMP (RFC 1112, 2236, 3376) and MLD (RFC 2710, 3810).
 //!
-//! Both say the same with addresses of different length, and their newest versions have the same layout of records. A
-//! message whose checksum is wrong, or that ends early, is none: RFC 4541, section 2.1.1, item 6.
+//! Both protocols carry the same information with addresses of different length, and the records of their
+//! newest versions have the same layout. A message that has a wrong checksum or ends early is ignored (RFC
+//! 4541, section 2.1.1, item 6).
 
 use std::net::IpAddr;
 
@@ -11,7 +12,7 @@ use super::Family;
 use crate::switch::MacAddress;
 use crate::switch::packet::{ICMPV6, IGMP, Ip, Packet, Upper};
 
-/// The greatest number of records that are read of one message. A frame of 1,514 bytes has room for 184.
+/// Maximum number of records that are read from one message. A frame of 1,514 bytes has room for 184.
 const MOST_RECORDS: usize = 256;
 
 /// A message about memberships.
@@ -43,8 +44,8 @@ pub(super) enum Members<'m> {
     },
 }
 
-/// Reads the message in a packet; `None` if it is no message about memberships. A query for one group is none either: it
-/// goes where the group goes.
+/// Parses the message in a packet; `None` if it does not concern memberships. `None` also for a query for one
+/// group, which is forwarded like other frames of the group.
 pub(super) fn read<'m>(packet: &Packet<'m>) -> Option<Heard<'m>> {
     let Packet::Ip(Ip { source, destination, upper }) = *packet else { return None };
     let Upper::First { protocol, is_fragment: false, bytes } = upper else { return None };
@@ -85,7 +86,7 @@ fn read_message(family: Family, message: &[u8]) -> Option<Heard<'_>> {
     }
 }
 
-/// Yields one change for each record that has one.
+/// Yields the change in each record that contains one.
 impl Iterator for Members<'_> {
     type Item = Member;
 
@@ -107,8 +108,8 @@ impl Iterator for Members<'_> {
     }
 }
 
-/// Reads the record at the front of `bytes`: its change, if it has one, and the bytes behind it. `None` if it is
-/// incomplete.
+/// Parses the record at the start of `bytes`. Returns its change, if it has one, and the bytes after it.
+/// `None` if the record is incomplete.
 fn record(family: Family, bytes: &[u8]) -> Option<(Option<Member>, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<4>()?;
     let sources = usize::from(u16::from_be_bytes([head[2], head[3]]));
@@ -126,8 +127,8 @@ fn record(family: Family, bytes: &[u8]) -> Option<(Option<Member>, &[u8])> {
     Some((joins.map(|joins| Member { group, joins }), behind))
 }
 
-/// Returns the Ethernet address of the group whose IP address is at the front of `bytes` (RFC 1112, section 6.4; RFC
-/// 2464, section 7).
+/// Returns the Ethernet address of the group whose IP address is at the start of `bytes` (RFC 1112, section
+/// 6.4; RFC 2464, section 7).
 fn group_at(family: Family, bytes: &[u8]) -> Option<MacAddress> {
     let address = bytes.get(..family.address_bytes())?;
     let [.., a, b, c, d] = address else { return None };
@@ -145,7 +146,7 @@ impl Family {
         }
     }
 
-    /// The offset of the group in a query, and in a message about one group.
+    /// Returns the offset of the group's address in a query, or in a message about one group.
     const fn group_at(self) -> usize {
         match self {
             Self::V4 => 4,

@@ -1,13 +1,15 @@
-//! Snooping of IGMP and MLD: frames of a multicast group go only to ports whose devices want it (RFC 4541).
+//! Snooping of IGMP and MLD: frames of a multicast group go only to ports whose devices have joined it (RFC
+//! 4541).
 //!
-//! Separate from the table of addresses, because a group has many ports, each with a time of its own, and is known from
-//! messages instead of from sources. Routers, and the ports that may route, get every group. While no router asks for
-//! memberships they would all be forgotten, so without a querier every group goes everywhere.
+//! Separate from the table of addresses, because a group can be at many ports, each with its own expiry time,
+//! and is learned from messages instead of source addresses. Ports of routers, and ports that may route, get
+//! every group. All memberships would expire while no router asks for them, so without a querier every group
+//! goes to all ports.
 //!
 //! # Contract
-//! No clock: time is an argument. Memory is bounded: [`MOST_GROUPS`] for each port. A port that wants more gets all groups
-//! for a while, which costs nobody else anything. Groups are told apart by their Ethernet address, which 32 groups of
-//! IPv4 share: a port may get too much, never too little.
+//! No clock: time is an argument. Memory is bounded: [`MOST_GROUPS`] for each port. A port that joins more
+//! gets all groups for a while, at no cost to other ports. Groups are distinguished by their Ethernet
+//! address, which 32 IPv4 groups share: a port may get too many frames, never too few.
 
 mod messages;
 
@@ -21,15 +23,16 @@ use super::{MacAddress, Port, PortSet};
 
 use messages::{Heard, Member};
 
-/// The greatest number of groups of a port.
+/// Maximum number of groups of a port.
 const MOST_GROUPS: usize = 256;
 /// A membership is forgotten after this time without a report (RFC 3376, section 8.4; RFC 3810, section 9.4).
 const MEMBERSHIP: Duration = Duration::from_secs(260);
 /// A querier has gone after this time without a general query (RFC 3376, section 8.5).
 const QUERIER: Duration = Duration::from_secs(255);
-/// The time in which other members behind a port report, after one has left (RFC 3376, section 8.8).
+/// The time in which other members at a port report their membership, after one has left (RFC 3376, section
+/// 8.8).
 const LAST_MEMBER: Duration = Duration::from_secs(2);
-/// Time between two searches for memberships that have ended.
+/// Minimum time between two searches for expired memberships.
 const SEARCH_EVERY: Duration = Duration::from_secs(1);
 
 /// The version of IP of a group.
@@ -42,25 +45,26 @@ pub(super) enum Family {
 /// The memberships of all ports.
 #[derive(Debug)]
 pub(super) struct Snooping {
-    /// The members of each group, and the times at which they end. The hash is keyed at random.
+    /// The ports that have joined each group, and the time at which each membership expires. The hash is
+    /// keyed at random.
     groups: HashMap<(u16, MacAddress), Vec<(Port, Instant)>>,
-    /// The last general query in each VLAN. Only routers add to it.
+    /// The time of the last general query, by VLAN and IP version. Only queries of routers are recorded.
     queries: HashMap<(u16, Family), Instant>,
-    /// For each port the number of its groups.
+    /// The number of groups of each port.
     counts: Vec<usize>,
-    /// For each port the time until which it gets all groups, because it wanted too many.
+    /// For each port, the time until which it gets all groups, because it has joined too many.
     overflows: Vec<Option<Instant>>,
     next_search: Instant,
 }
 
-/// The treatment of a frame for a group.
+/// The receivers of a frame for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receivers {
     /// All ports of the VLAN.
     All,
-    /// Ports of routers only: it is a report of memberships (RFC 4541, section 2.1.1, item 1).
+    /// Only ports of routers, because the frame is a report of memberships (RFC 4541, section 2.1.1, item 1).
     Routers,
-    /// Ports of routers and these.
+    /// Ports of routers, and the ports in the set.
     Members(PortSet),
 }
 
@@ -75,7 +79,8 @@ impl Snooping {
         }
     }
 
-    /// Takes a frame for `group` that came in at `from`, and remembers what it reports. Returns its receivers.
+    /// Returns the receivers of a frame for `group` that arrived at `from`, and records the memberships that
+    /// the frame reports.
     pub(super) fn receivers(
         &mut self,
         (from, is_router): (Port, bool),
@@ -111,7 +116,7 @@ impl Snooping {
         self.overflows[port.index()] = None;
     }
 
-    /// Returns the number of memberships. Those that have ended count until their place is needed.
+    /// Returns the number of memberships. Expired ones count until their space is needed.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.counts.iter().sum()
@@ -177,8 +182,8 @@ pub(super) const fn family(group: MacAddress) -> Option<Family> {
     }
 }
 
-/// Returns `true` for a group that nobody reports, although all hosts are in it: 224.0.0.0/24 (RFC 4541, section 2.1.2),
-/// all nodes (section 3), and groups of a narrower scope.
+/// Returns `true` for a group that no host reports although all hosts are in it: 224.0.0.0/24 (RFC 4541,
+/// section 2.1.2), all nodes (section 3), and groups of a narrower scope.
 const fn goes_everywhere(group: MacAddress) -> bool {
     matches!(group.0, [0x01, 0x00, 0x5e, 0, 0, _] | [0x33, 0x33, 0, 0, 0, 1])
 }

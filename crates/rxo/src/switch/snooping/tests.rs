@@ -33,7 +33,7 @@ fn igmp(message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A frame with this MLD message behind a router alert.
+/// A frame with this MLD message after a router alert.
 fn mld(message: &[u8]) -> Vec<u8> {
     let [source, destination] = ["fe80::1", "ff02::16"].map(|ip| ip.parse::<Ipv6Addr>().unwrap());
     let mut message = message.to_vec();
@@ -70,7 +70,7 @@ struct World {
 }
 
 impl World {
-    /// The router has just asked.
+    /// Creates the network; the router has just sent a query.
     fn new() -> Self {
         let mut world = Self { snooping: Snooping::new(3), now: at(1_000) };
         world.ask();

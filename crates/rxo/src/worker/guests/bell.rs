@@ -1,8 +1,8 @@
-//! The door of a thread: where others knock when they have put something before it.
+//! Door of a thread: other threads knock on it after they have queued something for the thread.
 //!
-//! It is separate because each guest has one, and the hub has one. A knock costs a system call only if the thread has found
-//! nothing and may wait. Contract: whoever knocks never waits. What was put before a knock is found by the look that
-//! follows [`Door::arm`], or the bell rings.
+//! It is separate because each guest has a door, and so has the hub. A knock costs a system call only if the
+//! thread has found nothing to do and may be waiting. Contract: a knock never blocks. What was queued before
+//! a knock is found by the check that follows [`Door::arm`], or the bell wakes the thread.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use rxo_device::Descriptors;
 
-/// Wakes a thread that waits for its descriptor, or the next time that it does.
+/// Wakes a thread that waits for the bell's descriptor, now or the next time that it waits.
 pub trait Bell: Descriptors + Send + Sync {
     /// Makes the descriptor readable. Never waits.
     fn ring(&self);
@@ -19,33 +19,35 @@ pub trait Bell: Descriptors + Send + Sync {
     fn silence(&self);
 }
 
-/// The door of one thread. Without a bell it is of a thread that also does what others would knock for.
+/// The door of one thread. A door without a bell belongs to a thread that itself does the work for which
+/// others would knock.
 #[derive(Default)]
 pub(super) struct Door {
-    /// Whether the thread has found nothing.
+    /// `true` if the thread has found nothing to do, and may be waiting.
     is_armed: AtomicBool,
     bell: OnceLock<Arc<dyn Bell>>,
 }
 
 impl Door {
-    /// Hangs up the bell.
+    /// Sets the bell that wakes the thread.
     pub(super) fn hang(&self, bell: Arc<dyn Bell>) {
         _ = self.bell.set(bell);
     }
 
-    /// Called by the thread that found nothing. It must look once more before it waits.
+    /// Announces that the thread has found nothing to do. The thread must check once more before it waits.
     pub(super) fn arm(&self) {
         self.is_armed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Called by the thread before it looks again, if it has armed the door.
+    /// Takes the announcement of [`Door::arm`] back. The thread calls it before it checks again.
     pub(super) fn disarm(&self) {
         self.is_armed.store(false, Ordering::Relaxed);
         self.bell.get().into_iter().for_each(|bell| bell.silence());
     }
 
-    /// Called after something was put before the thread.
+    /// Wakes the thread if it may be waiting. Other threads call it after they have queued something for the
+    /// thread.
     pub(super) fn knock(&self) {
         fence(Ordering::SeqCst);
         let is_armed = &self.is_armed;
@@ -54,7 +56,7 @@ impl Door {
         }
     }
 
-    /// Wakes the thread whatever it has found.
+    /// Wakes the thread, whether it has found something to do or not.
     pub(super) fn ring(&self) {
         self.bell.get().into_iter().for_each(|bell| bell.ring());
     }

@@ -1,30 +1,34 @@
-//! What a guest may use of what it shares with others, as token buckets.
+//! Limits of what a guest may use of what it shares with others, as token buckets.
 //!
-//! It is separate so that its bounds can be tested alone. Pure: the time goes in, and a decision comes out. Contract: in any
-//! time `t` a bucket gives at most `rate · t`, its depth, and what one request exceeds that by.
+//! It is separate so that its bounds can be tested alone. No side effects: the time goes in, and a decision
+//! comes out. Contract: in any time `t` a bucket gives at most `rate · t` tokens, its depth, and the amount
+//! by which one request exceeds the depth.
 
 use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// The limits of a guest. The default has none for what it sends, and the usual one for frames to several others.
+/// The limits of a guest. The default does not limit the rate at which the guest sends, and has the usual
+/// limit for frames to several others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// The most that it sends, in bytes a second; what is more waits in its own rings. `None` for no limit.
+    /// Maximum rate at which the guest sends, in bytes per second; frames beyond it wait in the guest's own
+    /// rings. `None` for no limit.
     pub rate: Option<u64>,
-    /// The most bytes that it sends at once after a pause. Only with a `rate`. At least a GSO frame goes whatever this says.
+    /// Maximum number of bytes that the guest may send at once after a pause. Has an effect only with a
+    /// `rate`. One frame, even a GSO frame that is larger, may always be sent.
     pub burst: u64,
-    /// The most frames a second for several others (broadcasts, groups, unknown addresses), and as many at once. What is
-    /// more is dropped, or leaves only by the nic if its address is unknown. A GSO frame counts as the segments that it
-    /// becomes. `None` for no limit.
+    /// Maximum number of frames per second to several others (broadcasts, groups, unknown addresses), and
+    /// also the maximum at once. Frames beyond it are dropped; a frame to an unknown address leaves only by
+    /// the nic instead. A GSO frame counts as the segments that it becomes. `None` for no limit.
     pub storm: Option<u64>,
 }
 
 impl Budget {
-    /// Frames a second for several others, by default: some 60 Mbit/s of full frames, and far more than neighbour
-    /// discovery, DHCP and routing protocols of one guest take.
+    /// The default of `storm`, in frames per second: about 60 Mbit/s of full frames, and far more than
+    /// neighbour discovery, DHCP and routing protocols of one guest need.
     pub const STORM: u64 = 5_000;
-    /// The default of `burst`: 256 KiB, 20 ms at 100 Mbit/s.
+    /// The default of `burst`, in bytes: 256 KiB, which is 20 ms at 100 Mbit/s.
     pub const BURST: u64 = 256 << 10;
 }
 
@@ -37,14 +41,14 @@ impl Default for Budget {
 /// A token bucket, full at first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
-    /// Tokens a second, at least 1.
+    /// Tokens per second, at least 1.
     rate: u64,
-    /// The most tokens.
+    /// Maximum number of tokens in the bucket.
     depth: u64,
-    /// What it has, in billionths of a token: what it gets in a nanosecond is a whole number of them. Negative after it
-    /// gave more than it ever has.
+    /// The tokens in the bucket, in billionths of a token, so that the gain per nanosecond is a whole number.
+    /// Negative after the bucket gave more than its depth.
     level: i128,
-    /// When it was filled up last.
+    /// The time at which the bucket was last filled.
     at: Instant,
 }
 
@@ -55,10 +59,11 @@ impl Bucket {
         Self { rate: rate.max(1), depth, level: i128::from(depth) * BILLION, at: Instant::ZERO }
     }
 
-    /// Takes `tokens`. If the bucket never has so many, it gives them when it is full, and owes the rest.
+    /// Takes `tokens`. If they exceed the bucket's depth, the bucket gives them once it is full, and owes the
+    /// rest.
     ///
     /// # Errors
-    /// When they will be there, if not at `now`. Nothing is taken.
+    /// The time at which the tokens will be available, if they are not at `now`. Nothing is taken then.
     pub(super) fn take(&mut self, tokens: u64, now: Instant) -> Result<(), Instant> {
         self.fill(now);
         let missing = i128::from(tokens.min(self.depth)) * BILLION - self.level;

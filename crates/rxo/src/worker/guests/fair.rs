@@ -1,20 +1,21 @@
 //! Fair turns: which of several queues may send its next frame (deficit round robin; Shreedhar and Varghese, SIGCOMM 1995).
 //!
-//! It is separate so that its fairness can be tested alone. Pure: the costs of the first frames go in, a queue comes out.
-//! Contract: of two queues that always have frames, neither gets more than a [`QUANTUM`] and the cost of one frame more than
-//! the other. A queue that had none gets no credit for that. A decision takes O(queues), and eight times that for the largest
-//! frames.
+//! It is separate so that its fairness can be tested alone. No side effects: the costs of the first frames go
+//! in, a queue comes out. Contract: of two queues that always have frames, neither gets more than the other
+//! by more than a [`QUANTUM`] and the cost of one frame. A queue earns no credit while it has no frames. A
+//! decision takes O(queues), and eight times as long for the largest frames.
 
-/// The credit of a queue in each round: some full frames, or eight of the smallest with what each costs.
+/// The credit that a queue gets in each round, in units of cost: enough for some full frames, or for eight of
+/// the smallest.
 pub(super) const QUANTUM: u64 = 9 << 10;
-/// No frame costs more.
+/// The largest cost of a frame; a higher cost counts as this.
 const MOST_COST: u64 = 8 * QUANTUM;
 
 #[derive(Clone, Debug)]
 pub(super) struct FairTurns {
-    /// What each queue may still send in its round.
+    /// The credit that each queue has left in its round.
     credits: Vec<u64>,
-    /// Whose turn it is.
+    /// The index of the queue that may send now.
     at: usize,
 }
 
@@ -23,8 +24,9 @@ impl FairTurns {
         Self { credits: vec![0; queues], at: 0 }
     }
 
-    /// The queue that sends next, and pays for it. `cost` is that of a queue's first frame; `None` if it has none, or may
-    /// not send it now. `None` if that is so of all queues.
+    /// Returns the queue that sends next, and takes the cost of its frame from its credit. `cost` returns the
+    /// cost of a queue's first frame, or `None` if the queue has no frame or may not send it now. Returns
+    /// `None` if no queue may send.
     pub(super) fn next(&mut self, mut cost: impl FnMut(usize) -> Option<u64>) -> Option<usize> {
         let mut idle = 0;
         while idle < self.credits.len() {

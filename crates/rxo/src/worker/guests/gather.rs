@@ -1,7 +1,7 @@
-//! Answers of guests' workers, gathered while the hub goes on.
+//! Gather: collects the answers of guests' workers while the hub continues to run.
 //!
-//! It is separate because the hub is asked one question, and each guest has the answer to a part of it. Contract: nobody
-//! waits. Who has not answered in time counts as silent.
+//! It is separate because the hub is asked one question, and each guest knows a part of the answer. Contract:
+//! nobody blocks. A guest that has not answered within [`PATIENCE`] counts as silent.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -12,10 +12,11 @@ use crate::desk::Reply;
 use crate::worker::reading::Due;
 use crate::worker::{Misfit, Moment, PolicyInForce, Readings};
 
-/// How long answers are waited for. A guest's worker has a turn at once when it is asked.
+/// Maximum time to wait for the answers. A guest's worker answers in its next turn, which begins at once when
+/// it is asked.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// One question to each guest.
+/// One question to each guest, and the answers so far.
 pub(super) struct Asked<A> {
     places: Vec<Place<A>>,
     until: Instant,
@@ -28,7 +29,7 @@ pub(super) enum Place<A> {
     Silent,
 }
 
-/// What is gathered, and who wants it.
+/// The question whose answers are being collected, and the reply to give when they are complete.
 pub(super) enum Gathering {
     Report(Due, Asked<Readings>),
     Counters(Reply<Readings>, Asked<Readings>),
@@ -42,7 +43,7 @@ impl<A> Asked<A> {
         Self { places, until: now + PATIENCE }
     }
 
-    /// Takes what has come. Returns whether nothing more is waited for.
+    /// Receives the answers that have arrived. Returns `true` if no further answers are awaited.
     fn is_complete(&mut self, now: Instant) -> bool {
         for place in &mut self.places {
             if let Place::Awaited(answer) = place
@@ -54,7 +55,7 @@ impl<A> Asked<A> {
         now >= self.until || !self.places.iter().any(|it| matches!(it, Place::Awaited(_)))
     }
 
-    /// The answers, in the order of the guests; `None` of those who are silent.
+    /// Returns the answers, in the order of the guests; `None` for each guest that is silent.
     pub(super) fn into_answers(self) -> impl Iterator<Item = Option<A>> {
         self.places.into_iter().map(|place| match place {
             Place::Has(answer) => Some(answer),
@@ -64,7 +65,7 @@ impl<A> Asked<A> {
 }
 
 impl Gathering {
-    /// Takes what has come. Returns whether nothing more is waited for.
+    /// Receives the answers that have arrived. Returns `true` if no further answers are awaited.
     pub(super) fn is_complete(&mut self, now: Instant) -> bool {
         match self {
             Self::Report(_, asked) | Self::Counters(_, asked) => asked.is_complete(now),

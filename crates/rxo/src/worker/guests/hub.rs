@@ -1,7 +1,8 @@
-//! The hub: the nic, the switch, and an end of two lanes for each guest.
+//! Hub of several guests: the nic, the switch, and the hub's ends of two lanes for each guest.
 //!
-//! It is what the guests share. A guest's worker has a [`PortSource`](super::port::PortSource) and a
-//! [`PortSink`](super::port::PortSink) in the place of a nic, perhaps on another thread.
+//! The guests share the hub. In place of a nic, a guest's worker has a
+//! [`PortSource`](super::port::PortSource) and a [`PortSink`](super::port::PortSink), perhaps on another
+//! thread.
 //!
 //! Contract: the hub never waits for a guest, and nothing that it calls is a guest's. A frame is copied once for a guest, or
 //! once for all guests that get it. A guest without room loses frames, which are counted, and stops nobody. Guests send in
@@ -37,9 +38,9 @@ pub(super) struct Hub<I: FrameSource, O> {
     pub(super) source: I,
     pub(super) outlet: Outlet<O>,
     pub(super) switch: Switch,
-    /// One for each guest.
+    /// The hub's sides of the ports, one for each guest.
     pub(super) sides: Vec<Side>,
-    /// Where guests knock.
+    /// The door on which guests knock when they have queued a frame.
     pub(super) door: Arc<Door>,
     /// Frames dropped because more arrived than the hub could take.
     pub(super) overload_drops: u64,
@@ -56,7 +57,7 @@ pub(super) struct Hub<I: FrameSource, O> {
     departures: Departures,
     /// Frames for the nic in this turn.
     leaving: Vec<Frame<Copied>>,
-    /// The most frames of guests in a turn.
+    /// Maximum number of frames from guests that the hub passes on in a turn.
     guests_budget: usize,
     now: Instant,
 }
@@ -99,11 +100,12 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Takes a batch of the nic and puts each frame into the lanes of its guests. Returns how many frames
-    /// the batch had. Without `is_worth_a_look` it takes only frames that the source has delayed.
+    /// Receives a batch from the nic and puts each frame into the lanes of its guests. Returns the number of
+    /// frames in the batch. If `is_worth_a_look` is `false`, only receives frames that the source has
+    /// delayed.
     ///
     /// # Errors
-    /// If the nic failed. What was received before that is in the lanes.
+    /// If the nic failed. Frames received before that are in the lanes.
     pub(super) fn receive(
         &mut self,
         is_worth_a_look: bool,
@@ -136,7 +138,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         resumed.and(received)
     }
 
-    /// Copies a frame for the guests at `ports`: once for all, if there are several.
+    /// Copies a frame into the lanes of the guests at `ports`; several guests share one copy.
     fn copy_to(&mut self, ports: PortSet, from: Port, frame: &Frame<&[u8]>) {
         // With the tag in its bytes, and without.
         let mut copies: [Option<Arc<[u8]>>; 2] = [None, None];
@@ -160,7 +162,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Forgets what the switch learned of machines that have left.
+    /// Makes the switch forget the addresses of machines that have left.
     fn forget_gone(&mut self) {
         for (n, side) in self.sides.iter_mut().enumerate() {
             let gone = side.state.gone();
@@ -244,14 +246,15 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         }
     }
 
-    /// Whether nothing of guests can be passed on any more.
+    /// Returns `true` if no frame from a guest can be passed on: the lanes are empty, or the nic's sink is
+    /// blocked.
     pub(super) fn is_served(&self) -> bool {
         let mut sides = self.sides.iter().enumerate();
         (self.outlet.is_blocked() || self.departures.is_empty())
             && sides.all(|(n, side)| side.from_guest.is_empty() || !self.departures.reads(n))
     }
 
-    /// Drops what guests have sent and the nic has no room for, and counts it, at the end.
+    /// Drops and counts the frames from guests that the nic has no room for, at the end of a run.
     pub(super) fn abandon(&mut self) {
         for (n, bytes) in self.departures.abandon() {
             self.sides[n].refuse(bytes);
@@ -268,7 +271,8 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         self.sides.iter_mut().for_each(Side::knock);
     }
 
-    /// When a turn is due even if nothing arrives: at once, if a frame of a guest may be passed on.
+    /// Returns the time at which a turn is due even if nothing arrives: at once, if a frame from a guest may
+    /// be passed on.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let departs = !self.outlet.is_blocked() && !self.departures.is_empty();
         let waiting =
@@ -281,19 +285,20 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         guests.chain(departs.then_some(Instant::ZERO)).chain(self.source.poll_at()).min()
     }
 
-    /// The time of the last batch.
+    /// Returns the time at which the last batch was received.
     pub(super) const fn now(&self) -> Instant {
         self.now
     }
 
-    /// Asks the system what has arrived at the nic and left by it, to be compared.
+    /// Reads from the system how many frames have arrived at the nic and left by it, to compare them with the
+    /// hub's counters.
     pub(super) fn look(&mut self, now: Instant) {
         self.account.open(&mut self.source);
         self.sendings.look(now, &mut self.outlet.sink);
     }
 
-    /// The counters of the nic and the switch, with those of all guests. `times` are the elapsed time and the hub's
-    /// processor time.
+    /// Returns the counters of the nic and the switch, together with the readings of all guests. `times` are
+    /// the elapsed time and the hub's processor time.
     pub(super) fn readings(
         &mut self,
         (elapsed, cpu): (Duration, Duration),
@@ -322,7 +327,7 @@ impl<I: FrameSource, O: FrameSink> Hub<I, O> {
         Readings::switched(of_hub, guests, *self.switch.counters())
     }
 
-    /// What the switch and the nic's sink have counted, between two turns.
+    /// Returns the counts of the switch and of the nic's sink, between two turns.
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let received = self.source.counters().frames;
         let passed = |side: &Side| side.from_guest.taken - side.from_guest.dropped;

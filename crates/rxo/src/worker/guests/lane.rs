@@ -1,8 +1,9 @@
-//! A lane: frames from one thread to another, in order, without waiting.
+//! Lane: passes frames from one thread to another, in order, without waiting.
 //!
-//! It is a queue with one end for each thread. Contract: bounded in frames, and in bytes of copies that are of no pool.
-//! Neither end ever waits for the other, not even for one that stops in the middle of a call. Each frame in it is a copy, so
-//! that no memory of a device crosses a thread: a thread that hangs keeps nothing but its own lanes.
+//! It is a bounded queue with one end for each thread. Contract: the number of frames is bounded, and so are
+//! the bytes of copies that are not in a pool's buffer. Neither end ever waits for the other, not even for
+//! one that stops in the middle of a call. Each frame in a lane is a copy, so that no memory of a device is
+//! used by another thread: a thread that hangs blocks nothing but its own lanes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +13,16 @@ use rxo_frame::{Frame, FrameBuffer, Pool, PoolBuf};
 
 use crate::switch::Tagged;
 
-/// The memory of frames that a guest's worker takes from the switch.
+/// The memory of the frames that a guest's worker receives from the switch.
 pub trait PortBuffer: FrameBuffer + Send + 'static {
-    /// A buffer that has nothing but a frame.
+    /// Creates a buffer from a frame in a buffer of a pool.
     fn pooled(frame: PoolBuf) -> Self;
 
-    /// A frame that others have as well.
+    /// Creates a buffer from a frame whose bytes are shared with others.
     fn shared(frame: Arc<[u8]>) -> Self;
 }
 
-/// Copies it, so that links in memory go with a switch.
+/// Copies the bytes, so that memory links can be used with a switch.
 impl PortBuffer for Vec<u8> {
     fn pooled(frame: PoolBuf) -> Self {
         frame.to_vec()
@@ -47,7 +48,7 @@ impl PortBuffer for rxo_driver::DeviceBuf {
 #[derive(Debug)]
 pub(super) enum Copied {
     Pooled(PoolBuf),
-    /// For several guests, or while the pools are empty.
+    /// Memory of its own, for a frame that several guests share, or while the pools are empty.
     Shared(Arc<[u8]>),
 }
 
@@ -68,7 +69,7 @@ impl Copied {
         }
     }
 
-    /// The bytes that count against [`MOST_SHARED_BYTES`].
+    /// Returns the bytes of the frame that count against [`MOST_SHARED_BYTES`].
     fn shared_bytes(&self) -> usize {
         match self {
             Self::Pooled(_) => 0,
@@ -77,53 +78,55 @@ impl Copied {
     }
 }
 
-/// How much a lane holds.
+/// The capacity of a lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneSize {
-    /// The most frames, each of which has a small buffer if it fits.
+    /// Maximum number of frames in the lane. There is a small buffer for each.
     pub(super) frames: usize,
-    /// The size of a small buffer: a frame of the MTU.
+    /// The size of a small buffer, in bytes: a frame of the MTU.
     pub(super) small_bytes: usize,
 }
 
-/// Frames that a thread has taken and still looks at, beside those in the lane.
+/// Maximum number of frames that a thread has taken from the lane and still uses; their buffers come in
+/// addition.
 const IN_HAND: usize = 256;
-/// Large buffers of a lane, and their size: a GSO frame of the largest IP packet, with its Ethernet header and tags.
+/// The number of large buffers of a lane; [`LARGE_BYTES`] is the size of each: a GSO frame of the largest IP
+/// packet, with its Ethernet header and tags.
 const LARGE_BUFFERS: usize = 32;
 const LARGE_BYTES: usize = 1_027 * 64;
-/// The most bytes in a lane that are of no pool: 64 GSO frames of 64 KiB.
+/// Maximum number of bytes in a lane that are not in a pool's buffer: 64 GSO frames of 64 KiB.
 pub(super) const MOST_SHARED_BYTES: usize = 64 * (64 << 10);
-/// Beside the MTU: an Ethernet header, two tags, and the rest of a cache line.
+/// The bytes of a small buffer beyond the MTU: an Ethernet header, two tags, and the rest of a cache line.
 const HEADER_BYTES: usize = 36;
 
 impl LaneSize {
-    /// A lane of so many frames of a device's MTU.
+    /// Returns the size of a lane for `frames` frames of a device with this MTU.
     pub(super) const fn of(frames: usize, mtu: u32) -> Self {
         Self { frames, small_bytes: mtu as usize + HEADER_BYTES }
     }
 }
 
-/// Where frames are put in.
+/// The end of a lane at which frames are put in.
 pub(super) struct LaneIn {
     frames: Producer<Frame<Copied>>,
     small: Pool,
     large: Pool,
     shared_bytes: Arc<AtomicUsize>,
-    /// Frames put in so far.
+    /// The number of frames put in so far.
     pub(super) put: u64,
 }
 
-/// Where frames come out.
+/// The end of a lane at which frames are taken out.
 pub(super) struct LaneOut {
     frames: Consumer<Frame<Copied>>,
     shared_bytes: Arc<AtomicUsize>,
-    /// Frames taken out so far.
+    /// The number of frames taken out so far, including those that were dropped.
     pub(super) taken: u64,
-    /// Frames among those that nobody wanted any more.
+    /// The number of frames that were taken out and dropped, because nobody wanted them any more.
     pub(super) dropped: u64,
 }
 
-/// Both ends of a new lane. Allocates all its memory but that of shared frames.
+/// Creates a lane, and returns its two ends. Allocates all its memory except that of shared frames.
 pub(super) fn lane(size: LaneSize) -> (LaneIn, LaneOut) {
     let (producer, consumer) = RingBuffer::new(size.frames);
     let small = Pool::new(size.frames + IN_HAND, size.small_bytes);
@@ -135,7 +138,7 @@ pub(super) fn lane(size: LaneSize) -> (LaneIn, LaneOut) {
 }
 
 impl LaneIn {
-    /// Puts a copy of a frame in. Returns `false`, and copies nothing, if there is no room.
+    /// Puts a copy of a frame into the lane. Returns `false`, and copies nothing, if there is no room.
     pub(super) fn push(&mut self, frame: &Tagged<'_>) -> bool {
         if self.frames.is_full() {
             return false;
@@ -144,23 +147,25 @@ impl LaneIn {
         self.put(frame.facts.with_bytes(bytes))
     }
 
-    /// Puts a frame in that others get as well. Returns `false` if there is no room.
+    /// Puts a frame that other guests share into the lane. Returns `false` if there is no room.
     pub(super) fn push_shared(&mut self, frame: Frame<Arc<[u8]>>) -> bool {
         self.has_room_for(frame.bytes.len()) && self.put(frame.map_bytes(Copied::Shared))
     }
 
-    /// Whether the other end has taken all.
+    /// Returns `true` if the other end has taken all frames.
     pub(super) fn is_empty(&self) -> bool {
         self.frames.slots() == self.frames.buffer().capacity()
     }
 
-    /// Whether there is room for a shared frame of so many bytes. The other end only makes more.
+    /// Returns `true` if there is room for a shared frame of `shared_bytes` bytes. It stays true until this
+    /// end puts a frame in.
     pub(super) fn has_room_for(&self, shared_bytes: usize) -> bool {
         let used = self.shared_bytes.load(Ordering::Relaxed);
         !self.frames.is_full() && used + shared_bytes <= MOST_SHARED_BYTES
     }
 
-    /// Copies it into a buffer of a pool, or into memory of its own while there is none: a policy may hold many frames.
+    /// Copies a frame into a buffer of a pool. If the pools are empty, because a policy may hold many frames,
+    /// copies it into memory of its own.
     fn copy(&self, frame: &Tagged<'_>) -> Option<Copied> {
         let bytes = frame.byte_len();
         let mut pools =
@@ -189,17 +194,17 @@ impl LaneOut {
         self.frames.is_empty()
     }
 
-    /// Frames in the lane.
+    /// Returns the number of frames in the lane.
     pub(super) fn len(&self) -> usize {
         self.frames.slots()
     }
 
-    /// The oldest frame.
+    /// Returns the oldest frame, and leaves it in the lane.
     pub(super) fn first(&self) -> Option<&Frame<Copied>> {
         self.frames.peek().ok()
     }
 
-    /// Takes the oldest frame out.
+    /// Takes the oldest frame out of the lane.
     pub(super) fn pop(&mut self) -> Option<Frame<Copied>> {
         let frame = self.frames.pop().ok()?;
         let shared_bytes = frame.bytes.shared_bytes();
@@ -210,7 +215,7 @@ impl LaneOut {
         Some(frame)
     }
 
-    /// Takes all frames out that are in it now, and drops them.
+    /// Takes out and drops all frames that are in the lane now.
     pub(super) fn clear(&mut self) {
         for _ in 0..self.len() {
             self.dropped += u64::from(self.pop().is_some());

@@ -1,4 +1,4 @@
-//! A nic and several guests.
+//! Guests: a nic, a switch, and several guests with a worker for each.
 //!
 //! ```text
 //!  nic.source --> switch --lane--> engine --deliveries--> guest's sink      one engine, worker and
@@ -7,12 +7,14 @@
 //! ```
 //!
 //! Each guest has a [`Worker`] of its own, between a port of the switch and the guest's device, so that
-//! neither the polls nor the room of one guest decide anything for another. The [`hub`] has the nic and the switch. Frames
-//! cross between hub and worker by lanes, of which neither end waits for the other, so each may have a thread:
+//! neither the polls of one guest nor its free space affect another. The [`hub`] has the nic and the switch.
+//! Frames cross between hub and worker by lanes, whose ends never wait for each other, so each worker may
+//! have a thread:
 //!
-//! * [`Guests::run_on_threads`] gives each guest a thread. What a guest makes its thread do, or wait for, is nobody else's
-//!   time: its rings, its notifications, the messages of its machine, its memory.
-//! * [`Guests::run`] takes all turns on one thread, for tests on virtual time and devices that cannot move to a thread.
+//! * [`Guests::run_on_threads`] gives each guest a thread. The time that a guest's device costs its thread
+//!   (rings, notifications, messages, memory) then delays no other guest.
+//! * [`Guests::run`] runs the hub and all workers on one thread, for tests on virtual time and for devices
+//!   that cannot move to a thread.
 //!
 //! # Contract
 //! As that of the worker, for each guest. A guest that does not take its frames loses those that its lane
@@ -62,21 +64,21 @@ pub use lane::PortBuffer;
 pub use port::{PortSink, PortSource};
 pub use threads::{HubDoor, Threads};
 
-/// The worker of one guest. `B` is the memory of its frames.
+/// The worker of one guest. `B` is the type of its frames' memory.
 type GuestWorker<B, HI, HO> = Worker<PortSource<B>, PortSink, HI, HO>;
 
-/// The workers of all guests, and what they share. The parameters are those of [`Worker`].
+/// The workers of all guests, and the hub that they share. The type parameters are those of [`Worker`].
 pub struct Guests<NI: FrameSource<Buffer: PortBuffer>, NO, HI: FrameSource, HO> {
     hub: Hub<NI, NO>,
-    /// Those of guests whose threads ended, or have not begun.
+    /// The workers of guests whose threads have ended or not begun.
     workers: Vec<GuestWorker<NI::Buffer, HI, HO>>,
-    /// The guests whose threads did not end, by their place among all, with their last readings.
+    /// The guests whose threads did not end: the index of each among all guests, and its last reading.
     lost: Vec<(usize, Reading)>,
-    /// Lines for the user about guests that nobody has seen.
+    /// Lines about guests for the user, which no report has passed on yet.
     lines: Vec<String>,
     config: WorkerConfig,
     times: Times,
-    /// That of the hub. Each worker has one of its own.
+    /// The balance of the hub. Each worker has its own.
     balance: Balance,
 }
 
@@ -87,11 +89,12 @@ where
     HI: FrameSource,
     HO: FrameSink,
 {
-    /// Puts `switch` between a nic and guests. Its port 0 is the nic's, and the `n`-th guest, counted
-    /// from 0, has port `n + 1`. Every guest's worker gets the same configuration.
+    /// Puts `switch` between a nic and guests. Port 0 of the switch belongs to the nic, and port `n + 1` to
+    /// guest `n`, counted from 0. Every guest's worker gets the same configuration.
     ///
     /// # Errors
-    /// As [`Worker::new`], and if the switch has no port for each device.
+    /// The errors of [`Worker::new`], and [`Misfit::Ports`] if the number of ports differs from the number of
+    /// devices.
     ///
     /// # Examples
     /// ```
@@ -150,7 +153,8 @@ where
         Ok(Self { hub, workers, lost, lines, config, times, balance })
     }
 
-    /// Limits what each guest may use, in their order. Guests beyond the last budget have the default.
+    /// Sets the budget of each guest, in the order of the guests. Guests beyond the last budget keep the
+    /// default.
     #[must_use]
     pub fn limited(mut self, budgets: &[Budget]) -> Self {
         let limited = self.hub.sides.iter_mut().zip(budgets);
@@ -158,12 +162,12 @@ where
         self
     }
 
-    /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once in every
+    /// Runs until `stop` is set or the nic fails, as [`Worker::run`] does. Calls `observe` once per
     /// [`WorkerConfig::report_every`].
     ///
     /// # Errors
-    /// The first failure of a device, after the guests were given everything that was held or queued for
-    /// them. Frames for a guest without room are then dropped and counted.
+    /// The first failure of a device, after the guests got everything that was held or queued for them.
+    /// Frames for a guest without free space are dropped and counted then.
     pub fn run<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -175,8 +179,8 @@ where
         })
     }
 
-    /// All counters since the workers were made. The times are those of the last report or of the end. Of a guest whose
-    /// thread did not end they are the last that it told.
+    /// Returns all counters since the workers were created. The times are those of the last report or of the
+    /// end. For a guest whose thread did not end, returns the last counters that it reported.
     pub fn reading(&mut self) -> Readings {
         let mut guests: Vec<_> = self.workers.iter_mut().map(Worker::reading).collect();
         // In ascending order, so that each finds its place.
@@ -186,7 +190,7 @@ where
         self.hub.readings((self.times.elapsed(), self.times.cpu()), self.balance.found(), guests)
     }
 
-    /// Calls `observe` now; `is_due` says whether the time between two reports has passed.
+    /// Calls `observe` now. `is_due` is `true` if the interval between two reports has passed.
     pub fn report(&mut self, is_due: bool, observe: &mut impl FnMut(Report<'_, NO, HO>)) {
         self.hub.look(self.times.now());
         self.check_balance();
@@ -202,7 +206,8 @@ where
         });
     }
 
-    /// Whether each frame that was put into a lane was taken out, or is still in it. Only while nobody else uses the lanes.
+    /// Returns the frames that were put into lanes, and those that were taken out or are still in one. Valid
+    /// only while no other thread uses the lanes.
     fn crossing(&self) -> Stage {
         let mut stage = Stage::default();
         for (side, worker) in self.hub.sides.iter().zip(&self.workers) {
@@ -230,8 +235,8 @@ where
         &mut self.times
     }
 
-    /// Takes a batch of the nic, gives every guest a turn, and passes on what they sent. If one fails, the others have
-    /// theirs.
+    /// Receives a batch from the nic, lets every guest's worker make a turn, and passes on what the guests
+    /// sent. If one worker fails, the others still make theirs.
     fn take_turn<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -259,7 +264,7 @@ where
         guests.chain(self.hub.deadline()).min()
     }
 
-    /// Waits for the nic and for what each guest needs next.
+    /// Waits for the nic, and for the next event that each guest's worker needs.
     fn wait<W: Waiter<NI, NO, HI, HO>>(
         &self,
         waiter: &mut W,
@@ -289,8 +294,8 @@ where
         self.workers.iter_mut().for_each(|worker| worker.judge(now, cpu));
     }
 
-    /// Gives each guest the frames of its queue, and drops and counts those that it has no room for. A failed
-    /// nic has no part in this.
+    /// Delivers the frames queued for each guest, and drops and counts those for which the guest has no room.
+    /// Does not use the nic, which may have failed.
     fn empty_queues<W: Waiter<NI, NO, HI, HO>>(
         &mut self,
         waiter: &mut W,
@@ -362,7 +367,7 @@ where
     }
 }
 
-/// The first error of all.
+/// Returns the first error of all results.
 fn all(results: impl Iterator<Item = Result<(), DeviceError>>) -> Result<(), DeviceError> {
     results.fold(Ok(()), Result::and)
 }

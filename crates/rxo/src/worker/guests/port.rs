@@ -1,7 +1,8 @@
-//! The ends of a switch port: what a guest's worker has in the place of a nic.
+//! Ends of a switch port: the source and the sink that a guest's worker has in place of a nic.
 //!
-//! They may be on another thread than the hub. Contract: neither waits for the hub, and the hub for neither. Frames of the
-//! guest that find no room are kept, at most a batch of them, and the worker reads no more meanwhile.
+//! They may be on another thread than the hub. Contract: neither end waits for the hub, and the hub waits for
+//! neither. Frames from the guest that find no room in the lane are kept, at most a batch of them, and until
+//! they are moved the worker reads no more from the guest.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -19,27 +20,28 @@ use super::bell::Door;
 use super::lane::{LaneIn, LaneOut, LaneSize, PortBuffer, lane};
 use crate::switch::Tagged;
 
-/// What both sides of a port know. Each number is written by one thread.
+/// The state that both sides of a port share. Each number is written by one thread only.
 #[derive(Default)]
 pub(super) struct PortState {
-    /// Where the guest's worker waits for frames and for room.
+    /// The door on which the hub knocks, for the guest's worker that waits for frames or for room.
     pub(super) door: Door,
-    /// How often the guest's worker has come by.
+    /// The number of times that the guest's worker has checked its port.
     pub(super) turns: AtomicU64,
-    /// Whether frames of the guest wait for room.
+    /// `true` if frames from the guest wait for room in the lane.
     pub(super) wants_room: AtomicBool,
-    /// Frames for the guest that found no room.
+    /// Frames for the guest that were lost because the lane was full, or the guest hung.
     pub(super) lost: AtomicU64,
-    /// Bytes of frames for the guest that were copied.
+    /// The number of bytes copied for frames to the guest.
     pub(super) copied_bytes: AtomicU64,
     /// Frames of the guest that left by no port, or not by the nic because it had no room, and their bytes.
     pub(super) refused: AtomicU64,
     pub(super) refused_bytes: AtomicU64,
-    /// Frames of the guest that waited or were dropped because of its budget.
+    /// Frames from the guest that waited, or went to fewer ports, because of its budget.
     pub(super) over_budget: AtomicU64,
-    /// How often the guest's worker did not come by although frames waited.
+    /// The number of times that the guest's worker did not check its port in time although frames were
+    /// waiting.
     pub(super) stalls: AtomicU64,
-    /// Number of machines that have left the guest's device.
+    /// The number of machines that have left the guest's device.
     gone: AtomicU64,
 }
 
@@ -49,41 +51,41 @@ impl PortState {
         self.gone.store(count, Ordering::Relaxed);
     }
 
-    /// Returns the number that was recorded last.
+    /// Returns the number of machines that was recorded last.
     pub(super) fn gone(&self) -> u64 {
         self.gone.load(Ordering::Relaxed)
     }
 }
 
-/// Adds to a number that only this thread writes.
+/// Adds `more` to a number that only this thread writes.
 pub(super) fn add(number: &AtomicU64, more: u64) {
     number.store(number.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
-/// Gives the frames that the switch has for a guest, in buffers `B`.
+/// Receives the frames that the switch forwards to a guest, in buffers of type `B`.
 pub struct PortSource<B> {
     lane: LaneOut,
     state: Arc<PortState>,
     capabilities: SourceCapabilities,
     bytes: u64,
-    /// Whether the hub is to knock.
+    /// `true` if the door is armed, so that the hub knocks when it puts a frame into the lane.
     is_armed: bool,
     buffer: PhantomData<fn() -> B>,
 }
 
-/// Gives the frames of a guest to the switch.
+/// Passes the frames from a guest to the switch.
 pub struct PortSink {
     lane: LaneIn,
     state: Arc<PortState>,
     hub: Arc<Door>,
     capabilities: SinkCapabilities,
-    /// Bytes of frames in the lane and out of it.
+    /// The bytes of all frames that were put into the lane so far.
     bytes: u64,
-    /// Bytes of frames that were copied.
+    /// The number of bytes copied for frames from the guest; a byte copied twice counts twice.
     copied_bytes: u64,
-    /// Frames for which there was no room.
+    /// The frames that found no room in the lane, oldest first.
     kept: VecDeque<Frame<Vec<u8>>>,
-    /// Frames that were dropped here.
+    /// The number of frames that were dropped here.
     abandoned: u64,
 }
 
@@ -94,14 +96,17 @@ pub(super) struct HubEnds {
     pub(super) state: Arc<PortState>,
 }
 
-/// Frames that wait for a guest. It is several batches of the nic, because several guests may send to one.
+/// Maximum number of frames that wait for a guest: several batches of the nic, because several guests may
+/// send to one.
 pub(super) const MOST_FRAMES: usize = 1_024;
-/// Frames of a guest that wait for the hub, which serves 64 in a turn. More would be a queue that its sender does not see.
+/// Maximum number of frames from a guest that wait for the hub, which passes on 64 in a turn. A longer queue
+/// would be one whose length the sender does not see.
 pub(super) const MOST_FROM_GUEST: usize = 256;
-/// How often a call looks again for frames that came while it prepared to wait.
+/// Maximum number of times that a call checks again for frames that arrived while it prepared to wait.
 const MOST_LOOKS: usize = 4;
 
-/// Both sides of a port, and its ends. `nic` is what the nic can do.
+/// Creates a port. Returns the hub's ends and those of the guest's worker. `nic` has the capabilities of the
+/// nic.
 pub(super) fn port<B>(
     hub: &Arc<Door>,
     nic: (SourceCapabilities, SinkCapabilities),
@@ -133,12 +138,13 @@ pub(super) fn port<B>(
 }
 
 impl<B> PortSource<B> {
-    /// Drops what waits, and counts it as lost. Only when the hub puts nothing in any more.
+    /// Drops the frames that wait in the lane, and counts them as lost. Must be called only when the hub puts
+    /// no more in.
     pub(super) fn clear(&mut self) {
         self.lane.clear();
     }
 
-    /// Frames that were taken out, and those that wait in it.
+    /// Returns the number of frames that were taken out of the lane, plus those that wait in it.
     pub(super) fn accounted(&self) -> u64 {
         self.lane.taken + self.lane.len() as u64
     }
@@ -189,7 +195,7 @@ impl<B: PortBuffer> FrameSource for PortSource<B> {
         }
     }
 
-    /// At once, if frames wait: no event of the system need come for them.
+    /// Returns a time in the past if frames wait: the system need not report an event for them.
     fn poll_at(&self) -> Option<Instant> {
         (!self.lane.is_empty()).then_some(Instant::ZERO)
     }
@@ -206,7 +212,7 @@ impl<B> Descriptors for PortSource<B> {
 }
 
 impl PortSink {
-    /// Frames that were put into the lane.
+    /// Returns the number of frames that were put into the lane.
     pub(super) const fn put(&self) -> u64 {
         self.lane.put
     }
@@ -221,7 +227,7 @@ impl PortSink {
         }
     }
 
-    /// Moves kept frames to the lane, as far as it has room.
+    /// Moves kept frames to the lane, as far as there is room.
     fn move_kept(&mut self) {
         while let Some(frame) = self.kept.front()
             && self.lane.push(&Tagged::whole(&frame.borrowed()))
@@ -290,7 +296,8 @@ impl FrameSink for PortSink {
     }
 }
 
-/// The source's descriptor reports room, too: an eventfd becomes readable, never writable.
+/// Visits no descriptor: that of the source reports room too, because an eventfd becomes readable, never
+/// writable.
 impl Descriptors for PortSink {
     fn visit_descriptors<'f>(&'f self, _: &mut dyn FnMut(BorrowedFd<'f>)) {}
 }

@@ -30,18 +30,19 @@ use crate::worker::reading::{Due, Times};
 use crate::worker::waiter::{timed, wait};
 use crate::worker::{Awake, Question, Report, Waiter, Wanted, WantedHost, WorkerConfig};
 
-/// What threads need of the system. `GW` is the clock of a guest's thread, `HO` the sink of its device.
+/// The functions with which threads use the system. `GW` is the waiter of a guest's thread, `HO` the sink of
+/// its device.
 #[derive(Debug)]
 pub struct Threads<GW, HO> {
-    /// Makes the clock of a thread, on that thread.
+    /// Creates the waiter of a guest's thread; called on that thread.
     pub waiter: fn() -> GW,
-    /// Makes a bell.
+    /// Creates a bell.
     pub bell: fn() -> io::Result<Arc<dyn Bell>>,
-    /// Takes a line for the user from a guest's device.
+    /// Takes the next line for the user from a guest's device.
     pub notice: fn(&mut HO) -> Option<String>,
 }
 
-/// What the hub waits for beside its nic.
+/// The hub's door, as the source for which the hub waits in addition to its nic.
 pub struct HubDoor(Arc<Door>);
 
 impl Descriptors for HubDoor {
@@ -50,15 +51,17 @@ impl Descriptors for HubDoor {
     }
 }
 
-/// Lines for the user that wait to be seen. More are dropped: guests cannot fill memory.
+/// Maximum number of lines for the user that wait for the next report. More are dropped, so that guests
+/// cannot fill memory.
 const MOST_LINES: usize = 64;
-/// How long the hub waits for the guests' threads at the end. A guest's worker needs a few turns.
+/// Maximum time for which the hub waits for the guests' threads at the end. A guest's worker needs a few
+/// turns to end.
 const LONGEST_END: Duration = Duration::from_millis(500);
-/// Time between two looks at the guests' threads while frames wait for them.
+/// Time between two checks of the guests' threads while frames wait for them.
 const BETWEEN_LOOKS: Duration = LATE;
-/// Time between two looks for lines of a guest's device, at most, so that the next report has them.
+/// Maximum time between two checks of a guest's device for lines, so that the next report has them.
 const BETWEEN_LINES: Duration = Duration::from_millis(250);
-/// Time between two looks for answers, or for the ends of threads.
+/// Time between two checks for answers, or for threads that have ended.
 const BETWEEN_ANSWERS: Duration = Duration::from_micros(200);
 
 impl<NI, NO, HI, HO> Guests<NI, NO, HI, HO>
@@ -68,11 +71,11 @@ where
     HI: FrameSource<Buffer: Send> + Send + 'static,
     HO: FrameSink + Send + 'static,
 {
-    /// Runs as [`Guests::run`] does, each guest on a thread of its own and the hub on this one. Observers get no sinks of
-    /// guests, but the lines of their devices.
+    /// Runs as [`Guests::run`] does, with each guest's worker on a thread of its own and the hub on this one.
+    /// Observers get no sinks of guests, but the lines of the guests' devices.
     ///
     /// # Errors
-    /// The first failure of a device, or of the system when a thread is made.
+    /// The first failure of a device, or of the system to start a thread.
     pub fn run_on_threads<W, GW>(
         &mut self,
         waiter: &mut W,
@@ -141,7 +144,7 @@ pub(super) struct Threaded<'g, NI: FrameSource<Buffer: PortBuffer>, NO, HI: Fram
     pub(super) question: Option<Question>,
     pub(super) gathering: Option<Gathering>,
     next_look: Instant,
-    /// Whether guests are to knock.
+    /// `true` if the hub's door is armed, so that guests knock when they have queued a frame.
     is_armed: Cell<bool>,
     pub(super) observe: F,
 }
@@ -154,10 +157,10 @@ where
     HO: FrameSink + Send + 'static,
     F: FnMut(Report<'_, NO, HO>),
 {
-    /// Gives each worker a thread.
+    /// Starts a thread for each worker.
     ///
     /// # Errors
-    /// If the system refuses one. Those that were made end.
+    /// If the system cannot start a thread. The threads that were started end.
     fn begin<GW>(
         &mut self,
         workers: Vec<GuestWorker<NI::Buffer, HI, HO>>,
@@ -191,7 +194,7 @@ where
         self.guests.iter().for_each(|guest| guest.state.door.ring());
     }
 
-    /// Looks at the guests' threads, and at what is asked.
+    /// Checks the guests' threads, and processes questions and answers.
     fn oversee(&mut self) {
         let now = self.hub.now();
         if now >= self.next_look {
@@ -223,10 +226,10 @@ where
         lines
     }
 
-    /// Takes the workers back whose threads have ended. Returns whether all have.
+    /// Takes back the workers whose threads have ended. Returns `true` if all have.
     ///
     /// # Errors
-    /// The first of their devices'.
+    /// The first failure of a guest's device.
     fn join(&mut self) -> Result<bool, DeviceError> {
         let joined = super::all(self.guests.iter_mut().map(OnThread::join));
         joined.map(|()| self.guests.iter().all(|guest| guest.ended.is_some()))
@@ -249,7 +252,7 @@ where
         self.times
     }
 
-    /// Takes a batch of the nic, and passes on what guests sent.
+    /// Receives a batch from the nic, and passes on what the guests sent.
     fn take_turn<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &mut self,
         waiter: &mut W,
@@ -277,7 +280,7 @@ where
         self.hub.deadline().into_iter().chain(answers).chain(looks).min()
     }
 
-    /// Waits for the nic and for guests.
+    /// Waits for the nic, and for frames from guests.
     fn wait<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &self,
         waiter: &mut W,
@@ -300,10 +303,10 @@ where
         Ok(awake)
     }
 
-    /// Each worker judges for itself.
+    /// Does nothing, because each guest's worker decides about coalescing itself.
     fn judge(&mut self, _now: Instant, _cpu: Duration) {}
 
-    /// Ends the guests' threads, and passes on what they send meanwhile.
+    /// Ends the guests' threads, and passes on the frames that they still send.
     fn empty_queues<W: Waiter<NI, NO, HubDoor, HubDoor>>(
         &mut self,
         waiter: &mut W,

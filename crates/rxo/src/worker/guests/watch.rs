@@ -1,45 +1,49 @@
 //! Watch: decides whether a guest's thread hangs.
 //!
-//! It is separate, and without a clock, so that it can be tested alone. Nobody waits for a guest, so a guest that is late
-//! costs others nothing; the watch is there to say whose fault it is that frames for it are lost. Contract: only time
-//! counts in which frames waited for the guest and the hub itself ran, so neither a guest without traffic nor a machine that
-//! was suspended looks dead.
+//! It is separate, and has no clock, so that it can be tested alone. Nobody waits for a guest, so a guest
+//! that is late costs others nothing; the watch only finds out which guest is to blame if frames for it are
+//! lost. Contract: time counts only while frames wait for the guest and the hub itself runs, so neither a
+//! guest without traffic nor a machine that was suspended seems to hang.
 
 use std::time::Duration;
 
 use rxo_frame::Instant;
 
-/// After this time without a turn a guest is late, and that is counted. It may have had no processor, so it is not said.
+/// The time without a turn of its thread after which a guest is late. That is only counted, and not reported
+/// to the user, because the thread may have been waiting for a processor.
 pub(super) const LATE: Duration = Duration::from_millis(5);
-/// After this time a guest hangs: frames for it are dropped and it is named, until it goes on.
+/// The time without a turn of its thread after which a guest hangs: it is reported to the user, and frames
+/// for it are dropped until the thread runs again.
 pub(super) const HANGS: Duration = Duration::from_secs(1);
-/// The most time between two looks that counts.
+/// Maximum time between two checks that counts.
 const LONGEST_STEP: Duration = Duration::from_millis(10);
 
-/// The silence of one guest.
+/// The time for which one guest's thread has not run although frames were waiting for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watch {
     turns: u64,
     silent: Duration,
-    /// When its silence was looked at last; `None` if it was not silent then.
+    /// The time of the last check; `None` if the guest was not silent then.
     last: Option<Instant>,
 }
 
-/// What a look has found.
+/// The result of a check of a guest's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing new.
+    /// Nothing has changed since the last check.
     Nothing,
-    /// It has just become late.
+    /// The guest's thread has just become late: it has not run for 5 ms although frames were waiting.
     IsLate,
-    /// It has just begun to hang.
+    /// The guest's thread has just been found hanging: it has not run for one second although frames were
+    /// waiting.
     Hangs,
-    /// It goes on after it hung.
+    /// The guest's thread runs again after it hung.
     GoesOn,
 }
 
 impl Watch {
-    /// Looks at a guest that has made so many turns. `is_awaited` says whether frames wait for it.
+    /// Checks a guest whose thread has made `turns` turns so far. `is_awaited` is `true` if frames wait for
+    /// the guest.
     pub(super) fn look(&mut self, turns: u64, is_awaited: bool, now: Instant) -> Found {
         let before = self.silent;
         let hung = before >= HANGS;
@@ -68,7 +72,8 @@ mod tests {
         Instant::from_micros(1_000_000 + ms * 1_000)
     }
 
-    /// What looks in each millisecond from `from` to `to` find, of a guest that turns as `turns` says.
+    /// Returns what checks in each millisecond from `from` to `to` find, for a guest that has made
+    /// `turns(ms)` turns by then.
     fn found(
         watch: &mut Watch,
         (from, to): (u64, u64),
@@ -90,7 +95,7 @@ mod tests {
         assert!(found(&mut Watch::default(), (0, 10_000), |_| 7, false).is_empty());
     }
 
-    /// It sleeps, and a frame comes just before the look.
+    /// A guest sleeps, and a frame arrives just before the check.
     #[test]
     fn a_guest_that_was_just_given_work_is_not_late() {
         let mut watch = Watch::default();
