@@ -1,5 +1,4 @@
-//! `rxo doctor`: checks, without changing anything, that this machine supports a run, and what the run would
-//! break.
+//! `rxo doctor`: checks whether this machine supports a run, and what the run would break. Changes nothing.
 
 use anyhow::{Context, Result};
 use rxo_driver::custody::{self, Claim};

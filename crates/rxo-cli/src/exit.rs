@@ -20,17 +20,17 @@ const USAGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const BREAKS: u8 = 4;
 
-/// The error of a check that found something that a run would break. The text names what would break.
+/// The error of a check that found that a run would break something. The text says what.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct BreaksError(String);
 
-/// Creates a [`BreaksError`] from the text that names what a run would break.
+/// Creates a [`BreaksError`]; `why` says what a run would break.
 pub(crate) fn breaks(why: impl Into<String>) -> Error {
     BreaksError(why.into()).into()
 }
 
-/// The error of another rxo process, which has printed the reason itself and ended with this exit code.
+/// The error of another rxo process that has printed the reason and ended with this exit code.
 #[derive(Debug, Error)]
 #[error("another process of rxo ended with code {0}")]
 pub(crate) struct ReportedError(u8);
@@ -106,7 +106,7 @@ fn is_broken_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Formats the error and its causes as one line. A cause that the text before it already contains is left out.
+/// Formats the error and its causes as one line. Leaves out a cause that the text before it already contains.
 pub(crate) fn one_line(error: &Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {

@@ -2,7 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit of open files to `wanted`, as far as the system lets it. Returns the limit if it stays below.
+/// Raises the limit of open files to `wanted`, as far as the system permits. Returns the limit if it is still
+/// less than `wanted`.
 pub(crate) fn allow(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current.filter(|current| *current < wanted)?;

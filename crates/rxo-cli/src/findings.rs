@@ -1,4 +1,4 @@
-//! Findings of `rxo doctor` and `--dry-run`, for people and for programs.
+//! Findings of `rxo doctor` and `--dry-run`: what an examination of the machine found, as text and as JSON.
 
 use anyhow::Result;
 use rxo_driver::custody::{Claim, Custody};
@@ -13,7 +13,8 @@ use crate::table::Table;
 pub(crate) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Examines the machine alone. Isolation of the kernel's stack is tried on `interface`.
+    /// Examines the machine alone. `interface` is the interface on which keeping the kernel's stack away is
+    /// tried.
     pub(crate) fn of_machine(interface: Option<&str>) -> Self {
         Self(machine::offers(interface))
     }
@@ -49,8 +50,8 @@ impl Findings {
         table.render()
     }
 
-    /// Returns the result of the examination; an error determines the exit code. `run` names the examined run in the
-    /// message.
+    /// Returns the result of the examination; the error determines the exit code. `run` names the examined
+    /// run in the message.
     ///
     /// # Errors
     /// If something breaks the run, or a check could not run.

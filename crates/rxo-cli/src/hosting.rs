@@ -1,4 +1,4 @@
-//! rxo's own host, for the commands that need one: its plan from the flags, and its start.
+//! Runs rxo's own host for the commands that need one: its plan from the flags, and its start.
 
 mod fast_path;
 mod running;
@@ -50,7 +50,7 @@ struct Limits {
     memory_bytes: u64,
     orphans: usize,
     time_waits: usize,
-    /// The largest buffers of a connection; `None` for the host's default.
+    /// Maximum buffers of a connection; `None` for the host's default.
     largest_buffers: Option<Buffers>,
     congestion: Algorithm,
     initial_window: InitialWindow,
@@ -127,7 +127,7 @@ impl HostPlan {
         Ok(Self { workers, ..self })
     }
 
-    /// Returns the number of connections that fit into `--memory` if none of them buffers data.
+    /// Returns the number of connections that fit into `--memory` if none of them has data in its buffers.
     pub(crate) fn most_connections(&self) -> u64 {
         self.limits.memory_bytes / IDLE_CONNECTION_BYTES
     }
@@ -147,7 +147,7 @@ impl HostPlan {
     /// a privilege must come before, and no other thread may exist yet.
     ///
     /// # Errors
-    /// If an address is the system's, the device cannot be opened, or the host cannot be on it.
+    /// If an address belongs to the system, the device cannot be opened, or the host cannot run on it.
     pub(crate) fn start_with(
         &self,
         files: Vec<(PathBuf, Access)>,
@@ -185,11 +185,11 @@ impl HostPlan {
         self.tap.as_deref().map(begin).transpose()
     }
 
-    /// Watches the link of the device, which must be open. A device that is no interface has no link to
-    /// watch.
+    /// Starts to watch the link of the device, which must be open. A device that is not an interface has no
+    /// link to watch.
     ///
     /// # Errors
-    /// If the interface is gone.
+    /// If the interface no longer exists.
     fn link_notices(&self) -> Result<LinkNotices> {
         let is_interface = self.nic.kind().interface.is_some();
         let interface = is_interface.then(|| Interface::find(self.nic.name())).transpose()?;
@@ -198,7 +198,7 @@ impl HostPlan {
     }
 }
 
-/// Notices for the user when the link of a host's device goes down or comes up.
+/// Notices for the user when the link of the host's device goes down or comes up.
 #[derive(Debug)]
 pub(crate) struct LinkNotices {
     label: String,
@@ -220,7 +220,7 @@ impl LinkNotices {
 /// Time between two checks of the link.
 const LINK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Stops the host, for a command that shows none of its counters.
+/// Stops the host of a command that prints none of its counters.
 ///
 /// # Errors
 /// The errors of [`Running::finish`].
@@ -271,15 +271,15 @@ fn initial_window(text: &str) -> Result<InitialWindow> {
     segments.map(InitialWindow::Segments).ok_or_else(refused)
 }
 
-/// Permitted sizes of the neighbour table. The smallest size has free entries besides one gateway of each IP
-/// version.
+/// Permitted sizes of the neighbour table, in entries. Even the smallest has free entries besides one gateway
+/// for each IP version.
 const NEIGHBOURS: RangeInclusive<usize> = 16..=1 << 20;
 const INITIAL_SEGMENTS: RangeInclusive<u8> = 1..=64;
 const BUFFER: RangeInclusive<u64> = 64 << 10..=1_000_000_000;
 const MEMORY: RangeInclusive<u64> = 1_000_000..=1_000_000_000_000;
 
-/// Adds the device's name to an error, unless the error names it. A fault that other flags would avoid becomes a usage
-/// error.
+/// Adds the device's name to an error that does not contain it. An error that other flags would avoid becomes
+/// a usage error.
 fn whose_fault(error: StartError, nic: &DeviceName) -> Error {
     let error = match error {
         // The error names the privilege that could not be given up.

@@ -1,4 +1,4 @@
-//! `rxo policies`: lists the profiles, their rules and their sources.
+//! `rxo policies`: lists the policies, their rules and their sources.
 
 use anyhow::Result;
 use rxo_coalesce::Policy;

@@ -1,4 +1,5 @@
-//! Makes the policy from the flags: a profile by name, then single fields. Parses the rules for polls and checksums.
+//! Makes the policy from the flags: a profile by name, then single fields. Also parses the rules for polls
+//! and checksums.
 
 use anyhow::Result;
 use rxo_coalesce::{Hold, Policy};

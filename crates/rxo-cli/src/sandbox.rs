@@ -1,6 +1,6 @@
 //! `--user` and `--no-sandbox`: the user that a process becomes, and the privileges that it gives up.
 //!
-//! [`rxo_confine`] describes the needs of each process as data, and gives up all other privileges. The
+//! [`rxo_confine`] describes as data which privileges each process needs, and gives up all others. The
 //! commands call it after devices, captures and sockets are open, and before the first byte of the network is
 //! read.
 
@@ -38,8 +38,8 @@ impl Sandbox {
         Ok(Self { user, ..Self::from_flags(&flags.sandbox) })
     }
 
-    /// Gives up all privileges that are not in `needs`, in this thread and in those that it starts later. Returns the
-    /// limits in force.
+    /// Gives up all privileges that are not in `needs`, for this thread and for those that it starts later.
+    /// Returns the limits that then apply.
     ///
     /// # Errors
     /// If the user cannot be changed, or the system refuses.
@@ -55,7 +55,8 @@ pub(crate) fn warn_of_gaps(in_force: &InForce) {
     in_force.gaps().iter().for_each(|gap| log::say(Level::Warning, gap));
 }
 
-/// Returns `true` if a run with `device` may have to connect to its socket again, after the other side has ended.
+/// Returns `true` if a run with `device` may have to connect to the device's socket again after the other
+/// side has ended.
 pub(crate) fn connects(device: &DeviceName) -> bool {
     device.kind().prefix == "virtio"
 }

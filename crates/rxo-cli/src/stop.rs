@@ -79,7 +79,7 @@ fn signals() -> impl Iterator<Item = i32> {
     SIGNALS.into_iter().filter(move |&signal| signal != SIGHUP || !ignores_hangup)
 }
 
-/// Returns `true` if a process ignores `signal`; `status` is the content of its `/proc/PID/status`.
+/// Returns `true` if the process whose `/proc/PID/status` is `status` ignores `signal`.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

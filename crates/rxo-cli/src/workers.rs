@@ -8,27 +8,28 @@ use rxo_driver::{DeviceName, Interface, KINDS, Origin};
 use crate::exit::usage;
 use crate::flags::WorkersFlags;
 
-/// The workers as the flags say.
+/// The number and the processors of the workers, as the flags give them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkersPlan {
     /// The number of workers; `None` for `auto`.
     count: Option<u32>,
-    /// The processors to which they are bound, in their order; empty if they are not.
+    /// The processors to which the workers are bound, in the order of the workers; empty if they are not
+    /// bound.
     cpus: Vec<u16>,
 }
 
 impl Default for WorkersPlan {
-    /// One worker, not bound.
+    /// Returns the plan of a single worker that is not bound.
     fn default() -> Self {
         Self { count: Some(1), cpus: Vec::new() }
     }
 }
 
-/// The workers of a run.
+/// The workers of a run, after `auto` was resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Workers {
     pub(crate) count: u32,
-    /// The processor of each; empty if they are not bound.
+    /// The processor of each worker; empty if the workers are not bound.
     pub(crate) cpus: Vec<u16>,
 }
 
@@ -60,7 +61,8 @@ impl WorkersPlan {
         Ok(Self { count, cpus })
     }
 
-    /// Returns `true` if several workers are certain.
+    /// Returns `true` if the flags ask for several workers; `false` for `auto`, which may still choose
+    /// several.
     pub(crate) fn are_several(&self) -> bool {
         self.count.is_some_and(|count| count > 1)
     }
@@ -68,7 +70,7 @@ impl WorkersPlan {
     /// Checks that several workers can share each of `devices`.
     ///
     /// # Errors
-    /// If one has a single queue.
+    /// If a device has a single queue.
     pub(crate) fn check(&self, devices: &[&DeviceName]) -> Result<()> {
         let single = devices.iter().find(|device| !device.kind().has_queues());
         match (self.count, single) {
@@ -85,8 +87,9 @@ impl WorkersPlan {
         }
     }
 
-    /// Returns the workers of a run between `devices`; the first is the nic. Asks the system if the number is
-    /// `auto`; that is 1 if the nic does not say how many queues it has, or another device has one.
+    /// Returns the workers of a run between `devices`, of which the first is the nic. For `auto`, queries the
+    /// system; the number is then 1 if the nic does not report its number of queues, or if another device has
+    /// only one queue.
     pub(crate) fn resolve(&self, devices: &[&DeviceName]) -> Workers {
         let count = self.count.unwrap_or_else(|| {
             let queues = devices.first().and_then(|nic| queues(nic)).unwrap_or(1);
@@ -109,7 +112,8 @@ impl Workers {
     }
 }
 
-/// Returns the number of receive queues of an interface that exists without rxo; `None` if it does not say.
+/// Returns the number of receive queues of an interface that exists without rxo; `None` if the interface does
+/// not report it.
 fn queues(nic: &DeviceName) -> Option<u32> {
     let exists = nic.kind().interface == Some(Origin::Existing);
     exists.then(|| Interface::find(nic.name()).ok()?.receive_queues()).flatten()
@@ -131,9 +135,9 @@ fn cpus(text: &str) -> Result<Vec<u16>> {
     Ok(all)
 }
 
-/// The most workers: beyond it, memory for rings is wasted on any machine of today.
+/// Maximum number of workers; more would waste memory for rings on any current machine.
 const MOST: u32 = 64;
-/// The most processors of a Linux system.
+/// Maximum number of processors of a Linux system.
 const MOST_CPUS: u16 = 8_192;
 
 #[cfg(test)]

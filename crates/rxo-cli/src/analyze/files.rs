@@ -1,5 +1,5 @@
-//! Writes the files of a report: the Parquet tables and the HTML page. The savings projection is added to the report
-//! before.
+//! Writes the files of a report: the Parquet tables and the HTML page. Adds the savings projection to the
+//! report first.
 
 use std::path::Path;
 
@@ -33,7 +33,8 @@ fn tables(report: &Report, folder: &Path) -> Result<()> {
     rxo_trace::parquet::write(report, folder).context("the Parquet tables were not written")
 }
 
-/// Stands for the Parquet writer in a build without it. Never called: the plan refuses `--parquet` there.
+/// Takes the place of the Parquet writer in a build without it. Never called, because the plan refuses
+/// `--parquet` in such a build.
 #[cfg(not(feature = "parquet"))]
 fn tables(_: &Report, folder: &Path) -> Result<()> {
     super::plan::can_write_parquet(folder)

@@ -1,8 +1,9 @@
 //! `rxo analyze`: predicts the effect of coalescing on the traffic in captures.
 //!
-//! The flags become a [`plan`]. The study of `rxo-trace` reads the captures that the plan names, or [`saved`] parts of
-//! studies are merged. [`files`] adds the savings projection and writes the report's files. A damaged capture, or a
-//! signal, ends the reading and not the command: the results so far are printed, marked partial.
+//! The flags become a [`plan`]. The study of `rxo-trace` reads the captures that the plan names, or [`saved`]
+//! parts of studies are merged. [`files`] adds the savings projection and writes the report's files. A
+//! damaged capture, or a signal, ends only the reading: the command prints the results so far, and marks them
+//! as partial.
 
 mod files;
 mod plan;
@@ -26,7 +27,7 @@ use crate::{output, stop};
 /// Reads the captures and prints the report.
 ///
 /// # Errors
-/// If the plan is invalid, no capture can be read, or not all of one could be read.
+/// If the plan is invalid, no capture can be read, or a capture could not be read to its end.
 pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
     let plan = Plan::from_flags(flags)?;
     let part = count(&plan)?;

@@ -14,7 +14,7 @@ use crate::exit::usage;
 use crate::flags::{AnalyzeFlags, ReplayFlags};
 use crate::{defaults, paths, rules};
 
-/// The work of `rxo analyze`: what to study, by which settings, and which outputs to write.
+/// The work of `rxo analyze`: the traffic to study, the settings, and the outputs to write.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) work: Work,

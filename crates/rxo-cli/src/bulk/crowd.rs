@@ -1,6 +1,7 @@
 //! All connections of one worker, on one thread: opens or accepts them, and lets each go on when its stream is ready.
 //!
-//! Separate from the [`session`](super::session) because it knows no work. A turn costs what is ready, not what there is.
+//! Separate from the [`session`](super::session) because it does not depend on the work of a connection. A
+//! turn costs time only for the connections that are ready, not for all of them.
 
 use std::mem;
 use std::sync::Arc;
@@ -23,11 +24,11 @@ pub(super) struct Crowd<'a> {
     /// The handle of the worker, on which all its connections are.
     handle: &'a Handle,
     shared: Shared,
-    /// The place of a session is its token in `readiness`; `None` once it has ended.
+    /// The sessions by token: the index of a session is its token in `readiness`. `None` once it has ended.
     sessions: Vec<Option<Session>>,
-    /// Sessions that have not ended.
+    /// The number of sessions that have not ended.
     living: usize,
-    /// Those of them that are not open yet.
+    /// The number of sessions that have not ended and whose connections are not open yet.
     opening: usize,
     /// Connections that are yet to be opened by this worker, or accepted by any.
     to_come: Arc<Places>,
@@ -35,9 +36,10 @@ pub(super) struct Crowd<'a> {
     listeners: Option<Listeners>,
     readiness: Readiness,
     ready: Vec<u64>,
-    /// Sessions that can go on at once.
+    /// Tokens of sessions that can continue at once.
     paused: Vec<u64>,
-    /// The next look at sessions whose streams do not tell what they wait for, and true if there may be some.
+    /// The time of the next check of sessions that wait for a time, which no stream reports. `is_watching` is
+    /// `true` if there may be such sessions.
     look_at: Instant,
     is_watching: bool,
     pub(super) done: Vec<Done>,
@@ -80,8 +82,8 @@ impl<'a> Crowd<'a> {
         self.shared.round_trips.take()
     }
 
-    /// Lets the sessions go on that can. If none can, waits for one, at most for `most`. Returns false once all have
-    /// ended.
+    /// Lets all sessions continue that are ready. If none is, waits for one, for at most `most`. Returns
+    /// `false` once all sessions have ended.
     pub(super) fn turn(&mut self, most: Duration) -> bool {
         if self.endpoint.is_over() {
             self.interrupt();
@@ -109,7 +111,7 @@ impl<'a> Crowd<'a> {
         true
     }
 
-    /// The longest wait for a change.
+    /// Returns the maximum time to wait for a session to become ready.
     fn pause(&self, most: Duration) -> Duration {
         match self.is_watching {
             _ if !self.ready.is_empty() => Duration::ZERO,
@@ -118,7 +120,8 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Begins to open connections, so many at a time: the backlog of a peer takes no 10,000 SYNs at once.
+    /// Begins to open connections, at most [`MOST_OPENING`] at a time: the backlog of a peer does not hold
+    /// 10,000 SYNs.
     fn connect(&mut self) {
         while self.listeners.is_none() && self.opening < MOST_OPENING && self.to_come.take() {
             let begun = self.endpoint.begin_to_connect(self.handle);
@@ -128,7 +131,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Accepts what waits, and listens no more once all have come.
+    /// Accepts the waiting connections, and closes the listeners once all have been accepted.
     fn accept(&mut self) {
         while !self.to_come.is_none()
             && let Some(listeners) = &self.listeners
@@ -145,7 +148,7 @@ impl<'a> Crowd<'a> {
         self.listeners = None;
     }
 
-    /// Takes a session in, to go on in the next turn.
+    /// Adds a session, which continues in the next turn.
     fn join(&mut self, session: Result<Session>) {
         let token = self.sessions.len() as u64;
         let watched = session.and_then(|session| {
@@ -163,7 +166,8 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Makes the sessions ready for which a time may be over. The more there are, the less often.
+    /// Marks the sessions as ready whose time may be over. The more sessions there are, the longer the time
+    /// between two checks.
     fn look(&mut self, now: Instant) {
         if now < self.look_at {
             return;
@@ -179,7 +183,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Lets the session with `token` go on, unless it has ended.
+    /// Lets the session with `token` continue, unless it has ended.
     fn visit(&mut self, token: u64) {
         let Some(place) = self.sessions.get_mut(token as usize) else { return };
         let Some(session) = place else { return };
@@ -202,7 +206,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Records how a session has ended.
+    /// Records the result of a session that has ended.
     fn record(&mut self, ended: Result<Done>) {
         self.living -= 1;
         match ended {
@@ -211,7 +215,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Ends all sessions. No further ones come.
+    /// Ends all sessions, and opens or accepts no further connections.
     fn interrupt(&mut self) {
         self.to_come.give_up();
         (self.opening, self.listeners) = (0, None);
@@ -221,11 +225,12 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// The token of the listeners.
+/// The token of the listeners in `readiness`.
 const DOOR: u64 = u64::MAX;
-/// Connections that are being opened at a time.
+/// Maximum number of connections that are being opened at a time.
 const MOST_OPENING: usize = 256;
-/// The time between two looks at sessions that wait for a time, for so many sessions...
+/// The time between two checks of sessions that wait for a time, for up to 64 sessions.
 const LOOK: Duration = Duration::from_millis(1);
-/// ...and as much longer as there are more.
+/// The number of sessions for which [`LOOK`] applies; the time between two checks grows in proportion beyond
+/// it.
 const MOST_LOOKED_AT_OFTEN: usize = 64;

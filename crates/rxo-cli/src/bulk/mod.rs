@@ -35,7 +35,7 @@ pub(crate) fn sink(flags: &SinkFlags) -> Result<()> {
     with_sockets_removed(host, &doors, || run("rxo sink", &Plan::of_sink(flags)?))
 }
 
-/// Sends until the time is over or all is sent.
+/// Sends until the time has passed or everything is sent.
 ///
 /// # Errors
 /// The errors of [`sink`].
@@ -62,10 +62,10 @@ fn run(command: &'static str, plan: &Plan) -> Result<()> {
     printed
 }
 
-/// Most lines that wait to be printed.
+/// Maximum number of lines that wait to be printed.
 const MOST_WAITING: usize = 32;
 
-/// Prints lines of figures at an interval that may change.
+/// Prints lines of figures at an interval that may change during the run.
 struct Lines(Arc<Interval>);
 
 impl Stats for Lines {

@@ -31,13 +31,13 @@ pub(super) struct Plan {
 /// The work of each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Receives until the peer closes.
+    /// The connection receives until the peer closes.
     Receive,
-    /// Receives, and sends everything back.
+    /// The connection receives, and sends everything back.
     Answer,
-    /// Sends this amount.
+    /// The connection sends this amount.
     Send(Amount),
-    /// Sends requests of `bytes` bytes, and waits after each for a response of the same size.
+    /// The connection sends requests of `bytes` bytes, and waits after each for a response of the same size.
     Ask { bytes: usize, amount: Amount },
 }
 
@@ -51,7 +51,7 @@ pub(super) enum Amount {
 }
 
 impl Work {
-    /// Returns the time that each connection works for, if that is its end.
+    /// Returns the time for which each connection works; `None` if a number of bytes ends its work.
     pub(super) const fn time(self) -> Option<Duration> {
         match self {
             Self::Send(Amount::Time(time)) | Self::Ask { amount: Amount::Time(time), .. } => {

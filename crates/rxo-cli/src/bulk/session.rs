@@ -1,8 +1,8 @@
-//! The work of one connection, as far as it gets without waiting.
+//! Session: does the work of one connection, as far as possible without waiting.
 //!
-//! Separate from the [`crowd`](super::crowd) because it knows one stream: the crowd calls [`Session::go_on`] whenever the stream
-//! is ready. What a session needs only while it is called belongs to all sessions together ([`Shared`]), so that 10,000
-//! of them need no 10,000 buffers.
+//! Separate from the [`crowd`](super::crowd) because it knows only one stream: the crowd calls
+//! [`Session::go_on`] whenever the stream is ready. State that a session needs only during a call is in
+//! [`Shared`], once for all sessions, so that 10,000 sessions do not need 10,000 buffers.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -21,14 +21,14 @@ use super::plan::{Amount, Plan, Work};
 use crate::endpoint::{Opening, incomplete, is_wait};
 use crate::exit::partial;
 
-/// A connection that has ended.
+/// The result of a connection that has ended.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) peer: SocketAddr,
     pub(super) bytes: u64,
     /// CRC-32 of the bytes received, or sent by a source; `None` without `--hash`.
     pub(super) crc32: Option<u32>,
-    /// True if a signal came before the work was done.
+    /// `true` if a signal arrived before the work was done.
     pub(super) was_interrupted: bool,
 }
 
@@ -37,9 +37,10 @@ pub(super) struct Shared {
     pub(super) meter: Arc<Meter>,
     work: Work,
     hash: bool,
-    /// Received bytes on their way to where they are compared or sent back.
+    /// Buffer for received bytes that are about to be compared or sent back.
     buffer: Vec<u8>,
-    /// Time from a request to the end of its response, in nanoseconds.
+    /// The round-trip times: from a request to the end of its response, in nanoseconds. `None` if no requests
+    /// are sent.
     pub(super) round_trips: Option<Histogram<u64>>,
 }
 
@@ -62,40 +63,41 @@ pub(super) struct Session {
     stream: TcpStream,
     peer: SocketAddr,
     stage: Stage,
-    /// The end of the time to work for, if there is one.
+    /// The time at which the work ends; `None` if a number of bytes, or the peer, ends it.
     until: Option<Instant>,
-    /// The reader of a connection that receives counts on the host's thread.
+    /// The bytes counted so far. A connection that only receives is counted on the host's thread.
     counted: Arc<Mutex<Counted>>,
 }
 
-/// The stage of a session; each but the last ends with the next.
+/// The stage of a session. When one ends, the next begins; the last is `Settling`.
 enum Stage {
-    /// It is being opened.
+    /// The connection is being opened.
     Opening(Opening),
-    /// It receives, on the host's thread, until the peer closes.
+    /// The host's thread receives and counts the data, until the peer closes.
     Receiving,
-    /// It sends back what it receives; `rest` is what there was no room for.
+    /// The session sends back what it receives. `rest` is the part that the send buffer had no room for.
     Answering { rest: Vec<u8> },
-    /// It sends the pattern, from `at` on.
+    /// The session sends the pattern, continuing at offset `at`.
     Sending { at: usize },
-    /// It asks; `sent` and `received` are the bytes of the present request and its response.
+    /// The session sends requests. `sent` and `received` are the bytes of the current request and its
+    /// response so far.
     Asking { sent: usize, received: usize, sent_at: Instant },
-    /// It is closed, and the peer may lack some of what was sent.
+    /// This side is closed, and the peer may not have received everything.
     Settling(Settling),
 }
 
 /// The result of a call of [`Session::go_on`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It waits for its stream.
+    /// The session waits for its stream.
     Waits,
-    /// It could go on, and others are to have a turn.
+    /// The session can continue, but other sessions get a turn first.
     Pauses,
-    /// The stage has ended; at last the session.
+    /// The current stage has ended; after the last stage, so has the session.
     Ends,
 }
 
-/// The bytes of a connection so far.
+/// The bytes of a connection that were counted so far, and their hash.
 #[derive(Debug, Default)]
 struct Counted {
     hasher: Option<Hasher>,
@@ -112,12 +114,12 @@ impl Counted {
 }
 
 impl Session {
-    /// Makes the session of a connection that is being opened.
+    /// Creates the session of a connection that is being opened.
     pub(super) fn open(stream: TcpStream, opening: Opening, shared: &Shared) -> Result<Self> {
         Self::new(stream, Stage::Opening(opening), shared)
     }
 
-    /// Makes the session of a connection that is open, and begins its work.
+    /// Creates the session of a connection that is open, and begins its work.
     pub(super) fn accept(stream: TcpStream, shared: &Shared) -> Result<Self> {
         let mut session = Self::new(stream, Stage::Receiving, shared)?;
         session.begin(shared)?;
@@ -135,22 +137,22 @@ impl Session {
         &self.stream
     }
 
-    /// Returns true while the connection is being opened.
+    /// Returns `true` while the connection is being opened.
     pub(super) const fn is_opening(&self) -> bool {
         matches!(self.stage, Stage::Opening(_))
     }
 
-    /// Returns true while the end of its stage may be that a time has passed, which no stream tells.
+    /// Returns `true` if a timeout may end the current stage, which the stream does not report.
     pub(super) const fn is_watched(&self) -> bool {
         matches!(self.stage, Stage::Opening(_) | Stage::Settling(_))
     }
 
-    /// Returns true if it is to go on although its stream tells nothing.
+    /// Returns `true` if the session must continue although its stream reports nothing.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.is_watched() || self.until.is_some_and(|until| now >= until)
     }
 
-    /// Goes on without waiting. `Ends` means that the peer has everything.
+    /// Continues the work without waiting. Returns [`Step::Ends`] once the peer has received everything.
     ///
     /// # Errors
     /// If the connection fails.
@@ -165,10 +167,11 @@ impl Session {
         step.with_context(|| format!("connection with {}", self.peer))
     }
 
-    /// Ends at once, because a signal came or the host has ended. Resets a connection that has work left.
+    /// Ends the session at once, because a signal arrived or the host has ended. Resets the connection if its
+    /// work is not done.
     ///
     /// # Errors
-    /// If the connection is not open yet, or its peer may lack the end of what was sent.
+    /// If the connection is not open yet, or its peer may not have received everything.
     pub(super) fn interrupt(&mut self) -> Result<Done> {
         let was_interrupted = match &mut self.stage {
             Stage::Opening(_) => bail!("cannot connect to {}: interrupted", self.peer),
@@ -185,7 +188,7 @@ impl Session {
         Ok(Done { was_interrupted, ..self.done() })
     }
 
-    /// Returns what the connection was, once it has ended.
+    /// Returns the result of the session, once it has ended.
     pub(super) fn done(&self) -> Done {
         let counted = self.counted();
         let crc32 = counted.hasher.clone().map(Hasher::finalize);
@@ -248,7 +251,7 @@ impl Session {
         Ok(Step::Pauses)
     }
 
-    /// Looks whether the peer has closed; its text goes to the reader.
+    /// Checks whether the peer has closed. The data itself goes to the reader on the host's thread.
     fn await_end(&self) -> Result<Step> {
         match self.read(&mut [0])? {
             None => Ok(Step::Waits),
@@ -257,7 +260,7 @@ impl Session {
         }
     }
 
-    /// Sends back what is left, or else what comes.
+    /// Sends back the rest of what was received; if there is none, receives more and sends that back.
     fn answer(&mut self, shared: &mut Shared) -> Result<Step> {
         let Stage::Answering { rest } = &mut self.stage else { return Ok(Step::Ends) };
         let mut rest = std::mem::take(rest);
@@ -331,7 +334,7 @@ impl Session {
         Ok(Step::Pauses)
     }
 
-    /// Takes note of a response that is complete.
+    /// Records a complete response.
     fn take_response(&mut self, shared: &mut Shared, bytes: usize, sent_at: Instant) {
         if let Some(round_trips) = &mut shared.round_trips {
             round_trips.saturating_record(nanos(sent_at.elapsed()));
@@ -346,7 +349,7 @@ impl Session {
         self.counted().count(bytes);
     }
 
-    /// The counters. A panic while counting cannot leave them half changed.
+    /// Locks the byte counter. A panic cannot leave it half changed.
     fn counted(&self) -> MutexGuard<'_, Counted> {
         lock(&self.counted)
     }
@@ -360,13 +363,13 @@ impl Session {
         }
     }
 
-    /// Writes once. Returns the number of bytes taken, 0 if there is no room.
+    /// Writes once. Returns the number of bytes that the send buffer accepted; 0 if there is no room.
     fn write(&self, from: &[u8]) -> Result<usize> {
         taken((&self.stream).write(from))
     }
 }
 
-/// Drops what the peer still sends, and looks whether it has everything.
+/// Discards what the peer still sends, and checks whether it has received everything.
 fn settle(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) -> Result<Step> {
     let mut reads = 0;
     // First, so that a change after the look is told. A failure is found by the look.
@@ -377,7 +380,7 @@ fn settle(mut stream: &TcpStream, settling: &mut Settling, buffer: &mut [u8]) ->
     Ok(if is_done { Step::Ends } else { Step::Waits })
 }
 
-/// The number of bytes that a call has taken, 0 if there was no room.
+/// Returns the number of bytes that a write has accepted; 0 if there was no room.
 fn taken(written: io::Result<usize>) -> Result<usize> {
     match written {
         Ok(written) => Ok(written),
@@ -399,13 +402,14 @@ fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ignores the error of a peer that closed completely after everything it sent was received.
+/// Ignores the error that the connection is already closed: the peer has closed it completely, after
+/// everything that it sent was received.
 fn closed_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotConnected { Ok(()) } else { Err(error) }
 }
 
-/// Pseudo-random bytes with a period that is no power of two. All connections send the same memory, which is lent: nothing
-/// is copied before the device takes it.
+/// Pseudo-random bytes whose period is not a power of two. All connections send from this memory: nothing is
+/// copied before the device takes it.
 static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(|| Pattern::of_port(0).file(PATTERN_BYTES));
 
 fn nanos(time: Duration) -> u64 {
@@ -415,9 +419,9 @@ fn nanos(time: Duration) -> u64 {
 const BUFFER_BYTES: usize = 256 * 1024;
 const WRITE_BYTES: usize = 64 * 1024;
 const PATTERN_BYTES: usize = 257 * 1_021;
-/// Calls of a stream before others have a turn.
+/// Maximum number of calls of a stream before other sessions get a turn.
 const MOST_CALLS: usize = 8;
-/// The range of the histogram. Times outside count as its ends.
+/// The range of the histogram. A time outside it counts as the nearest end.
 const LEAST_NS: u64 = 100;
 const MOST_NS: u64 = 100_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;

@@ -1,4 +1,4 @@
-//! Lets the sessions work, and shows figures meanwhile.
+//! Watch: runs the sessions, and prints figures during the run.
 
 use std::mem;
 use std::time::{Duration, Instant};
@@ -27,7 +27,8 @@ pub(super) struct Watched {
     ended: Reading,
     done: Vec<Done>,
     failures: Vec<Error>,
-    /// Time from a request to the end of its response, in nanoseconds.
+    /// The round-trip times: from a request to the end of its response, in nanoseconds. `None` if no requests
+    /// were sent.
     round_trips: Option<Histogram<u64>>,
     /// The number of connections of each worker that ended.
     connections: Vec<usize>,

@@ -1,4 +1,4 @@
-//! The inputs of commands over captures, their reading, and its progress bar.
+//! The captures that commands read: the inputs, the reading, and its progress bar.
 
 mod input;
 mod progress;

@@ -12,7 +12,7 @@ use super::input::Input;
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
-    /// Number of bytes in the captures that were read before the present one.
+    /// The number of bytes in the captures that were read before the current one.
     before: Cell<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Moves the bar to `position` in the present capture.
+    /// Moves the bar to `position` in the current capture.
     pub(crate) fn at(&self, position: Position) {
         if let Some(bar) = &self.bar {
             bar.set_position(self.before.get() + position.file_bytes_read);

@@ -21,8 +21,8 @@ pub(crate) struct Rewriting<'i> {
 }
 
 impl<'i> Rewriting<'i> {
-    /// Opens the capture `input` and creates the file `output`. With `needs_packets`, it is an error if reading ends
-    /// early and before the first packet.
+    /// Opens the capture `input` and creates the file `output`. With `needs_packets`, returns an error if
+    /// reading ends early, before the first packet.
     ///
     /// # Errors
     /// If the capture cannot be read, or the file cannot be created.

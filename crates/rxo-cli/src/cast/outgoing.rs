@@ -20,7 +20,7 @@ pub(super) struct Outgoing {
     head: Vec<u8>,
     /// The length of the file, in bytes.
     pub(super) bytes: u64,
-    /// The number of bytes of the file that were read in order.
+    /// The number of bytes of the file that were read in order so far.
     read: u64,
     hasher: Sha256,
     /// The hash to send after the file: `None` before all of the file is read; empty if the file is sent without a
@@ -96,7 +96,7 @@ impl Outgoing {
         piece
     }
 
-    /// Returns up to `bytes` bytes of the stream again, from position `from` on, for a late receiver.
+    /// Returns up to `bytes` bytes of the stream again, starting at position `from`, for a late receiver.
     ///
     /// # Errors
     /// If the file cannot be read.

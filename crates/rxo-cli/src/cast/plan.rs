@@ -53,7 +53,7 @@ impl Plan {
         Ok(Self { host, config, receivers, wait, json: flags.json })
     }
 
-    /// Sets the time limit of late receivers for a file of `bytes` bytes, unless the flags set one.
+    /// Sets the time limit of late receivers for a file of `bytes` bytes, unless the flags set a limit.
     pub(super) fn is_for(&mut self, bytes: u64) {
         self.config.late_time.get_or_insert(late_time(bytes));
     }

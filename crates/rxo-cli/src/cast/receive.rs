@@ -81,8 +81,8 @@ impl Plan {
         Ok(Self { host, source, group, out: flags.out.clone(), wait, json: flags.json })
     }
 
-    /// Returns the paths that the process opens for the received file, with the kind of access: the file's folder,
-    /// because the complete file is renamed there; or the pipe or device itself.
+    /// Returns the paths that the process opens for the received file, and the kind of access. They are the
+    /// file's folder, where the complete file is renamed, or the pipe or device itself.
     fn files(&self) -> Vec<(PathBuf, Access)> {
         let is_stream = |out: &Path| out.metadata().is_ok_and(|found| !found.is_file());
         let paths = match self.out.as_deref() {
@@ -221,8 +221,8 @@ struct Figures {
     group_refused: u32,
     frames_received: u64,
     frames_sent: u64,
-    /// Number of frames sent per segment of the file (its last may be short). The frames of the handshake and
-    /// membership reports are included.
+    /// The number of frames sent per segment of the file (its last segment may be short). Includes the frames
+    /// of the handshake and membership reports.
     acks_a_segment: f64,
     /// Totals of the host's fast path; `None` if the fast path was never on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,8 +278,8 @@ impl Read for Incoming<'_> {
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// Returns the path in the present directory for a file whose name the sender has chosen. The sender is not
-/// authenticated, so a name that is hidden or exists already is refused.
+/// Returns the path in the current directory for a file whose name the sender has chosen. The sender is not
+/// authenticated, so a name that is hidden or already exists is refused.
 fn named_by_sender(name: &str) -> Result<PathBuf> {
     let path = Path::new(".").join(name);
     if name.starts_with('.') || path.symlink_metadata().is_ok() {

@@ -62,8 +62,8 @@ impl Tally {
     }
 
     /// Returns the number of receivers without the file: receivers that joined in time and failed, unless
-    /// their host joined again and has it. If fewer receivers than expected are done, all failures count;
-    /// otherwise failures of late receivers do not.
+    /// their host joined again and received it. If fewer receivers than expected have the file, failures of
+    /// late receivers count too.
     fn lacking(&self, expected: usize) -> usize {
         if self.done < expected {
             return self.failed;

@@ -1,11 +1,11 @@
-//! The summary of `rxo coalesce` as a sentence.
+//! The summary of `rxo coalesce` as text.
 
 use rxo_trace::rewrite::Coalesced;
 
 use super::plan::Plan;
 use crate::numbers::{grouped, ratio};
 
-/// Returns the sentence with the figures of a coalesced capture.
+/// Returns the summary of `rxo coalesce` as text: packets, aggregates and the size of the notes.
 pub(super) fn text(plan: &Plan, output: &str, figures: &Coalesced) -> String {
     let point = &plan.settings.point;
     let per_aggregate = ratio(figures.aggregated_packets as f64, figures.aggregates as f64);

@@ -30,7 +30,7 @@ pub(crate) struct Source {
     path: PathBuf,
 }
 
-/// The flags of a run, including those of its file, at the time of the last reading.
+/// The flags of a run, including those in its configuration file, as of the last reading.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) flags: RunFlags,

@@ -4,14 +4,14 @@ use clap::{Arg, ArgAction};
 
 use super::*;
 
-/// Parses `rxo run FLAGS` with a file of this text.
+/// Parses `rxo run FLAGS` with a configuration file that contains `text`.
 fn parsed(flags: &str, text: &str) -> Result<Loaded> {
     let line = format!("rxo run --config rxo.toml {flags}");
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     Source::of(&arguments).expect("it has a file").parse(text)
 }
 
-/// The values without a file.
+/// Returns the values of all flags without a file.
 fn typed_alone(flags: &[String]) -> Settings {
     let line = ["rxo".to_owned(), RUN.to_owned()].into_iter().chain(flags.iter().cloned());
     let matches = Cli::command().try_get_matches_from(line).unwrap();

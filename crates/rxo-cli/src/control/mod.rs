@@ -1,9 +1,9 @@
 //! `--control SOCKET`: the requests that a running command answers. Its counters are also the [`metrics`].
 //!
-//! A command makes a [`Process`] of its parts: counters, engines, connections, the interval of its figures. Each of the
-//! [`requests`] has its own file and uses only those parts, whichever command runs. [`rxo_control`] serves the clients,
-//! within its limits, on its own thread. A request that needs the worker is answered at the worker's desk, between two
-//! turns.
+//! A command makes a [`Process`] of its parts: counters, engines, connections, the interval of its figures.
+//! Each of the [`requests`] has its own file and uses only those parts, so it works with any command.
+//! [`rxo_control`] serves the clients, within its limits, on its own thread. If a request needs the worker,
+//! the worker answers it at its desk, between two turns.
 
 mod interval;
 mod process;
@@ -56,8 +56,8 @@ pub(crate) struct Served {
 
 #[derive(Debug)]
 struct Control {
-    /// The server that answers requests. It is declared before the listener and so dropped first: as long as the
-    /// socket's file exists, the process answers.
+    /// The server that answers requests. Declared before the listener, so that it is dropped first: as long
+    /// as the socket's file exists, the process answers.
     _server: Server,
     _listener: Listener,
 }
@@ -164,7 +164,7 @@ impl Sockets {
     }
 }
 
-/// Runs `command`, and removes the files of its sockets after it has ended, however it ends: those of `doors`, and that
+/// Runs `command`, and removes socket files after it has ended, however it ends: those of `doors`, and that
 /// of a device `vhost:PATH`.
 ///
 /// # Errors

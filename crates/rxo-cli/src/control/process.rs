@@ -47,8 +47,8 @@ pub(crate) trait Engines: Send {
     /// If the worker does not answer.
     fn states(&self) -> Result<Vec<EngineState>, Refusal>;
 
-    /// Returns `policy`, a profile, with the defaults of this command applied. `is_hold_said` means that the user has
-    /// chosen the hold.
+    /// Returns the profile `policy` with the defaults of this command applied. `is_hold_said` is `true` if
+    /// the user has chosen the hold.
     fn profile(&self, policy: Policy, is_hold_said: bool) -> Policy;
 
     /// Changes the policy of all engines. Returns a text that says when the change takes effect.
@@ -57,8 +57,8 @@ pub(crate) trait Engines: Send {
     /// If an engine cannot follow the policy; then no engine changes.
     fn change(&self, policy: Policy) -> Result<String, Refusal>;
 
-    /// Sets when frames go through the engines: always, never, or while it pays. Returns a text that says when the
-    /// change takes effect.
+    /// Sets when frames go through the engines: always, never, or while that pays. Returns a text that says
+    /// when the change takes effect.
     ///
     /// # Errors
     /// If the command's engines cannot be switched off, or the worker does not answer.

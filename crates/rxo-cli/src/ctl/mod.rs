@@ -1,8 +1,8 @@
 //! `rxo ctl SOCKET`: sends a request to a running process, and shows the answer.
 //!
-//! The typed [`words`] become a request, and the answer becomes [`text`]; [`connections`] formats connections like `ss
-//! -ti`. Other than for `help` and the list of connections, this module knows no request: it sends any, and shows any
-//! answer.
+//! The typed [`words`] become a request, and the answer becomes [`text`]; [`connections`] formats connections
+//! like `ss -ti`. Apart from `help` and the list of connections, no request has code here: any request is
+//! sent, and any answer is shown.
 
 mod connections;
 mod text;

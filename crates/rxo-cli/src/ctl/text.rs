@@ -1,4 +1,5 @@
-//! Formats answers of a running process as text: one value a line, indented below the object that contains it.
+//! Formats answers of a running process as text: one value per line, indented below the object that contains
+//! it.
 
 use serde_json::Value;
 

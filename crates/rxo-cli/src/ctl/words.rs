@@ -8,8 +8,8 @@ use crate::exit::usage;
 /// The name of the request that lists all requests.
 pub(super) const HELP: &str = "help";
 
-/// Parses `NAME` or `NAME=VALUE`, followed by any number of `KEY=VALUE`. Returns the request; without words it is
-/// `help`.
+/// Parses `NAME` or `NAME=VALUE`, followed by any number of `KEY=VALUE`. Returns the request; without words,
+/// the request `help`.
 ///
 /// # Errors
 /// If a word has neither form.

@@ -1,4 +1,4 @@
-//! Opening connections while watching for a request to stop.
+//! Opens connections, and stops waiting for them when the user requests the end.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub(crate) struct Opening {
 }
 
 impl Endpoint {
-    /// Starts the host. From here on a signal sets a flag instead of ending the process.
+    /// Starts the host. From then on, a signal sets a flag instead of ending the process.
     ///
     /// # Errors
     /// If the device cannot be opened, or does not fit the host.
@@ -53,7 +53,7 @@ impl Endpoint {
         self.was_asked() || !self.host.is_running()
     }
 
-    /// Returns the flag that requests the end.
+    /// Returns the flag that is set when the user requests the end.
     pub(crate) fn stop(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -66,7 +66,7 @@ impl Endpoint {
     /// Opens one connection: connects or accepts, as planned.
     ///
     /// # Errors
-    /// If it cannot be opened, or a signal arrived first.
+    /// If the connection cannot be opened, or a signal arrived first.
     pub(crate) fn one(&self) -> Result<TcpStream> {
         let handle = self.host.handle();
         match &self.listen(&handle)? {
@@ -136,7 +136,7 @@ impl Endpoint {
     /// Stops the host; returns its counters.
     ///
     /// # Errors
-    /// The failure of its device, if that ended it before.
+    /// The failure of the host's device, if that ended the host earlier.
     pub(crate) fn finish(self) -> Result<Outcome> {
         self.host.finish(&self.stop)
     }
@@ -148,7 +148,7 @@ impl Endpoint {
 }
 
 impl Opening {
-    /// Returns true if the connection, which is `stream`, is open.
+    /// Returns `true` if the connection `stream` is open.
     ///
     /// # Errors
     /// If the peer refuses, or has not answered in time.
@@ -169,21 +169,21 @@ fn cannot_connect(peer: SocketAddr) -> String {
     format!("cannot connect to {peer}")
 }
 
-/// Waits until the peer has everything, the FIN included.
+/// Waits until the peer has received everything, including the FIN.
 ///
 /// # Errors
-/// If the peer did not get everything: the connection failed, the time was up, or a signal arrived.
+/// If the peer has not received everything: the connection failed, the time was up, or a signal arrived.
 pub(crate) fn settle(endpoint: &Endpoint, stream: &TcpStream) -> Result<()> {
     host::settle(stream, || endpoint.is_over()).map_err(|error| partial(error.to_string()))
 }
 
-/// Makes the error of a connection that failed half way, so that one end misses data. The cause becomes text,
-/// because a connection closed by the peer would otherwise look like a closed reader of our output.
+/// Creates the error of a connection that failed before one end had received all data. The cause becomes
+/// text, because a connection closed by the peer would otherwise be treated like a closed standard output.
 pub(crate) fn incomplete(what: &str, error: &io::Error) -> Error {
     partial(format!("{what}: {error}"))
 }
 
-/// Returns `true` if a call only timed out.
+/// Returns `true` if the error only means that a call timed out.
 pub(crate) fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

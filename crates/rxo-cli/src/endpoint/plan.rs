@@ -23,7 +23,7 @@ pub(crate) struct EndpointPlan {
     acks: AcksFlag,
 }
 
-/// The side that opens the connection: this host to a peer's address, or a peer to addresses of this host.
+/// The way in which the connection is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
     /// This host connects to the peer at this address.

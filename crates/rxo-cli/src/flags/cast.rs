@@ -36,7 +36,7 @@ pub(crate) struct CastSendFlags {
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) group: String,
 
-    /// The port, at the first --ip, on which receivers join.
+    /// TCP port on which receivers join, at the first --ip address.
     #[arg(long, value_name = "PORT", default_value_t = 7_000)]
     pub(crate) port: u16,
 

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 
 use super::{ControlFlags, LogFlags, SandboxFlags};
 
-/// Flags of `rxo run` and `rxo guest` for the treatment of frames beside coalescing.
+/// Flags of `rxo run` and `rxo guest` for what happens to frames in addition to coalescing.
 #[derive(Args, Debug)]
 pub(crate) struct WayFlags {
     /// Coalescing: on, off, or auto, which switches coalescing off while it does not pay (fewer than 1.02 frames a

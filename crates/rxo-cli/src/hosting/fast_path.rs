@@ -1,4 +1,4 @@
-//! `--fast-path`, `--filter` and `--account-by`: their meaning, and the lines of the totals.
+//! The meaning of `--fast-path`, `--filter` and `--account-by`, and the fast path's lines in the totals.
 
 use std::net::SocketAddr;
 
@@ -46,9 +46,9 @@ pub(crate) struct FastTotals {
     modules: String,
     consumed: u64,
     duplicates: u64,
-    /// Calls of connections with consumed ACKs.
+    /// The number of calls to connections; one call passes all consumed ACKs of a connection in a batch.
     calls: u64,
-    /// Slots of the device that were returned without a buffer for the ACK.
+    /// The number of consumed ACKs that were read in the device's memory, without taking a buffer.
     unseen: u64,
     /// Frames that the fast path passed to the stack, by reason.
     fallback: serde_json::Map<String, serde_json::Value>,
@@ -59,7 +59,7 @@ pub(crate) struct FastTotals {
     accounts: Vec<OneAccount>,
 }
 
-/// Counts of ACKs that waited while an application held the lock.
+/// Counters of the ACKs that waited while an application held a connection's lock.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Ring {
     pushed: u64,
@@ -73,7 +73,7 @@ struct SynFlood {
     syns: u64,
     half_open: u64,
     alarms: u64,
-    /// The network with the most half-open connections at present.
+    /// The network that has the most half-open connections now.
     worst: Option<Worst>,
 }
 
@@ -85,7 +85,7 @@ struct Worst {
 
 #[derive(Clone, Debug, Serialize)]
 struct OneAccount {
-    /// The account's network or flow; "others" for the sum of all accounts beyond the table's capacity.
+    /// The network or flow of the account; "others" for the sum of all accounts beyond the table's capacity.
     of: String,
     frames: u64,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! A running host, and the capture into which its packets are written.
+//! A running host, and the capture file for its packets.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,13 +41,13 @@ impl Running {
         &mut self.link
     }
 
-    /// Returns the limits of the sandbox that are in force for this process.
+    /// Returns the limits of the sandbox that apply to this process.
     pub(crate) const fn in_force(&self) -> &InForce {
         &self.in_force
     }
 
-    /// Stops the host once no peer can need its last ACK again, or once `stop` is set; then completes the capture.
-    /// Returns the host's counters and the reason for its end.
+    /// Stops the host once no peer can need its last ACK again, or once `stop` is set; then completes the
+    /// capture. Returns the host's counters, and the failure of its device if that ended it.
     ///
     /// # Errors
     /// If the host's device failed, or packets are missing in the capture.

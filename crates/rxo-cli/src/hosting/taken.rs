@@ -1,6 +1,6 @@
-//! Checks that an address for rxo's host is not one of the system's own.
+//! Checks that an address for rxo's host is not also an address of the system.
 //!
-//! On `packet:IF` both rxo and the system receive every frame. If the address were the system's own, the system would
+//! On `packet:IF`, both rxo and the system receive every frame. If the system had the address too, it would
 //! send a reset in addition to rxo's answer.
 
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! Compares the series with the JSON of all commands: the table itself, the listing in `docs/metrics.md`, an
-//! example page, and the names in the dashboard and in the rules.
+//! Checks that the table of series matches the JSON of all commands, the listing in `docs/metrics.md`, the
+//! example pages, and the names in the dashboard and in the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn of_host() -> Value {
     json
 }
 
-/// Returns the counters of a join, as tests/live reads them.
+/// Returns the counters of `rxo cast join`, as its live tests read them.
 fn of_join() -> Value {
     let of_worker = of_worker();
     let same = ["nic_in", "host_out", "host_in", "nic_out"];
@@ -69,7 +69,7 @@ fn all() -> [(&'static str, Value); 3] {
     [("worker", of_worker()), ("host", of_host()), ("join", of_join())]
 }
 
-/// Collects the paths of all numbers.
+/// Collects the paths of all numbers in `json` into `to`.
 fn numbers(json: &Value, at: &str, to: &mut Vec<String>) {
     match json {
         Value::Number(_) | Value::Bool(_) => to.push(at.to_owned()),
@@ -84,7 +84,7 @@ fn numbers(json: &Value, at: &str, to: &mut Vec<String>) {
     }
 }
 
-/// Returns the paths that `ROWS` cover, with the number of rows for each.
+/// Returns the paths of values that `ROWS` covers, with the number of rows for each.
 fn rows_of(json: &Value) -> BTreeMap<String, usize> {
     let mut ways = BTreeMap::new();
     for found in ROWS.iter().flat_map(|row| series::found(row.path, json)) {

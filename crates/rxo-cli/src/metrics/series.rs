@@ -1,14 +1,15 @@
 //! Makes series from JSON: finds the values of a row of the table, and gives them names and labels.
 //!
-//! Separate from the table because it depends on no single counter. Pure.
+//! Separate from the table because it does not depend on any counter. No side effects.
 
 use serde_json::Value;
 
 /// A row of the table: the path of values in the JSON, and the series that they become.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesRow {
-    /// Path to a value: names of fields with dots between them. `{label}` matches any field of an object,
-    /// whose name becomes a label; `[label=field]` matches any element of a list, named by that field.
+    /// Path to a value: the names of fields, with dots between them. `{label}` matches any field of an
+    /// object, and the field's name becomes the label's value; `[label=field]` matches any element of a list,
+    /// and the element's `field` becomes the label's value.
     pub(super) path: &'static str,
     pub(super) kind: Kind,
     /// The help text, a sentence without its full stop.
@@ -43,14 +44,14 @@ pub(super) struct Sample {
     pub(super) value: Number,
 }
 
-/// A value. Counts stay integers.
+/// The value of a sample. Counts stay integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Count(u64),
     Real(f64),
 }
 
-/// Makes the families of the values that `rows` find in `json`, in the order of the rows. Allocates.
+/// Creates the families of all values in `json` to which `rows` lead, in the order of the rows. Allocates.
 pub(super) fn of(rows: &[SeriesRow], json: &Value) -> Vec<Family> {
     let exported = rows.iter().filter(|row| row.kind != Kind::LeftOut);
     exported.filter_map(|row| family(row, json)).collect()
@@ -95,7 +96,7 @@ impl SeriesRow {
     }
 }
 
-/// Returns the part of the series' name that a part of a path contributes: for a list the label, for `now`
+/// Returns the part of the series' name that comes from one part of a path: for a list its label, for `now`
 /// nothing.
 fn word(part: &str) -> Option<String> {
     match part {
@@ -112,7 +113,7 @@ fn word(part: &str) -> Option<String> {
 pub(super) struct FoundValue<'a> {
     pub(super) labels: Vec<(String, String)>,
     pub(super) value: &'a Value,
-    /// The fields on the path.
+    /// The field names that the path has matched.
     #[cfg(test)]
     pub(super) at: String,
 }
@@ -131,7 +132,7 @@ pub(super) fn found<'a>(path: &str, json: &'a Value) -> Vec<FoundValue<'a>> {
 }
 
 impl<'a> FoundValue<'a> {
-    /// Returns the values behind the next part of a path.
+    /// Returns the values to which the next part of a path leads.
     fn step(self, part: &str) -> Vec<Self> {
         let label = part.strip_prefix('{').and_then(|part| part.strip_suffix('}'));
         let list = part.strip_prefix('[').and_then(|part| part.strip_suffix(']')?.split_once('='));

@@ -5,8 +5,9 @@ use rxo_coalesce::{Policy, PureAckRule};
 
 use crate::exit::usage;
 
-/// Returns `policy` changed so that it aggregates pure ACKs, for a host that does not read records. A policy that
-/// aggregates ACKs with records stays as it is; if the sink cannot carry records, a later check refuses it.
+/// Returns `policy` changed to aggregate pure ACKs, for a host that does not read records. A policy that
+/// already aggregates ACKs with records is returned unchanged; if the sink cannot carry records, a later
+/// check refuses the policy.
 ///
 /// # Errors
 /// If the policy's other fields leave nothing to aggregate.

@@ -1,4 +1,5 @@
-//! The configuration in force. `--dry-run` prints all of it; every run prints a summary as its first line.
+//! The effective configuration of a run. `--dry-run` prints all of it; every run prints a summary as its
+//! first line.
 
 use rxo_confine::InForce;
 use rxo_driver::custody::Custody;
@@ -37,15 +38,16 @@ pub(super) struct Configuration {
     ack_split: Option<u16>,
     /// Seconds between two lines of figures; `None` prints only totals.
     stats_s: Option<f64>,
-    /// The number of workers that share the devices; left out for one that is bound to no processor.
+    /// The number of workers that share the devices; left out for a single worker that is not bound to a
+    /// processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     workers: Option<u32>,
-    /// The processor of each worker; left out if they are not bound.
+    /// The processor of each worker; left out if the workers are not bound.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cpus: Vec<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<String>,
-    /// The impairments in force, towards the host and back.
+    /// The impairments of frames to the host; the next field has those of frames from the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     impair: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +66,7 @@ pub(super) struct Configuration {
     /// Nice value of the thread that carries frames; left out if the thread keeps the value of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     nice: Option<i8>,
-    /// The limits of the process that carries frames; left out of a dry run.
+    /// The limits of the process that carries frames; left out in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     sandbox: Option<String>,
     /// The items that move from the nic to the TAP for the run; left out without `--take-over`.
@@ -82,7 +84,8 @@ struct TakeOver {
     addresses: Vec<String>,
     routes: Vec<String>,
     neighbours: usize,
-    /// The host's rules that name the nic. During the run they match the TAP, which has that name.
+    /// The rules of the host's firewall that name the nic. During the run they match the TAP, which then has
+    /// that name.
     rules: Vec<String>,
 }
 
@@ -145,7 +148,7 @@ impl Configuration {
         }
     }
 
-    /// Removes the nice value, which the system has refused.
+    /// Removes the nice value after the system has refused it.
     pub(super) fn keeps_nice(&mut self) {
         self.nice = None;
     }
@@ -160,7 +163,7 @@ impl Configuration {
         self.sandbox = Some(in_force.to_string());
     }
 
-    /// Formats the whole configuration, one setting a line.
+    /// Formats the whole configuration, one setting per line.
     pub(super) fn text(&self) -> String {
         let Self { nic, host, carries, mtu, checksum, policy, paper, .. } = self;
         let stats = self.stats_s.map_or("at the end".to_owned(), |time| format!("every {time} s"));
@@ -199,7 +202,8 @@ impl Configuration {
         lines.join("\n")
     }
 
-    /// Formats the workers, and the processors to which they are bound; `None` for one that is not.
+    /// Formats the number of workers, and the processors to which they are bound. `None` for a single worker
+    /// that is not bound.
     fn workers_line(&self) -> Option<String> {
         let count = self.workers?;
         let cpus: Vec<_> = self.cpus.iter().map(ToString::to_string).collect();
@@ -243,13 +247,13 @@ impl Configuration {
     }
 }
 
-/// Returns the number of workers, if there is something to say of them.
+/// Returns the number of workers; `None` for a single worker that is not bound to a processor.
 fn shown_workers(workers: &Workers) -> Option<u32> {
     let is_said = workers.are_several() || !workers.cpus.is_empty();
     is_said.then_some(workers.count)
 }
 
-/// Formats a setting for people. The largest number of a limit means no limit.
+/// Formats a setting as text. The largest possible value of a limit is shown as "no limit".
 fn shown(name: &str, value: &Value) -> String {
     let most = match name {
         "max_segments" | "max_acks" => Some(u16::MAX.into()),

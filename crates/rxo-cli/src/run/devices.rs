@@ -1,4 +1,4 @@
-//! Devices of a run: the handles that hold them, and their open queues.
+//! Devices of a run: the handles by which the run owns them, and their open queues.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,8 @@ use super::plan::Plan;
 use super::survey::Survey;
 use crate::sandbox;
 
-/// Handles of the open devices. The hosts' handles stay valid while a nic is removed and comes back.
+/// Handles of the devices that the run owns. Those of the hosts' devices stay valid while a nic is removed
+/// and comes back.
 #[derive(Debug)]
 pub(super) struct Handles {
     nic: Box<dyn DeviceHandle>,
@@ -28,17 +29,17 @@ pub(super) struct Handles {
 /// The open devices.
 #[derive(Debug)]
 pub(super) enum Devices {
-    /// The nic, and the host's device or those of all guests, of one worker.
+    /// The devices of a single worker: the nic, and the host's device or the devices of all guests.
     Of1(Box<Device>, Vec<Device>),
-    /// The queues of the nic and those of the host's device, one of each for each worker.
+    /// The queues of the nic and those of the host's device: one of each for each worker.
     OfSeveral(Vec<Device>, Vec<Device>),
 }
 
 impl Handles {
-    /// Attaches to the devices of `plan`.
+    /// Takes ownership of the devices of `plan`.
     ///
     /// # Errors
-    /// If one is in use, or privilege is missing.
+    /// If a device is in use, or a privilege is missing.
     pub(super) fn of(plan: &Plan, survey: &Survey) -> Result<Self> {
         let count = survey.workers.count;
         let are_shared = survey.workers.are_several();
@@ -97,23 +98,23 @@ impl Handles {
     /// Opens the devices for the first time.
     ///
     /// # Errors
-    /// If one is gone or down, or refuses the plan.
+    /// If a device is gone or down, or does not fit the plan.
     pub(super) fn open(&self, plan: &Plan, survey: &Survey) -> Result<Devices> {
         let nic = options(plan, survey, survey.makes_nic, offered(plan));
         let host = |n: usize| host_options(plan, survey, n);
         self.open_with(nic, host).map_err(Error::new)
     }
 
-    /// Opens the devices again, with the settings that they have.
+    /// Opens the devices again, and leaves their settings unchanged.
     ///
     /// # Errors
-    /// If one is gone or down.
+    /// If a device is gone or down.
     pub(super) fn reopen(&self) -> Result<Devices> {
         let options = DeviceOptions::default();
         self.open_with(options, |_| options).map_err(Error::new)
     }
 
-    /// Opens the devices; `host` returns the options of each host's device by its number.
+    /// Opens the devices. `host` returns the options of a host's device, given its index.
     fn open_with(
         &self,
         nic: DeviceOptions,

@@ -1,4 +1,5 @@
-//! `--dry-run`: prints the configuration in force and all findings. Nothing is changed or locked.
+//! `--dry-run`: prints the configuration that the run would use, and the findings of examining the machine
+//! and its interfaces. Changes nothing and takes no lock.
 
 use anyhow::Result;
 use rxo_driver::Origin;
@@ -15,7 +16,7 @@ use crate::output;
 /// Examines everything, and prints the result.
 ///
 /// # Errors
-/// The errors with which the run would fail at once.
+/// The errors with which the run itself would fail at once.
 pub(super) fn run(mut plan: Plan) -> Result<()> {
     left(&plan)?;
     let survey = Survey::of(&plan)?;
@@ -31,7 +32,7 @@ pub(super) fn run(mut plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a nic that a killed run left under another name, because it cannot be examined further.
+/// Refuses a nic that a killed run left under another name, because such a nic cannot be examined further.
 fn left(plan: &Plan) -> Result<()> {
     let nic = &plan.nic;
     let is_existing = nic.kind().interface == Some(Origin::Existing);
@@ -55,7 +56,8 @@ fn show(configuration: Option<&Configuration>, findings: &Findings, json: bool) 
 /// The configuration and the findings as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
-    /// The `kind` of the configuration; `None` if there is no configuration.
+    /// "refused" if there is no configuration; otherwise `None`, because the configuration has its own
+    /// `kind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(flatten)]

@@ -18,10 +18,10 @@ pub(super) use self::rights::memory_bytes;
 
 use crate::exit::usage;
 
-/// Most guests: each takes a thread and some 15 MB.
+/// Maximum number of guests: each needs a thread and about 15 MB.
 const MOST_GUESTS: usize = 24;
 
-/// A guest and its port of the switch.
+/// A guest: its device, its port of the switch, and its rights.
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
     pub(super) name: String,
@@ -31,43 +31,44 @@ pub(super) struct Guest {
     pub(super) budget: Budget,
 }
 
-/// A guest, as the configuration shows it.
+/// The guest's part of the effective configuration.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct GuestConfiguration {
     name: String,
     socket: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     mac: Option<String>,
-    /// The guest's VLAN; 0 for frames without a tag, and `None` for all.
+    /// The guest's VLAN; 0 for frames without a tag, `None` for all VLANs.
     vlan: Option<u16>,
-    /// Its only IP addresses; none for any.
+    /// The guest's only IP addresses; empty if it may have any.
     ips: Vec<IpAddr>,
     isolated: bool,
     router: bool,
     dhcp: bool,
-    /// Most memory that it may share, in bytes.
+    /// Maximum memory that the guest may share, in bytes; left out without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bytes: Option<u64>,
     sparse: bool,
-    /// The rights of the guest beside its address, as text for the configuration.
+    /// The guest's rights besides its address, as text.
     #[serde(skip)]
     rights: String,
-    /// The most bytes a second that the guest sends, and at once after a pause; left out without a limit.
+    /// Maximum rate at which the guest sends, in bytes per second; left out without a limit. So is the next
+    /// field, the bytes at once after a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_bytes_per_s: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     burst_bytes: Option<u64>,
-    /// The most frames a second for several others; `None` for no limit.
+    /// Maximum number of frames per second to several others; `None` for no limit.
     storm_frames_per_s: Option<u64>,
     /// The part of QEMU's command line for this guest.
     qemu: String,
 }
 
 impl Guest {
-    /// Parses all guests.
+    /// Parses the values of all `--vhost` flags.
     ///
     /// # Errors
-    /// If a text is invalid, two guests have the same name or socket, or ports conflict.
+    /// If a value is invalid, two guests have the same name or socket, or ports conflict.
     pub(super) fn all(texts: &[String]) -> Result<Vec<Self>> {
         if texts.len() > MOST_GUESTS {
             let count = texts.len();
@@ -126,12 +127,12 @@ impl Guest {
         Ok(Self { name: name.to_owned(), device, vlans, rights, budget })
     }
 
-    /// Returns the memory that the guest may share.
+    /// Returns the limits of the memory that the guest may share.
     pub(super) const fn memory(&self) -> GuestMemory {
         self.rights.memory
     }
 
-    /// Returns the guest as the configuration shows it.
+    /// Returns the guest's part of the effective configuration.
     pub(super) fn configuration(&self) -> GuestConfiguration {
         let Self { name, device, vlans, rights, budget } = self;
         let Guard { ips, routes, serves_dhcp, is_isolated } = rights.guard.clone();
@@ -178,7 +179,7 @@ impl Guest {
     }
 }
 
-/// Memory size of a guest in QEMU's line, which the user may change.
+/// The memory size of a guest in QEMU's command line, which the user may change.
 const QEMU_MEMORY: &str = "1G";
 
 /// Makes an identifier that QEMU accepts: a letter, then letters, digits, `-`, `.` and `_`.
@@ -189,12 +190,12 @@ fn qemu_id(name: &str) -> String {
     format!("{prefix}{id}")
 }
 
-/// Note about options that QEMU's lines leave out, because with KVM they would cost guests the interrupts of
-/// each queue.
+/// The note about options that QEMU's lines leave out: with KVM they would take away the interrupts of each
+/// queue.
 const WITHOUT_KVM: &str =
     "without KVM, end each line with ,vectors=0 because QEMU 7.2 crashes otherwise";
 
-/// Returns QEMU's line for each guest, and the note. Nothing if there are no guests.
+/// Returns QEMU's line for each guest, and the note about KVM; nothing if there are no guests.
 pub(super) fn qemu_lines(guests: &[GuestConfiguration]) -> impl Iterator<Item = String> {
     let note = (!guests.is_empty()).then(|| WITHOUT_KVM.to_owned());
     guests.iter().map(GuestConfiguration::qemu_line).chain(note)
@@ -213,7 +214,7 @@ impl GuestConfiguration {
         format!("{name} at {socket}, address {mac}, {vlan}{rights}{}", self.limits())
     }
 
-    /// Formats the limits that are not the default.
+    /// Formats the guest's limits that differ from the default.
     fn limits(&self) -> String {
         let rate = self.rate_bytes_per_s.zip(self.burst_bytes).map(|(rate, burst)| {
             let kbit = grouped(rate / 125);
@@ -232,7 +233,7 @@ impl GuestConfiguration {
     }
 }
 
-/// Makes the switch between a nic, which carries all VLANs, and guests.
+/// Creates the switch between a nic, which carries all VLANs, and the guests.
 ///
 /// # Errors
 /// If the ports' settings conflict.

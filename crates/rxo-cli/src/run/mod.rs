@@ -3,7 +3,7 @@
 //! 1. The flags become a [`plan`], also those of the [`mod@card`].
 //! 2. The [`survey`] examines the devices of the plan, and limits the policy to the sink.
 //! 3. [`custody`] examines the changes that the run will make to interfaces.
-//! 4. The [`configuration`] is the result. [`mod@dry`] prints it with all findings.
+//! 4. The [`configuration`] is the result. [`mod@dry`] prints it together with all findings.
 //! 5. The process becomes two: a [`session`] opens the devices and works; a [`Keeper`] restores the interfaces, however the
 //!    session ends. A third process, which was started before, restores them if both are killed at once.
 //! 6. With `--upgrade`, a later rxo takes over: it is a [session](succession) under the same keeper.
@@ -71,7 +71,7 @@ pub(crate) fn with_file(source: &Source) -> Result<()> {
     run().map_err(|error| loaded.locate(error))
 }
 
-/// Plays a network card until a signal, and prints the totals. A dry run only checks.
+/// Emulates a network card until a signal, and prints the totals. A dry run only checks.
 ///
 /// # Errors
 /// The errors of [`command`].
@@ -196,7 +196,7 @@ fn carry_out(prepared: Prepared, pulse: Pulse, lifeline: Option<Lifeline>) -> Re
     }
 }
 
-/// Restores the nic's name if a killed run changed it. Otherwise no nic of this name exists.
+/// Restores the nic's name if a killed run has changed it; until then no nic of this name exists.
 fn recover(nic: &DeviceName) -> Result<()> {
     let is_existing = nic.kind().interface == Some(Origin::Existing);
     if is_existing && custody::left(nic).is_some() {

@@ -31,7 +31,7 @@ pub(super) struct Plan {
     /// The flags that name the devices.
     pub(super) flags: [&'static str; 2],
     pub(super) nic: DeviceName,
-    /// The host's device, or that of the first guest.
+    /// The host's device, or the device of the first guest.
     pub(super) host: DeviceName,
     /// The work of the emulated network card; `None` for other runs.
     pub(super) card: Option<CardPlan>,
@@ -42,7 +42,7 @@ pub(super) struct Plan {
     pub(super) policy: Policy,
     /// The setting of `--coalesce`.
     pub(super) coalesce: Coalesce,
-    /// Number of segments per ACK; `None` leaves the host's ACKs unchanged.
+    /// The number of segments per ACK; `None` leaves the host's ACKs unchanged.
     pub(super) ack_split: Option<u16>,
     /// `true` if a checksum that the device has not verified counts as correct.
     pub(super) trust_checksums: bool,
@@ -52,7 +52,7 @@ pub(super) struct Plan {
     pub(super) workers: WorkersPlan,
     /// The capture file for all traffic.
     pub(super) tap: Option<PathBuf>,
-    /// The impairments towards the host, and back.
+    /// The impairments of frames to the host, and of frames from the host.
     pub(super) impair: [Option<ImpairmentSettings>; 2],
     /// `true` if the nic's configuration moves to the host's TAP for the run.
     pub(super) take_over: bool,
@@ -69,7 +69,7 @@ pub(super) struct Plan {
     pub(super) json: bool,
     /// The form of the log.
     pub(super) log: Form,
-    /// The longest time for which the worker may do nothing; `None` for no limit.
+    /// Maximum time for which the worker may do nothing; `None` for no limit.
     pub(super) watchdog: Option<Duration>,
     /// The nice value of the thread that carries frames; `None` keeps that of the process.
     pub(super) nice: Option<i8>,
@@ -122,7 +122,7 @@ isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
         guests.map(|device| Path::new(device.name())).chain(own).collect()
     }
 
-    /// Returns the interfaces that exist independently of the run, which may change them.
+    /// Returns the interfaces that exist without the run, and that the run may change.
     pub(super) fn existing(&self) -> Vec<DeviceName> {
         let all = std::iter::once(&self.nic).chain(self.hosts());
         all.filter(|device| device.kind().interface == Some(Origin::Existing)).cloned().collect()
@@ -192,10 +192,10 @@ isolates: !flags.no_isolation && takes_all([&devices[0].1, &devices[1].1]),
         })
     }
 
-    /// Makes a plan that passes frames on as they are, between devices that these flags name.
+    /// Makes a plan that forwards frames unchanged between the devices that these flags name.
     ///
     /// # Errors
-    /// If a time or a number in `live` is invalid; the message says what would be accepted.
+    /// If a time or a number in `live` is invalid; the message describes valid values.
     pub(super) fn between(
         [nic, host]: [(&'static str, DeviceName); 2],
         live: &LiveFlags,
@@ -371,15 +371,15 @@ fn confirm(text: &str) -> Result<Duration> {
     })
 }
 
-/// Shortest time of `--watchdog`. An idle worker turns ten times a second.
+/// Minimum value of `--watchdog`. An idle worker makes ten turns per second.
 const LEAST_SILENCE: Duration = Duration::from_millis(300);
 const MOST_SILENCE: Duration = Duration::from_secs(60);
 /// The nice values of Linux.
 const FIRST: i8 = -20;
 const LAST: i8 = 19;
-/// Shortest time of `--confirm`, because no user confirms sooner.
+/// Minimum value of `--confirm`, because no user confirms sooner.
 const SOONEST: Duration = Duration::from_secs(1);
-/// Largest number of `--ack-split`. Beyond it no ACK would be missing.
+/// Maximum value of `--ack-split`; beyond it, no ACK would be missing.
 const MOST_SEGMENTS_AN_ACK: u16 = 64;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(3_600);

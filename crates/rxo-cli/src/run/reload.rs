@@ -36,7 +36,7 @@ pub(super) struct Reloader {
     source: Source,
     survey: Survey,
     remote: Remote,
-    /// The flags in force; locked while they change.
+    /// The flags that the run follows now; locked while they change.
     follows: Mutex<Settings>,
 }
 
@@ -114,8 +114,8 @@ impl Reloader {
     }
 }
 
-/// Returns the long names of flags that differ between `before` and `now`, if the run can apply all changes without a
-/// restart.
+/// Returns the long names of the flags that differ between `before` and `now`, if all these changes can be
+/// applied without a restart.
 ///
 /// # Errors
 /// The names of the changed flags that need a restart.

@@ -1,5 +1,5 @@
-//! The parts of a run that answer requests: counters, engines, lines of figures, and the turn counter by
-//! which the keeper checks that the worker is alive.
+//! Remote: the parts of a run that answer requests (counters, engines, the interval of the figures), and the
+//! turn counter by which the keeper checks that the worker is alive.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,8 @@ use super::plan::{Plan, for_guests};
 use crate::control::{EngineState, Engines, NEXT_TURN, Process, Refusal, Stats};
 use crate::defaults;
 
-/// The workers of a run, as other threads reach them, with the changes since the plan. A nic that returns gets
-/// new workers. Clones share the same state.
+/// The workers of a run as other threads reach them, and the changes to the plan since the start. A nic that
+/// comes back gets new workers. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(super) struct Remote {
     crew: Crew,
@@ -28,7 +28,7 @@ pub(super) struct Remote {
 
 #[derive(Debug)]
 struct State {
-    /// The counters of earlier workers.
+    /// The counters of the workers that have ended.
     before: Readings,
     policy: Policy,
     coalesce: Coalesce,
@@ -51,12 +51,12 @@ impl Remote {
         &self.crew
     }
 
-    /// Returns the counter that the worker increments in each turn.
+    /// Returns the counter that grows with the workers' turns.
     pub(super) const fn turns(&self) -> &'static AtomicU64 {
         self.pulse.turns()
     }
 
-    /// Returns the present policy.
+    /// Returns the current policy.
     pub(super) fn policy(&self) -> Policy {
         self.state().policy
     }
@@ -66,7 +66,7 @@ impl Remote {
         self.state().coalesce
     }
 
-    /// Returns the present time between two lines of figures.
+    /// Returns the current time between two lines of figures; `None` without such lines.
     pub(super) fn stats(&self) -> Option<Duration> {
         self.state().stats
     }
@@ -77,8 +77,8 @@ impl Remote {
         state.before = state.before.plus(part);
     }
 
-    /// Makes the process that answers `rxo ctl` for the run of `plan`. With `--confirm`, `confirmer` takes the
-    /// confirmation.
+    /// Creates the process description with which the run of `plan` answers `rxo ctl`. With `--confirm`,
+    /// `confirmer` takes the confirmation.
     pub(super) fn process(&self, plan: &Plan, confirmer: Option<Confirmer>) -> Process {
         let counting = self.clone();
         let command = match (plan.card, plan.guests.is_empty()) {
@@ -179,5 +179,5 @@ fn said(moment: Moment) -> String {
     }
 }
 
-/// Timeout of a request. A worker turns at least ten times a second.
+/// Timeout of a request. A worker makes at least ten turns per second.
 const PATIENCE: Duration = Duration::from_secs(1);

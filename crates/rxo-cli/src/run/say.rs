@@ -1,7 +1,7 @@
 //! The output of a run: lines of text or JSON, printed by a separate thread, so that the worker never waits.
 //!
-//! A JSON line has time, level and nic beside its content, like lines of the [`log`]. The kinds of JSON lines
-//! are `configuration`, `interval`, `notice`, `skipped` and `totals`.
+//! A JSON line has time, level and nic in addition to its content, like lines of the [`log`]. The kinds of
+//! JSON lines are `configuration`, `interval`, `notice`, `skipped` and `totals`.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -81,7 +81,7 @@ impl Sayer {
         Ok(Self { printer, form, nic, before: Readings::default(), guests })
     }
 
-    /// Prints the configuration as the first line, once everything is running.
+    /// Prints the configuration as the first line, once the run has started.
     ///
     /// # Errors
     /// If it cannot be written as JSON.

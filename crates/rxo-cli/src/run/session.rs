@@ -109,8 +109,8 @@ impl Session {
         worked?.map_or(Ok(()), |ended| ended.say())
     }
 
-    /// Gives up the privileges that carrying frames does not need. This comes before the first thread, so
-    /// that no thread has more. After this call threads exist, such as the log's.
+    /// Gives up the privileges that carrying frames does not need. Must come before the first thread is
+    /// started, so that no thread keeps more. Then starts threads, such as that of the log.
     fn confine(&mut self, keeper: &mut Control, is_recorded: bool) -> Result<()> {
         // One that hands over must open the nic again if nobody takes it.
         let reopens = self.plan.wait_for_nic || self.plan.upgrade.is_some();
@@ -137,13 +137,13 @@ impl Session {
         Ok(keeper.listen()?)
     }
 
-    /// Sets the nice value of the thread that carries frames. Several workers get it from this thread, and so do the
-    /// other threads of this process, which do little.
+    /// Sets the nice value of this thread, which carries frames or starts the workers that do. The other
+    /// threads of this process inherit it too, but they do little.
     fn set_nice(&self, nice: i8) -> io::Result<()> {
         set_nice(nice, self.survey.workers.are_several())
     }
 
-    /// Binds the only worker to its processor. Several bind themselves.
+    /// Binds this thread to its processor if it is the only worker. Several workers bind themselves.
     fn bind(&self) -> Result<()> {
         match (&self.survey.workers, self.survey.workers.cpus.first()) {
             (workers, Some(cpu)) if !workers.are_several() => bind_to_cpu(*cpu)
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Returns the index of the host's interface, if rxo makes it.
+    /// Returns the index of the host's interface if rxo creates that interface; otherwise `None`.
     fn tap(&self) -> Result<Option<u32>> {
         let host = &self.plan.host;
         let is_made = host.kind().interface == Some(Origin::Made);
@@ -175,7 +175,7 @@ impl Session {
         plan.tap.as_deref().map(begin).transpose()
     }
 
-    /// Forwards frames until the end. The devices are closed when this returns.
+    /// Forwards frames until the end of the run. The devices are closed when this returns.
     fn carry(
         &self,
         (devices, held, remote): (Devices, &Handles, Remote),
@@ -279,7 +279,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 struct Ended {
     sayer: Sayer,
     capture: Option<Capture>,
-    /// The counters of the last part.
+    /// The counters of the last part of the run.
     last: Readings,
     result: Result<(), DeviceError>,
 }
@@ -371,7 +371,7 @@ fn work(
     Ok((totals, result))
 }
 
-/// Makes the station that the plan describes, with its workers; `None` without a host.
+/// Creates the station that the plan describes, with its workers; `None` if there is no host.
 fn station(
     plan: &Plan,
     config: WorkerConfig,
@@ -393,7 +393,7 @@ fn station(
     }))
 }
 
-/// Makes the configuration of the next worker, including all changes since the plan.
+/// Creates the configuration of the next worker, including all changes since the plan was made.
 fn config(plan: &Plan, remote: &Remote) -> WorkerConfig {
     let policy = remote.policy();
     let mut config = WorkerConfig::new(policy);
@@ -420,5 +420,6 @@ pub(super) fn allow_files(guests: usize) {
     }
 }
 
-/// The open files beside those of guests: the nic, sockets of control and metrics, captures, standard streams.
+/// Number of open files besides those of guests: the nic, sockets of control and metrics, captures, standard
+/// streams.
 const OTHER_FILES: usize = 128;

@@ -1,4 +1,4 @@
-//! The devices of the plan as they are before anything is opened or changed.
+//! Survey: examines the devices of the plan before anything is opened or changed.
 //!
 //! The survey comes first, so that an impossible plan fails at once, and `--dry-run` fails with the same
 //! error line.
@@ -88,8 +88,8 @@ impl Survey {
         })
     }
 
-    /// Returns the policy, limited to the host device's capabilities. Every kind of device accepts GSO frames
-    /// of TCP. Support for UDP and tunnels is known only once the device is open, so the policy is checked
+    /// Returns the policy, limited to what the host's device can carry. Every kind of device accepts TCP GSO
+    /// frames. Whether it accepts UDP and tunnels is known only once it is open, so the policy is checked
     /// again before the first frame.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Survey {
     }
 }
 
-/// Returns the workers of `plan`. One impairs the traffic.
+/// Returns the workers of `plan`; a single one if the plan impairs the traffic.
 fn workers(plan: &Plan) -> Workers {
     let workers = plan.workers.resolve(&[&[&plan.nic], plan.hosts().as_slice()].concat());
     let impairs = plan.impair.iter().any(Option::is_some);

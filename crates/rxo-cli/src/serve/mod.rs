@@ -76,8 +76,8 @@ fn serve(flags: &ServeFlags) -> Result<()> {
     printed
 }
 
-/// Raises the limit of open files to the most that `clients` could need, because each file being sent is
-/// open.
+/// Raises the limit of open files to the maximum that `clients` clients could need: each file that is being
+/// sent is open.
 fn allow_files(clients: usize) {
     if let Some(most) = files::allow((clients + OTHER_FILES) as u64) {
         output::note(&format!(
@@ -115,7 +115,7 @@ fn open_root(directory: &Path) -> Result<Root> {
     })
 }
 
-/// Returns the last line, with the totals of the fast path, if it was on.
+/// Returns the last line, with the totals of the fast path; `None` if it was never on.
 fn fast_path(plan: &Plan, totals: Option<FastTotals>) -> Result<Option<String>> {
     #[derive(Serialize)]
     struct Totals {
@@ -149,8 +149,8 @@ fn announcement(plan: &Plan, in_force: &InForce) -> Result<String> {
     Ok(log::for_output(format!("serving {directory} at {urls} (sandbox: {in_force})")))
 }
 
-/// Most access lines that wait to be printed. A line is long if its target is, which is part of the head of a
-/// request: 16 KiB, or three times as much if all of it is escaped.
+/// Maximum number of access lines that wait to be printed. A line can be long, because it contains the
+/// request's target: 16 KiB, or three times as much if all of it is escaped.
 const MOST_LINES_WAITING: usize = 1_024;
 /// Descriptors besides the files that are being sent.
 const OTHER_FILES: usize = 64;

@@ -72,8 +72,8 @@ impl Plan {
         })
     }
 
-    /// Opens the device and starts the host, with a socket for each client and as many again for connections that close
-    /// or wait.
+    /// Opens the device and starts the host, with twice as many sockets as clients, because connections also
+    /// wait and close.
     ///
     /// # Errors
     /// The errors of [`HostPlan::start_with`].

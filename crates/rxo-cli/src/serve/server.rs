@@ -1,4 +1,4 @@
-//! The loop of the server: accepts clients, gives them turns, and prints a line for each request.
+//! Loop of the server: accepts clients, lets the ready ones continue, and prints a line for each request.
 //!
 //! Each worker has a loop, which runs on one thread and waits for the host's sockets, file readers and the next deadline together.
 //! [`rxo_serve::Server`] enforces the limits of each client.
@@ -56,7 +56,7 @@ pub(super) struct Loop {
     listeners: Listeners,
     readiness: Readiness,
     server: Server<'static>,
-    /// `true` if a connection may be waiting on a listener to be accepted.
+    /// `true` if a connection may be waiting to be accepted.
     may_come: bool,
     ready: Vec<u64>,
     slack: Slack,
@@ -117,7 +117,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Accepts at most [`MOST_ACCEPTED`] clients. Others wait in the backlog, which costs nothing here.
+    /// Accepts at most [`MOST_ACCEPTED`] clients. Others wait in the host's backlog.
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..MOST_ACCEPTED {
             if !self.may_accept() {
@@ -165,7 +165,7 @@ impl Loop {
 const DOOR: u64 = u64::MAX;
 /// Token in the ready set for file readers: one or more have finished. The server records which of them have.
 const READER: u64 = u64::MAX - 1;
-/// Maximum number of clients accepted in a row before the clients get a turn.
+/// Maximum number of clients accepted in a row before connected clients are served again.
 const MOST_ACCEPTED: usize = 256;
 /// Maximum time between two checks of the stop flag.
 const PAUSE: Duration = Duration::from_millis(100);

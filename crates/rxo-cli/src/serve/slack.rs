@@ -1,4 +1,4 @@
-//! Decides when the memory of departed clients is returned to the system.
+//! Slack: decides when the memory of departed clients is returned to the system.
 //!
 //! Separate because it needs only a count and a time. While clients come and go, new clients reuse the memory
 //! of departed ones. Once the count has stayed below half of its maximum for a while, the free memory is
@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The state that decides when to return memory: the largest number of clients since the last time, and since when
-/// there are few.
+/// The state of the decision: the largest number of clients since memory was last returned, and the time
+/// since which there are few.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slack {
     most: usize,
@@ -33,7 +33,7 @@ impl Slack {
     }
 }
 
-/// Largest number of clients below which returning memory is not worth the effort.
+/// Maximum number of clients for which returning memory is not worth the effort.
 const LEAST: usize = 64;
 /// Time for which the number of clients must have been low: longer than the host keeps the buffers of idle connections.
 const REST: Duration = Duration::from_secs(3);

@@ -13,7 +13,7 @@ use serde_json::{Value, to_value};
 use super::Bridge;
 use crate::control::Counters;
 
-/// Returns a function that reads the counters of the bridge that answers at `desk`.
+/// Returns a function that reads the counters of the bridge, which answers requests at `desk`.
 pub(super) fn asked_at(desk: Desk<Reply<Value>>) -> Counters {
     Arc::new(move || {
         let answer = desk.ask(|reply| reply, || {}, PATIENCE);
@@ -22,7 +22,7 @@ pub(super) fn asked_at(desk: Desk<Reply<Value>>) -> Counters {
 }
 
 impl Bridge {
-    /// Returns all counters. There is no engine between the devices.
+    /// Returns all counters. There is no engine between the two devices.
     pub(super) fn counters(&mut self) -> Value {
         let reading = Reading {
             nic_in: self.nic.counters(),
@@ -46,5 +46,5 @@ impl Bridge {
     }
 }
 
-/// Timeout of a request. The bridge turns at least twenty times a second.
+/// Timeout of a request. The bridge runs its loop at least twenty times per second.
 const PATIENCE: Duration = Duration::from_secs(1);

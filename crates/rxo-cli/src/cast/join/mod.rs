@@ -1,6 +1,8 @@
-//! `rxo cast join`: joins a cast on behalf of another host, such as a namespace or this system on a TAP.
+//! `rxo cast join`: joins a cast on behalf of another host, such as a network namespace, or this system
+//! behind a TAP.
 //!
-//! Carries frames between an interface and a device on whose other side the host is, as [`Join`] decides.
+//! Carries frames between an interface and a device with that host on its other side. [`Join`] decides about
+//! each frame.
 
 mod counters;
 
@@ -82,9 +84,9 @@ fn open(option: &'static str, name: &str) -> Result<Device> {
     Ok(device)
 }
 
-/// Two devices, and the decisions about what passes between them.
+/// Two devices, and the decisions about the frames between them.
 struct Bridge {
-    /// Behind a wire: no decision is about a GSO frame.
+    /// The source of the nic's frames. It splits GSO frames, because a decision concerns single segments.
     nic: DeviceSource,
     nic_sink: DeviceSink,
     host: DeviceSource,
@@ -177,7 +179,7 @@ impl Bridge {
     }
 }
 
-/// Most frames taken from a device at once.
+/// Maximum number of frames taken from a device at once.
 const BUDGET: usize = 256;
 /// Pause between two checks for the request to stop.
 const LOOK: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! `fast-path`: switches the modules that process frames before the engine.
+//! The request `fast-path`: switches the modules that process frames before the engine.
 
 use rxo_control::{Entry, Refusal, Request};
 use rxo_host::FastModules;
@@ -53,7 +53,7 @@ fn wanted(now: FastModules, request: &Request) -> Result<FastModules, Refusal> {
     Ok(wanted)
 }
 
-/// Makes the refusal to turn on a filter without rules: rules are given at the start.
+/// Returns the refusal to turn on a filter that has no rules; rules can only be given at the start.
 fn without_rule(command: &str) -> Refusal {
     Refusal(format!(
         "the filter has no rule; start {command} with one, such as --filter \"drop from 10.0.0.0/8\""

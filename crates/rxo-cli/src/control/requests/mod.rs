@@ -30,8 +30,8 @@ pub(super) const MENU: Menu<Process> = Menu(&[
     confirm::ENTRY,
 ]);
 
-/// Returns the engines of `process`. Fails only for a process without engines, which does not offer the requests that
-/// call this.
+/// Returns the engines of `process`, and an error if it has none. Such a process does not offer the requests
+/// that call this.
 fn engines(process: &Process) -> Result<&dyn Engines, Refusal> {
     let none = || Refusal(format!("{} coalesces nothing", process.command));
     process.engines.as_deref().ok_or_else(none)

@@ -1,4 +1,4 @@
-//! The request `policies`: lists all policies, and shows those that the engines follow.
+//! The request `policies`: lists all policies, and the policy that each engine follows.
 
 use rxo::worker::Coalescing;
 use rxo_coalesce::Policy;

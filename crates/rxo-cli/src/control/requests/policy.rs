@@ -1,4 +1,4 @@
-//! The request `policy`: shows or changes the policy, which has the rules of coalescing.
+//! The request `policy`: shows or changes the policy, which contains the rules of coalescing.
 
 use rxo_coalesce::Policy;
 use rxo_control::{Entry, Refusal, Request};
@@ -35,7 +35,7 @@ fn answer(process: &Process, request: &Request) -> Result<Value, Refusal> {
     change(engines, policy)
 }
 
-/// Returns the policy of the first engine: the one that it will follow as soon as it can, if a change is pending.
+/// Returns the policy of the first engine; if a change is pending, the policy that the engine will follow.
 pub(super) fn present(engines: &dyn Engines) -> Result<Policy, Refusal> {
     let states = engines.states()?;
     let first = states.first().ok_or("there is no engine")?;

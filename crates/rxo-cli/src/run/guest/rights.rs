@@ -1,4 +1,5 @@
-//! The parts of `--vhost` that say what a guest may claim and share: its addresses, its role on the link, its memory.
+//! The parts of `--vhost` about what a guest may claim and share: its addresses, its role on the link, its
+//! memory.
 
 use anyhow::Result;
 use rxo::switch::{Guard, MacAddress};
@@ -10,7 +11,7 @@ use crate::exit::usage;
 /// The rights of a guest.
 #[derive(Clone, Debug)]
 pub(in crate::run) struct Rights {
-    /// Its only Ethernet address; `None` if its addresses are learned.
+    /// The guest's only Ethernet address; `None` if its addresses are learned.
     pub(in crate::run) mac: Option<MacAddress>,
     pub(in crate::run) guard: Guard,
     pub(in crate::run) memory: GuestMemory,
@@ -18,7 +19,7 @@ pub(in crate::run) struct Rights {
 }
 
 impl Default for Rights {
-    /// No address, and memory of any size without holes.
+    /// Returns the rights before any part is parsed: no address, and memory of any size without holes.
     fn default() -> Self {
         let memory = GuestMemory { may_be_sparse: false, ..GuestMemory::default() };
         Self { mac: None, guard: Guard::default(), memory, learns: false }
@@ -26,7 +27,8 @@ impl Default for Rights {
 }
 
 impl Rights {
-    /// Takes a part `key=value` of `text`. Returns `false` if it is about something else.
+    /// Parses the part `key=value` of the flag's value `text`. Returns `false` if the part does not concern
+    /// rights.
     ///
     /// # Errors
     /// If the value is invalid.
@@ -53,10 +55,10 @@ impl Rights {
         Ok(true)
     }
 
-    /// Checks that all parts together make sense.
+    /// Checks that all parts together are valid.
     ///
     /// # Errors
-    /// If the guest has no address, or parts contradict each other.
+    /// If the guest has no address, or two parts contradict each other.
     pub(super) fn check(&self, text: &str) -> Result<()> {
         let Self { mac, guard, memory, learns } = self;
         let wrong = |why: &str| Err(usage(format!("--vhost {text}: {why}")));
@@ -81,7 +83,7 @@ impl Rights {
         Ok(())
     }
 
-    /// Formats what the guest may do beyond sending from its own address.
+    /// Formats the guest's rights besides sending from its own address.
     pub(super) fn text(&self) -> String {
         let Guard { ips, routes, serves_dhcp, is_isolated } = &self.guard;
         let ips = ips.iter().map(|ip| format!(", {ip}"));
