@@ -1,7 +1,7 @@
-//! A bell: wakes a thread of this process that waits on descriptors.
+//! Bell: wakes a thread of this process that waits on descriptors.
 //!
-//! It is an eventfd that no other process has. Contract: neither side ever waits. A bell that was rung is readable until it
-//! is silenced, however often it was rung.
+//! It is an eventfd that no other process has. Contract: neither ringing nor silencing ever waits. A bell
+//! that was rung is readable until it is silenced, however often it was rung.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,12 +10,12 @@ use rxo_device::Descriptors;
 
 use crate::virtio_net::Notifier;
 
-/// One bell. Any thread may ring it.
+/// A bell that one thread waits for. Any thread may ring it.
 #[derive(Debug)]
 pub struct Bell(Notifier);
 
 impl Bell {
-    /// Makes a bell.
+    /// Creates a bell that has not been rung.
     ///
     /// # Errors
     /// If the system has no descriptor left.
@@ -45,12 +45,12 @@ impl Bell {
         Notifier::new().map(Self)
     }
 
-    /// Wakes whoever waits for it, now or next.
+    /// Wakes the thread that waits for the bell, now or the next time that it waits.
     pub fn ring(&self) {
         self.0.notify();
     }
 
-    /// Forgets all rings so far.
+    /// Makes the bell unreadable again: forgets all rings so far.
     pub fn silence(&self) {
         self.0.forget();
     }

@@ -18,8 +18,8 @@ pub(crate) const LARGE_BUFFER_BYTES: usize = 1_027 * 64;
 /// 64 KiB (BIG TCP): about eight times [`LARGE_BUFFER_BYTES`].
 pub(crate) const GIANT_BUFFER_BYTES: usize = 8_193 * 64;
 
-/// A frame's bytes, lent by a source. Dropping the buffer returns the memory, in any order and on any thread,
-/// even after the source is gone.
+/// The memory of a received frame, on loan from a source. Dropping the buffer returns the memory, in any
+/// order and on any thread, even after the source is gone.
 ///
 /// It is a slot of a packet socket's ring, a chunk of an AF_XDP socket, a buffer of a pool, a copy that middleware made, or one that several guests
 /// share. Drop it soon: the kernel cannot fill a slot that is held, and while the oldest slots of a lap are
@@ -33,9 +33,9 @@ enum Memory {
     Chunk(ChunkBuf),
     /// A pooled buffer in which the frame follows a header of this many bytes.
     Pooled(PoolBuf, u8),
-    /// A vector of its own that contains only the frame.
+    /// A vector that contains only the frame.
     Copied(Vec<u8>),
-    /// Nothing but the frame, which others have as well.
+    /// Only the frame's bytes, shared with other owners.
     Shared(Arc<[u8]>),
 }
 
@@ -83,14 +83,14 @@ impl From<Vec<u8>> for DeviceBuf {
     }
 }
 
-/// Takes a buffer that has nothing but a frame.
+/// Takes ownership of a pooled buffer that contains only a frame.
 impl From<PoolBuf> for DeviceBuf {
     fn from(frame: PoolBuf) -> Self {
         Self::behind(0, frame)
     }
 }
 
-/// Takes a frame that others have as well.
+/// Takes a frame's bytes, which other owners share.
 impl From<Arc<[u8]>> for DeviceBuf {
     fn from(frame: Arc<[u8]>) -> Self {
         Self(Memory::Shared(frame))

@@ -79,7 +79,8 @@ mod tests {
         assert_eq!(SCALE.arrival(2_000_000_000), NOW);
     }
 
-    /// A wall clock that is set forward makes older timestamps appear older than the ring; they are clamped.
+    /// A wall clock that is set forward makes older timestamps appear older than the frames can be; they are
+    /// clamped.
     #[test]
     fn no_stamp_is_older_than_what_it_stands_in() {
         for stamp_ns in [0, 1, 900_000_000, 998_000_000] {

@@ -19,7 +19,7 @@ pub fn bind_to_cpu(cpu: u16) -> io::Result<()> {
     check(bound as libc::c_int).map(drop)
 }
 
-/// The most processors of a Linux system.
+/// Maximum number of processors of a Linux system.
 const CPUS: usize = 8_192;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Descriptors sent over unix sockets together with bytes.
 //!
 //! This module is separate because both guests and the processes of a run send descriptors. Contract: every
-//! received descriptor is owned, and closed when it is dropped.
+//! received descriptor has an owner, and is closed when it is dropped.
 #![allow(
     unsafe_code,
     reason = "descriptors travel in control messages, which are made of pointers"
@@ -11,14 +11,16 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// The greatest number of descriptors that one message may carry: as many as a table of memory regions has.
+/// Maximum number of descriptors that one message may carry: as many as a table of memory regions has
+/// entries.
 pub const MOST_DESCRIPTORS: usize = 8;
 
-/// The most descriptors that the kernel sends with a message (SCM_MAX_FD). All are received: those that find no room would
-/// be closed inside the system call, and closing a descriptor of another process may block.
+/// Maximum number of descriptors that the kernel sends with a message (SCM_MAX_FD). All of them are received:
+/// the kernel would close any for which there is no room inside the system call, and closing a descriptor of
+/// another process may block.
 const MOST_RECEIVED: usize = 253;
 
-/// Room for the control message of so many descriptors, in 8-byte words.
+/// Returns the size of the control message for `descriptors` descriptors, in 8-byte words.
 const fn control_words(descriptors: usize) -> usize {
     2 + descriptors.div_ceil(2)
 }
@@ -29,7 +31,7 @@ pub(crate) struct Received {
     /// The number of bytes; 0 if the other end has closed the socket.
     pub(crate) count: usize,
     pub(crate) files: Vec<OwnedFd>,
-    /// Whether the kernel closed descriptors for which there was no room.
+    /// `true` if the kernel closed descriptors for which there was no room.
     pub(crate) is_cut: bool,
 }
 

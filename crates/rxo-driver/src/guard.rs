@@ -1,8 +1,8 @@
 //! Guard process: undoes the changes of a run however the working process ends.
 //!
 //! [`split`] forks this process. Both processes hold the same locks and sockets, and have the same state. A
-//! channel between them closes when either ends, so each notices at once that the other has ended, panicked
-//! or was killed, and can do the rest. [`detach`] starts a process in a session of its own, for the case that
+//! channel between them closes when either process ends, panics or is killed, so the other notices that at
+//! once and can restore what remains. [`detach`] starts a process in a session of its own, for the case that
 //! both end at once.
 #![allow(unsafe_code, reason = "fork, kill and waitpid have no safe face in the standard library")]
 

@@ -57,7 +57,7 @@ struct Heaps {
 }
 
 impl Heaps {
-    /// Returns the present values, as `mallinfo2` reports them. That function is looked up by name because it
+    /// Returns the current values, as `mallinfo2` reports them. That function is looked up by name because it
     /// exists only since glibc 2.33; its predecessor counts only to 2 GB.
     #[cfg(target_env = "gnu")]
     fn now() -> Self {

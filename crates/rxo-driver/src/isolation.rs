@@ -34,8 +34,6 @@ impl Isolation {
     ///
     /// A process that is forked later shares the table; the table exists until both processes have ended.
     ///
-    /// A process that is forked later shares the table; it exists until both have ended.
-    ///
     /// # Errors
     /// If the kernel has no nftables, privilege is missing, or another program owns the table.
     pub(crate) fn new(index: u32) -> Result<Self, DeviceError> {
@@ -264,7 +262,7 @@ const INGRESS: u32 = 0;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const CHAIN: &str = "ingress";
-/// The priority of the table's chain: the lowest number but one, so that the chain is the first at the
+/// The priority of the table's chain: the second lowest number, so that the chain is the first at the
 /// ingress, and no other chain counts or forwards frames that it drops.
 const FIRST: i32 = i32::MIN + 1;
 /// The remedy for a kernel that cannot filter at an interface's ingress, as text for the user.

@@ -1,4 +1,4 @@
-//! Access to the operating system: opens the devices that frames come from and go to on a live Linux.
+//! Access to the operating system: opens the devices of a live Linux that frames come from and go to.
 //!
 //! ```text
 //!  "packet:eth1" ── DeviceName ── Device::open ─┬▶ DeviceSource: frames in buffers of the kernel's ring
@@ -7,7 +7,7 @@
 //!
 //! From the name that a user types down to the system call:
 //!
-//! * [`DeviceName`] reads `packet:eth1`, `tap:rxo0`, `vhost:/run/vm.sock` by the table [`KINDS`].
+//! * [`DeviceName`] parses `packet:eth1`, `tap:rxo0`, `vhost:/run/vm.sock` by the table [`KINDS`].
 //! * [`Device`] is an open device of any kind: a [`DeviceSource`] and a [`DeviceSink`], which
 //!   implement the traits of `rxo-device`.
 //! * `vhost:PATH` and `virtio:PATH` are both sides of a virtio device between processes; [`vhost_user`] is
@@ -17,11 +17,12 @@
 //! * [`udp`] has sockets that receive and send trains of datagrams (`UDP_GRO`, `UDP_SEGMENT`).
 //! * [`Interface`] reads and sets an interface's MTU, state, offloads, and adds addresses and routes.
 //! * [`custody`] records what a run changes about interfaces, and restores it however the run ends; [`guard`]
-//!   makes the processes that it takes, and [`Pulse`] shows that one works; [`service`] tells systemd.
-//! * [`machine`] finds what this machine offers, and [`Custody::findings`](custody::Custody::findings) what a run would
-//!   break: a list of [`Finding`]s.
-//! * [`Listener`] is a unix socket under a path, for guests and for those who control a process.
-//! * [`wait`] waits on descriptors, [`Bell`] wakes another thread that does, [`clock`] reads the time, [`heap`] gives freed memory back to the system.
+//!   starts the processes for that, and [`Pulse`] shows that a process works; [`service`] notifies systemd.
+//! * [`machine`] finds out what this machine offers, and [`Custody::findings`](custody::Custody::findings)
+//!   what a run would break: a list of [`Finding`]s.
+//! * [`Listener`] is a unix socket at a path, for guests and for programs that control a process.
+//! * [`wait`] waits on descriptors, [`Bell`] wakes another thread that waits, [`clock`] reads the time,
+//!   [`heap`] returns freed memory to the system.
 //!
 //! This crate has no knowledge of protocols: a checksum to complete is a start and an offset, an aggregate is
 //! a list of pieces with a segment size. An error is one line that names the device, the value and the

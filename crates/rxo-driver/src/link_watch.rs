@@ -5,15 +5,15 @@
 
 use crate::interface::Interface;
 
-/// Reports each time when an interface goes down or comes up.
+/// Reports when an interface has gone down or come up.
 #[derive(Debug, Default)]
 pub struct LinkWatch {
     is_down: bool,
 }
 
 impl LinkWatch {
-    /// Returns a line for the user if `interface` went up or down since the last call; otherwise `None`.
-    /// `label` is the device as the user wrote it. Makes a system call.
+    /// Returns a line for the user if `interface` has gone down or come up since the last call; otherwise
+    /// `None`. `label` is the device as the user wrote it. Makes a system call.
     pub fn notice(&mut self, label: &str, interface: &Interface) -> Option<String> {
         // If the interface was deleted, the next read or write returns an error.
         self.changed_to(!interface.is_up().unwrap_or(!self.is_down), label, interface.name())

@@ -297,7 +297,7 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Each process sees a stale socket; without the lock, the last one to bind would take it from the
+    /// Each process finds a stale socket; without the lock, the last one to bind would take it from the
     /// others.
     #[test]
     fn of_several_that_start_at_once_one_listens() {

@@ -1,4 +1,4 @@
-//! Pulse: a counter in shared memory, by which a process of a run sees that another one works.
+//! Pulse: a counter in shared memory, by which one process of a run sees that another one works.
 //!
 //! This module is separate because only it maps memory that processes of a run share. Contract: the memory
 //! stays mapped as long as the process lives.
@@ -25,11 +25,11 @@ pub struct Pulse {
 #[repr(C)]
 struct Page {
     beats: AtomicU64,
-    /// The present value of [`Duty`], as a number.
+    /// The current value of [`Duty`], as a number.
     duty: AtomicU8,
 }
 
-/// The process that must work at present, because the host depends on it.
+/// The process that must work now, because the host depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     /// No process must work, because nothing is changed on the interfaces.
@@ -83,7 +83,7 @@ impl Pulse {
         &self.page.beats
     }
 
-    /// Returns the present count of the worker's turns.
+    /// Returns the current count of the worker's turns.
     pub(crate) fn beats(self) -> u64 {
         self.page.beats.load(Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ impl Pulse {
         self.page.duty.store(duty as u8, Ordering::Relaxed);
     }
 
-    /// Returns the process that must work at present.
+    /// Returns the process that must work now.
     pub(crate) fn duty(self) -> Duty {
         match self.page.duty.load(Ordering::Relaxed) {
             1 => Duty::Worker,

@@ -13,10 +13,10 @@ use std::path::Path;
 
 use libc::{c_int, c_ulong, ifreq, socklen_t};
 
-/// A C structure of integers, for which any bytes are valid.
+/// A C structure for which any bytes are a valid value.
 ///
 /// # Safety
-/// Only for types without padding-dependent meaning, references, or invalid bit patterns.
+/// Implement it only for types for which every bit pattern is valid and that contain no references.
 pub(crate) unsafe trait Plain: Copy {
     /// Returns the value of this type whose bytes are all zero.
     fn zeroed() -> Self {
@@ -276,7 +276,7 @@ pub(crate) unsafe fn ioctl<T>(
 /// Calls an ioctl whose argument is a number, not a pointer.
 ///
 /// # Safety
-/// `request` must be one that does not take its argument for an address.
+/// `request` must not take its argument for an address.
 pub(crate) unsafe fn ioctl_number(
     fd: BorrowedFd<'_>,
     request: c_ulong,

@@ -55,14 +55,14 @@ impl<F: AsFd> Uring<F> {
         Ok(Self { ring, singly: Writev::new(file), is_enabled, has_failed, results })
     }
 
-    /// Makes the queue that of the calling thread, the only one that may submit from now on.
+    /// Enables the queue for the calling thread, the only one that may submit from now on.
     #[cold]
     fn enable(&mut self) {
         self.is_enabled = true;
         self.has_failed |= self.ring.submitter().register_enable_rings().is_err();
     }
 
-    /// Queues the writes from index `from` on. Returns the number of writes that fitted into the queue.
+    /// Queues the writes that start at index `from`. Returns the number of writes that fitted into the queue.
     fn queue(&mut self, batch: &Sealed<'_, '_>, from: usize) -> usize {
         let count = (batch.list().len() - from).min(ENTRIES as usize);
         let mut queue = self.ring.submission();

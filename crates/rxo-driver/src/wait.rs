@@ -66,7 +66,7 @@ impl<'f> WaitList<'f> {
         Self { polled: [unused; MOST_DESCRIPTORS], count: 0, descriptors: PhantomData }
     }
 
-    /// Adds all descriptors of `end`; nothing if it is `None`. Returns their positions in the list.
+    /// Adds all descriptors of `end`; none if `end` is `None`. Returns their positions in the list.
     /// Descriptors beyond [`MOST_DESCRIPTORS`] are ignored.
     pub fn add<E: Descriptors + ?Sized>(
         &mut self,

@@ -40,7 +40,7 @@ pub(super) enum Order {
     Welcome,
 }
 
-/// The facts that the worker learns when a run's interfaces are prepared.
+/// The facts that the keeper sends to the worker when a run's interfaces are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Every frame that arrived before this instant went to the kernel.

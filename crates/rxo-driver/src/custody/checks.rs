@@ -1,5 +1,5 @@
-//! Checks an interface before a run: what would break, and what the user should be warned of. Only decides;
-//! [`Held`] reads the facts.
+//! Checks an interface before a run: what the run would break, and what the user should be warned of. Only
+//! decides; [`Held`] reads the facts.
 //!
 //! [`Held`]: super::held::Held
 

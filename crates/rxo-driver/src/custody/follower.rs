@@ -1,8 +1,8 @@
 //! Follower: decides what a run must do after a change in the host's network.
 //!
 //! Separate, without a clock or system calls, so that it can be tested alone: changes go in, orders come out.
-//! Contract: many changes at once make one order of each kind. The work that orders cause is bounded, however
-//! often the network changes.
+//! Contract: many changes at once cause one order of each kind, and the work that orders cause is bounded,
+//! however often the network changes.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ impl Following {
         Ok(Self { notices, follower, groups: Groups::default(), has_said: false })
     }
 
-    /// Starts to follow the interfaces of `custody` from their present state.
+    /// Starts to follow the interfaces of `custody` from their current state.
     pub(super) fn begin(&mut self, custody: &mut Custody) {
         let held = custody.held.iter().filter_map(|held| held.seen()).collect();
         let tap = custody.taken().map(|(_, tap)| tap.before().index);

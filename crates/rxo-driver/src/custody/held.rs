@@ -24,7 +24,7 @@ type Result<T, E = DeviceError> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub(super) struct Held {
     device: String,
-    /// The present index of the interface; `name` is its present name. After the interface was deleted and
+    /// The interface's current index; `name` is its current name. After the interface was deleted and
     /// replaced, `holdings` still belong to the first one.
     index: u32,
     name: String,
@@ -34,7 +34,8 @@ pub(super) struct Held {
     settings: Settings,
     /// The interface's names, which the TAP has during the run. `None` if the interface keeps them.
     names: Option<Names>,
-    /// Rules of the host that refer to the interface, and match the TAP during the run.
+    /// Rules of the host's firewall, routing and traffic control that refer to the interface, and that match
+    /// the TAP during the run.
     mentions: Vec<Mention>,
     /// `true` if a TAP takes the interface over.
     takes_over: bool,
@@ -114,7 +115,7 @@ impl Held {
         self.index
     }
 
-    /// Returns the interface's present name.
+    /// Returns the interface's current name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -191,8 +192,8 @@ impl Held {
         self.isolation.as_ref().map_or(Ok(()), |isolation| isolation.close(&self.name))
     }
 
-    /// Prevents the kernel from sending on the interface by itself, which would use addresses that have moved
-    /// to the TAP.
+    /// Prevents the kernel from sending packets of its own on the interface, because their source addresses
+    /// have moved to the TAP.
     pub(super) fn silence(&self) -> Result<()> {
         self.settings.silence_ipv6(&self.name)
     }
@@ -247,14 +248,14 @@ impl Held {
         if holdings.is_empty() { Ok(()) } else { holdings.join(&tap.link()?) }
     }
 
-    /// Returns the present state of the interface, for the [`Follower`](follower::Follower). `None` if it was
+    /// Returns the current state of the interface, for the [`Follower`](follower::Follower). `None` if it was
     /// deleted.
     pub(super) fn seen(&self) -> Option<follower::Seen> {
         let Link { index, name, mtu, has_carrier, .. } = Link::read(self.index).ok()??;
         Some(follower::Seen { index, name, mtu, has_carrier })
     }
 
-    /// Stores the part of the TAP's present state that concerns this interface.
+    /// Stores the part of the TAP's current state that concerns this interface.
     pub(super) fn follow(&mut self, now: &TapNow, tap: &HostTap) {
         let before = std::mem::replace(&mut self.holdings, now.holdings.clone());
         self.holdings.keep_objects(&before);

@@ -1,4 +1,4 @@
-//! Keeper: a process that waits beside the worker, and restores the interfaces once the worker has ended for
+//! Keeper: a process that waits beside the worker, and restores the interfaces once the worker has ended, for
 //! whatever reason.
 
 use std::io::{self, Read};
@@ -81,7 +81,8 @@ enum Confirmation {
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Confirmation {
-    /// Returns the state of the confirmation that follows at the time `now`; `None` if the state stays.
+    /// Returns the state of the confirmation that follows at the time `now`; `None` if the state does not
+    /// change.
     fn at(self, now: Instant) -> Option<Self> {
         match self {
             Self::Before(end) if now >= end => Some(Self::Missed { kill_at: now + GRACE }),

@@ -1,10 +1,10 @@
 //! Lifeline and restorer: the last process of a run, which restores everything if keeper and worker were
 //! killed at once, or both hang.
 //!
-//! The restorer shares no process group or session with them, is the last that the kernel kills when memory
-//! runs out, and holds nothing of the run but its end of a socket. The socket closes when both others are
-//! gone. Contract: the restorer does nothing while either of them works, and exits silently if the keeper
-//! dismisses it.
+//! The restorer shares no process group or session with them, is the last process that the kernel kills when
+//! memory runs out, and holds nothing of the run except its end of a socket. The other end closes when keeper
+//! and worker are both gone. Contract: the restorer does nothing while either of them works, and exits
+//! silently if the keeper dismisses it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -180,8 +180,8 @@ impl Custody {
         self.nic_taken_over().map(Held::holdings)
     }
 
-    /// Returns the rules of the host that refer to the nic. They match the TAP during the run, because it has
-    /// the name then. Empty if the run takes nothing over.
+    /// Returns the rules of the host that refer to the nic. During the run they match the TAP, because it
+    /// then has the nic's name. Empty if the run takes nothing over.
     #[must_use]
     pub fn mentions(&self) -> &[Mention] {
         self.nic_taken_over().map_or(&[], Held::mentions)

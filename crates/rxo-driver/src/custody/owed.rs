@@ -200,7 +200,7 @@ fn record_of(device: &DeviceName, index: u32, is_in_use: bool) -> Finding {
 const RECORD: &str = "record";
 const OTHER_RUN: &str = "other run";
 
-/// Finds, by the records, the nic that had the name of `device`. Returns its index and its present name;
+/// Finds, by the records, the nic that had the name of `device`. Returns its index and its current name;
 /// `None` if there is no such nic.
 fn renamed(device: &DeviceName) -> Option<(u32, String)> {
     let taken = Interface::find(device.name()).ok().and_then(|one| one.index().ok());

@@ -65,7 +65,7 @@ impl HostTap {
         &self.before
     }
 
-    /// Reads the present state of the TAP.
+    /// Reads the current state of the TAP.
     ///
     /// # Errors
     /// If the TAP was deleted.
@@ -73,7 +73,7 @@ impl HostTap {
         link(self.before.index, &self.before.name)
     }
 
-    /// Reads the TAP's present state, without what it had before the run. `moved` are the holdings that it
+    /// Reads the TAP's current state, without what it had before the run. `moved` are the holdings that it
     /// got from the nic.
     ///
     /// # Errors

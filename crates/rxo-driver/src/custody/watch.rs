@@ -24,7 +24,7 @@ pub(super) struct Watch {
     /// The time of silence in uninterruptible system calls.
     locked: Duration,
     last: Instant,
-    /// What the process did at the last sample; `None` if the process was not silent then or is gone.
+    /// The state of the process at the last sample; `None` if it was not silent then, or is gone.
     did: Option<Activity>,
 }
 
@@ -57,8 +57,8 @@ impl Watch {
         self.limit / LOOKS
     }
 
-    /// Compares the count of beats with the last sample; if it is unchanged, reads what the process does by
-    /// `activity`. Returns `true` if the process has been silent for the limit.
+    /// Compares the count of beats with that of the last sample; if it is unchanged, reads the state of the
+    /// process with `activity`. Returns `true` if the process has been silent for the limit.
     pub(super) fn look(
         &mut self,
         beats: u64,
@@ -86,7 +86,7 @@ impl Watch {
         self.silent >= self.limit + patience || self.locked >= self.limit + LOCKED
     }
 
-    /// Describes what the process did at the last sample, for a message to the user.
+    /// Describes the state of the process at the last sample, for a message to the user.
     pub(super) fn words(&self) -> &'static str {
         self.did.map_or("it is gone", Activity::words)
     }

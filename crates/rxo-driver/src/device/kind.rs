@@ -29,7 +29,7 @@ pub struct DeviceKind {
     /// Checks that the device can be opened, without changing anything. Returns its MTU in bytes; `None` if
     /// the device does not exist yet, or if only an open device has an MTU.
     pub(crate) survey: fn(&DeviceName) -> Result<Option<u32>, DeviceError>,
-    /// Takes hold of a device, and makes it if rxo makes those of its kind.
+    /// Attaches to a device, and creates its interface if rxo creates those of this kind.
     pub(crate) attach: Attach,
     /// Takes hold of a device that another process has handed over; `None` if a device of this kind is opened anew.
     pub(crate) inherit: Option<Inherit>,

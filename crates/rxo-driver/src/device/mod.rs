@@ -1,16 +1,16 @@
 //! Devices, opened by name.
 //!
-//! [`KINDS`] is the table of device kinds, and a row of it is everything that the rest of rxo knows
-//! of a kind: what its names look like, how one is checked, and how it is opened. [`DeviceSource`] and [`DeviceSink`] are the same two types for
-//! every kind, so any source goes with any sink. A [`Device`] has one of each.
+//! [`KINDS`] is the table of device kinds. A row of it contains all that the rest of rxo knows about a kind:
+//! how its names look, how a device is checked, and how it is opened. [`DeviceSource`] and [`DeviceSink`] are
+//! the same two types for every kind, so any source works with any sink. A [`Device`] has one of each.
 //!
 //! # Cost
 //! Source and sink are trait objects that are called once per batch: [`FrameSource::receive`] for the source,
 //! one submission of encoded packets for the sink. There is no dynamic dispatch per frame.
 //!
 //! # To add a device
-//! Write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put the row into
-//! [`KINDS`].
+//! To add a kind, write a module with a [`SystemSource`], a `Port`, a [`DeviceHandle`] and a row; put the row
+//! into [`KINDS`].
 //!
 //! [`FrameSource::receive`]: rxo_device::FrameSource::receive
 
@@ -41,8 +41,8 @@ pub use sink::DeviceSink;
 pub(crate) use kind::{Attach, AttachQueues, Inherit, interface_name};
 pub(crate) use sink::Port;
 
-/// A device of the system, open both ways, or the source of one beside the sink of another. Both ends
-/// belong to one thread, which need not be the one that opened it.
+/// A device of the system that is open in both directions, or the source of one device and the sink of
+/// another. Both ends belong to one thread, which need not be the one that opened the device.
 #[derive(Debug)]
 pub struct Device {
     /// The source, which receives the frames that arrive on the device.
@@ -55,7 +55,7 @@ impl Device {
     /// Opens both directions of the device `name`.
     ///
     /// # Errors
-    /// If it does not exist, is down or taken, or privilege is missing; one line says which.
+    /// If the device does not exist, is down or in use, or a privilege is missing; one line says which.
     ///
     /// # Examples
     /// ```no_run
@@ -76,15 +76,15 @@ pub struct DeviceOptions {
     pub packet: PacketOptions,
     /// The way in which writes to a TAP or TUN are submitted.
     pub submit: SubmitMode,
-    /// The MTU to set on a TAP or TUN, in bytes; `None` keeps the present one.
+    /// The MTU to set on a TAP or TUN, in bytes; `None` keeps the current one.
     pub mtu: Option<u32>,
     /// The features that a guest is offered.
     pub guest: GuestOptions,
-    /// `true` to switch a TAP or TUN on. While it is down, frames sent to it are dropped.
+    /// `true` to bring a TAP or TUN up. While it is down, frames sent to it are dropped.
     pub bring_up: bool,
 }
 
-/// A device that is attached, open or not. An interface that rxo created lives at least as long as this
+/// A device that is attached, open or not. An interface that rxo created exists at least as long as this
 /// handle.
 pub trait DeviceHandle: fmt::Debug {
     /// Opens source and sink. A device can be opened again after both were dropped.
@@ -93,12 +93,12 @@ pub trait DeviceHandle: fmt::Debug {
     /// If the device is gone or down, refuses the options, or privilege is missing.
     fn open(&self, options: DeviceOptions) -> Result<Device, DeviceError>;
 
-    /// Opens all queues that were attached, in their order, each as a device that may go to another thread. The
-    /// queue of a frame is chosen by the rule of
-    /// [`PacketSource::open_shards`](crate::PacketSource::open_shards), alike for all devices.
+    /// Opens all queues that were attached, in their order, each as a device that may move to another thread.
+    /// The queue of a frame is chosen by the rule of
+    /// [`PacketSource::open_shards`](crate::PacketSource::open_shards), for all kinds of devices.
     ///
     /// # Errors
-    /// Returns the errors of [`DeviceHandle::open`], and an error if this kind of device has one queue.
+    /// Returns the errors of [`DeviceHandle::open`], and an error if devices of this kind have one queue.
     fn open_queues(&self, _options: DeviceOptions) -> Result<Vec<Device>, DeviceError> {
         Err(DeviceError::Usage("this kind of device has one queue".to_owned()))
     }
@@ -125,7 +125,7 @@ pub trait DeviceHandle: fmt::Debug {
 /// The source of a device of any kind, as a trait object.
 pub type DeviceSource = Box<dyn SystemSource>;
 
-/// What the source of a device of the system does beyond [`FrameSource`].
+/// The operations of a system device's source beyond [`FrameSource`].
 pub trait SystemSource: FrameSource<Buffer = DeviceBuf> + Descriptors + fmt::Debug + Send {
     /// Discards what arrived before `instant`, because something else received it. Call it before
     /// the first [`receive`](FrameSource::receive). A device that nothing else reads has nothing to

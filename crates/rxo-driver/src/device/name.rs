@@ -67,10 +67,10 @@ impl DeviceName {
         (self.kind.survey)(self)
     }
 
-    /// Takes hold of the device, and makes it if it is of a kind that rxo makes.
+    /// Attaches to the device, and creates its interface if rxo creates those of its kind.
     ///
     /// # Errors
-    /// If it is taken, or privilege is missing.
+    /// If the device is in use, or a privilege is missing.
     pub fn attach(&self) -> Result<Box<dyn DeviceHandle>, DeviceError> {
         (self.kind.attach)(self)
     }
@@ -90,7 +90,7 @@ impl DeviceName {
     ///
     /// # Errors
     /// Returns the errors of [`DeviceName::attach`], and an error if devices of this kind have one queue, or
-    /// `queues` is not from 1 to 256.
+    /// if `queues` is not from 1 to 256.
     pub fn attach_queues(&self, queues: u32) -> Result<Box<dyn DeviceHandle>, DeviceError> {
         let attach = self.kind.queues.ok_or_else(|| {
             let others = forms(KINDS.iter().filter(|kind| kind.has_queues()));
@@ -136,7 +136,7 @@ fn unknown(kinds: &[DeviceKind], text: &str) -> DeviceError {
     DeviceError::Usage(format!("device `{text}` is not known: use {}", forms(kinds)))
 }
 
-/// The forms of names of `kinds`: `packet:IFNAME, tap:NAME or tun:NAME`.
+/// Returns the forms of the names of `kinds`, for example `packet:IFNAME, tap:NAME or tun:NAME`.
 fn forms<'a>(kinds: impl IntoIterator<Item = &'a DeviceKind>) -> String {
     let forms: Vec<_> =
         kinds.into_iter().map(|kind| format!("{}:{}", kind.prefix, kind.placeholder)).collect();

@@ -17,7 +17,7 @@ use crate::transmit::{Transmitter, Writer};
 
 /// The part of a sink that differs between kinds of devices.
 pub(crate) trait Port: Writer + Descriptors + fmt::Debug + Send {
-    /// What the device accepts. Fixed while it is open.
+    /// Returns the capabilities of the device, which stay the same while it is open.
     fn capabilities(&self) -> SinkCapabilities;
 
     /// Returns the device's name as the user wrote it: `tap:rxo0`.

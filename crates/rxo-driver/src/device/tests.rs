@@ -1,5 +1,5 @@
-//! Kinds of devices that rxo does not have, from their rows to their frames: named by a path, with a
-//! link and an MTU that only an open device says, and with two descriptors.
+//! Kinds of devices that rxo does not have, from their table rows to their frames: named by a path, with a
+//! link layer and an MTU that only an open device reports, and with two descriptors.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,7 +36,7 @@ static TABLE: &[DeviceKind] = &[
     },
 ];
 
-/// A device that carries frames as datagrams of a unix socket, each behind a `virtio_net_hdr`.
+/// A device that carries frames as datagrams of a unix socket, each after a `virtio_net_hdr`.
 #[derive(Debug)]
 struct Socket(DeviceName);
 

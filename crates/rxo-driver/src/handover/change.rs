@@ -9,7 +9,7 @@ use super::route::Route;
 /// A change of the host's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// An interface was created or changed; the fields are its present state, with the MTU in bytes.
+    /// An interface was created or changed; the fields are its current state, with the MTU in bytes.
     Link { index: u32, name: String, mtu: u32, has_carrier: bool },
     /// The interface with this index was deleted.
     Deleted { index: u32 },

@@ -113,7 +113,7 @@ impl Link {
         Ok(())
     }
 
-    /// Tests whether the kernel renames the interface while it is up, by a request for its present name.
+    /// Tests whether the kernel renames the interface while it is up, by a request for its current name.
     /// Changes nothing.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Machine: checks of the features that this machine has, and of its interfaces.
+//! Machine: checks which features of this machine a run can use, and the state of an interface.
 //!
 //! This module is separate from [`custody`](crate::custody), which checks what a run would change. Contract:
 //! a check leaves nothing behind. If it needs an interface, it creates one that is invisible to other

@@ -1,9 +1,10 @@
-//! Arrivals: the frames that were for a source, as the system counts them.
+//! Arrivals: counts the frames that the system had for a source, whether the source received them or not.
 //!
 //! This module is separate because several sources may share one interface. The system counts the frames of
-//! the interface, and those that its filter gave to each socket. The first source of a group accounts for
-//! all that arrived and that the other sockets did not get, so a frame that no socket got is missing in its
-//! account. Contract: any thread may read the count of any socket, which the system resets with each reading.
+//! the interface, and the frames that its filter passed to each socket. The first source of a group accounts
+//! for all frames of the interface that the other sockets did not get; so a frame that no socket got is
+//! missing in the account of the first. Contract: any thread may read the count of any socket, which the
+//! system resets with each reading.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -13,22 +14,23 @@ use crate::interface::Interface;
 use crate::statistics::Statistics;
 use crate::sys;
 
-/// The counts of one source.
+/// The number of frames that have arrived for one source, by the system's count.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    /// The interface's counter; `None` if the system does not count, or another source of the group reads it.
+    /// The interface's counter; `None` if the system does not count, or if another source of the group reads
+    /// it.
     statistics: Option<Statistics>,
-    /// The packets that had arrived before the source was opened. Packets received at that very moment may be
-    /// counted twice, but none is missed.
+    /// The number of packets that had arrived before the source was opened. Packets that arrive while it is
+    /// opened may be counted twice, but none is missed.
     before: u64,
     socket: Arc<Counted>,
-    /// The sockets of the other sources, for the first source of a group.
+    /// The sockets of the other sources, if this is the first of a group; otherwise empty.
     others: Vec<Arc<Counted>>,
     /// `true` if the socket gets a share of the interface's frames.
     is_shared: bool,
 }
 
-/// A socket, and its counts so far.
+/// A socket, and the sums of what the system has counted for it.
 #[derive(Debug)]
 pub(super) struct Counted {
     socket: Arc<OwnedFd>,
@@ -37,7 +39,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Adds what the system has counted since the last reading. If the socket is gone, the sums stay.
+    /// Adds what the system has counted since the last reading. If the socket is gone, the sums stay
+    /// unchanged.
     fn read(&self) {
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
         if let Ok(new) = sys::option::<libc::tpacket_stats>(self.socket.as_fd(), level, option) {
@@ -61,15 +64,15 @@ impl Arrivals {
         arrivals
     }
 
-    /// Counts the drops of a socket only.
+    /// Creates counts that cover only the drops of a socket.
     pub(super) fn none(socket: Arc<OwnedFd>) -> Self {
         let socket = Counted { socket, packets: AtomicU64::new(0), drops: AtomicU64::new(0) };
         let (socket, others) = (Arc::new(socket), Vec::new());
         Self { statistics: None, before: 0, socket, others, is_shared: false }
     }
 
-    /// Begins again, for the sources of a group, whose rings are empty. The first of `all` accounts for the
-    /// frames that no socket gets.
+    /// Restarts the counts of the sources of a group, whose rings are empty. The first of `all` accounts for
+    /// the frames that no socket gets.
     pub(super) fn share(all: &mut [&mut Self]) {
         let sockets: Vec<_> = all.iter().map(|one| Arc::clone(&one.socket)).collect();
         for (n, one) in all.iter_mut().enumerate() {
@@ -87,7 +90,8 @@ impl Arrivals {
         }
     }
 
-    /// Returns the packets that have arrived for the source; `None` if the system does not say.
+    /// Returns the number of packets that have arrived for the source; `None` if the system does not count
+    /// them.
     pub(super) fn read(&self) -> Option<u64> {
         let counted = match (&self.statistics, self.is_shared) {
             (Some(_), _) => {
@@ -102,12 +106,12 @@ impl Arrivals {
         Some(counted.saturating_sub(self.before))
     }
 
-    /// Counts a frame that was discarded as one that arrived before the source was opened.
+    /// Counts a discarded frame as one that arrived before the source was opened.
     pub(super) const fn discard(&mut self) {
         self.before += 1;
     }
 
-    /// Returns the packets that the system dropped because the ring was full.
+    /// Returns the number of packets that the system dropped because the ring was full.
     pub(super) fn drops(&self) -> u64 {
         self.socket.read();
         self.socket.drops.load(Ordering::Relaxed)

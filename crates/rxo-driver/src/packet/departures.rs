@@ -42,7 +42,7 @@ struct QueueDrops {
 }
 
 impl QueueDrops {
-    /// Adds the drops since the last call; `now` is the system's present count. Returns the total number of
+    /// Adds the drops since the last call; `now` is the system's current count. Returns the total number of
     /// drops.
     fn add(&mut self, now: u32) -> u64 {
         // After a replacement of the queue this adds too much: a loss may then be missed, but none is

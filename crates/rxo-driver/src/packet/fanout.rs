@@ -1,8 +1,9 @@
-//! Fanout: several sources on one interface. Each receives the frames of its queue, by the rule of
-//! [`steering`](crate::steering).
+//! Fanout: several sources on one interface. Each receives the frames that the rule of
+//! [`steering`](crate::steering) assigns to it.
 //!
 //! This module is separate because the sockets form a group, and the group's filter decides which socket gets
-//! a frame. While the interface is down the kernel empties the group; it fills it again in the same order.
+//! a frame. While the interface is down, the kernel removes the sockets from the group; it adds them again in
+//! the same order.
 
 use std::ffi::c_int;
 use std::os::fd::AsFd;
@@ -15,9 +16,9 @@ use crate::{fault, sys};
 
 impl PacketSource {
     /// Opens `shards` sources on the interface `name`, which must be up. Each whole TCP packet goes to the
-    /// source with the number [`shard_of`](rxo_wire::shard_of()), every other IP packet to one that its
-    /// addresses choose, and everything else to the first. Frames that arrive before all sources are open are
-    /// forgotten.
+    /// source whose number [`shard_of`](rxo_wire::shard_of()) returns, every other IP packet to a source that
+    /// its addresses determine, and everything else to the first source. Frames that arrive before all
+    /// sources are open are discarded.
     ///
     /// # Errors
     /// Returns the errors of [`PacketSource::open`], and an error if `shards` is not from 1 to 256.

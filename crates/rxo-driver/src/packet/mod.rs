@@ -1,6 +1,6 @@
 //! Packet sockets: receive and send frames on an existing interface.
 //!
-//! * [`PacketSource`] lends frames from a ring that the kernel fills, without copying them.
+//! * [`PacketSource`] receives frames from a ring that the kernel fills, without copying them.
 //! * [`DeviceSink::packet`](crate::DeviceSink::packet) sends batches with a `virtio_net_hdr` for
 //!   each packet, so that the kernel completes checksums and segments aggregates where the
 //!   interface cannot.

@@ -1,7 +1,8 @@
-//! Sent: the packets of one port that have left the interface, also if several ports send by it.
+//! Sent: counts the packets of one port that have left the interface, even if several ports send by it.
 //!
-//! This module is separate because the system counts what leaves an interface, and not by which socket. The
-//! first port of several accounts for the others: from what has left it subtracts what they wrote.
+//! This module is separate because the system counts what leaves an interface, but not which socket sent it.
+//! The first port accounts for all: from the packets that have left, it subtracts those that the other ports
+//! wrote.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -11,15 +12,16 @@ use super::departures::Departures;
 use crate::interface::Interface;
 use crate::sys;
 
-/// The share of one port in what has left its interface.
+/// The number of packets of one port among those that have left its interface.
 #[derive(Debug)]
 pub(super) struct Sent {
     /// The interface's counters, opened together with the device because a confined process may not open
     /// them. `None` if no descriptors are left, or if another port reads them.
     departures: Option<Departures>,
-    /// The other ports of the interface, for the first.
+    /// The other ports of the interface, if this is the first; otherwise empty.
     others: Vec<Other>,
-    /// The count of packets that this port has written, for the first port; `None` if it is the first.
+    /// The number of packets that this port has written, which the first port reads; `None` if this is the
+    /// first.
     written: Option<Arc<AtomicU64>>,
 }
 
@@ -31,13 +33,13 @@ struct Other {
 }
 
 impl Sent {
-    /// Counts for the only port of `interface`.
+    /// Creates the count for the only port of `interface`, or the first one.
     pub(super) fn of(interface: &Interface) -> Self {
         let departures = interface.index().ok().and_then(|index| Departures::of(index).ok());
         Self { departures, others: Vec::new(), written: None }
     }
 
-    /// Accounts for another port too, which sends by `socket`.
+    /// Makes this port account for `other` too, which sends by `socket`.
     pub(super) fn add_queue(&mut self, socket: OwnedFd, other: &mut Self) {
         let written = Arc::<AtomicU64>::default();
         (other.departures, other.written) = (None, Some(Arc::clone(&written)));
@@ -49,7 +51,7 @@ impl Sent {
         self.written.is_none()
     }
 
-    /// Counts packets that were written.
+    /// Counts `packets` packets that were written. The first port does not count them.
     pub(super) fn count(&self, packets: usize) {
         if let Some(written) = &self.written {
             // Only the thread of this port writes the count.
@@ -58,8 +60,8 @@ impl Sent {
         }
     }
 
-    /// Returns the packets that have left the interface, without those of the other ports. `None` if the
-    /// count is unknown, or packets of the other ports wait in a queue.
+    /// Returns the number of packets of this port that have left the interface. `None` if the count is
+    /// unknown, or if packets of the other ports are still queued.
     pub(super) fn departed(&mut self) -> Option<u64> {
         // Read before the queues are looked at, so that a packet that is written meanwhile hides a loss and
         // is none.

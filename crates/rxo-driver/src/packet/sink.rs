@@ -1,4 +1,4 @@
-//! Sink of a packet socket: sends packets to an interface, each behind a `virtio_net_hdr`.
+//! Sink of a packet socket: sends packets to an interface, each after a `virtio_net_hdr`.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -31,7 +31,7 @@ impl DeviceSink {
     }
 }
 
-/// The port of a packet socket that sends.
+/// The sending port of a packet socket.
 #[derive(Debug)]
 pub(super) struct PacketPort {
     device: String,
@@ -53,7 +53,8 @@ impl PacketPort {
         Ok(Self { device, interface, writer: SendMmsg::new(socket), mtu, sent })
     }
 
-    /// Opens `queues` ports on one interface. The first watches it, and accounts for the packets of all.
+    /// Opens `queues` ports on one interface. The first port watches the interface, and accounts for the
+    /// packets of all ports.
     pub(super) fn open_queues(name: &str, queues: u32) -> Result<Vec<Self>, DeviceError> {
         let mut all = (0..queues).map(|_| Self::open(name)).collect::<Result<Vec<_>, _>>()?;
         if let Some((first, others)) = all.split_first_mut() {

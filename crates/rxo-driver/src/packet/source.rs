@@ -112,7 +112,7 @@ impl PacketSource {
         })
     }
 
-    /// Returns the interface.
+    /// Returns the interface whose frames are received.
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.interface
@@ -123,8 +123,8 @@ impl PacketSource {
         &self.device
     }
 
-    /// Makes the sources of a group begin: forgets the frames that came before all of them were members, which
-    /// several may have got, and shares the count of arrivals.
+    /// Starts the sources of a group. Discards the frames that arrived before all sources were members,
+    /// because several sources may have got them, and restarts the counts of arrivals.
     pub(super) fn begin_together(sources: &mut [Self]) {
         for source in &mut *sources {
             while let Some(slot) = source.ring.filled(source.next_slot) {

@@ -62,8 +62,8 @@ impl Pools {
 
 const GIANT_BUFFERS: usize = 4;
 
-/// Converts the slot to a frame, unless `look` consumes the frame there. A frame too large for a slot is
-/// first read from the socket's queue into a buffer of `pools`.
+/// Converts the slot to a frame, unless `look` consumes the frame in the slot. A frame too large for a slot
+/// is first read from the socket's queue into a buffer of `pools`.
 #[inline]
 pub(super) fn take(
     slot: Slot<'_>,

@@ -1,4 +1,4 @@
-//! Extended: a classic filter as an extended one, which a TAP needs.
+//! Extended: translates a classic BPF filter into an extended one (eBPF), which a TAP needs.
 //!
 //! This module is separate because it knows nothing of what a filter does. It translates exactly the steps that
 //! [`program`](super::program) uses, as the kernel translates a classic filter, and loads the result.
@@ -11,7 +11,8 @@ use libc::sock_filter;
 use super::PROTOCOL;
 use crate::bpf::{self, Instruction, Kind};
 
-/// Loads `program` into the kernel. The descriptor keeps it there, as does every device that uses it.
+/// Loads `program` into the kernel. It stays loaded while the returned descriptor is open, or a device uses
+/// it.
 ///
 /// # Errors
 /// If the system refuses, most often because this process lacks `CAP_BPF`.
@@ -22,7 +23,7 @@ pub(crate) fn load(program: &[sock_filter]) -> io::Result<OwnedFd> {
 /// Translates a classic filter. Its jumps skip steps, and a step may become several instructions.
 ///
 /// # Errors
-/// If it has a step that is not translated here.
+/// If the filter has a step that is not translated here.
 fn translated(program: &[sock_filter]) -> io::Result<Vec<Instruction>> {
     let steps = program.iter().map(|step| drafts(*step));
     let steps = steps.collect::<Option<Vec<_>>>().ok_or(io::ErrorKind::Unsupported)?;
@@ -50,7 +51,8 @@ struct Draft {
     skips: Option<u8>,
 }
 
-/// Translates one step; `None` if it is not one of those that are used.
+/// Translates one step of a classic filter; `None` if it is not one of those that [`program`](super::program)
+/// uses.
 fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
     let sock_filter { code, jt, jf, k } = step;
     let code = u32::from(code);
@@ -92,7 +94,7 @@ fn drafts(step: sock_filter) -> Option<Vec<Draft>> {
     })
 }
 
-/// Loads a field of the frame's description, which the kernel keeps at this offset.
+/// Returns the instruction that loads a field of the frame's description (`__sk_buff`) at this offset.
 fn stored_field(code: u32, offset: i16) -> Draft {
     let instruction = Instruction::new(code, A, FRAME, 0).at(offset);
     Draft { instruction, skips: None }
@@ -106,7 +108,7 @@ const FRAME: u8 = 6;
 const X: u8 = 7;
 const STACK: u8 = 10;
 
-/// The codes that classic filters do not have.
+/// The codes of extended instructions that classic filters do not have.
 const MOVE_WIDE: u32 = 0xbf;
 const MOVE_VALUE: u32 = 0xb4;
 const LOAD_WORD: u32 = 0x61;

@@ -1,11 +1,11 @@
-//! Steering: the program by which the kernel chooses the queue of a frame.
+//! Steering: builds the program by which the kernel chooses the queue of a frame.
 //!
-//! This module is separate because packet sockets run it as a classic BPF filter ([`program`]), and TAPs as an
-//! extended one (`extended`): both must choose alike, so that both directions of a connection meet in one
-//! worker. Contract: the queue depends only on the frame, and both directions have the same. A connection gets
-//! the queue of [`shard_of`](rxo_wire::shard_of()), so a host can predict it. IP packets that are not whole
-//! TCP packets have no ports or may be fragments, so they are steered by their addresses alone; everything
-//! else, such as ARP, goes to queue 0.
+//! This module is separate because packet sockets run it as a classic BPF filter ([`program`]), and TAPs as
+//! an extended one (`extended`): both must choose the same queue, so that both directions of a connection
+//! meet in one worker. Contract: the queue depends only on the frame, and is the same for both directions. A
+//! connection gets the queue of [`shard_of`](rxo_wire::shard_of()), so a host can predict it. IP packets that
+//! are not whole TCP packets have no ports or may be fragments, so they are steered by their addresses alone;
+//! everything else, such as ARP, goes to queue 0.
 
 mod extended;
 
@@ -16,10 +16,10 @@ use rxo_wire::{PROTOCOL_TCP, STEERING_MULTIPLIER, STEERING_SHIFT};
 
 pub(crate) use extended::load;
 
-/// The most queues of one device: as many as the kernel gives to a group of sockets, and to a TAP.
+/// Maximum number of queues of one device: the kernel's limit for a group of sockets, and for a TAP.
 pub(crate) const MOST_QUEUES: u32 = 256;
 
-/// Builds the classic BPF filter that returns the queue of a frame, a number below `queues`.
+/// Builds the classic BPF filter that returns the queue of a frame, a number less than `queues`.
 pub(crate) fn program(queues: u32) -> Vec<sock_filter> {
     let mut steps = vec![load_half(PROTOCOL)];
     let (v4, v6) = (of_v4(queues), of_v6(queues));
@@ -56,7 +56,8 @@ fn of_v6(queues: u32) -> Vec<sock_filter> {
     steps
 }
 
-/// Stores zero, and skips `ports` steps unless the byte at offset `protocol` is that of TCP.
+/// Builds the steps that store zero, and skip `ports` steps unless the byte at offset `protocol` is that of
+/// TCP.
 fn begin(protocol: c_int, ports: usize) -> Vec<sock_filter> {
     let zero = [step(libc::BPF_LD | libc::BPF_IMM, 0), step(libc::BPF_ST, 0)];
     let mut steps = Vec::from(zero);
@@ -64,7 +65,8 @@ fn begin(protocol: c_int, ports: usize) -> Vec<sock_filter> {
     steps
 }
 
-/// Stores the exclusive or of both ports, which are at offset `at`. Overwrites the index register.
+/// Builds the steps that store the exclusive or of both ports, which are at offset `at`. They overwrite the
+/// index register.
 fn fold_ports(mode: u32, at: c_int) -> [sock_filter; 7] {
     let both = step(libc::BPF_LD | libc::BPF_W | mode, at as u32);
     let store = step(libc::BPF_ST, 0);
@@ -73,20 +75,22 @@ fn fold_ports(mode: u32, at: c_int) -> [sock_filter; 7] {
     [both, store, first, stored, xor, step(libc::BPF_ALU | libc::BPF_AND, 0xffff), store]
 }
 
-/// Combines the 32-bit word at offset `at` of the IP header with the stored value, by exclusive or.
+/// Builds the steps that combine the 32-bit word at offset `at` of the IP header with the stored value, by
+/// exclusive or.
 fn fold_word(at: c_int) -> [sock_filter; 4] {
     let load = step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, network(at) as u32);
     let [stored, xor] = xor_stored();
     [load, stored, xor, step(libc::BPF_ST, 0)]
 }
 
-/// Combines the accumulator with the stored value, by exclusive or. Overwrites the index register.
+/// Builds the steps that combine the accumulator with the stored value, by exclusive or. They overwrite the
+/// index register.
 fn xor_stored() -> [sock_filter; 2] {
     let load = step(libc::BPF_LDX | libc::BPF_W | libc::BPF_MEM, 0);
     [load, step(libc::BPF_ALU | libc::BPF_XOR | libc::BPF_X, 0)]
 }
 
-/// Returns the queue for the hash in the accumulator.
+/// Builds the steps that return the queue for the hash in the accumulator.
 fn finish(queues: u32) -> [sock_filter; 4] {
     [
         step(libc::BPF_ALU | libc::BPF_MUL, STEERING_MULTIPLIER),
@@ -104,12 +108,12 @@ fn load_half(at: c_int) -> sock_filter {
     step(libc::BPF_LD | libc::BPF_H | libc::BPF_ABS, at as u32)
 }
 
-/// Skips the next `steps` steps if the accumulator has any of the bits of `mask`.
+/// Builds the step that skips the next `steps` steps if the accumulator has any of the bits of `mask`.
 fn if_any(mask: u32, steps: usize) -> sock_filter {
     jump(libc::BPF_JSET, mask, (steps as u8, 0))
 }
 
-/// Skips the next `steps` steps unless the accumulator equals `value`.
+/// Builds the step that skips the next `steps` steps unless the accumulator equals `value`.
 fn unless_equal(value: u32, steps: usize) -> sock_filter {
     jump(libc::BPF_JEQ, value, (0, steps as u8))
 }
@@ -225,7 +229,8 @@ mod tests {
         }
     }
 
-    /// A fragment has no ports, so all fragments of a datagram, and the datagrams that are whole, go one way.
+    /// A fragment has no ports, so all fragments of a datagram use the queue of the whole datagrams between
+    /// the same addresses.
     #[test]
     fn what_is_no_whole_tcp_packet_goes_by_its_addresses() {
         let program = program(16);

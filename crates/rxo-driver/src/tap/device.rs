@@ -19,9 +19,9 @@ use crate::{fault, steering};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
-/// The smallest capacity of the queue before a TAP, in packets. When the queue is full the kernel drops
-/// packets, and does not make the sender wait. A host sends up to a million packets a second, so the queue
-/// bridges 4 ms without a read, the longest time slice of another process on the same core.
+/// Minimum capacity of the queue before a TAP, in packets. When the queue is full, the kernel drops packets
+/// and does not make the sender wait. A host sends up to a million packets per second, so the queue bridges 4
+/// ms without a read, the longest time slice of another process on the same core.
 const QUEUE_PACKETS: u32 = 4_096;
 
 /// The largest MTU of a TAP.
@@ -78,7 +78,7 @@ impl Tap {
         Ok(Self { device: Arc::new(device), others })
     }
 
-    /// Returns source and sink of each queue, in their order.
+    /// Returns the source and the sink of each queue, in the order of the queues.
     pub(super) fn queues(&self, mode: SubmitMode) -> Result<Vec<Device>, DeviceError> {
         let all = std::iter::once(&self.device).chain(&self.others);
         let queue = |device: &Arc<TapDevice>| {
@@ -150,13 +150,14 @@ pub(super) struct TapDevice {
     pub(super) offloads: Offloads,
     file: File,
     before: Option<Before>,
-    /// The interface's counters; `None` if the system does not count, or for a queue beyond the first.
+    /// The interface's counters; `None` if the system does not count, or if this is a queue beyond the first.
     statistics: Option<Statistics>,
-    /// `true` for the first queue, or the only one.
+    /// `true` for the first or only queue.
     pub(super) is_first: bool,
-    /// The packets that the interface had dropped before it was opened.
+    /// The number of packets that the interface had dropped before it was opened.
     dropped_before: u64,
-    /// The lock of an interface with several queues, which the kernel would let other processes share.
+    /// The lock of an interface with several queues. The kernel alone would let other processes attach more
+    /// queues.
     _lock: Option<Lock>,
 }
 
@@ -258,8 +259,8 @@ impl TapDevice {
         })
     }
 
-    /// Lets the kernel choose the queue of each packet, so that a flow stays in one and both of its directions
-    /// meet.
+    /// Loads the rule by which the kernel chooses the queue of each packet: a flow stays in one queue, in
+    /// which both of its directions meet.
     fn steer(&self, queues: u32) -> Result<(), DeviceError> {
         let steered = steering::load(&steering::program(queues))
             .and_then(|program| offload::steer(self.file.as_fd(), Some(program.as_fd())));
@@ -355,7 +356,7 @@ impl Before {
 /// Locks an interface with several queues.
 ///
 /// # Errors
-/// If another process holds the lock (`EBUSY`, as the kernel says of an interface with one queue).
+/// If another process holds the lock: `EBUSY`, as the kernel returns for an interface with one queue.
 fn lock(interface: &Interface) -> io::Result<Lock> {
     let index = interface.index().map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     let taken = Lock::try_take(&format!("queues-{index}"))?;

@@ -1,11 +1,13 @@
 //! TAP and TUN: an interface whose other side is this process.
 //!
-//! * [`Tap`] creates the interface or takes over a persistent one, and restores that at the end.
+//! * [`Tap`] creates the interface, or takes over a persistent one and restores its settings when the last
+//!   user is dropped.
 //! * [`TapSource`] reads the packets that the host's stack sends; GSO frames stay whole.
-//! * [`Tap::sink`] creates a sink that passes aggregates to the host's stack, gathered from their pieces
-//!   without a copy.
+//! * [`Tap::sink`] creates a sink that writes aggregates to the host's stack by gathering, without copying
+//!   the payload.
 //!
-//! All three share one descriptor; the interface lives until the last of them is dropped.
+//! The source and the sink of one queue share a descriptor; the interface exists until the last of them and
+//! of [`Tap`] is dropped.
 
 mod device;
 mod kind;

@@ -22,10 +22,10 @@ const OFFLOADS: [Offloads; 4] = {
 /// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offloads {
-    /// `true` for GSO frames of TCP.
+    /// `true` for TCP GSO frames.
     pub(super) tcp: bool,
     ecn: bool,
-    /// `true` for GSO frames of UDP.
+    /// `true` for UDP GSO frames.
     pub(super) udp: bool,
     /// `true` for GSO frames in tunnels over UDP.
     pub(super) tunnels: bool,
@@ -51,17 +51,17 @@ impl Offloads {
     }
 }
 
-/// The way in which a descriptor becomes a queue of an interface.
+/// The way in which a descriptor is attached to an interface as a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attachment {
-    /// The only queue. The kernel refuses an interface that has one already.
+    /// The only queue of the interface. The kernel refuses an interface that has a queue already.
     Single,
-    /// The first queue of several.
+    /// The first of several queues.
     First {
         /// `true` if the interface existed before.
         existed: bool,
     },
-    /// One more queue.
+    /// Another queue of an interface that has its first one.
     Further,
 }
 

@@ -1,4 +1,4 @@
-//! Probe: finds which offloads the kernel offers, by a TAP that other programs do not see.
+//! Probe: finds out which offloads the kernel offers, with a TAP that other programs do not see.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,9 +14,9 @@ use crate::{fault, sys};
 /// The offloads that the kernel accepts besides partial checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
-    /// `true` for GSO frames of TCP.
+    /// `true` for TCP GSO frames.
     pub(crate) tcp: bool,
-    /// `true` for GSO frames of UDP, since Linux 6.2.
+    /// `true` for UDP GSO frames, since Linux 6.2.
     pub(crate) udp: bool,
     /// `true` for GSO frames in tunnels over UDP, since Linux 6.17.
     pub(crate) tunnels: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Offered {
 }
 
 /// Creates a TAP, tests its offloads, and removes it. This happens in a temporary network namespace or,
-/// without the privilege for one, in the present namespace.
+/// without the privilege for one, in the current namespace.
 ///
 /// # Errors
 /// If `/dev/net/tun` or privilege is missing.

@@ -69,7 +69,8 @@ impl TapSource {
 /// The outcome of reading one packet.
 enum Read {
     Packet(VnetHeader, DeviceBuf),
-    /// A packet over 64 KiB was discarded, which the stack sends only if `gso_max_size` was raised.
+    /// A packet larger than 64 KiB was discarded; the stack sends such packets only if `gso_max_size` was
+    /// raised.
     CutShort,
     /// No packet is waiting, or no buffer is free.
     Nothing,

@@ -28,14 +28,14 @@ type Head = [u8; TUNNEL_HEADER_BYTES + TAG_BYTES];
 pub(crate) struct Form {
     /// The link layer of the packets.
     pub(crate) link: LinkKind,
-    /// `true` if the header can describe a tunnel over UDP; the header is longer then.
+    /// `true` if the device takes the longer `virtio_net_hdr`, which can describe a tunnel over UDP.
     pub(crate) takes_tunnels: bool,
-    /// `true` if the device segments GSO frames of UDP, which are trains of datagrams.
+    /// `true` if the device segments UDP GSO frames, which are trains of datagrams.
     pub(crate) takes_trains: bool,
 }
 
 impl Form {
-    /// Ethernet frames behind headers without a tunnel.
+    /// Ethernet frames after headers that describe no tunnel.
     #[cfg(test)]
     pub(crate) const ETHERNET: Self =
         Self { link: LinkKind::Ethernet, takes_tunnels: false, takes_trains: false };
@@ -56,7 +56,7 @@ impl Form {
 /// One encoded packet of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// The index of the caller's packet that this message contains, in whole or in part.
+    /// The index of the caller's packet of which this message is the whole or a part.
     pub(crate) item: usize,
     /// The index of the frame within that packet; `None` if the message is the whole packet.
     pub(crate) part: Option<usize>,

@@ -1,4 +1,4 @@
-//! Cutter: segments the GSO frames that no device can segment, which are those of tunnels.
+//! Cutter: segments the GSO frames that the device cannot segment: those inside tunnels.
 //!
 //! This module is separate from the transmitter because it makes no decisions. Contract: only one batch of
 //! segments is in memory at a time, so memory does not grow with their number. It is allocated for the first
@@ -93,8 +93,8 @@ impl Cutter {
     }
 }
 
-/// Returns `true` if the segments are datagrams with a checksum, into which a device can segment GSO frames
-/// of UDP.
+/// Returns `true` if the segments are datagrams with a checksum, which a device can produce from UDP GSO
+/// frames.
 fn forms_trains(gso: Gso) -> bool {
     gso.tunnel.and_then(GsoTunnel::as_udp).is_some_and(|tunnel| tunnel.has_checksum)
 }

@@ -27,8 +27,8 @@ use batch::Sealed;
 
 /// A way to submit encoded packets to the kernel, called once per batch.
 pub(crate) trait Writer {
-    /// Submits the packets from index `from` on, in order, up to the first that is refused. The packets after
-    /// that one are not submitted.
+    /// Submits the packets in order, starting at index `from`, up to the first that is refused. The packets
+    /// after that one are not submitted.
     fn write(&mut self, batch: &Sealed<'_, '_>, from: usize) -> Written;
 }
 

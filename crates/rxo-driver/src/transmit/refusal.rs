@@ -14,8 +14,9 @@ pub(crate) enum Refusal {
     /// The device is gone or down, so no packet can be sent now.
     Lost,
     /// The kernel refuses this packet because of an egress filter, a lack of memory, or a queue that other
-    /// senders fill. The packet is lost, and nothing reports when the next would pass. A queue full of our
-    /// own packets is reported as [`Refusal::Full`] instead ([`FullQueue`](super::full_queue::FullQueue)).
+    /// senders fill. The packet is lost, and no event reports when the next one would pass. If packets of
+    /// this sink fill the queue, the error is [`Refusal::Full`] instead
+    /// ([`FullQueue`](super::full_queue::FullQueue)).
     Packet,
 }
 
@@ -39,11 +40,11 @@ impl Refusal {
 }
 
 /// Number of aggregates of a refused kind that are sent as single frames before one is tried whole again. A
-/// kernel that does not support a kind refuses all of them, but one odd packet must not cost the gain
-/// forever.
+/// kernel that does not support a kind refuses all its aggregates, but after the refusal of one odd packet,
+/// the others must not be sent as single frames forever.
 pub(super) const TRY_AGAIN_AFTER: u16 = 1_000;
 
-/// Remembers the kinds of aggregates that the kernel has refused.
+/// The kinds of aggregates that the kernel has refused.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     /// For each kind, the number of further aggregates that are sent as single frames.

@@ -32,7 +32,7 @@ impl SendMmsg {
         self.socket.as_fd()
     }
 
-    /// Sends the packets from index `from` on. Returns the number of packets sent.
+    /// Sends the packets that start at index `from`. Returns the number of packets sent.
     fn send(&mut self, batch: &Sealed<'_, '_>, from: usize) -> io::Result<usize> {
         self.headers.clear();
         self.headers.extend((from..batch.list().len()).map(|n| header(batch, n)));

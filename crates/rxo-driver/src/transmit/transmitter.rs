@@ -1,4 +1,4 @@
-//! Transmitter: sends packets by a [`Writer`] and accounts for every frame, which is sent, dropped, or kept
+//! Transmitter: sends packets by a [`Writer`], and accounts for every frame: it is sent, dropped, or kept
 //! while the device is full.
 
 use std::{io, iter, mem};
@@ -369,7 +369,7 @@ impl<W: Writer> Sending<'_, W> {
         }
     }
 
-    /// Submits packets from index `from` on, and stops at the first that is not sent.
+    /// Submits packets, starting at index `from`, and stops at the first that is not sent.
     fn submit(&mut self, batch: &Sealed<'_, '_>, mut from: usize) -> io::Result<Stop> {
         while from < batch.list().len() {
             let written = self.writer.write(batch, from);
@@ -386,7 +386,7 @@ impl<W: Writer> Sending<'_, W> {
         Ok(Stop::Done)
     }
 
-    /// Counts all packets from index `from` on as dropped if `result` is an error. Returns `result`.
+    /// If `result` is an error, counts all packets from index `from` to the end as dropped. Returns `result`.
     fn or_drop_rest<T>(
         &mut self,
         result: io::Result<T>,

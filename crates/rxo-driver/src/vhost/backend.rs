@@ -24,21 +24,21 @@ pub(crate) struct Backend {
     _watched: Watched,
     events: Arc<Events>,
     connection: Option<Connection>,
-    /// Set once the user has been notified that the guest has started.
+    /// `true` once the user has been notified that the guest has started.
     has_said_start: bool,
-    /// `true` if front ends may be waiting that no event reports again.
+    /// `true` if front ends may be waiting for which no further event comes.
     is_accept_due: bool,
     /// The obstacles to accepting a front end that were reported to the user.
     said_obstacles: Vec<Obstacle>,
-    /// The MTU of source and sink, in bytes.
+    /// The MTU of the source and the sink, in bytes.
     mtu: u32,
     options: GuestOptions,
     notices: Notices,
-    /// Refused descriptors of front ends, which are being closed.
+    /// Descriptors of front ends that were refused and are being closed.
     discards: Discards,
-    /// Invalid chains of previous front ends.
+    /// The number of invalid chains of previous front ends.
     invalid: u64,
-    /// Front ends that have gone.
+    /// The number of front ends that have gone.
     gone: u64,
     /// The memory that files for chains in flight may still take, in bytes. This process is charged for them, and cannot know
     /// how long front ends keep them.
@@ -230,8 +230,8 @@ impl Backend {
         }
     }
 
-    /// Accepts a front end if there is none. The one before may have ended unnoticed, and so may one that
-    /// has just come.
+    /// Accepts waiting front ends. One is served at a time: if the connected front end has already ended, it
+    /// is closed and replaced; otherwise the new one is refused. Accepts at most [`MOST_ACCEPTS`] per call.
     fn accept(&mut self) {
         self.is_accept_due = false;
         for _ in 0..MOST_ACCEPTS {
@@ -264,12 +264,13 @@ impl Backend {
         self.is_accept_due = true;
     }
 
-    /// Closes a front end that is not accepted, and the descriptors that it has sent.
+    /// Closes the connection of a front end that is not accepted, and the descriptors that it has sent.
     fn refuse(&self, stream: UnixStream) {
         drop(Channel::discarding_to(stream, self.discards.clone()));
     }
 
-    /// Retries at each later call, because no event reports that descriptors are free or closed.
+    /// Schedules another attempt in each later call, because no event reports that descriptors are free or
+    /// closed again.
     fn accept_later(&mut self, obstacle: Obstacle, why: &str) {
         self.is_accept_due = true;
         if !self.said_obstacles.contains(&obstacle) {

@@ -38,9 +38,9 @@ const MOST_MESSAGES: usize = 64;
 pub(crate) struct Connection {
     channel: Channel,
     session: Session,
-    /// By the index of their ring; `None` if it cannot be used.
+    /// The queues by the index of their ring; `None` for a ring that cannot be used.
     queues: Vec<Option<Queue>>,
-    /// Behind the queues, which use it and are dropped first.
+    /// The memory that the queues use. Declared after them, so that it is dropped last.
     shared: Shared,
     /// Likewise.
     areas: Areas,
@@ -314,8 +314,8 @@ impl Connection {
         self.queues.iter_mut().skip(1).step_by(2).flatten()
     }
 
-    /// Creates all queues again whose memory is present. A ring stops while its memory is absent: a front end
-    /// that changes a region removes it and then adds it.
+    /// Creates all queues again whose memory is present. A ring stops while its memory is absent, because a
+    /// front end that changes a region first removes it and then adds it again.
     fn make_queues(&mut self) -> io::Result<()> {
         for n in 0..self.queues.len() {
             if is_in(self.shared.memory(), &self.session.rings()[n]) {
@@ -506,7 +506,8 @@ impl PacketRing for Connection {
 /// not report whether it has posted all its buffers.
 const IN_VAIN: Duration = Duration::from_millis(10);
 
-/// The greatest number of attempts to find buffers for a packet; a guest that posts invalid chains must wait.
+/// Maximum number of attempts to find buffers for a packet. If a guest posts more invalid chains than that,
+/// the packet waits.
 const MOST_ATTEMPTS: usize = 8;
 
 impl Queue {

@@ -45,7 +45,7 @@ struct Handle {
     backend: RefCell<State>,
 }
 
-/// The state before the first opening, and after it.
+/// The state of the device: its socket before the first opening, and the device after it.
 #[derive(Debug)]
 enum State {
     /// The listening socket, and if another process has served a front end, the sockets to go on with it.

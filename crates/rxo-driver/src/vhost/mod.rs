@@ -11,13 +11,13 @@
 //! * `announcement` is the frame by which a guest is announced after that.
 //! * `places` counts where payload lies in a guest's memory, for experiments.
 //!
-//! Source and sink are those of `virtio_net`. They share the backend and belong to one thread.
+//! Source and sink are those of `virtio_net`. They share the backend, and belong to one thread.
 //!
-//! Contract: nothing that a front end or a guest does panics, blocks the thread of its device, or ends more than
-//! its own connection. One exception is known: a front end that makes its eventfd block again, and fills the
-//! counter before a notification, delays that thread until it reads the counter. Guests that share a nic have a thread
-//! each (`rxo::worker::Guests`). A frame is copied out of the guest once, before anything looks at it. While no
-//! guest has started, what is sent to it is dropped and counted.
+//! Contract: nothing that a front end or a guest does panics, blocks the thread of its device, or ends more
+//! than its own connection. One exception is known: a front end that makes its eventfd block again, and fills
+//! the counter before a notification, delays that thread until it reads the counter. Guests that share a nic
+//! have a thread each (`rxo::worker::Guests`). A frame is copied out of the guest's memory once, before any
+//! code reads it. While no guest has started, packets for it are dropped and counted.
 
 mod announcement;
 mod areas;

@@ -1,4 +1,4 @@
-//! Options: the features that a device offers to its guest.
+//! Options: the features and the memory that a device offers to its guest.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct GuestOptions {
     pub checksums: bool,
     /// `true` if the guest may send GSO frames.
     pub segmentation: bool,
-    /// `true` if the guest gets GSO frames, provided that it accepts them, and may send GSO frames of UDP. A
+    /// `true` if the guest gets GSO frames, provided that it accepts them, and may send UDP GSO frames. A
     /// network card does neither.
     pub aggregates: bool,
     /// `true` if the guest may send ACK templates, which the owner of the source expands. Requires
@@ -32,20 +32,21 @@ pub struct GuestOptions {
     pub path: CopyPath,
     /// The layout in which the frames of these packets lie before they are copied.
     pub layout: FrameLayout,
-    /// What the guest may share.
+    /// Limits of the memory that the guest may share.
     pub memory: GuestMemory,
-    /// Where payload in the guest's memory is counted, if at all. For experiments: each packet is parsed for it.
+    /// The histogram that counts where payload lies in the guest's memory; `None` to count nothing. For
+    /// experiments, because each packet must be parsed for it.
     pub places: Option<&'static PayloadPlaces>,
 }
 
-/// The memory that a guest may share. The default accepts any.
+/// Limits of the memory that a guest may share. The default accepts any memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestMemory {
-    /// The greatest sum of all regions, in bytes; `None` for no limit.
+    /// Maximum size of all regions together, in bytes; `None` for no limit.
     pub most_bytes: Option<u64>,
-    /// `true` if its files may have holes. The system charges a page in a hole to the process of the device, when a packet
-    /// is copied there. If `false`, a file with holes is refused, and a page that goes missing later ends the connection.
-    /// Huge pages are not checked.
+    /// `true` if the files of the memory may have holes. When a packet is copied into a hole, the system
+    /// charges the new page to the process of the device. If `false`, a file with holes is refused, and a
+    /// page that goes missing later ends the connection. Huge pages are not checked.
     pub may_be_sparse: bool,
 }
 

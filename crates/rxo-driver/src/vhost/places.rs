@@ -11,7 +11,7 @@ use rxo_wire::parse;
 /// A histogram of payload bytes by the guest address of their first byte, modulo [`LINE_BYTES`]. Payload in
 /// several buffers counts once for each buffer.
 ///
-/// A device fills it if [`GuestOptions::places`](super::GuestOptions::places) refers to it.
+/// A device fills the histogram if [`GuestOptions::places`](super::GuestOptions::places) refers to it.
 #[derive(Debug)]
 pub struct PayloadPlaces([AtomicU64; LINE_BYTES]);
 
@@ -32,8 +32,8 @@ impl PayloadPlaces {
     }
 
     /// Counts the payload of a packet that is about to be written to `writer`, after a virtio-net `header`
-    /// and up to offset `end`. `first` is the packet's first piece. A packet with unreadable headers counts
-    /// as without payload.
+    /// and up to offset `end`. `first` is the packet's first piece. A packet whose headers cannot be read
+    /// counts as having no payload.
     #[cold]
     #[inline(never)]
     pub(super) fn count(&self, writer: &Writer<'_>, (header, end): (&[u8], u32), first: &[u8]) {

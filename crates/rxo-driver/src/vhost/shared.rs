@@ -1,9 +1,9 @@
-//! The memory of a front end, as this process has mapped it.
+//! Shared memory of a front end, as far as this process has mapped it.
 //!
-//! Separate from the connection, because it decides what is mapped at all: the sum of the regions is bounded, and a region
-//! that a new table repeats stays mapped, so that a front end that sends its table again and again costs nothing. Memory that
-//! is not shared any more is unmapped by a thread of its own: whoever unmaps a file last frees its pages, which takes a
-//! third of a second for some gigabytes.
+//! Separate from the connection, because it decides what is mapped at all. The sum of the regions is limited.
+//! A region that a new table repeats stays mapped, so that a front end that sends its table again and again
+//! costs nothing. Memory that is no longer shared is unmapped by a separate thread: unmapping a file for the
+//! last time frees its pages, which takes one third of a second for some gigabytes.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -22,14 +22,14 @@ use crate::vhost_user::{Session, SharedRegion};
 use crate::virtio_net::Loss;
 use crate::virtio_net::mapping;
 
-/// The regions in use.
+/// The memory regions in use, and the mapped parts of files that contain them.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     memory: Memory,
     parts: Vec<Part>,
 }
 
-/// A part of a file, mapped.
+/// A part of a file that is mapped.
 #[derive(Clone, Debug)]
 struct Part {
     place: Place,
@@ -37,7 +37,8 @@ struct Part {
     loss: Loss,
 }
 
-/// The part of a file that a region has: device and number of the file, offset and length.
+/// The part of a file that contains a region: device and inode number of the file, offset and length in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     file: (u64, u64),
@@ -55,10 +56,11 @@ impl Shared {
         self.parts.iter().any(|part| part.loss.is_lost())
     }
 
-    /// Maps the regions of `session` that are new. Returns the regions before: drop them when no queue uses them any more.
+    /// Maps the regions of `session` that are new. Returns the previous regions: drop them when no queue uses
+    /// them any more.
     ///
     /// # Errors
-    /// If the regions are larger than `allowed`, or one cannot be mapped. Nothing has changed then.
+    /// If the regions are larger than `allowed`, or a region cannot be mapped. Nothing has changed then.
     pub(super) fn follow(&mut self, session: &Session, allowed: GuestMemory) -> io::Result<Self> {
         let regions = session.regions();
         check_sum(regions, allowed)?;
@@ -78,7 +80,7 @@ impl Shared {
         Ok(std::mem::replace(self, Self { memory, parts }))
     }
 
-    /// Returns the part of a file that a region has: the one that is mapped already, or a new one.
+    /// Returns the part of a file that contains a region: an existing mapping, or a new one.
     fn part<F: AsFd>(&self, shared: &SharedRegion<F>, allowed: GuestMemory) -> io::Result<Part> {
         let place = Place::of(shared)?;
         if let Some(part) = self.parts.iter().find(|part| part.place == place) {
@@ -117,7 +119,7 @@ pub(super) fn unmap(mappings: Vec<Arc<Mapping>>) {
     }
 }
 
-/// The greatest number of tables that wait to be unmapped.
+/// Maximum number of lists of regions that wait to be unmapped.
 const MOST_WAITING: usize = 16;
 
 impl Place {
@@ -129,7 +131,7 @@ impl Place {
     }
 }
 
-/// Checks that the regions together are no larger than allowed.
+/// Checks that all regions together are no larger than `allowed`.
 fn check_sum<F>(regions: &[SharedRegion<F>], allowed: GuestMemory) -> io::Result<()> {
     let sizes = regions.iter().map(|shared| shared.region.bytes);
     let (bytes, most) = (sizes.fold(0, u64::saturating_add), allowed.most_bytes);

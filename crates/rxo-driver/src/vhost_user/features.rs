@@ -9,15 +9,15 @@
 pub const CSUM: u64 = 1;
 /// The driver accepts frames with a partial checksum.
 pub const GUEST_CSUM: u64 = 1 << 1;
-/// The driver accepts GSO frames of TCP over IPv4.
+/// The driver accepts TCP GSO frames over IPv4.
 pub const GUEST_TSO4: u64 = 1 << 7;
-/// The driver accepts GSO frames of TCP over IPv6.
+/// The driver accepts TCP GSO frames over IPv6.
 pub const GUEST_TSO6: u64 = 1 << 8;
 /// The driver accepts GSO frames in which only the first segment has CWR.
 pub const GUEST_ECN: u64 = 1 << 9;
-/// The device accepts GSO frames of TCP over IPv4.
+/// The device accepts TCP GSO frames over IPv4.
 pub const HOST_TSO4: u64 = 1 << 11;
-/// The device accepts GSO frames of TCP over IPv6.
+/// The device accepts TCP GSO frames over IPv6.
 pub const HOST_TSO6: u64 = 1 << 12;
 /// The device accepts GSO frames in which only the first segment has CWR.
 pub const HOST_ECN: u64 = 1 << 13;
@@ -25,11 +25,11 @@ pub const HOST_ECN: u64 = 1 << 13;
 pub const MRG_RXBUF: u64 = 1 << 15;
 /// The device may have several pairs of queues.
 pub const MQ: u64 = 1 << 22;
-/// The driver accepts GSO frames of UDP over IPv4.
+/// The driver accepts UDP GSO frames over IPv4.
 pub const GUEST_USO4: u64 = 1 << 54;
-/// The driver accepts GSO frames of UDP over IPv6.
+/// The driver accepts UDP GSO frames over IPv6.
 pub const GUEST_USO6: u64 = 1 << 55;
-/// The device accepts GSO frames of UDP.
+/// The device accepts UDP GSO frames.
 pub const HOST_USO: u64 = 1 << 56;
 /// The device reports how many segments it has coalesced into an aggregate. Linux guests do not request it.
 pub const RSC_EXT: u64 = 1 << 61;

@@ -35,19 +35,21 @@ pub(crate) fn is_eventfd(file: BorrowedFd<'_>) -> bool {
 /// Refused descriptors, which a separate thread closes because closing may block: a file on FUSE waits for
 /// its process, a socket for its peer.
 ///
-/// A device has one, with a thread from its first descriptor on, so that what one front end sends delays the closing of
-/// no other's. The device makes no connection while [too many](Self::are_too_many) are open. So the other side
-/// cannot use up the descriptors of this process. Clones count together.
+/// Each device has one, whose thread starts with the first descriptor; so a front end cannot delay the
+/// closing of descriptors from the front ends of other devices. The device accepts no connection while
+/// [too many](Self::are_too_many) descriptors are open, so the other side cannot use up the descriptors of
+/// this process. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Discards {
     open: Arc<AtomicUsize>,
     #[cfg(test)]
     seen: Arc<AtomicUsize>,
-    /// Ends its thread when the last clone is dropped. `None` if the system refused the thread.
+    /// The sender to the thread that closes descriptors, which ends when the last clone is dropped. `None` if
+    /// the system could not start the thread.
     closer: Arc<OnceLock<Option<Sender<Vec<OwnedFd>>>>>,
 }
 
-/// The open descriptors with which no connection is made: as many as one message may carry.
+/// The number of open descriptors from which no connection is accepted: as many as one message may carry.
 const TOO_MANY: usize = MOST_DESCRIPTORS;
 
 impl Discards {
@@ -56,13 +58,13 @@ impl Discards {
         self.open.load(Ordering::Relaxed) >= TOO_MANY
     }
 
-    /// How many descriptors it was given.
+    /// Returns the number of descriptors that were passed to it so far.
     #[cfg(test)]
     pub(super) fn seen(&self) -> usize {
         self.seen.load(Ordering::Relaxed)
     }
 
-    /// Closes `files` some time later.
+    /// Closes `files` on the other thread, some time later.
     pub(super) fn add(&self, files: Vec<OwnedFd>) {
         self.open.fetch_add(files.len(), Ordering::Relaxed);
         #[cfg(test)]

@@ -456,7 +456,7 @@ fn ring_size(entries: u32) -> Result<u16, Wrong> {
 /// Maximum number of entries of a ring, by the virtio specification.
 const MOST_ENTRIES: u16 = 32_768;
 
-/// The most memory regions of a session.
+/// Maximum number of memory regions of a session.
 pub(crate) const MOST_REGIONS: usize = 32;
 
 #[cfg(test)]

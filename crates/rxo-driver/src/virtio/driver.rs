@@ -25,7 +25,7 @@ pub(super) struct Driver {
     next: usize,
     /// The transmit ring of the first pair. The transmit rings of other pairs stay empty.
     send: DriverQueue,
-    /// The numbers of the free send buffers. The last one used is on top, because it is in the cache.
+    /// The numbers of the free send buffers. The last one used is on top, because it is still in the cache.
     free: Vec<u32>,
     /// A frame in several buffers of the ring `next`, of which only some have arrived; `None` if there is
     /// none.
@@ -166,8 +166,8 @@ impl Driver {
         }
     }
 
-    /// Requests notifications from the back end. Returns `true` if a frame, or its first part, has arrived
-    /// already.
+    /// Requests notifications from the back end. Returns `true` if a frame, or its first part, has already
+    /// arrived.
     pub(super) fn ask_for_notifications(&mut self) -> bool {
         let ask = |is_any, ring: &mut DriverQueue| ring.enable_notifications() | is_any;
         self.receive.iter_mut().fold(false, ask)

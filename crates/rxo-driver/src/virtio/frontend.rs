@@ -26,7 +26,7 @@ use crate::wait::wait_readable;
 /// The interval between attempts to connect to a back end that has ended.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
-/// The state that source and sink share.
+/// The state that the source and the sink share.
 #[derive(Debug)]
 pub(super) struct Frontend {
     path: PathBuf,
@@ -37,9 +37,9 @@ pub(super) struct Frontend {
     opening: Option<(Handshake, Watched)>,
     next_attempt: Instant,
     notices: Notices,
-    /// Refused descriptors of back ends, which are being closed.
+    /// Descriptors of back ends that were refused and are being closed.
     discards: Discards,
-    /// Rules that previous back ends have broken.
+    /// The number of times that previous back ends have broken a rule of the rings.
     invalid: u64,
 }
 

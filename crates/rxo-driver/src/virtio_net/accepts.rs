@@ -89,7 +89,7 @@ impl Accepts {
         self.ack_templates
     }
 
-    /// Returns `true` if the receiving side accepts GSO frames of UDP.
+    /// Returns `true` if the receiving side accepts UDP GSO frames.
     pub(crate) const fn udp(self) -> bool {
         self.udp
     }
@@ -100,7 +100,7 @@ impl Accepts {
     }
 
     /// Returns `true` if an aggregate with this segmentation must contain the number of its segments. Only
-    /// aggregates of TCP may contain it (virtio 1.2, section 5.1.6.4).
+    /// TCP aggregates may contain it (virtio 1.2, section 5.1.6.4).
     pub(super) const fn coalesced(self, gso: Gso) -> bool {
         self.coalesced && matches!(gso.kind, GsoKind::TcpV4 | GsoKind::TcpV6)
     }
@@ -170,8 +170,8 @@ impl Accepts {
     }
 }
 
-/// Maximum number of segments of a GSO frame, more than a frame of 64 KiB has at Linux's smallest segment
-/// size, 48 bytes.
+/// Maximum number of segments in a received GSO frame; a frame with more is discarded. Linux never exceeds
+/// it: 64 KiB in segments of 48 bytes, its smallest size, are 1,365.
 const MOST_SEGMENTS: usize = 2_048;
 
 #[cfg(test)]

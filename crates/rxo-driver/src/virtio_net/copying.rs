@@ -16,7 +16,7 @@ pub enum CopyPath {
     Linear,
 }
 
-/// The division of a packet into pieces in memory. The packets are the same for each layout.
+/// The division of a packet into pieces in memory. The bytes of the packets are the same for each layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FrameLayout {
     /// Whole frames: a packet has as many pieces as frames. The header of an aggregate replaces that of the
@@ -41,7 +41,7 @@ pub(crate) struct Copying {
 pub(crate) struct Copies {
     /// The number of bytes that were copied; a byte that was copied twice counts twice.
     pub(crate) bytes: u64,
-    /// The number of pieces of the packets, before any were copied together.
+    /// The number of pieces that the packets had before copying; [`CopyPath::Linear`] joins them afterwards.
     pub(crate) pieces: u64,
 }
 

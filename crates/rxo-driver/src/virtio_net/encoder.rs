@@ -221,8 +221,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the segments of the gathered packet, except the first `left` segments, which were written
-    /// before.
+    /// Writes the segments of the gathered packet, except the first `left`, which were written before.
     fn put_segments(
         &mut self,
         ring: &mut impl PacketRing,
@@ -267,7 +266,7 @@ fn or_wait(error: io::Error) -> io::Error {
     }
 }
 
-/// Returns the checksum of all bytes of `slices` from offset `start` on; the checksum field contains the
+/// Returns the checksum of all bytes of `slices`, starting at offset `start`; the checksum field contains the
 /// partial sum.
 fn checksum_from<'p>(start: usize, slices: impl Iterator<Item = &'p [u8]>, summer: Summer) -> u16 {
     let (mut sum, mut at) = (Sum::ZERO, 0_usize);

@@ -1,12 +1,13 @@
 //! Holes in the memory of another process: pages that its file does not have yet.
 //!
-//! The system takes a page that is missing from whoever touches it first, and charges it to that process until the file
-//! is gone. A front end could so fill the memory of this process's control group with files of its own. Therefore a file
-//! with holes is refused ([`refuse`]), and a page that goes missing later is never made by this process: an access to it
-//! raises SIGBUS, as one beyond the end of the file does (`Watch`, by `userfaultfd`).
+//! The system allocates a missing page when a process first touches it, and charges it to that process until
+//! the file is gone. So a front end could fill the memory of this process's control group with files of its
+//! own. Therefore a file with holes is refused ([`refuse`]), and a page that goes missing later is never
+//! allocated by this process: an access to it raises SIGBUS, as an access beyond the end of the file does
+//! ([`watch`], by `userfaultfd`).
 //!
-//! Contract: [`prepare`] comes before the process gives up its privileges. Huge pages come from a pool of their own, and
-//! are not checked.
+//! Contract: [`prepare`] must be called before the process gives up its privileges. Huge pages come from a
+//! pool of their own, and are not checked.
 #![allow(unsafe_code, reason = "userfaultfd has no safe interface")]
 
 use std::fs::File;
@@ -25,7 +26,7 @@ const BLOCK_BYTES: u64 = 512;
 /// Checks that `range` of a file in memory has no holes.
 ///
 /// # Errors
-/// If it has one, with the remedy.
+/// If the range has a hole; the error contains the remedy.
 pub(super) fn refuse(file: &File, range: &Range<u64>) -> io::Result<()> {
     let metadata = file.metadata()?;
     // Pages that were allocated and never written look like holes below.
@@ -45,20 +46,20 @@ pub(super) fn refuse(file: &File, range: &Range<u64>) -> io::Result<()> {
     ))
 }
 
-/// The descriptor that watches mappings; `None` if the system has none. Opened once.
+/// The descriptor by which mappings are watched; `None` if the system has no such descriptor. Opened once.
 static WATCHER: OnceLock<Option<OwnedFd>> = OnceLock::new();
 
-/// Opens what [`watch`] needs. Returns `false` if the system refuses (before Linux 5.11): then holes that appear later are
-/// filled at the cost of this process.
+/// Opens the descriptor that [`watch`] needs. Returns `false` if the system refuses (before Linux 5.11):
+/// holes that appear later are then filled at the cost of this process.
 pub(crate) fn prepare() -> bool {
     WATCHER.get_or_init(|| open().ok()).is_some()
 }
 
-/// From now on an access to a page that the file of a mapping does not have raises SIGBUS. `start` and `bytes` are whole
-/// pages. Does nothing if the system cannot do it.
+/// Makes each access to a page that the file of a mapping does not have raise SIGBUS from now on. `start` and
+/// `bytes` must be whole pages. Does nothing if the system does not support it.
 ///
 /// # Errors
-/// As the system refuses.
+/// If the system refuses.
 ///
 /// # Safety
 /// The range must be a mapping of this process alone, whose accesses may raise SIGBUS.
@@ -100,14 +101,15 @@ struct Register {
     ioctls: u64,
 }
 
-/// Without it the call needs a privilege. Accesses by the system in the name of this process fail instead.
+/// The flag `UFFD_USER_MODE_ONLY`: without it the call needs a privilege. With it, system calls that access
+/// such a page fail.
 const USER_MODE_ONLY: libc::c_int = 1;
 const API_VERSION: u64 = 0xaa;
-/// Signals in place of messages (Linux 4.14).
+/// The feature `UFFD_FEATURE_SIGBUS`: signals instead of messages (Linux 4.14).
 const SIGBUS: u64 = 1 << 7;
-/// Files in memory (Linux 4.11).
+/// The feature `UFFD_FEATURE_MISSING_SHMEM`: files in memory (Linux 4.11).
 const MISSING_SHMEM: u64 = 1 << 5;
 const MISSING: u64 = 1;
-/// `UFFDIO_API` and `UFFDIO_REGISTER`.
+/// The numbers of the requests `UFFDIO_API` and `UFFDIO_REGISTER`.
 const API: u32 = 0xc018_aa3f;
 const REGISTER: u32 = 0xc020_aa00;

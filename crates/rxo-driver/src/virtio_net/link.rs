@@ -13,16 +13,17 @@ use super::{Accepts, Buffers, Events, Notices, PacketRing};
 pub(crate) struct Attended {
     /// `true` if the rings have changed.
     pub(crate) has_changed: bool,
-    /// `true` if a notification was consumed, so frames may be waiting for which no other notification comes.
+    /// `true` if a notification was consumed, so that frames may be waiting for which no other notification
+    /// comes.
     pub(crate) is_notified: bool,
 }
 
 /// The device side or the driver side of a device. The source and the sink share it.
 pub(crate) trait Side: Debug + Send {
-    /// The other side while it is there.
+    /// The other side while it is connected.
     type Link: Link;
 
-    /// What to wait for.
+    /// Returns the events for which the side waits.
     fn events(&self) -> Arc<Events>;
 
     /// Checks the sockets, and consumes notifications.
@@ -31,8 +32,8 @@ pub(crate) trait Side: Debug + Send {
     /// Returns the other side if its rings can be used; otherwise `None`.
     fn link(&mut self) -> Option<&mut Self::Link>;
 
-    /// Returns the instant of the next check that no event triggers: for a new connection, or for a delayed
-    /// notification. `None` if none is needed.
+    /// Returns the time of the next check that is due by time alone, because no event announces it: a
+    /// connection attempt, or a delayed notification. `None` if no such check is needed.
     fn next_look(&self) -> Option<Instant> {
         None
     }
@@ -42,15 +43,15 @@ pub(crate) trait Side: Debug + Send {
         false
     }
 
-    /// How many other sides have gone.
+    /// Returns the number of other sides that were connected and have gone.
     fn gone(&self) -> u64 {
         0
     }
 
-    /// How often other sides have broken a rule of the rings.
+    /// Returns the number of times that other sides have broken a rule of the rings.
     fn invalid(&self) -> u64;
 
-    /// Returns the waiting lines for the user.
+    /// Returns the lines that wait to be shown to the user.
     fn notices(&mut self) -> &mut Notices;
 }
 
@@ -71,7 +72,7 @@ pub(crate) trait Link: PacketRing {
     /// Returns the ring buffers of copied frames, and notifies the other side if it wants that.
     fn finish_taking(&mut self);
 
-    /// Requests a notification for the next frame. Returns `true` if a frame is waiting already.
+    /// Requests a notification for the next frame. Returns `true` if a frame is already waiting.
     fn ask_for_notifications(&mut self) -> bool;
 
     /// Publishes written packets and segments, and notifies the other side if that is due. Returns the number

@@ -1,8 +1,8 @@
-//! Mapping: shared memory of this process: mapped files, and memory files to be mapped.
+//! Mapping: memory that this process shares with another: mapped files, and memory files to be mapped.
 //!
-//! Contract: a mapping is never longer than its file was, and a file that can be sealed against
-//! shrinking is. Any other may lose its memory; then the mapping has zeros, and [`Loss`] says so. A mapping is in no core
-//! file, and no process that is forked gets it.
+//! Contract: a mapping is never longer than its file was when it was mapped, and a file that can be sealed
+//! against shrinking is sealed. Any other file may lose its memory; the mapping then contains zeros, and
+//! [`Loss`] reports it. A mapping is in no core file, and is not inherited by a forked process.
 #![allow(unsafe_code, reason = "memory is mapped")]
 
 use std::fs::File;
@@ -18,20 +18,21 @@ use super::holes;
 use super::lost::{Guard, Loss};
 use crate::sys::check;
 
-/// Pages that the file of a mapping does not have.
+/// The treatment of pages that the file of a mapping does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holes {
-    /// The system makes them when they are accessed, and charges them to this process.
+    /// The system allocates the pages when they are accessed, and charges them to this process.
     Filled,
-    /// A file with holes is not mapped. A page that goes missing later loses the mapping.
+    /// A file with holes is not mapped. If a page goes missing later, the mapping loses its memory.
     Refused,
 }
 
-/// Maps `file` from its beginning to the end of `range`, to read and write. Only `range` is accessed. Returns also what
-/// says whether memory has been lost since.
+/// Maps `file` from its beginning to the end of `range`, for reading and writing. Only `range` is accessed.
+/// Also returns the flag that reports whether the memory is lost.
 ///
 /// # Errors
-/// `InvalidInput` if the file is shorter, or has holes in `range` that are refused; or as the system refuses.
+/// `InvalidInput` if the file is too short, or has holes in `range` that are refused; any error of the
+/// system.
 pub(crate) fn map(
     file: BorrowedFd<'_>,
     range: Range<u64>,
@@ -70,8 +71,8 @@ pub(crate) fn map(
     Ok((unsafe { Mapping::from_raw(start, length, owner) }, loss))
 }
 
-/// Keeps a mapping out of core files and of processes that are forked. Both are precautions: this process writes no core
-/// file, and forks before it maps.
+/// Excludes a mapping from core files and from forked processes. Both are precautions: this process writes no
+/// core file, and forks before it maps.
 fn keep_private(start: NonNull<u8>, bytes: usize) {
     for advice in [libc::MADV_DONTDUMP, libc::MADV_DONTFORK] {
         // SAFETY: the range is a mapping of this process; the advice changes none of its bytes.
@@ -79,7 +80,7 @@ fn keep_private(start: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Watches the pages of `range` in the guarded mapping at `start` for holes.
+/// Makes accesses to holes in the pages of `range` raise SIGBUS, in the guarded mapping at `start`.
 fn watch(start: NonNull<u8>, range: Range<usize>) -> io::Result<()> {
     // SAFETY: takes a number only.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -91,9 +92,10 @@ fn watch(start: NonNull<u8>, range: Range<usize>) -> io::Result<()> {
     unsafe { holes::watch(from, range.end.next_multiple_of(page) - first) }
 }
 
-/// How many bytes a mapping of `length` bytes of `file` takes. The system rounds to its own pages, but wants
-/// to be told of whole huge pages. Only hugetlbfs has them: elsewhere the block size is larger than what is
-/// mapped, and unmapping that much would take neighbours along.
+/// Returns the number of bytes that a mapping of `length` bytes of `file` occupies. The system rounds to
+/// pages by itself, but huge pages must be unmapped as a whole. Only hugetlbfs has them: on other file
+/// systems the block size may be larger than the mapping, and unmapping that much would affect its
+/// neighbours.
 fn mapped_bytes(file: &File, length: usize) -> usize {
     let huge = is_on_hugetlbfs(file).then(|| file.metadata().ok()).flatten();
     let page = huge.and_then(|metadata| usize::try_from(metadata.blksize()).ok());
@@ -108,7 +110,7 @@ fn is_on_hugetlbfs(file: &File) -> bool {
     done.is_ok() && unsafe { system.assume_init() }.f_type == libc::HUGETLBFS_MAGIC as _
 }
 
-/// A file of `bytes` zeros in memory, which never changes its length and has no holes.
+/// Creates a file of `bytes` zeros in memory, which never changes its length and has no holes.
 ///
 /// # Errors
 /// If the system refuses.

@@ -25,11 +25,11 @@ pub(crate) struct RingPort<S> {
     encoder: Encoder,
     label: String,
     mtu: u32,
-    /// `true` if the first other side expands ACK templates. If a later one does not, the transmitter sends
-    /// it the expanded ACKs.
+    /// `true` if the other side that was connected when the port was created expands ACK templates. A side
+    /// that connects later and does not expand them gets the expanded ACKs.
     expands_acks: bool,
-    /// `true` if the other side accepts GSO frames of UDP, or none was connected yet. If a later one does
-    /// not, the transmitter sends it the original frames.
+    /// `true` if the other side accepts UDP GSO frames, or if no other side was connected when the port was
+    /// created. A side that connects later and does not accept them gets the original frames.
     segments_udp: bool,
 }
 

@@ -111,14 +111,14 @@ pub(crate) fn udp(payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// Describes `bytes` as a GSO frame of UDP with a partial checksum and datagrams of 1,000 bytes.
+/// Describes `bytes` as a UDP GSO frame with a partial checksum and datagrams of 1,000 bytes.
 pub(crate) fn large_udp(bytes: &[u8]) -> Frame<&[u8]> {
     let checksum = ChecksumStatus::Partial { start: 34, offset: 6 };
     let gso = large(bytes).gso.map(|gso| Gso { kind: GsoKind::Udp, ..gso });
     Frame { checksum, gso, ..Frame::new(bytes, Instant::ZERO) }
 }
 
-/// Describes `bytes` as a GSO frame of TCP with a partial checksum and segments of 1,000 bytes.
+/// Describes `bytes` as a TCP GSO frame with a partial checksum and segments of 1,000 bytes.
 pub(crate) fn large(bytes: &[u8]) -> Frame<&[u8]> {
     let checksum = ChecksumStatus::Partial { start: 34, offset: 16 };
     let size = NonZeroU16::new(1_000).unwrap();

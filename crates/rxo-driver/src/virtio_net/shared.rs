@@ -1,4 +1,4 @@
-//! A side that its source, its sink and its handle share.
+//! Shared side: the device side or driver side that a source, a sink and a handle share.
 //!
 //! The ends may be used on another thread than the handle, but at one time only one of them is used: a guest has a thread
 //! of its own, and its handle is used when that thread has ended. So the lock is free whenever it is taken, unless the
@@ -27,14 +27,14 @@ impl<S: Side> Shared<S> {
         Arc::clone(&self.events)
     }
 
-    /// The side. Waits for whoever uses it.
+    /// Locks the side. Waits until no other thread uses it.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, S> {
         // A side is as it was between two calls of it, whatever panicked.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The side; `None` while it is used.
+    /// Locks the side; `None` if another thread uses it.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, S>> {
         match self.side.try_lock() {
             Ok(side) => Some(side),

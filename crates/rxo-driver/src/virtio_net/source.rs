@@ -41,7 +41,7 @@ pub(crate) struct RingSource<S> {
     mtu: u32,
     counters: SourceCounters,
     invalid_headers: u64,
-    /// `true` if the last call left frames in the ring, for which no notification comes.
+    /// `true` if the last call left frames in the ring for which no notification comes.
     has_more: bool,
     /// The instant of the next check of the sockets while there are frames, and of rings without
     /// notifications.
@@ -49,7 +49,7 @@ pub(crate) struct RingSource<S> {
 }
 
 impl<S: Side> RingSource<S> {
-    /// A source with memory for so many frames of 64 KiB.
+    /// Creates a source with memory for `buffers` frames of 64 KiB.
     pub(crate) fn new(side: &Shared<S>, buffers: usize, mtu: u32) -> Self {
         Self {
             side: side.clone(),
@@ -211,8 +211,9 @@ impl<S: Side> FrameSource for RingSource<S> {
         self.side.lock().gone()
     }
 
-    /// The other side waits for answers to its messages, and for notifications, whether its frames are wanted
-    /// or not. The sink is not called while it has nothing to send.
+    /// Checks the sockets even if no frames are wanted, because the other side waits for answers to its
+    /// messages and for notifications. The sink cannot do this: it is not called while it has nothing to
+    /// send.
     fn attend(&mut self) {
         let (now, mut side) = (clock::now(), self.side.lock());
         if now >= self.next_look {

@@ -39,8 +39,8 @@ impl Writer for Scripted {
 
 const HEADER_BYTES: usize = 54;
 
-/// A packet with `id` bytes of payload, whose frames have `id * 10 + 1`, `id * 10 + 2` and so on. A single
-/// frame is in two pieces, like a host's segment, and has no frames to visit.
+/// A packet with `id` bytes of payload. Its frames have `id * 10 + 1` bytes, `id * 10 + 2` bytes and so on. A
+/// single frame is in two pieces, like a host's segment, and has no frames to visit.
 #[derive(Clone, Copy)]
 struct Packet {
     id: u8,

@@ -51,7 +51,7 @@ fn each_front_end_that_goes_is_counted() {
     }
 }
 
-/// One that ended before it was accepted must not keep out the one that came after it.
+/// A front end that ended before it was accepted must not keep out the next one.
 #[test]
 fn a_front_end_that_has_gone_makes_way() {
     let mut stage = Stage::new("dead");
@@ -173,8 +173,9 @@ fn files_that_cannot_be_closed_delay_those_of_no_other_guest() {
     drop(peer);
 }
 
-/// Files come with messages that the device never reads: behind an invalid message, from a second front end, and
-/// from one that still waits when the device is closed. The device would wait for them an hour.
+/// Files come with messages that the device never reads: after an invalid message, from a second front end,
+/// and from one that still waits when the device is closed. If the device closed them itself, it would wait
+/// for an hour.
 #[test]
 fn unread_files_that_cannot_be_closed_block_nobody() {
     let mut stage = Stage::new("unread");

@@ -1,4 +1,4 @@
-//! How much memory a front end may share, which, and what is mapped of it.
+//! Tests of the memory that a front end may share, and of what is mapped of it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,7 +10,7 @@ use crate::vhost_user::features::VERSION_1;
 use crate::vhost_user::{Channel, Region, Request, SharedRegion};
 use crate::virtio_net::mapping::{memory_file, unsealed_file};
 
-/// The region behind the first one, in the same file.
+/// Returns the region that follows the first one in the same file.
 fn second() -> Region {
     Region {
         guest_address: MEMORY_BYTES,
@@ -26,7 +26,7 @@ fn send_table(front: &mut Channel, regions: &[Region], file: &impl AsFd) {
     front.request(&Request::SetMemTable(regions.iter().map(shared).collect()), false).unwrap();
 }
 
-/// What the device says of a front end that shares these regions of `file`.
+/// Returns the device's notice about a front end that shares these regions of `file`.
 fn said(stage: &mut Stage, regions: &[Region], file: &impl AsFd) -> Option<String> {
     let mut front = stage.connect();
     let features = [Request::<OwnedFd>::SetOwner, Request::SetFeatures(VERSION_1)];
@@ -50,7 +50,7 @@ fn the_sum_of_the_regions_is_bounded() {
     assert_eq!(said(&mut stage, &[second()], &file), None, "the limit is of each front end");
 }
 
-/// Their pages would be charged to this process.
+/// The pages in the holes would be charged to this process.
 #[test]
 fn memory_with_holes_is_refused_unless_allowed() {
     let file = File::from(unsealed_file(2 * MEMORY_BYTES));
@@ -66,7 +66,7 @@ fn memory_with_holes_is_refused_unless_allowed() {
     }
 }
 
-/// The addresses at which this process has mapped `file`.
+/// Returns the addresses at which this process has mapped `file`.
 fn mapped(file: &OwnedFd) -> Vec<String> {
     let number = File::from(file.try_clone().unwrap()).metadata().unwrap().ino().to_string();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -75,7 +75,7 @@ fn mapped(file: &OwnedFd) -> Vec<String> {
     lines.map(|line| line.split_once(' ').unwrap().0.to_owned()).collect()
 }
 
-/// Waits until this process has mapped `file` so often. Returns the addresses.
+/// Waits until this process has mapped `file` `times` times. Returns the addresses.
 fn mapped_times(file: &OwnedFd, times: usize) -> Vec<String> {
     let begun = std::time::Instant::now();
     loop {
@@ -123,7 +123,7 @@ fn a_region_that_a_new_table_repeats_stays_mapped() {
     assert!(names.flatten().any(|name| name.trim() == "rxo-unmapper"));
 }
 
-/// Neither a core file nor a process that is forked has memory of guests.
+/// Neither a core file nor a forked process contains memory of guests.
 #[test]
 fn memory_of_guests_is_private() {
     let (mut stage, file) = (Stage::new("private"), memory_file(MEMORY_BYTES).unwrap());

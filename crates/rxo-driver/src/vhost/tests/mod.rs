@@ -36,7 +36,7 @@ impl Stage {
         Self::allowing(name, GuestMemory::default())
     }
 
-    /// A device whose guest may share this memory.
+    /// Creates a device whose guest may share this memory.
     fn allowing(name: &str, memory: GuestMemory) -> Self {
         let guest = GuestOptions { memory, ..GuestOptions::default() };
         let options = DeviceOptions { guest, ..DeviceOptions::default() };

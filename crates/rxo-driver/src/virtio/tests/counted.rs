@@ -37,7 +37,7 @@ fn giving(path: &Path, give: fn(&Shared<Backend>)) -> Echo {
     })
 }
 
-/// An aggregate of each version of IP, and one of datagrams.
+/// Sends an aggregate of each version of IP, and one of UDP datagrams.
 fn give_aggregates(backend: &Shared<Backend>) {
     let mut sink = DeviceSink::new(RingPort::new(backend, "vhost:test", 1_500, Copying::default()));
     for (bytes, large, _) in families() {

@@ -21,7 +21,7 @@ use crate::virtio_net::samples::{
 /// headers.
 pub(super) type Family = (Vec<u8>, fn(&[u8]) -> Frame<&[u8]>, usize);
 
-/// Returns one for each version of IP.
+/// Returns a family for each version of IP.
 pub(super) fn families() -> [Family; 2] {
     [(tcp(2_500), large, HEADERS_BYTES), (tcp_v6(2_500), large_v6, HEADERS_V6_BYTES)]
 }
@@ -112,7 +112,7 @@ fn single_frames_keep_their_checksum_as_far_as_agreed() {
     }
 }
 
-/// GSO frames of UDP in both directions: whole if that was negotiated, otherwise one datagram at a time.
+/// UDP GSO frames in both directions: whole if that was negotiated, otherwise one datagram at a time.
 #[test]
 fn udp_goes_both_ways_as_far_as_agreed() {
     let socket = Socket::new("udp");

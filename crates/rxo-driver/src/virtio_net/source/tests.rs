@@ -97,7 +97,7 @@ impl Link for List {
     }
 }
 
-/// A source with so many buffers, and its side, whose frames are of 60 bytes each.
+/// Creates a source with `buffers` buffers, and its side, whose frames have 60 bytes each.
 fn source(buffers: usize, frames: &[u8]) -> (RingSource<Sent>, Shared<Sent>) {
     let frames = frames.iter().map(|byte| vec![*byte; 60]).collect();
     let side = Shared::new(Sent {

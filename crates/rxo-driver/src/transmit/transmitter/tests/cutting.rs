@@ -35,7 +35,7 @@ fn sent_of_datagrams(payload: usize, takes_trains: bool) -> (Vec<Vec<u8>>, SinkC
     (std::mem::take(&mut transmitter.writer.0), transmitter.counters())
 }
 
-/// Segments a GSO frame of UDP, given with its header, as a kernel does.
+/// Segments a UDP GSO frame, given with its header, as a kernel does.
 fn divided(train: &[u8]) -> Vec<Vec<u8>> {
     let header = VnetHeader::read(train).unwrap();
     let frame = &train[VNET_HEADER_BYTES..];
@@ -87,7 +87,8 @@ fn completed(bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A kernel without GSO for UDP refuses the train; its segments are sent in its place, and all are counted.
+/// A kernel that cannot segment UDP GSO frames refuses the train; its segments are sent in its place, and all
+/// are counted.
 #[test]
 fn a_refused_train_leaves_as_its_segments() {
     let whole = with_checksum(2_500);
