@@ -6,8 +6,8 @@
 //!  two captures ── Comparison ──▶ ComparisonResult
 //! ```
 //!
-//! The engine is the one that runs live, unchanged: the report says what `rxo run` would do with
-//! the same packets at the same times.
+//! The engine is the one that runs live, unchanged: the report predicts the result of `rxo run` for the same
+//! packets at the same times.
 //!
 //! * [`advice`] chooses the smallest settings that come close to the best, and translates them for
 //!   a Linux host.

@@ -19,7 +19,8 @@ use rxo_console::files;
 use crate::report::{FlowReport, Report};
 use crate::tables::{self, Table};
 
-/// The maximum number of flow rows in memory at a time, which become a row group: large enough for readers to skip.
+/// Maximum number of flow rows in memory at a time, which become a row group. It is large enough to make
+/// skipping row groups worthwhile for readers.
 const PART_ROWS: usize = 65_536;
 
 /// Writes the tables into `folder`, which is created if necessary. Existing files are replaced one by one.

@@ -52,8 +52,9 @@ pub fn utc(ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02} UTC", second % 60)
 }
 
-/// Returns year, month and day of the day with number `day`, counted from 1970-01-01 in the proleptic Gregorian
-/// calendar. Works in cycles of 400 years, with years that begin in March, so that the leap day is the last.
+/// Returns year, month and day of day number `day`, counted from 1970-01-01 in the proleptic Gregorian
+/// calendar. Works in cycles of 400 years, with years that begin in March, so that the leap day is the last
+/// day of a year.
 fn date(day: u64) -> (u64, u64, u64) {
     let shifted = day + 719_468;
     let (cycle, of_cycle) = (shifted / 146_097, shifted % 146_097);

@@ -35,8 +35,8 @@ impl<'a> Candidates<'a> {
         if best > 0.0 { gain / best } else { 1.0 }
     }
 
-    /// Returns the index of the smallest value, from index `from` on, that keeps at least `share` of the best outcome;
-    /// `None` if none does.
+    /// Returns the index of the smallest value that keeps at least `share` of the best outcome, starting at
+    /// index `from`; `None` if there is none.
     fn first_with(&self, from: usize, share: f64) -> Option<usize> {
         (from..self.values.len()).find(|index| self.share(*index) >= share)
     }
@@ -78,8 +78,9 @@ fn by_size(values: &[&str]) -> Vec<usize> {
     places
 }
 
-/// Chooses on every axis the smallest value that keeps `wanted` of the axis' best outcome. Then, while the product of
-/// all shares is below `wanted`, changes the axis that loses most to its next better value. Returns the product.
+/// Chooses on every axis the smallest value that keeps `wanted` of the axis' best outcome. Then, while the
+/// product of all shares is less than `wanted`, changes the axis that loses most to its next better value.
+/// Returns the product.
 pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     for axis in &mut *axes {
         axis.chosen = axis.first_with(0, wanted).unwrap_or_default();
@@ -99,9 +100,9 @@ pub(super) fn enough(axes: &mut [Candidates<'_>], wanted: f64) -> f64 {
     }
 }
 
-/// Chooses the smallest combination of a grid that keeps `wanted` of its best outcome: of those the one with the
-/// smallest sum of value indices, and among equal ones the one that keeps most. Returns the choice on each axis, and
-/// the share that is kept; `None` for an empty grid.
+/// Chooses the smallest combination of a grid that keeps `wanted` of its best outcome: among those, the one
+/// with the smallest sum of value indices, and among equal sums the one that keeps most. Returns the choice
+/// on each axis, and the share that is kept; `None` for an empty grid.
 pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_>>, f64)> {
     let best = sweep.outcomes.iter().map(gain).fold(0.0, f64::max);
     let share = |place: usize| {
@@ -117,8 +118,8 @@ pub(super) fn from_grid(sweep: &Sweep, wanted: f64) -> Option<(Vec<Candidates<'_
     Some((axes, share(chosen)))
 }
 
-/// Returns the sum over all axes of the index of a value in ascending order, for the values of the outcome at index
-/// `place`.
+/// Returns the sum, over all axes, of the rank of the value with which the outcome at index `place` was made.
+/// The smallest value has rank 0.
 fn ranks(sweep: &Sweep, place: usize) -> usize {
     (0..sweep.axes.len())
         .map(|axis| {

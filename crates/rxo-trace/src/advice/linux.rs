@@ -1,8 +1,8 @@
 //! Translates a poll rule in time into settings of a Linux host.
 //!
 //! * `rx-usecs` is the time of the poll rule: the card waits this long after the first packet before it interrupts.
-//! * `rx-frames` ends the wait early after this many packets. So that the time decides, it is set
-//!   to a number that 99 % of the polls do not exceed at this capture's rates.
+//! * `rx-frames` ends the wait early after this many packets. It is set to a number that 99 % of the polls do
+//!   not exceed at this capture's rates, so that the time decides.
 //! * `gro_flush_timeout` with `napi_defer_hard_irqs` does in the kernel what `rx-usecs` does in the
 //!   card: after a poll the interrupt stays off, and a timer starts the next poll. The timer has
 //!   the same time.

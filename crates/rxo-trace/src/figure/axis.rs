@@ -23,7 +23,7 @@ pub enum Scale {
     /// Equal distances on the axis are equal differences of values.
     #[default]
     Linear,
-    /// Equal distances on the axis are equal ratios of values. Values that are not above 0 are omitted.
+    /// Equal distances on the axis are equal ratios of values. Values of 0 and negative values are omitted.
     Logarithmic,
     /// One position for each name; the value of a point is the index of its name, from 0.
     Categories(Vec<String>),

@@ -10,7 +10,8 @@ pub trait Draw {
     /// Returns the figure's title, in a few words.
     fn title(&self) -> &str;
 
-    /// Returns the figure in `size` as SVG, for a file of its own or for a page. The same data gives the same bytes.
+    /// Returns the figure in `size` as SVG, for a file of its own or for a page. Equal data gives equal
+    /// bytes.
     fn draw(&self, size: Size, place: Place) -> String;
 
     /// Returns the figure as an SVG file of its own.
@@ -59,7 +60,7 @@ pub(super) struct Naming<'a> {
     pub(super) description: &'a str,
 }
 
-/// An unfinished drawing, and the y coordinate of its lower end so far.
+/// An unfinished drawing, and the y coordinate of its current lower end.
 pub(super) struct Canvas {
     pub(super) svg: Svg,
     pub(super) top: f64,

@@ -236,7 +236,7 @@ fn stacks(all: &[Series]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// Returns the smallest and the largest finite value; `otherwise` if there are none.
+/// Returns the smallest and the largest of all finite values; `otherwise` if there are none.
 fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
@@ -245,7 +245,8 @@ fn extent(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> (f64, f64
     if low <= high { (low, high) } else { otherwise }
 }
 
-/// Returns the range of a linear axis. The y axis begins at 0, unless values are below, and ends on a round value.
+/// Returns the range of a linear axis. The y axis begins at 0, unless there are negative values, and ends at
+/// a round value.
 fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) -> (f64, f64) {
     if !is_y {
         return (low, high);
@@ -256,7 +257,7 @@ fn linear_range((low, high): (f64, f64), is_y: bool, bars: bool, wanted: usize) 
     if high > low { (low, ticks::round_end(low, high, wanted)) } else { (low, low + 1.0) }
 }
 
-/// Returns a range around a single value, for an axis whose data has only this value.
+/// Returns a range around `value`, for an axis whose data are all equal to it.
 fn widened(axis: &Axis, value: f64) -> (f64, f64) {
     match axis.scale {
         Scale::Logarithmic => (value / 2.0, value * 2.0),

@@ -95,7 +95,7 @@ fn beside(frame: &Frame<'_>, all: &[Series], index: usize) -> f64 {
     (place as f64 - (count as f64 - 1.0) / 2.0) * step
 }
 
-/// Draws the line of a series. A gap in the data is a gap in the line, and so is an invalid point.
+/// Draws the line of a series, with a gap where data is missing and where a point is invalid.
 fn draw_line(svg: &mut Svg, frame: &Frame<'_>, series: &Series, beside: f64) {
     let place = |(index, &(x, y)): (usize, &(f64, f64))| {
         let place = frame.place(x, y).filter(|_| !series.is_invalid(index))?;

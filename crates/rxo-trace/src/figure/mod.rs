@@ -1,9 +1,9 @@
 //! Figures: lines, bars, dots and heat maps as SVG.
 //!
-//! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]), and [`Draw::to_svg`] draws it. Colours
-//! are style classes, so a figure follows the reader's light or dark scheme. Every mark shows its
-//! value when pointed at, every figure has a title and a description for readers who cannot see it,
-//! and series differ in shape as well as in colour. The same data gives the same bytes.
+//! A figure is data ([`Figure`], [`Ranking`], [`HeatMap`]), and [`Draw::to_svg`] draws it. Colours are style
+//! classes, so a figure follows the reader's light or dark scheme. Every mark shows its value when pointed
+//! at, every figure has a title and a description for readers who cannot see it, and series differ in shape
+//! as well as in colour. Equal data gives equal bytes.
 //!
 //! The SVG writer is our own, because `plotters` writes colours into every element, so that a
 //! figure cannot follow the reader's scheme, and supports neither titles nor descriptions.

@@ -9,8 +9,8 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Formats the round values of an axis with one unit and equally many digits after the point; only 0 has neither.
-/// `is_logarithmic` values up to ten million have all their digits.
+/// Formats the round values of an axis with one unit and equally many digits after the point, except 0, which
+/// has neither. If `is_logarithmic`, values up to ten million are written with all their digits.
 pub(super) fn ticks(values: &[f64], is_logarithmic: bool) -> Vec<String> {
     let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     if is_logarithmic {

@@ -29,8 +29,8 @@ pub struct Series {
     pub mark: Mark,
     /// The points (x, y) of the series. A point without a position on the axes is omitted, and a line has a gap there.
     pub points: Vec<(f64, f64)>,
-    /// The number of the colour, 0 to 7; `None` takes the next. Two related series (measured and published) may have
-    /// the same.
+    /// The number of the colour, 0 to 7; `None` for the next unused one. Two related series (measured and
+    /// published) may have the same colour.
     pub colour: Option<usize>,
     /// `true` for reference values, which are drawn dashed or hollow.
     pub is_reference: bool,
@@ -38,9 +38,9 @@ pub struct Series {
     pub ranges: Vec<Option<(f64, f64)>>,
     /// The quartiles around each point, the edges of its box. May be shorter than `points`.
     pub quartiles: Vec<Option<(f64, f64)>>,
-    /// For each point, `true` if it is invalid: measured under wrong conditions. Invalid points are drawn as crosses,
-    /// no line goes through them, and the axes are not extended for them: beyond the end of an axis an arrow stands for
-    /// them. May be shorter than `points`.
+    /// For each point, `true` if it is invalid: measured under wrong conditions. Invalid points are drawn as
+    /// crosses, no line goes through them, and the axes are not extended for them: a point beyond the end of
+    /// an axis is drawn as an arrow. May be shorter than `points`.
     pub invalid: Vec<bool>,
 }
 

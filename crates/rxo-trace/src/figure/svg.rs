@@ -1,4 +1,4 @@
-//! Writes SVG, element by element. This module knows nothing of figures.
+//! Writes SVG, element by element. This module does not depend on figures.
 
 use std::fmt::{Display, Write};
 

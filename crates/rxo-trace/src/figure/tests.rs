@@ -162,7 +162,7 @@ fn contrast(one: &str, other: &str) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// Relative luminance of `#rrggbb`.
+/// Returns the relative luminance of the colour `#rrggbb`.
 fn luminance(colour: &str) -> f64 {
     let part = |from: usize| {
         let value = f64::from(u8::from_str_radix(&colour[from..from + 2], 16).unwrap()) / 255.0;
@@ -193,7 +193,7 @@ fn a_step_is_level_and_then_upright() {
     assert_eq!(names, ["2", "3", "4"]);
 }
 
-/// Lines with least and most; of the second point of the first only that is known.
+/// Returns two lines with smallest and largest values; the first point of the second line has none.
 fn with_ranges() -> Figure {
     let ranges = [Some((90.0, 120.0)), Some((1.0, 30.0))];
     Figure::new("ranges", Axis::categories("payload", ["2 KB", "4 KB"]), Axis::linear("percent"))
@@ -272,7 +272,7 @@ fn stacks_add_up_and_brackets_name_a_part() {
     assert!(svg.contains(">part</text>") && svg.contains(">30</text>"));
 }
 
-/// The number of `attribute` in each element that begins like this.
+/// Returns the number in `attribute` of each element that begins with `element`.
 fn numbers(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
     let begin = format!(" {attribute}=\"");
     let number = |rest: &str| rest.split(begin.as_str()).nth(1)?.split('"').next()?.parse().ok();

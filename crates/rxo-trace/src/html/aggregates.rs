@@ -97,7 +97,8 @@ fn drawings(all: &[Shown<'_>]) -> Vec<Drawing> {
     some.map(|shown| Drawing::of(&figure(shown))).collect()
 }
 
-/// Returns the figure of the share of values up to each value. The line is horizontal between two values that occur.
+/// Returns the figure with the share of values up to each value. The line is horizontal between two values
+/// that occur.
 fn figure(&Shown { what, title, whose, unit, one, is_whole }: &Shown<'_>) -> Figure {
     let points = risers(what).into_iter().map(|(value, share)| (value as f64 / one, share));
     let (median, most) = (what.p50 as f64 / one, what.max as f64 / one);

@@ -1,4 +1,4 @@
-//! A report as a single HTML file. It needs no network, and no script for reading.
+//! A report as a single HTML file, which is readable without network access and without scripts.
 //!
 //! [`page()`] builds it from sections, one module each. The sections have the text;
 //! `templates/report.{html,css,js}` decide how it looks. All numbers come from the report, and are only

@@ -1,4 +1,4 @@
-//! The page section on the reasons for bypasses and flushes, and their meaning.
+//! The page section on the reasons for bypasses and flushes, and what each reason means.
 
 use super::table::{Cell, Drawing, Part, Section, Table};
 use crate::figure::{Bar, Ranking};

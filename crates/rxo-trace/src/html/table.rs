@@ -59,7 +59,7 @@ pub(super) struct TableRow {
 
 pub(super) struct Cell {
     pub(super) text: String,
-    /// The value by which the cell is sorted; NaN for a text.
+    /// The value by which the cell is sorted; NaN for text.
     pub(super) sort: f64,
 }
 
@@ -78,8 +78,8 @@ impl Cell {
 }
 
 impl Table {
-    /// Returns the style class for the layout in narrow windows: if a window is narrower than the columns need, each
-    /// row stands by itself.
+    /// Returns the style class for the layout in narrow windows: if a window is narrower than the columns
+    /// need, each row becomes a block of its own.
     pub(super) fn class(&self) -> String {
         let cards = match self.head.len() {
             0..=3 => "",
@@ -115,12 +115,12 @@ impl Table {
         self
     }
 
-    /// Returns the table with a caption, to be shown.
+    /// Returns the table with a caption, as a part that is shown.
     pub(super) fn shown(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: false, table: self }
     }
 
-    /// Returns the table with a caption, to be folded away behind a figure.
+    /// Returns the table with a caption, as a part that is folded away behind a figure.
     pub(super) fn behind(self, caption: impl Into<String>) -> Part {
         Part { caption: caption.into(), behind_figure: true, table: self }
     }

@@ -4,7 +4,7 @@ use super::table::{Cell, Part, Section, Table};
 use crate::report::{Outcome, Report, Source, Traffic};
 use crate::words::{bytes, count, duration, percent, utc};
 
-/// Returns the section.
+/// Returns the section on the captures and their traffic.
 pub(super) fn section(report: &Report) -> Section {
     let mut tables = vec![facts(&report.traffic).shown("")];
     tables.extend(tunnels(&report.outcome).map(|table| table.shown("")));

@@ -33,8 +33,8 @@ impl Costs {
     pub const ASSUMED: Self =
         Self { packet_ns: 800.0, byte_ns: 0.3, coalesce_ns: 30.0, device_ns: 100.0 };
 
-    /// Returns the processor time of a packet with `packet_bytes` bytes in nanoseconds: without coalescing, and with
-    /// `k` packets per delivery.
+    /// Returns the processor time of a packet with `packet_bytes` bytes, in nanoseconds: first without
+    /// coalescing, then with `k` packets per delivery.
     #[must_use]
     pub fn of_packet(&self, packet_bytes: f64, k: f64) -> (f64, f64) {
         let plain_ns = self.byte_ns * packet_bytes + self.device_ns;

@@ -27,9 +27,9 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Returns the costs with the smallest sum of squared relative errors. No cost is negative: one that would be is
-    /// set to 0, and the others are computed without it. `None` if the measurements cannot tell the costs apart (fewer
-    /// than three kinds), or are not numbers.
+    /// Returns the costs with the smallest sum of squared relative errors. A cost that would be negative is
+    /// set to 0, and the others are computed without it. `None` if the costs cannot be told apart by the
+    /// measurements (fewer than three kinds), or if a measurement is not a number.
     ///
     /// # Examples
     /// ```
@@ -71,7 +71,8 @@ impl Fit {
         Some(Self { packet_ns, byte_ns, fixed_ns, worst_error })
     }
 
-    /// Returns the result as [`Costs`]. `coalesce_ns` of the fixed cost are coalescing's; the rest is the device's.
+    /// Returns the result as [`Costs`]. Of the fixed cost, `coalesce_ns` is the cost of coalescing, and the
+    /// rest is the device's.
     #[must_use]
     pub fn costs(&self, coalesce_ns: f64) -> Costs {
         Costs {
@@ -87,8 +88,8 @@ const fn row(one: &Observation) -> [f64; 3] {
     [one.deliveries, one.wire_bytes, 1.0]
 }
 
-/// Returns the three equations of least squares with their right sides. Relative errors are minimized; otherwise large
-/// packets would dominate. Costs that are not used are held at 0.
+/// Returns the three equations of least squares with their right sides. Relative errors are minimized,
+/// because large packets would dominate otherwise. Costs that are not used are held at 0.
 fn normal_equations(observations: &[Observation], is_used: [bool; 3]) -> [[f64; 4]; 3] {
     let mut equations = [[0.0; 4]; 3];
     for one in observations {

@@ -9,8 +9,9 @@
 //! mean size. The RSC paper (2006, section 6) extrapolates from its 1 Gbit/s to faster networks in
 //! the same way.
 //!
-//! The computation has no side effects: the costs come from `rxo calibrate` or from the user, mean size and `k` from a
-//! study. The model ignores memory bandwidth, caches that more connections fill, and that `k` grows with the rate.
+//! The computation has no side effects: the costs come from `rxo calibrate` or from the user, mean size and
+//! `k` from a study. The model ignores memory bandwidth, the cache space of further connections, and the
+//! growth of `k` with the rate.
 
 mod costs;
 mod fit;

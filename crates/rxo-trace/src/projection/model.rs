@@ -22,12 +22,12 @@ pub struct Projection {
     pub packet_bytes: f64,
     /// The number of packets per delivery under the studied policy: the model's `k`.
     pub packets_per_delivery: f64,
-    /// The processor time of a packet that coalescing cannot reduce, the cost of coalescing included, in nanoseconds:
-    /// the model's `x`.
+    /// The part of a packet's processor time that coalescing cannot reduce, including the cost of coalescing
+    /// itself, in nanoseconds: the model's `x`.
     pub fixed_ns: f64,
     /// The part of a packet's processor time that is divided by `k`, in nanoseconds: the model's `y`.
     pub divided_ns: f64,
-    /// The processor time of a packet without coalescing, in nanoseconds: bytes, device and `y`.
+    /// The processor time of a packet without coalescing, in nanoseconds: bytes, device and the model's `y`.
     pub without_ns: f64,
     /// The processor time of a packet with coalescing, in nanoseconds: `x + y/k`.
     pub with_ns: f64,

@@ -11,8 +11,8 @@ pub struct Advice {
     pub basis: String,
     /// The results of other poll rules, shortest wait first; empty if the user made a sweep.
     pub polls: Vec<TriedPoll>,
-    /// The poll rule with the shortest wait that comes within 1 % of a core of the best; `None` if the chosen rule
-    /// does.
+    /// The poll rule with the shortest wait that comes within 1 % of a core of the best; `None` if the chosen
+    /// rule already does.
     pub better_poll: Option<String>,
     /// The choice for every setting that was tried, or for each axis of the user's sweep.
     pub choices: Vec<Choice>,
@@ -53,7 +53,7 @@ pub struct Choice {
     pub value: String,
     /// The number of packets that this value eliminates per 10,000.
     pub eliminated_per_10_000: f64,
-    /// The ratio of this number to that of the best value of the setting, from 0 to 1.
+    /// The ratio of `eliminated_per_10_000` to that of the best value of the setting, from 0 to 1.
     pub share_of_best: f64,
     /// All values of the setting that were tried, smallest first.
     pub tried: Vec<Tried>,
@@ -64,8 +64,8 @@ pub struct Choice {
 pub struct Tried {
     /// The value that was tried, as the user would type it.
     pub value: String,
-    /// The number of packets that this value eliminates per 10,000; if other settings varied too, with the best of
-    /// them.
+    /// The number of packets that this value eliminates per 10,000; if other settings varied too, the number
+    /// with their best values.
     pub eliminated_per_10_000: f64,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Course {
     /// The length of a step, in nanoseconds.
     pub step_ns: u64,
-    /// The steps, at most 128. The last may be longer than the rest of the capture.
+    /// The steps, at most 128. The last may extend beyond the end of the capture.
     pub steps: Vec<CourseStep>,
 }
 

@@ -1,6 +1,6 @@
 //! Explains each reason for a bypass or a flush, and names a change that would remove it.
 //!
-//! The names are the engine's; a test compares this list with all of them.
+//! The names are the engine's; a test checks that this list contains all of them.
 
 /// The name of the reason for packets of an unknown link type.
 pub const UNKNOWN_LINK: &str = "unknown_link_type";

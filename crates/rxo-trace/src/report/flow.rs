@@ -60,12 +60,13 @@ pub struct FlowReport {
     /// The capture with the flow's first packet: the name of a [`super::Source`].
     #[serde(serialize_with = "text")]
     pub first_file: Arc<str>,
-    /// The capture with the flow's last packet; another one if the flow goes on in a later capture.
+    /// The capture with the flow's last packet; differs from `first_file` if the flow continues in a later
+    /// capture.
     #[serde(serialize_with = "text")]
     pub last_file: Arc<str>,
 }
 
-/// Serializes a text that is shared. Serde does so itself only with a feature that would affect every crate.
+/// Serializes shared text. Serde supports that only with a feature that would affect every crate.
 fn text<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(text)
 }

@@ -20,7 +20,8 @@ pub struct Outcome {
     pub aggregates: u64,
     /// The number of segments in the aggregates.
     pub aggregated_segments: u64,
-    /// The number of TCP segments inside tunnels that were coalesced or could have been. They are among `packets`.
+    /// The number of TCP segments inside tunnels that were coalesced or could have been. Included in
+    /// `packets`.
     pub tunnelled: u64,
     /// The number of deliveries of TCP inside tunnels.
     pub tunnelled_deliveries: u64,

@@ -73,10 +73,11 @@ pub struct Traffic {
     pub udp_packets: u64,
     /// The number of packets that the capture truncated.
     pub cut_packets: u64,
-    /// The number of truncated packets that the capture calls complete, but that end before their IP header says.
+    /// The number of packets that the capture calls complete, but that are shorter than their IP header
+    /// states. Included in `cut_packets`.
     pub short_packets: u64,
-    /// The number of IP packets larger than 9,216 bytes, which is more than any link carries: segments were merged
-    /// before the capture, or not yet segmented.
+    /// The number of packets with more than 9,216 bytes of payload, which is more than any link carries:
+    /// segments were merged before the capture, or not yet segmented.
     pub super_packets: u64,
     /// The bytes of `super_packets`, on the wire.
     pub super_bytes: u64,
@@ -99,9 +100,9 @@ pub struct Traffic {
 pub struct Checksums {
     /// The way in which checksums were checked: `auto`, `verify`, `partial` or `trust`.
     pub mode: String,
-    /// The number of right checksums.
+    /// The number of correct checksums.
     pub right: u64,
-    /// The number of wrong checksums, except unfinished ones.
+    /// The number of wrong checksums, without unfinished ones.
     pub wrong: u64,
     /// The number of unfinished checksums, which are only the pseudo-header's sum: the sender's card was to complete
     /// them.

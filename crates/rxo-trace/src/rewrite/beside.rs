@@ -1,6 +1,6 @@
 //! Beside: the parts of a record that neither its bytes nor the fields of the coalesced file express.
 //!
-//! The coalesced file counts nanoseconds, which represent nearly every time of nearly every file.
+//! The coalesced file counts nanoseconds, in which nearly every time of nearly every file can be written.
 //! Other times are kept in their original ticks.
 
 use rxo_capture::{Clock, Options, Record, put_option};

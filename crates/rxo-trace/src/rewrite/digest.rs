@@ -14,7 +14,7 @@ pub(super) struct Digest {
     pub(super) records: u64,
 }
 
-/// The parts of a record that are restored, and so are in the digest.
+/// The parts of a record that the digest covers: all that are restored.
 pub(super) struct Summed<'a> {
     pub(super) interface: u32,
     pub(super) at: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Summed<'a> {
     pub(super) options: &'a [u8],
 }
 
-/// The parts of a file, besides records, that are restored, and so are in the digest.
+/// The parts of a file besides its records that the digest covers: all that are restored.
 pub(super) struct Around<'a> {
     pub(super) pcap_header: Option<&'a [u8; 24]>,
     pub(super) described: &'a [Described],
@@ -52,7 +52,8 @@ impl Digest {
         }
     }
 
-    /// Returns the checksum of the records and of the parts `around` them.
+    /// Returns the checksum over all records added so far and the other restored parts of the file, given in
+    /// `around`.
     pub(super) fn sum(&self, around: &Around<'_>) -> u32 {
         let mut bytes = Vec::new();
         put_bytes(&mut bytes, around.pcap_header.map_or(&[][..], |header| header));

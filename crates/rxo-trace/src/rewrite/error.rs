@@ -41,12 +41,13 @@ pub enum RewriteError {
     /// The note of a packet was changed after `rxo coalesce` wrote it.
     #[error("packet {packet}: {why}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Packet {
-        /// The number of the packet, from 1.
+        /// The number of the packet, counted from 1.
         packet: u64,
-        /// What is wrong with the note.
+        /// The fault of the note.
         why: BadNote,
     },
-    /// A compressed capture is damaged. A decompressor notices damage late, so nothing can be trusted.
+    /// A compressed capture is damaged. A decompressor notices damage late, so none of its output can be
+    /// trusted.
     #[error(
         "it is damaged at byte {offset} of what is unpacked, and what stands before may be wrong too; \
          nothing of it is given back, get the file again"
@@ -55,7 +56,7 @@ pub enum RewriteError {
         /// The position at which the damage was noticed, in bytes from the start of the unpacked capture.
         offset: u64,
     },
-    /// Packets are missing, were added, or were changed. The text says what differs.
+    /// Packets are missing, were added, or were changed. The text names the difference.
     #[error("{0}; it was changed since `rxo coalesce` wrote it, coalesce anew")]
     Changed(&'static str),
     /// The pcap format cannot represent the packets. The text gives the reason.

@@ -2,7 +2,7 @@
 
 use rxo_capture::Record;
 
-/// A record whose packet an engine holds.
+/// A record whose packet is held by an engine.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) record: Record,

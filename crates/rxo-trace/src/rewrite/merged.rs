@@ -1,7 +1,8 @@
 //! Writes an aggregate as one contiguous packet with a complete checksum.
 //!
-//! The checksum is computed over the payload instead of combined from the checksums of the segments. Under `--checksum
-//! trust` those may be wrong, and a capture must not show a wrong checksum that was not there.
+//! The checksum is computed over the payload, and not combined from the checksums of the segments. Under
+//! `--checksum trust` those may be wrong, and a capture must not show a wrong checksum that was not in the
+//! original.
 
 use super::note::Outer;
 use rxo_coalesce::{Aggregate, Kind};
@@ -11,8 +12,8 @@ use rxo_wire::checksum::{Sum, Summer, pseudo_header};
 use rxo_wire::{Offsets, PROTOCOL_TCP, PROTOCOL_UDP};
 
 /// Replaces the contents of `packet` by `link` and the bytes of `aggregate`. Returns the offsets of the
-/// headers, and those of the tunnel headers before them, if any. `link` is the link header that the engine
-/// did not get; empty if it got the whole frame.
+/// headers and, if there is a tunnel, of the tunnel headers before them. `link` is the link header that was
+/// not passed to the engine; empty if the whole frame was.
 pub(crate) fn write<B: AsRef<[u8]>>(
     aggregate: &Aggregate<'_, B>,
     link: &[u8],
@@ -50,7 +51,7 @@ pub(crate) fn write<B: AsRef<[u8]>>(
     (at, outer)
 }
 
-/// Completes the checksum of the outer UDP header, if that has one.
+/// Completes the checksum of the outer UDP header, if that header has a checksum.
 fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel, summer: Summer) {
     let transport = link_bytes + usize::from(tunnel.outer_transport);
     let Some((headers, datagram)) =
@@ -66,8 +67,8 @@ fn write_outer_checksum(packet: &mut [u8], link_bytes: usize, tunnel: UdpTunnel,
     let _is_whole = write_udp_checksum(datagram, pseudo, summer);
 }
 
-/// Returns `true` if the checksums of a merged packet are right, both outside a tunnel and inside. A datagram of a
-/// tunnel may have none.
+/// Returns `true` if the checksums of a merged packet are correct, both outside and inside a tunnel. The
+/// outer datagram of a tunnel may have none.
 #[cfg(test)]
 pub(crate) fn has_right_checksums(packet: &[u8], parsed: &rxo_wire::Parsed) -> bool {
     use rxo_wire::checksum::verify_transport;

@@ -23,20 +23,20 @@
 //! acknowledges just because the data was held.
 //!
 //! # What is kept
-//! Kept of every record are its bytes, length on the wire, time in the ticks of its file, interface and
-//! position; in pcapng also its options (comments, flags and all others), and that it has no time (simple
-//! packet blocks). A pcap file comes back byte for byte, whatever its version, its fractions of a second, and
-//! a truncated last record. From a pcapng file, every section comes back with its options, and every
+//! Every record keeps its bytes, its length on the wire, its time in the ticks of its file, its interface and
+//! its position; in pcapng also its options (comments, flags and all others), and that it has no time (simple
+//! packet blocks). A pcap file comes back byte for byte, including its version, its fractions of a second,
+//! and a truncated last record. From a pcapng file, every section comes back with its options, and every
 //! interface with link type, snap length and options. The digest covers everything that is restored: a
 //! changed file is refused.
 //!
 //! # What is not kept
-//! Lost from a pcapng file are statistics, name resolution, secrets, custom blocks, byte order, the drop
-//! count of an obsolete packet block, and the contents of reserved fields and padding.
+//! A pcapng file loses its statistics, name resolution, secrets, custom blocks, byte order, the drop count of
+//! an obsolete packet block, and the contents of reserved fields and padding.
 //!
 //! # Contract
-//! Works as a stream, with memory bounded by [`MOST_RECORDS`] and [`MOST_BYTES`]. The caller opens
-//! and reads files. No input makes it panic.
+//! It works as a stream, with memory bounded by [`MOST_RECORDS`] and [`MOST_BYTES`]. The caller opens and
+//! reads files. No input makes it panic.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -23,7 +23,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Returns the memory of the record in bytes, not counting the chunk of its bytes.
+    /// Returns the memory that the record takes, in bytes, without the chunk of its bytes.
     fn cost(&self) -> usize {
         self.head.as_ref().len() + self.options.len()
     }
@@ -51,7 +51,8 @@ impl Order {
         self.bytes += bytes;
     }
 
-    /// Adds the record of position `place`. The chunk of its bytes must have been announced by [`Order::expect_chunk`].
+    /// Adds the record at position `place`. The chunk of its bytes must have been announced by
+    /// [`Order::expect_chunk`].
     pub(super) fn put(&mut self, place: u64, record: Given) -> Result<(), BadNote> {
         let index = place.checked_sub(self.next).ok_or(BadNote("stood where another did"))?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);

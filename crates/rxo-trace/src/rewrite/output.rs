@@ -1,7 +1,8 @@
 //! Writes the coalesced file.
 //!
-//! Each packet is written when the next one is known, because the last packet carries the totals.
-//! The file begins with its first packet, because the section says whether there is one.
+//! Each packet is written when the next one is known, because the last packet carries the totals. The file's
+//! beginning is written together with its first packet, because the section header states whether there is
+//! one.
 
 use rxo_capture::{CaptureWriter, Clock, Described, Interface, Packet, SharedBytes};
 use rxo_frame::Instant;
@@ -32,9 +33,9 @@ pub(super) struct Output<'w> {
     file: File<'w>,
     /// The sections and interfaces of the capture that was coalesced.
     described: Vec<Described>,
-    /// The number of interface and section descriptions that the file contains already.
+    /// The number of interface and section descriptions that the file already contains.
     told: usize,
-    /// The number of the capture's interfaces that the file contains already.
+    /// The number of the capture's interfaces that the file already contains.
     interfaces: usize,
     last: Option<Written>,
     /// The total number of bytes of custom options.
@@ -65,8 +66,8 @@ impl<'w> Output<'w> {
         }
     }
 
-    /// Records the sections and interfaces of the capture; known ones are skipped. Returns the clocks of the
-    /// new interfaces.
+    /// Records the sections and interfaces of the capture that are not yet known. Returns the timestamp clock
+    /// of each new interface.
     pub(super) fn learn(&mut self, described: &[Described]) -> Vec<Clock> {
         let new = described.get(self.described.len()..).unwrap_or_default();
         self.described.extend_from_slice(new);
@@ -79,8 +80,8 @@ impl<'w> Output<'w> {
         (self.origin.pcap_header.as_ref(), &self.described)
     }
 
-    /// Writes the previous packet and keeps this one for the next call. `interfaces` are those that the capture has
-    /// described so far.
+    /// Writes the previous packet, and keeps this one for the next call. `interfaces` are the interfaces that
+    /// the capture has described so far.
     pub(super) fn write(
         &mut self,
         interfaces: &[Interface],
@@ -122,7 +123,7 @@ impl<'w> Output<'w> {
         self.described.get(told..).unwrap_or_default().to_vec()
     }
 
-    /// Begins the file, unless it was begun. `of_no_packet` are the totals of a capture without packets.
+    /// Begins the file, unless it has begun. `of_no_packet` are the totals of a capture without packets.
     fn begin(&mut self, of_no_packet: Option<End>) -> Result<(), RewriteError> {
         if let File::NotBegun(_) = self.file
             && let File::NotBegun(file) = std::mem::replace(&mut self.file, File::Lost)
@@ -138,7 +139,8 @@ impl<'w> Output<'w> {
         Ok(())
     }
 
-    /// Adds descriptions of new interfaces to the file, without a snap length, because aggregates exceed any.
+    /// Adds descriptions of new interfaces to the file, without a snap length, because aggregates may exceed
+    /// any.
     fn add_interfaces(&mut self, interfaces: &[Interface]) -> Result<(), RewriteError> {
         let File::Begun(writer) = &mut self.file else { return Err(LOST) };
         for interface in interfaces.get(self.interfaces..).unwrap_or_default() {

@@ -31,7 +31,7 @@ pub(super) struct Sink<'w> {
     pub(super) held: Held,
     /// The deliveries that wait for an older record, by the position of their first record.
     ready: BTreeMap<u64, Written>,
-    /// `true` while deliveries are forced, because too many records are held.
+    /// `true` while everything held is delivered early, because too many records are held.
     is_early: bool,
     pub(super) figures: Coalesced,
     failed: Option<RewriteError>,
@@ -99,7 +99,7 @@ impl<'w> Sink<'w> {
         self.span.is_full()
     }
 
-    /// Records that the deliveries from now on are forced.
+    /// Records that deliveries from now on are early, forced by the limit.
     pub(super) const fn begin_early(&mut self) {
         self.figures.early_flushes += 1;
         self.is_early = true;
@@ -274,7 +274,8 @@ impl<'w> Sink<'w> {
 /// The name of the reason for a flush that no rule of the policy requested.
 const EARLY: &str = "order_limit";
 
-/// Returns the bytes of a packet in memory of their own, unless it is an aggregate, whose bytes are already.
+/// Returns the bytes of a packet in memory of their own. The bytes of an aggregate already are, and are not
+/// copied.
 fn detached(written: &Written) -> SharedBytes {
     if written.remark.note.is_some() { written.bytes.clone() } else { written.bytes.detached() }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::{MOST_BYTES, MOST_RECORDS};
 
-/// The records from the oldest undelivered one to the newest.
+/// The records from the oldest undelivered one to the newest, delivered or not.
 #[derive(Debug, Default)]
 pub(super) struct Span {
     /// The position in the capture of the first of `records`.

@@ -1,8 +1,8 @@
 //! Classifies the TCP and UDP checksums of a capture.
 //!
-//! A capture from the sending machine shows packets before the card has completed their checksums.
-//! These look corrupted but are not, and are recognized by the value that the sender's system leaves in
-//! the field. Separate from the engine, because one check serves all engines of a study.
+//! A capture from the sending machine shows packets before the card has completed their checksums. These
+//! packets look corrupted but are not; they are recognized by the value that the sender's system leaves in
+//! the checksum field. Separate from the engine, because one check serves all engines of a study.
 
 use core::fmt;
 use core::str::FromStr;
@@ -24,7 +24,7 @@ pub enum ChecksumMode {
     Auto,
     /// Verify checksums. Only segments with a right one are coalesced.
     Verify,
-    /// Verify checksums, but accept those that the sender's card was to complete.
+    /// Verify checksums, but accept unfinished ones, which the sender's card was to complete.
     Partial,
     /// Accept all checksums, including those of truncated packets.
     Trust,
@@ -84,8 +84,9 @@ pub(super) fn check(segment: &Segment, bytes: &[u8], summer: Summer) -> Option<F
     Some(if is_right { Finding::Right } else { unfinished(segment, bytes) })
 }
 
-/// Returns whether the checksum field holds only the folded sum of the pseudo-header, as the sender's system leaves it,
-/// or is wrong. For a GSO packet some systems (NDIS) count the length as 0, because each segment has its own.
+/// Returns [`Finding::Unfinished`] if the checksum field holds only the folded sum of the pseudo-header, as
+/// the sender's system leaves it; otherwise [`Finding::Wrong`]. For a GSO frame some systems (NDIS) count the
+/// length as 0, because each segment has its own.
 #[cold]
 fn unfinished(segment: &Segment, bytes: &[u8]) -> Finding {
     let field = segment.checksum(bytes);

@@ -1,4 +1,4 @@
-//! The counts for the chosen settings alone: the flows, and the course of the traffic over time.
+//! The counts for the chosen settings only: the flows, and the course of the traffic over time.
 
 use rxo_frame::Instant;
 

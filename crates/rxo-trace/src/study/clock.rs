@@ -7,16 +7,16 @@
 use rxo_frame::Instant;
 use serde::{Deserialize, Serialize};
 
-/// The longest step back, in nanoseconds, after which a packet counts as written late. After a longer step the clock
-/// was set, or another capture begins.
+/// The longest step back, in nanoseconds, after which a packet counts as written late. A longer step means
+/// that the clock was set, or that another capture begins.
 const LATE_NS: u64 = 1_000_000_000;
 
 /// A clock that converts the times of records to times that never go back.
 ///
-/// After a step back of at most a second, time stands still until the records have caught up. After
-/// a larger one, time continues from the current time: later records keep their distances, so polls
-/// and holds continue normally. A capture unrelated to the previous one is treated in the same way:
-/// see [`Clock::rejoin`].
+/// After a step back of at most a second, time stands still until the records have caught up. After a larger
+/// step, time continues from the current time: later records keep their distances, so polls and holds
+/// continue normally. A capture unrelated to the previous one is treated in the same way: see
+/// [`Clock::rejoin`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Clock {
     /// The number of nanoseconds that is added to record times since the last restart.
@@ -58,7 +58,8 @@ impl Clock {
         Instant::from_nanos(at.as_nanos().saturating_add_signed(self.shift_ns.saturating_neg()))
     }
 
-    /// Returns the time from the last record to one with the time `at`, in nanoseconds; `None` if `at` is earlier.
+    /// Returns the time from the last record to a record with the time `at`, in nanoseconds; `None` if `at`
+    /// is earlier.
     pub(super) const fn gap_ns(&self, at: Instant) -> Option<u64> {
         self.shifted(at).checked_sub(self.now_ns)
     }
@@ -76,7 +77,7 @@ impl Clock {
         self.shift_ns = self.shift_ns.saturating_sub_unsigned(at_ns.saturating_sub(now_ns));
     }
 
-    /// Returns the current time of this clock, which is that of the last record.
+    /// Returns the current time of this clock, which is the corrected time of the last record.
     #[inline]
     pub(crate) const fn now(&self) -> Instant {
         Instant::from_nanos(self.now_ns)

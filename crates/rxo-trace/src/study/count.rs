@@ -8,7 +8,7 @@ use super::intake::Taken;
 use super::packet_kind::Segment;
 use crate::report::Protocol;
 
-/// Packets with more payload than this cannot come from a link, in bytes.
+/// The payload, in bytes, beyond which a packet cannot come from a link.
 const SUPER_BYTES: u32 = 9_216;
 
 /// The longest time without packets that rates include, in nanoseconds. A longer one is a pause, or a mistake of the
@@ -18,7 +18,8 @@ const PAUSE_NS: u64 = 1_000_000_000;
 const PAUSE_COUNTS_NS: u64 = 10_000_000;
 
 rxo_frame::counters! {
-    /// The counts so far, all of them sums. Names are those of the report, and part of the form of saved parts.
+    /// The counts so far, all of which are sums. The names of the fields are those of the report, and part of
+    /// the format of saved parts.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub(super) struct Count {
         pub(super) packets: u64,
@@ -98,7 +99,7 @@ impl Count {
         }
     }
 
-    /// Counts a packet without an IP packet for an engine, or of an unknown link type.
+    /// Counts a packet that contains no IP packet for an engine, or has an unknown link type.
     #[cold]
     pub(super) fn without_network(&mut self, link: LinkType) {
         if link.is_known() {

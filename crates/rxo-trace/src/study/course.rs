@@ -1,9 +1,9 @@
 //! The course of the traffic over time, in equal steps.
 //!
-//! The length of a capture is known only at its end. So steps begin at a microsecond, and whenever
-//! there would be more than [`MOST_STEPS`], each pair of steps is joined. Memory is bounded, and at
-//! the end there are between half of `MOST_STEPS` and all of it. Steps begin at multiples of their
-//! length since 1970, so the steps of two parts of a capture can be added, in any order.
+//! The length of a capture is known only at its end. So steps are short at first (2^10 ns), and whenever
+//! there would be more than [`MOST_STEPS`], each pair of steps is joined. Memory is bounded, and at the end
+//! there are between half of `MOST_STEPS` and all of it. Steps begin at multiples of their length since 1970,
+//! so the steps of two parts of a capture can be added, in any order.
 
 use rxo_frame::Instant;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl Steps {
         }
     }
 
-    /// Adds the steps of the course of other traffic.
+    /// Adds the steps of another course.
     pub(super) fn add(&mut self, other: &Self) {
         while self.shift < other.shift {
             self.halve();

@@ -41,8 +41,8 @@ pub(super) struct Flow {
     /// The number of packets of the flow minus the number of deliveries.
     eliminated: u64,
     aggregates: u64,
-    /// The time of the flow's earliest packet in nanoseconds, as its record has it; the next field is that of the
-    /// latest packet.
+    /// The time of the flow's earliest packet in nanoseconds, as its record has it; the next field has the
+    /// time of the latest packet.
     first_ns: u64,
     last_ns: u64,
     first_ack: u32,
@@ -148,8 +148,8 @@ impl Flow {
         follows
     }
 
-    /// Records the time of a packet. Captures are read in order, so of packets with equal times the first and the last
-    /// one count.
+    /// Records the time of a packet. Captures are read in order, so among packets with equal times the first
+    /// and the last one count.
     #[inline]
     fn see(&mut self, Sighting { at_ns, file }: Sighting) {
         if at_ns < self.first_ns {
@@ -277,10 +277,10 @@ pub(super) struct Flows {
     slabs: Vec<Vec<Flow>>,
     len: usize,
     limit: usize,
-    /// The index: in each slot half of a flow's hash in the upper bits, and the flow's number; [`EMPTY`] without a
-    /// flow. The length is a power of two, and at most half is used.
+    /// The index: each used slot contains half of a flow's hash in the upper bits, and the flow's number; an
+    /// unused slot contains [`EMPTY`]. The length is a power of two, and at most half of the slots are used.
     places: Vec<u64>,
-    /// The number of the flow of the last packet, which is often also that of the next.
+    /// The number of the flow of the last packet, which is often the flow of the next packet too.
     last: u32,
 }
 
@@ -404,8 +404,8 @@ impl Flows {
         self.slabs.iter().flatten()
     }
 
-    /// Returns the `most` flows with the most packets in descending order; equal ones in the order in which they began,
-    /// and if they began at once, by key.
+    /// Returns the `most` flows with the most packets, in descending order. Flows with equally many are
+    /// ordered by their first packet, and then by key.
     pub(super) fn top(&self, most: usize) -> Vec<&Flow> {
         let mut heap = std::collections::BinaryHeap::with_capacity(most.min(self.len) + 1);
         for (number, flow) in self.iter().enumerate() {

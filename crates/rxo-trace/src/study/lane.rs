@@ -92,7 +92,7 @@ impl Lane {
         }
     }
 
-    /// Runs the remaining polls and delivers everything held, because no more packets come.
+    /// Runs the remaining polls and delivers everything held, because no more packets will come.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         for group in &mut self.groups {
             group.finish(now, chosen);
@@ -151,7 +151,7 @@ impl Group {
         }
     }
 
-    /// Passes the packets of one poll to all engines of the rule.
+    /// Passes the packets of one poll to all engines of the poll rule.
     fn run(&mut self, poll: Poll, chosen: &mut Chosen) {
         let count = self.waiting.len().min(poll.packets as usize);
         self.figures.packets.record(count as u64);

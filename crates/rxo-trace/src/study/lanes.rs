@@ -67,7 +67,7 @@ impl Lanes {
         })
     }
 
-    /// Forgets which interface has which lane, because another capture begins.
+    /// Forgets which lane each interface has, because another capture begins.
     pub(super) fn forget_interfaces(&mut self) {
         self.current.clear();
     }
@@ -128,7 +128,7 @@ impl Lanes {
         self.all.iter_mut().for_each(|named| named.lane.advance(now, chosen));
     }
 
-    /// Delivers everything that is held on any interface, because no more packets come.
+    /// Delivers everything that is held on any interface, because no more packets will come.
     pub(super) fn finish(&mut self, now: Instant, chosen: &mut Chosen) {
         self.all.iter_mut().for_each(|named| named.lane.finish(now, chosen));
     }

@@ -16,9 +16,8 @@
 //! * `outcome`, `notes`: the report. `read` does all of this for a capture file.
 //!
 //! # Contract
-//! The same records give the same report. Memory is bounded by the flows ([`MAX_FLOWS`]), by the
-//! engines (a budget), and by what their policies hold. No record makes it panic or stop, whatever
-//! its bytes or time.
+//! Equal records give equal reports. Memory is bounded by the flows ([`MAX_FLOWS`]), by the engines (a
+//! budget), and by what their policies hold. No record makes it panic or stop, whatever its bytes or time.
 
 mod checksum;
 mod chosen;

@@ -103,7 +103,7 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
     }
 }
 
-/// Returns the hosts that left checksums to their network card, from the figures of their flows.
+/// Returns the hosts that left checksums to their network cards, found by the figures of their flows.
 fn senders(flows: &Flows) -> Vec<SenderOffload> {
     let mut counts: HashMap<IpAddr, (u64, u64)> = HashMap::new();
     for flow in flows.iter().filter(|flow| flow.unfinished() > 0) {

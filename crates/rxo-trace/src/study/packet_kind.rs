@@ -18,9 +18,9 @@ use crate::report::Protocol;
 pub(super) enum PacketKind {
     /// A TCP segment or a UDP datagram.
     Segment(Segment),
-    /// Another IP packet, or one that shows nothing but its addresses. Its ports are 0.
+    /// Another IP packet, or an IP packet of which only the addresses are readable. Its ports are 0.
     Ip(FlowKey),
-    /// A packet that ends before its IP header says. Only the addresses of its flow are known.
+    /// A packet that ends before the length in its IP header. Only the addresses of its flow are known.
     Short(FlowKey),
     /// A packet that is not IP, or unreadable.
     Other,
@@ -33,13 +33,13 @@ pub(super) struct Segment {
     pub(super) protocol: Protocol,
     /// The innermost VLAN identifier in the bytes.
     pub(super) vlan: Option<u16>,
-    /// The offsets of its headers and its payload.
+    /// The offsets of the segment's headers and payload.
     pub(super) at: Offsets,
-    /// True for a pure ACK: no payload, ACK set, and no SYN, FIN or RST. Like in other analysers, PSH and the
+    /// `true` for a pure ACK: no payload, ACK set, and no SYN, FIN or RST. As in other analysers, PSH and the
     /// congestion flags do not matter.
     pub(super) is_pure_ack: bool,
-    /// True if it has no flag but ACK and no TCP option but the timestamp. Two such pure ACKs differ only in number and
-    /// window.
+    /// `true` if the segment has no flag except ACK and no TCP option except timestamps. Two such pure ACKs
+    /// differ only in number and window.
     pub(super) is_bare: bool,
 }
 
@@ -53,7 +53,7 @@ impl PacketKind {
         }
     }
 
-    /// Returns the flow key, or at least its addresses.
+    /// Returns the flow key, possibly with the addresses only; `None` if the packet is not IP or unreadable.
     pub(super) const fn key(&self) -> Option<&FlowKey> {
         match self {
             Self::Segment(segment) => Some(&segment.key),
@@ -62,7 +62,7 @@ impl PacketKind {
         }
     }
 
-    /// Sets the VLAN tag that a cooked frame has before the packet.
+    /// Sets the VLAN tag that a cooked frame (Linux `SLL`) has before the packet.
     #[inline]
     pub(super) fn on_vlan(mut self, tag: Option<VlanTag>) -> Self {
         if let Some(tag) = tag {

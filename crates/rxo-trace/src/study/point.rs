@@ -31,8 +31,8 @@ const LIVE_BATCH_FRAMES: usize = 256;
 pub(crate) const ASSUMED_LOAD: Option<Load> = Some(Load { unread: 1 });
 
 impl Point {
-    /// Returns the point for the host's sink: a device of Linux 6.17 or later, which accepts GSO frames of
-    /// UDP and of TCP inside tunnels.
+    /// Returns the point adapted to the host's sink: a device of Linux 6.17 or later, which accepts UDP GSO
+    /// frames, and GSO frames of TCP inside tunnels.
     #[must_use]
     pub(super) fn on_host(self) -> Self {
         Self { policy: self.policy.with_udp_if(true).with_tunnels_if(true), ..self }
@@ -60,8 +60,8 @@ impl Point {
         }
     }
 
-    /// Returns the policy, adjusted for the time that a network card waits. Live, a card that gathers packets passes
-    /// them on when it interrupts; packets get that time as their arrival, from which holds count. In the capture
+    /// Returns the policy, adjusted for the time that a network card waits. Live, a card that gathers packets
+    /// passes them on when it interrupts; this time is their arrival, from which holds count. In a capture,
     /// packets have their time on the wire, which is earlier by the card's wait.
     fn policy_as_seen(&self) -> Policy {
         let PollRule::Time(wait) = self.poll else { return self.policy };
@@ -167,8 +167,8 @@ impl Runner {
         }
     }
 
-    /// Handles a packet that arrives `pause` after the last one, when everything due before is done. Returns `true` if
-    /// later results are independent of packets before the first one.
+    /// Handles a packet that arrives `pause` after the last one, once everything due before it is done.
+    /// Returns `true` if later results do not depend on packets before the first one.
     pub(super) fn settle(&mut self, pause: Duration) -> bool {
         if self.error_bound.is_none() && self.reach.is_some_and(|reach| pause > reach) {
             self.error_bound = Some(self.bound());
@@ -197,9 +197,9 @@ impl Runner {
         most + u64::from(self.config.policy.flows) + unknown
     }
 
-    /// Returns the bound if only the ends of polls can differ. From the first packet on, all of them may be
-    /// at other positions, but two ends are never less than a poll apart. In the list, "ours" are the polls
-    /// as counted, "theirs" the polls with the unknown earlier packets.
+    /// Returns the bound if only the ends of polls can differ. All polls after the first packet may end at
+    /// other positions, but two ends are never less than a poll apart. In the list, "ours" are the polls as
+    /// counted, "theirs" the polls with the unknown earlier packets.
     ///
     /// * At most one end of theirs lies in a poll of ours, and splits each of its aggregates once.
     /// * At most one end of ours lies in a poll of theirs, which may join its flushes. It joins no more,

@@ -1,5 +1,5 @@
-//! All points (combinations of policy and poll rule) of a study: the chosen one, those of the sweep, and those for
-//! advice. A point that occurs twice has one engine.
+//! All points (combinations of policy and poll rule) of a study: the chosen one, those of the sweep, and
+//! those for advice. Equal points share one engine.
 
 use super::Settings;
 use super::point::{CHOSEN, Point};
@@ -46,8 +46,8 @@ impl Points {
         }
     }
 
-    /// Returns the index of the point in its form for the host's sink, because engines depend on the capabilities of
-    /// their sink. Adds the point if it is new.
+    /// Returns the index of the point, adapted to the host's sink, because engines depend on the capabilities
+    /// of their sink. Adds the point if it is new.
     fn place(&mut self, point: Point) -> usize {
         let point = point.on_host();
         self.all.iter().position(|known| *known == point).unwrap_or_else(|| {

@@ -13,7 +13,7 @@ use super::time::{parse_time, show_time};
 
 /// The maximum number of packets that a host takes in one poll: NAPI's weight.
 pub const HOST_BUDGET: u32 = 64;
-/// The maximum number of packets that wait for a poll: those of a large receive ring.
+/// Maximum number of packets that wait for a poll: the capacity of a large receive ring.
 pub const RING_PACKETS: u32 = 4_096;
 
 const MAX_PACKETS: u32 = 32_768;
@@ -125,7 +125,7 @@ pub struct Polls {
     first: Instant,
     /// The arrival time of the last packet.
     last: Instant,
-    /// The time at which the host has finished the packets that it took last.
+    /// The time at which the host has finished processing the packets that it last took.
     free_at: Instant,
     overruns: u64,
 }

@@ -1,4 +1,4 @@
-//! Studies a capture to its end, until it is damaged, or until the caller stops.
+//! Studies a capture to its end, or until it turns out to be damaged, or until the caller stops.
 
 use rxo_capture::{Capture, Position};
 
@@ -24,7 +24,8 @@ const DESCRIBED_LATE: &str = "it describes an interface after its first packet, 
                               it do not see: analyze it as a whole";
 
 impl Study {
-    /// Studies all of `capture`. Between batches, `is_wanted` decides whether to continue. Returns why reading ended.
+    /// Studies all of `capture`. Between batches, `is_wanted` decides whether to continue. Returns the reason
+    /// for which reading ended.
     pub fn read(
         &mut self,
         capture: &mut Capture,

@@ -5,7 +5,7 @@ use core::str::FromStr;
 use super::{SweepError, values};
 use crate::study::{BadPollRule, Point};
 
-/// The name by which sweeps call the poll rule.
+/// The name of the poll rule in sweeps.
 pub(crate) const POLL: &str = "poll";
 
 /// A setting of a sweep and the values to try, in the given order.
@@ -41,8 +41,8 @@ impl SweepAxis {
 impl FromStr for SweepAxis {
     type Err = SweepError;
 
-    /// Parses `key=v1,v2,…`. Each value may be a range: `a..b` by ones, `a..b+S` in steps, `a..b*F`
-    /// by factors. Text around the number applies to both ends (`packets:4..64*2`, `10us..80us*2`).
+    /// Parses `key=v1,v2,…`. Each value may be a range: `a..b` by ones, `a..b+S` in steps of S, `a..b*F` by
+    /// factors of F. Text around the number applies to both ends (`packets:4..64*2`, `10us..80us*2`).
     fn from_str(text: &str) -> Result<Self, SweepError> {
         let (key, list) = text
             .split_once('=')

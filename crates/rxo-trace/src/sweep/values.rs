@@ -1,6 +1,6 @@
 //! Expands ranges of values in a sweep.
 
-/// The number of values at which the expansion of a range ends: more than any sweep may have.
+/// The number of values at which the expansion of a range stops: more than any sweep may have.
 const TOO_MANY: usize = 1_000;
 
 /// Returns the values of `item`: the item itself, or all values of a range.

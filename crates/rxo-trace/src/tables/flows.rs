@@ -39,7 +39,7 @@ pub(crate) fn part(report: &Report, flows: &[FlowReport]) -> Table {
         .finish()
 }
 
-/// Parses address and port of one side of a flow, which the report has as text.
+/// Parses the address and the port of one side of a flow, which the report has as text.
 fn side(text: &str) -> SocketAddr {
     text.parse().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))
 }

@@ -1,9 +1,9 @@
-//! A report as tables of Arrow: the same in Parquet files, in Python, and for other readers.
+//! A report as Arrow tables, which are the same in Parquet files, in Python, and for other readers.
 //!
 //! * [`flows()`]: a row for each flow.
 //! * [`settings`]: a row for all settings that were tried together, the chosen ones first.
-//! * [`reasons`]: a row for each reason of each of those rows, by row number.
-//! * [`histograms`]: a row for each bucket of each histogram of those rows.
+//! * [`reasons`]: a row for each reason of each row of [`settings`], with the number of that row.
+//! * [`histograms`]: a row for each bucket of each histogram of each row of [`settings`].
 //! * [`sources()`]: a row for each capture.
 //!
 //! Columns have their unit in their names (`_bytes`, `_ns`); a column without a unit counts packets, or the

@@ -7,29 +7,30 @@ use serde::Serialize;
 pub struct ComparisonResult {
     /// `true` if the compared parts are equal, and nothing was undecided.
     pub equal: bool,
-    /// The number of packets of the first capture.
+    /// The number of packets in the first capture.
     pub packets_a: u64,
-    /// The number of packets of the second capture.
+    /// The number of packets in the second capture.
     pub packets_b: u64,
-    /// The number of flows seen: each direction of each connection. Everything that is not TCP counts by addresses, and
-    /// by ports if there are any.
+    /// The number of flows seen: each direction of each connection. Packets that are not TCP are assigned to
+    /// flows by their addresses, and by their ports if they have any.
     pub flows: u64,
     /// The number of TCP payload bytes that are equal.
     pub equal_payload_bytes: u64,
-    /// The number of segments whose ACK number, window, options, PSH and FIN could not be compared, because they end
-    /// inside an aggregate of the other capture that has no note. The header of an aggregate has only the fields of its
-    /// last segment. UDP datagrams inside such an aggregate count as well: only the other capture tells their lengths.
+    /// The number of segments whose ACK number, window, options, PSH and FIN could not be compared, because
+    /// they end inside an aggregate of the other capture that has no note. The header of an aggregate has
+    /// only the fields of its last segment. UDP datagrams inside such an aggregate count as well: their
+    /// lengths are known only from the other capture.
     pub forgotten_segments: u64,
     /// The first difference of each flow, in the order in which they were found.
     pub differences: Vec<Difference>,
-    /// For each flow of UDP, the first position at which the captures have the same bytes but end datagrams
-    /// at different positions, and no note gives the number of datagrams in either packet. The number of
-    /// flows is limited like that of differences.
+    /// For each UDP flow, the first position at which the captures have equal bytes but end datagrams at
+    /// different positions, and no note gives the number of datagrams in either packet. The number of flows
+    /// is limited like that of `differences`.
     pub undecided: Vec<Difference>,
     /// `true` if the comparison stopped because enough flows differ.
     pub stopped: bool,
-    /// The number of flows that were dropped while equal, because there were too many. Later offsets of such
-    /// a flow count from that point.
+    /// The number of flows that were forgotten while no difference was found in them, because there were too
+    /// many flows. Later offsets of such a flow count from that point.
     pub forgotten_flows: u64,
 }
 
@@ -62,9 +63,9 @@ pub struct Difference {
 pub enum Kind {
     /// A byte of the payload differs.
     Payload,
-    /// The sequence number differs: other data follows in the stream.
+    /// The sequence number differs: the stream continues with other data.
     Sequence,
-    /// One capture has a packet without payload where the other has payload.
+    /// One capture has a packet without payload at the position at which the other has payload.
     Order,
     /// The acknowledgement number of a segment differs.
     Acknowledgement,

@@ -1,4 +1,4 @@
-//! The properties of a packet that are compared.
+//! The properties of a packet that a comparison of two captures uses.
 
 use core::ops::Range;
 
@@ -28,7 +28,7 @@ pub(super) enum Class {
     Link,
 }
 
-/// The properties of a packet besides its bytes.
+/// The properties of a packet that are compared besides its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Facts {
     /// A TCP segment. Its bytes are the payload.
@@ -60,7 +60,7 @@ impl Facts {
 pub(super) struct Whole {
     pub(super) traffic_class: u8,
     pub(super) original_bytes: u32,
-    /// True for a UDP datagram, or several that were coalesced.
+    /// `true` for a UDP datagram, or for several that were coalesced.
     pub(super) is_datagram: bool,
 }
 
@@ -104,26 +104,27 @@ pub(super) const CONGESTION: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR).union
 /// The end of an aggregate's inner segment or datagram, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inner {
-    /// Offset of that end in the aggregate's payload.
+    /// The offset of that end in the aggregate's payload, in bytes.
     pub(super) end: usize,
     /// The properties of the segment that ends there, with PSH and FIN; `None` for a datagram.
     pub(super) says: Option<(Last, TcpFlags)>,
 }
 
-/// A packet in the form that is compared.
+/// A packet reduced to what the comparison of two captures uses: name, facts and, with a note, its restored
+/// segments.
 #[derive(Debug)]
 pub(super) struct ComparedPacket {
     pub(super) name: Name,
     pub(super) facts: Facts,
-    /// The segments or datagrams that its note restores; empty for a packet without a note. An error has the fault of
-    /// the note.
+    /// The segments or datagrams that the packet's note restores; empty for a packet without a note. An error
+    /// contains the fault of the note.
     pub(super) inner: Result<Vec<Inner>, BadNote>,
     packet: SharedBytes,
     compared: Range<usize>,
 }
 
 impl ComparedPacket {
-    /// Reads a record of an interface with link type `link`.
+    /// Parses a record of an interface with link type `link`.
     pub(super) fn read(record: &Record, link: LinkType) -> Self {
         let Some(network) = link.network(&record.bytes) else { return Self::unread(record, None) };
         let parsed = network.link.read(network.packet.as_ref(), parse, parse_ip);
@@ -198,7 +199,8 @@ impl ComparedPacket {
         Self { name, facts, inner: Ok(Vec::new()), packet, compared: from..end }
     }
 
-    /// Makes a packet that cannot be parsed, such as a truncated one: all its bytes are compared.
+    /// Creates a packet from a record that cannot be parsed, such as a truncated one: all its bytes are
+    /// compared.
     fn unread(record: &Record, addresses: Option<FlowKey>) -> Self {
         let class = if addresses.is_some() { Class::Ip } else { Class::Link };
         let key = addresses.unwrap_or(FlowKey::NOBODY);
@@ -214,7 +216,7 @@ impl ComparedPacket {
     }
 }
 
-/// Returns the TCP segment inside a tunnel's packet, if the packet carries one and nothing behind it.
+/// Returns the TCP segment inside a tunnel's packet, if the packet contains one and nothing after it.
 fn segment_inside(packet: &[u8], outer: &Parsed) -> Option<Parsed> {
     let Transport::Udp(udp) = outer.transport else { return None };
     let inside = Tunnel::of_port(outer.key.destination_port())?.inside(packet, outer)?.parsed;

@@ -60,8 +60,8 @@ impl<B: AsRef<[u8]>> Unit<B> {
         self.is_unnoted_datagram() && (is_first || bytes == most)
     }
 
-    /// Returns `true` for a UDP packet without a note: only the other capture tells whether it is one datagram or
-    /// several.
+    /// Returns `true` for a UDP packet without a note: whether it is one datagram or several is known only
+    /// from the other capture.
     fn is_unnoted_datagram(&self) -> bool {
         let is_datagram = matches!(self.facts, Facts::Whole(says) if says.is_datagram);
         is_datagram && self.inner.is_empty()
@@ -102,8 +102,8 @@ impl<B: AsRef<[u8]>> Unit<B> {
     }
 }
 
-/// The packets of one flow in both captures that are not compared yet. There may be a million
-/// flows, so a flow without waiting packets is only a few numbers.
+/// One flow: the packets of both captures that are not compared yet. There may be a million flows, so a flow
+/// without waiting packets is only a few numbers.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     waiting: Option<Box<Waiting>>,
@@ -116,7 +116,7 @@ pub(super) struct Flow {
     segment_ending: [TcpFlags; 2],
 }
 
-/// The packets that one capture has shown and the other has not, and which capture that is.
+/// The packets that only one capture has shown so far, and which capture that is.
 #[derive(Debug)]
 struct Waiting {
     ahead: Side,
@@ -145,7 +145,7 @@ pub(super) struct Mismatch {
 }
 
 impl Flow {
-    /// Returns `true` if no packet of the flow waits, so that forgetting the flow loses only the offset.
+    /// Returns `true` if no packet of the flow waits, so that forgetting the flow loses only its offset.
     pub(super) const fn is_level(&self) -> bool {
         self.waiting.is_none()
     }
@@ -189,7 +189,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Compares the packet of `side` with the oldest waiting one, as far as both are one segment.
+    /// Compares the packet of `side` with the oldest waiting packet, as far as both have a segment in common.
     fn compare_with_oldest<B: AsRef<[u8]>>(
         &mut self,
         front: &mut Unit<Box<[u8]>>,

@@ -26,7 +26,7 @@ pub(super) struct Flows {
 struct Entry {
     name: Name,
     flow: Option<Flow>,
-    /// `true` if the flow is listed as undecided already.
+    /// `true` if the flow is already listed as undecided.
     is_undecided: bool,
 }
 
@@ -83,7 +83,7 @@ impl Flows {
         }
     }
 
-    /// Returns the index of the flow called `name`, which is added if it is new.
+    /// Returns the index of the flow called `name`. Adds the flow if it is new.
     fn place(&mut self, name: Name) -> usize {
         let Self { places, hasher, flows, .. } = self;
         let hash = hasher.hash_one(name);

@@ -1,6 +1,6 @@
 //! Compares two captures, flow by flow.
 //!
-//! Aggregates are equal to the segments that they were made of. The comparison covers the bytes of the stream
+//! An aggregate is equal to the segments that it was made of. The comparison covers the bytes of the stream
 //! and their order, not their division into packets. For each direction of a connection, on each interface:
 //!
 //! * **bytes and order**: the same (SEQ, bytes) in the same order, including retransmitted and
@@ -22,8 +22,8 @@
 //! compared, because they may differ between two captures of one conversation.
 //!
 //! # Contract
-//! Both captures are read once, side by side. Packets that only one of them has shown wait; [`Limits`] bounds
-//! their number and documents the behaviour at the bound. Input and output belong to the caller.
+//! Both captures are read once, side by side. Packets that only one capture has shown so far wait; [`Limits`]
+//! bounds their number and documents what happens at the bound. Input and output belong to the caller.
 
 mod difference;
 mod facts;
@@ -90,7 +90,7 @@ pub struct Comparison {
     ended: [Option<End>; 2],
 }
 
-/// How the reading of a capture ended.
+/// The way in which the reading of a capture ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// The capture was read completely.
@@ -147,20 +147,21 @@ impl Comparison {
         self.flows.push((side, may_wait), *number, ComparedPacket::read(record, link));
     }
 
-    /// Ends the capture `side`, which was read completely.
+    /// Records that the capture `side` has ended and was read completely.
     pub fn end(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Whole);
     }
 
-    /// Ends the capture `side`, whose rest could not be read. Packets that the unread part may contain do not count as
-    /// missing in it; packets that were read of it still count as missing in the other capture.
+    /// Records that the rest of the capture `side` could not be read. Packets that the unread part may
+    /// contain do not count as missing in it; packets that were read from it still count as missing in the
+    /// other capture.
     pub fn cut(&mut self, side: Side) {
         self.ended[side.index()] = Some(End::Cut);
         self.flows.forget_waiting(side.other());
     }
 
-    /// Returns the result of the comparison. Packets that still wait are missing in the other capture, if that was read
-    /// completely.
+    /// Returns the result of the comparison. Packets that still wait count as missing in the other capture if
+    /// that was read completely.
     #[must_use]
     pub fn finish(mut self) -> ComparisonResult {
         for side in [Side::A, Side::B] {

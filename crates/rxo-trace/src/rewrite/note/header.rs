@@ -26,7 +26,8 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Makes the plan for the bytes of the merged packet, which end where `at` says.
+    /// Makes the plan from the bytes of the merged packet, which must end at the end of the payload that `at`
+    /// describes.
     pub(super) fn new(
         merged: &'a [u8],
         (at, outer): (Offsets, Option<Outer>),
@@ -121,7 +122,7 @@ impl<'a> Plan<'a> {
         self.clear_checksums(header);
     }
 
-    /// Removes both checksums from `header` and returns them: the IPv4 one, then TCP's.
+    /// Removes both checksums from `header`: the IPv4 header checksum, then the TCP or UDP checksum.
     pub(super) fn clear_checksums(&self, header: &mut Headers) {
         if self.is_v4() {
             header.put(10, [0; 2]);
@@ -145,8 +146,8 @@ impl<'a> Plan<'a> {
         ipv4_header_checksum(ip).to_be_bytes()
     }
 
-    /// Computes the TCP or UDP checksum of a segment with this header, whose checksum field is 0, and
-    /// payload.
+    /// Computes the TCP or UDP checksum of a segment with this header, in which the checksum field is 0, and
+    /// this payload.
     pub(super) fn tcp_checksum(&self, header: &Headers, payload: &[u8]) -> [u8; 2] {
         let addresses = if self.is_v4() { 12..20 } else { 8..40 };
         let addresses = header.0.get(addresses).map_or(Sum::ZERO, Sum::of);
@@ -167,10 +168,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The position of a segment in its aggregate.
+/// The place of a segment in its aggregate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
-    /// The segment's number, from 0.
+    /// The segment's number, counted from 0.
     pub(super) number: usize,
     /// Number of segments after this one.
     pub(super) from_end: usize,

@@ -20,9 +20,10 @@ pub struct Outer {
 const IPV6_BYTES: usize = 40;
 
 impl Outer {
-    /// Turns `link`, all bytes before the IP header of the next segment, into the prediction for `segment`.
-    /// The headers at `at` and the segment's payload follow it; `merged` is the merged packet, and the outer
-    /// IPv4 ID counts by `id_step`. Fields that do not fit are left as they are.
+    /// Turns `link`, which contains all bytes before the IP header of the next segment, into the prediction
+    /// for `segment`. The headers at `at` and the segment's payload follow it. `merged` is the merged packet,
+    /// and `id_step` is the step by which the outer IPv4 ID counts. Fields that do not fit are left
+    /// unchanged.
     pub(super) fn predict(
         self,
         link: &mut Headers,
@@ -77,8 +78,8 @@ fn pseudo_header(packet: &[u8], network: usize, protocol: u8, bytes: usize) -> S
     addresses + Sum::word(protocol.into()) + Sum::long(bytes as u32)
 }
 
-/// Returns the sum of an inner packet with `payload_bytes` of payload and right checksums: then the segment
-/// and its pseudo-header add up to zero, and so does an IPv4 header.
+/// Returns the sum of an inner packet with `payload_bytes` bytes of payload and correct checksums. With
+/// these, the segment and its pseudo-header add up to zero, and so does an IPv4 header.
 fn inside(merged: &[u8], at: Offsets, payload_bytes: usize) -> Sum {
     let (network, transport) = (at.network as usize, at.transport as usize);
     let segment_bytes = (at.payload - at.transport) as usize + payload_bytes;

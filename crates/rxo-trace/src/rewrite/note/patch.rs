@@ -5,7 +5,7 @@
 
 use super::{BadNote, Reader, put_number};
 
-/// The number of equal bytes up to which they are part of a hunk, because a new hunk costs two numbers.
+/// Maximum number of equal bytes that become part of a hunk, because a new hunk costs two numbers.
 const GAP_BYTES: usize = 2;
 
 /// Appends the patch from the header `from` to the header `to`, which have equal length, unless they are equal. Returns

@@ -176,7 +176,8 @@ fn original_bytes(
 struct SegmentReader<'a> {
     plan: &'a Plan<'a>,
     shape: Shape,
-    /// The header of the segment read before, which is the next one in the file; at first that of the merged packet.
+    /// The header of the segment read before, which follows this one in the file; at first the header of the
+    /// merged packet.
     header: Headers,
 }
 

@@ -11,7 +11,7 @@ use rxo_wire::{parse, parse_ip};
 use super::*;
 use crate::rewrite::merged;
 
-/// A record with more bytes than the engine gets.
+/// A record, with bytes that the engine does not get.
 #[derive(Clone, Debug, Default)]
 struct Record {
     bytes: Vec<u8>,

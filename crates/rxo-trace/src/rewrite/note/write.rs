@@ -9,11 +9,11 @@ use super::{
     BadNote, Check, Differs, Merged, Original, Outer, Shape, patch, put_number, put_signed,
 };
 
-/// Appends the note of the aggregate `merged`, made of `records`, to `note`. The pair has the offsets of the
-/// headers of `merged`, and those of the tunnel headers before them, if any.
+/// Appends the note of the aggregate `merged`, made of `records`, to `note`. The pair consists of the offsets
+/// of the headers of `merged` and, if there is a tunnel, of the tunnel headers before them.
 ///
 /// # Errors
-/// If the payloads of `records` together are not the payload of the packet.
+/// If the payloads of `records` do not add up to the payload of the packet.
 pub fn write(
     merged: Merged<'_>,
     (at, outer): (Offsets, Option<Outer>),
@@ -87,7 +87,7 @@ const fn nanos(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from) as i64
 }
 
-/// Writes the sizes of all payloads but the last, which follows from the others.
+/// Writes the sizes of all payloads except the last, which follows from the others.
 fn put_sizes(shape: Shape, sizes: &[usize], note: &mut Vec<u8>) {
     let all_but_last = sizes.split_last().map_or(sizes, |(_, rest)| rest);
     let written = if shape.has(Shape::REGULAR) { 1 } else { all_but_last.len() };
@@ -121,7 +121,8 @@ struct SegmentWriter<'a, 'n> {
     shape: Shape,
     /// The time of the merged packet, in nanoseconds since 1970 UTC.
     at_ns: u64,
-    /// The header of the segment written before, which is the next one in the file; at first that of the merged packet.
+    /// The header of the segment written before, which follows this one in the file; at first the header of
+    /// the merged packet.
     predicted: Headers,
     /// Memory for the header of the segment that is being written.
     header: Headers,

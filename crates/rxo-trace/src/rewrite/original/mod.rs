@@ -33,7 +33,7 @@ pub(super) enum Original<'w> {
 }
 
 impl<'w> Original<'w> {
-    /// Begins the restored file, in `format`, or in the format of the original capture if that is `None`.
+    /// Begins the restored file, in `format` or, if that is `None`, in the format of the original capture.
     pub(super) fn begin(
         output: To<'w>,
         origin: &Origin,
@@ -77,8 +77,7 @@ impl<'w> Original<'w> {
         }
     }
 
-    /// Drops the sections and interfaces that the original capture describes behind records that were not
-    /// written.
+    /// Drops the sections and interfaces that follow records that were not written.
     pub(super) fn leave_out_rest(&mut self) {
         if let Self::Same(file) = self {
             file.leave_out_rest();
@@ -95,8 +94,8 @@ impl<'w> Original<'w> {
     }
 }
 
-/// Returns the clocks of the interfaces in `described`, in order. `header` is that of a pcap file, if the original was
-/// one.
+/// Returns the clocks of the interfaces in `described`, in order. `header` is the header of the original file
+/// if that was a pcap file.
 pub(super) fn clocks<'a>(
     described: &'a [Described],
     pcap_header: Option<&[u8; 24]>,

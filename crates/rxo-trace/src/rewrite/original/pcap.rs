@@ -19,7 +19,7 @@ pub(in super::super) struct PcapFile<'w> {
     has_begun: bool,
 }
 
-/// The format of the records that a pcap header announces.
+/// The format of records, as a pcap header determines it.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     is_big_endian: bool,
@@ -31,7 +31,7 @@ struct Shape {
 impl Shape {
     const NANOS: Self = Self { is_big_endian: false, unit_ns: 1, is_swapped: false };
 
-    /// Returns the format that a header announces, which the capture reader has accepted.
+    /// Returns the format that a header determines. The capture reader must have accepted the header.
     fn of(header: &[u8; 24]) -> Self {
         let [a, b, c, d, _, _, e, f, ..] = *header;
         let is_big_endian = a == 0xa1;

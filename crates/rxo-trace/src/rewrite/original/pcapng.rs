@@ -1,4 +1,5 @@
-//! Writes a pcapng file: from a pcapng file, or from a pcap file.
+//! Writes the restored file as pcapng, whether the original was pcapng ([`SameFile`]) or pcap
+//! ([`FreshFile`]).
 
 use std::collections::VecDeque;
 

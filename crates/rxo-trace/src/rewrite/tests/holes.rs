@@ -1,4 +1,5 @@
-//! The packets restored from a coalesced file with one bad block: all, those before the damage, or none.
+//! Tests of expanding a coalesced file with one bad block: all packets are restored, or those before the
+//! damage, or none.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Interfaces, link types and options of packets come back.
+//! Tests that interfaces, link types and options of packets are restored.
 
 use super::*;
 

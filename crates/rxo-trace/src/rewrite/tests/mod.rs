@@ -1,4 +1,4 @@
-//! Whole captures in memory: coalesced, expanded, compared.
+//! Tests with whole captures in memory, which are coalesced, expanded and compared.
 
 mod clocks;
 mod holes;

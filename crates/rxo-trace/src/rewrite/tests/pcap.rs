@@ -1,4 +1,4 @@
-//! Pcap files come back byte for byte, including truncated ones.
+//! Tests that pcap files are restored byte for byte, including truncated ones.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Captures come back under all policies, poll rules and checksum modes.
+//! Tests that captures are restored under all policies, poll rules and checksum modes.
 
 use super::*;
 

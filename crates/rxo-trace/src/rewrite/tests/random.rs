@@ -1,4 +1,4 @@
-//! Any capture, and any changed byte.
+//! Tests with random captures, and with random changes of a byte.
 
 use proptest::prelude::*;
 use rxo_frame::LinkKind;

@@ -1,4 +1,4 @@
-//! Impossible requests are reported, and missing data is detected.
+//! Tests that impossible requests are reported, and that missing data is detected.
 
 use super::*;
 

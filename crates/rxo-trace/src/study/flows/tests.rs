@@ -16,7 +16,8 @@ fn seen(at_ns: u64) -> Sighting {
     Sighting { at_ns, file: 0 }
 }
 
-/// Counts the packets of one flow. Returns, for each, true if it was a pure ACK that could be aggregated.
+/// Counts the packets of one flow. Returns, for each packet, `true` if it was a pure ACK that could be
+/// aggregated.
 fn counted(packets: &[Packet]) -> Vec<bool> {
     let mut flows = Flows::new(10);
     let mut count = |packet| {

@@ -1,8 +1,8 @@
 //! The captures that a part has read, and the numbers by which its flows refer to them.
 //!
-//! A flow refers to captures by number, in the order in which they were added to this part. A number takes
-//! four bytes, and no flow changes when an earlier capture is added. A saved part has the ranks of the
-//! captures instead, which do not depend on the order of merging.
+//! A flow refers to captures by their numbers, which count the order in which they were added to this part. A
+//! number takes four bytes, and no flow changes when an earlier capture is added. A saved part has the ranks
+//! of the captures instead, which do not depend on the order of merging.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl FromIterator<(Place, Source)> for Captures {
 }
 
 impl Captures {
-    /// Adds a capture, or the part of it that another part has read. Returns its number.
+    /// Adds a capture, or the section of a capture that another part has read. Returns its number.
     fn put(&mut self, place: Place, source: Source) -> u32 {
         if let Some((number, mine)) = self.by_place.get_mut(&place) {
             mine.add(source);

@@ -4,7 +4,7 @@
 //! and the grouping. Merged parts of one series give the same as one pass over it.
 //!
 //! * `sums`: the figures that are simply added: counts, flows by key, the course over time.
-//! * `captures`: the files, and the numbers that flows have for them.
+//! * `captures`: the files, and the numbers by which flows refer to them.
 //! * `run`: the beginning and the end of a part. Everything that spans the cut between neighbours (a pause,
 //!   two ACKs that could be aggregated) is counted when they are joined, and so is the possible error of a
 //!   cut without a long pause.
@@ -47,7 +47,7 @@ pub struct Span {
     pub series: u64,
     /// The beginning of the part: the number of a file, and a byte in it. A series begins with (0, 0).
     pub from: (u32, u64),
-    /// The beginning of the next part: byte 0 of the next file if this part reads its file to the end.
+    /// The beginning of the next part: byte 0 of the next file if this part reads its last file to the end.
     pub to: (u32, u64),
     /// `true` if this part ends the series.
     pub is_last: bool,
@@ -170,7 +170,7 @@ impl Part {
         Ok(())
     }
 
-    /// Drops the ends of runs that will get no neighbours.
+    /// Drops the end states of runs that will get no neighbours.
     fn close(&mut self) {
         self.runs.iter_mut().for_each(Run::close);
     }

@@ -45,7 +45,8 @@ pub(crate) struct Core {
     pub(super) accepted_ns: Option<(u64, u64)>,
     /// The state at the ends of the run of each interface and poll rule, in order.
     pub(super) lanes: Vec<LaneEnds>,
-    /// For each point, the number of packets by which its figures may be wrong if other packets came shortly before.
+    /// For each point, the maximum error of its figures, in packets, if other packets came shortly before the
+    /// run.
     pub(super) error_bounds: Vec<u64>,
 }
 
@@ -167,7 +168,7 @@ impl LaneEnds {
 
 type FlowEnds = HashMap<FlowKey, (Option<PlainAck>, Option<PlainAck>)>;
 
-/// Returns the joined ends of the flows, and counts the ACKs that could be aggregated across the cut.
+/// Joins the ends of flows. Counts the ACKs that could be aggregated across the cut.
 fn join_flows(mut earlier: FlowEnds, mut later: FlowEnds, sums: &mut Sums) -> FlowEnds {
     let mut meet = |last: Option<PlainAck>, first: Option<PlainAck>| {
         let follows = last.zip(first).is_some_and(|(last, first)| last.is_followed_by(first));

@@ -26,7 +26,7 @@ use crate::report::Source;
 const VERSION: u16 = 5;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
-/// The largest count that is accepted in a saved part, so that many counts can be added without overflow.
+/// Maximum count that is accepted in a saved part, so that many counts can be added without overflow.
 const MOST: u64 = 1 << 56;
 
 /// The reason why bytes cannot be read as a part.

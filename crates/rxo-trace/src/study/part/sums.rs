@@ -35,10 +35,10 @@ pub(crate) struct PointSums {
     pub(in super::super) aggregates: u64,
     pub(in super::super) aggregated_segments: u64,
     pub(in super::super) singles: u64,
-    /// TCP segments inside tunnels.
+    /// TCP segments inside tunnels that were coalesced or could have been.
     pub(in super::super) tunnelled: u64,
     pub(in super::super) tunnelled_deliveries: u64,
-    /// Bypasses, in the order of the reasons.
+    /// The number of bypasses for each reason, in the order of the reasons.
     pub(in super::super) bypassed: Vec<u64>,
     pub(in super::super) flushed: Vec<u64>,
     pub(in super::super) hold_ns: Histogram,
@@ -140,7 +140,7 @@ impl Sums {
         sums
     }
 
-    /// Returns the number of the series that the captures belong to.
+    /// Returns the number of the series to which the captures belong.
     pub(super) fn mark(&self) -> u64 {
         self.captures.iter().next().map_or(0, |((series, _), _)| *series)
     }
@@ -185,7 +185,7 @@ impl Sums {
         }
     }
 
-    /// Adds the uncertainty of the later part at a cut, for points to which this pause is too short.
+    /// Adds the uncertainty of the later part at a cut, for points whose reach exceeds the pause at the cut.
     pub(super) fn add_error_bounds(&mut self, points: &[Point], gap_ns: u64, error_bounds: &[u64]) {
         let gap = rxo_frame::Duration::from_nanos(gap_ns);
         for ((point, sums), error_bound) in points.iter().zip(&mut self.points).zip(error_bounds) {
