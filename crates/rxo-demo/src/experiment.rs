@@ -40,7 +40,7 @@ pub trait Experiment {
     /// Returns notes on the method of the experiment, one paragraph each.
     fn notes(&self, findings: &Self::Findings) -> Vec<String>;
 
-    /// Returns where the report is to be written.
+    /// Returns the output to which the report is written.
     fn output(&self) -> &Output;
 
     /// Returns `true` if the experiment needs network namespaces.
@@ -49,7 +49,7 @@ pub trait Experiment {
     }
 }
 
-/// Where the report of an experiment is written.
+/// The output of an experiment's report: its form, and the files to write.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
     /// `true` for JSON on standard output, `false` for text.
@@ -61,7 +61,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns an output with drawings in the directory `out`, and without a saved report.
+    /// Creates an output with drawings in the directory `out`, and without a saved report.
     ///
     /// # Errors
     /// If `out` cannot be a directory.
@@ -84,7 +84,7 @@ pub trait Findings: Serialize {
     /// busy during the measurements.
     fn withhold(&mut self);
 
-    /// Returns which of the findings depend on time.
+    /// Returns the part of the findings that depends on time.
     fn timed(&self) -> Timed {
         Timed::Everything
     }
@@ -156,8 +156,9 @@ pub fn run<E: Experiment>(experiment: &E, stop: &AtomicBool) -> Result<()> {
     report.partial.map_or(Ok(()), |why| Err(partial(why)))
 }
 
-/// Obtains the privilege to create network namespaces, and returns how: "root" or "user-namespace". Must be called
-/// before any thread starts, because only a single-threaded process can enter a user namespace.
+/// Obtains the privilege to create network namespaces. Returns "root" or "user-namespace", by the way in
+/// which it was obtained. Must be called before any thread starts, because only a single-threaded process can
+/// enter a user namespace.
 ///
 /// # Errors
 /// If the process is not root and the system allows no user namespaces.

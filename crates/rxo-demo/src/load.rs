@@ -1,5 +1,5 @@
-//! The load of other processes while an experiment was measured, and the decision whether it permits a verdict. The
-//! computations have no side effects.
+//! The load that other processes caused while an experiment was measured, and the decision whether it permits
+//! a verdict. The computations have no side effects.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Load {
     pub permits_verdict: bool,
 }
 
-/// Which findings depend on time, and so support no verdict on a busy machine.
+/// The part of the findings that depends on time, and so supports no verdict on a busy machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
     /// Every figure of the findings depends on time.
@@ -76,8 +76,8 @@ impl Load {
     }
 }
 
-/// Load of other processes in percent of all cores, above which a difference between paths may only be a difference
-/// between the times of their measurements.
+/// Maximum load of other processes, in percent of all cores. Above it, a difference between paths may only be
+/// a difference between the times of their measurements.
 const MOST_PERCENT: f64 = 10.0;
 const AGAIN: &str = "Measure again when the machine is idle.";
 

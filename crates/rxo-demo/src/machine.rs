@@ -16,7 +16,7 @@ pub struct Machine {
     pub kernel: String,
     /// `true` if the machine runs under a hypervisor.
     pub virtual_machine: bool,
-    /// How the process got the privilege to create network namespaces: "root" or "user-namespace".
+    /// The source of the privilege to create network namespaces: "root" or "user-namespace".
     pub privilege: &'static str,
 }
 

@@ -1,5 +1,5 @@
-//! Runs measurements in turn, round after round, so that compared cases are measured close together. Shows
-//! progress, and ends early on request.
+//! Turns: runs measurements in turn, round after round, so that compared cases are measured close together.
+//! Shows progress, and ends early on request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,8 +21,8 @@ pub struct Cases<'a, C> {
     pub cases: &'a [C],
     /// Number of rounds; each case is measured once per round.
     pub rounds: usize,
-    /// Number of neighbouring cases that take turns at being the first of their group, so that slow changes of the
-    /// machine affect all alike. With 1 the order is fixed.
+    /// Number of neighbouring cases that take turns at being the first of their group, so that slow changes
+    /// of the machine affect all of them equally. With 1 the order is fixed.
     pub rotated: usize,
 }
 

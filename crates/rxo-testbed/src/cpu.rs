@@ -1,10 +1,10 @@
 //! Measures processor time, by thread and by core.
 //!
-//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own sum for each thread,
-//! and that of the `ksoftirqd` threads, which do deferred work. Work that the kernel does in the context of a running
-//! thread (the other end of a veth, TCP's receive path) counts as that thread's time. With the sender on core 0 and all
-//! receivers on core 1, the total is the cost of a path. The split shows which core spent the time, not for which
-//! process.
+//! Sampling `/proc/stat` misses up to a quarter of short work. The meter reads the scheduler's own sum for
+//! each thread, and that of the `ksoftirqd` threads, which do deferred work. Work that the kernel does in the
+//! context of a running thread (the other end of a veth, TCP's receive path) counts as that thread's time.
+//! With the sender on core 0 and all receivers on core 1, the total is the cost of a path. The figures of the
+//! cores show where the time was spent, but not for which process.
 
 use std::fs;
 use std::io;
@@ -66,8 +66,8 @@ pub struct CoreUse {
 pub struct CpuUse {
     /// The time of each part that the meter counts by name, in the order in which they were selected.
     pub parts: Vec<(String, Duration)>,
-    /// The time of the `ksoftirqd` threads of all cores. It covers the whole machine, so any other network use is
-    /// included. 0 if they are not visible (in a PID namespace).
+    /// The time of the `ksoftirqd` threads of all cores. They serve the whole machine, so the network use of
+    /// other processes is included. 0 if they are not visible (in a PID namespace).
     pub ksoftirqd: Duration,
     /// The time of all other threads of this process.
     pub rest: Duration,
@@ -88,14 +88,14 @@ impl CpuMeter {
         Self { parts: Vec::new(), ksoftirqd: find_ksoftirqd(), cores: Vec::new() }
     }
 
-    /// Returns a meter that also counts the threads `threads` of this process separately, as `name`.
+    /// Returns a meter that also counts these threads of this process separately, under the name `name`.
     #[must_use]
     pub fn threads(mut self, name: &str, threads: Vec<u32>) -> Self {
         self.parts.push((name.to_owned(), Part::Threads(threads)));
         self
     }
 
-    /// Returns a meter that also counts another process with all its threads, as `name`.
+    /// Returns a meter that also counts another process with all its threads, under the name `name`.
     #[must_use]
     pub fn process(mut self, name: &str, process: u32) -> Self {
         self.parts.push((name.to_owned(), Part::Process(process)));
@@ -233,8 +233,9 @@ fn comm(process: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/comm")).ok()
 }
 
-/// Returns the idle time of a core, which includes waiting for devices; `None` if `stat` does not contain it. It is not
-/// sampled: the kernel records when idling begins and ends, without interrupts, and shows it in hundredths of a second.
+/// Returns the idle time of a core, which includes waiting for devices; `None` if `stat` does not contain it.
+/// It is not sampled: the kernel records when idling begins and ends, except for interrupts, and reports it
+/// in hundredths of a second.
 fn idle(stat: &str, core: usize) -> Option<Duration> {
     let name = format!("cpu{core}");
     let mut columns = stat

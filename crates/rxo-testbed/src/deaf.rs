@@ -1,17 +1,16 @@
-//! A socket that loses all arriving segments from one known moment on, not at random ones.
+//! Deaf socket: loses all segments that arrive, from one known moment on and not at random.
 
 use std::io;
 use std::net::TcpStream;
 
 use crate::sys;
 
-/// Makes a socket lose every segment that arrives for it, until this value is dropped. Meanwhile the socket can still
-/// send.
+/// A socket that loses every arriving segment until this value is dropped. The socket can still send.
 #[derive(Debug)]
 pub struct Deaf<'a>(&'a TcpStream);
 
 impl<'a> Deaf<'a> {
-    /// Makes `socket` lose every segment from now on.
+    /// Makes `socket` lose every segment that arrives from now on.
     ///
     /// # Errors
     /// If the kernel refuses the filter.

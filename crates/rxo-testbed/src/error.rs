@@ -7,13 +7,13 @@ use thiserror::Error;
 /// The error of building a lab, or of a transfer.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// An invalid argument. The message names the value and what would be accepted.
+    /// An argument is invalid. The message names the value and what would be accepted.
     #[error("{0}")]
     Usage(String),
     /// The system refused an operation.
     #[error("{message}: {source}")]
     System {
-        /// The operation, the object that it was for, and a remedy if there is one.
+        /// The operation, its object, and a remedy if there is one.
         message: String,
         /// The error that the system returned.
         source: io::Error,
@@ -41,10 +41,10 @@ pub fn failed(message: String) -> LabError {
 
 /// A trait that adds the failed operation to a system error.
 pub trait Context<T> {
-    /// Adds `message`, which names the object, the value and the remedy.
+    /// Adds `message` to the error; it names the object, the value and the remedy.
     ///
     /// # Errors
-    /// Returns the original error, with the message.
+    /// Returns the original error as [`LabError::System`], with the message.
     fn context(self, message: impl FnOnce() -> String) -> Result<T>;
 }
 

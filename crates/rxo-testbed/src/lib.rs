@@ -1,8 +1,8 @@
 //! Private networks with real Linux TCP peers, built and removed from Rust.
 //!
-//! rxo must prove itself between a real sender and a real receiver. This crate builds them in network
-//! namespaces of this process. It does not touch the machine's own network and needs no installed tool. It
-//! does not depend on rxo: it provides interfaces to open, and reports the received data. From the bottom up:
+//! rxo must work between a real sender and a real receiver. This crate creates both in network namespaces of
+//! this process. It does not touch the machine's own network and needs no installed tool. It does not depend
+//! on rxo: it provides interfaces to open, and reports the received data. From the bottom up:
 //!
 //! * [`become_root_in_user_namespace`] must be called first by a program that may not be root.
 //! * [`Namespace`] is a network that this process holds open. The kernel removes it when the
@@ -12,9 +12,9 @@
 //! * [`Tap`] is an interface whose other side is this process, and [`Monitor`] copies the frames that an interface
 //!   receives: together they show how the kernel treats frames that a test writes.
 //! * [`Lab`] builds the network of the demo and the live tests in one call.
-//! * [`Deaf`] makes a socket lose arriving segments for a moment.
-//! * [`traffic`] sends through it and checks every byte; [`CpuMeter`] measures the cost, and
-//!   [`MachineReading`] what else the machine did meanwhile.
+//! * [`Deaf`] makes a socket lose arriving segments.
+//! * [`traffic`] sends data through a network and checks every byte; [`CpuMeter`] measures the cost, and
+//!   [`MachineReading`] the load of other processes at that time.
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -1,16 +1,15 @@
-//! The machine's other load: the processor time of other processes, and the time that a hypervisor takes.
+//! Other load of the machine: the processor time of other processes, and the time that a hypervisor takes.
 //!
 //! Separate from the [meter](crate::CpuMeter), which counts the cost of an experiment: this module counts the
-//! load that disturbs it. The processes that this one has started, such as emulated machines and programs
-//! that are measured, are part of the experiment, and so are those that they start. Two independent sums are
-//! compared, and the larger one is used. The first is the time of all processes that can be seen. The second
-//! is the time in which the cores were not idle, less everything that has an account: it also finds processes
-//! that cannot be seen (in another PID namespace).
+//! load that disturbs it. All descendants of this process, such as emulated machines and programs that are
+//! measured, are part of the experiment. Two independent sums are compared, and the larger one is used. The
+//! first is the time of all visible processes. The second is the time in which the cores were not idle, minus
+//! everything that is accounted for: it also includes invisible processes (in another PID namespace).
 //!
 //! A process may be confined to some cores (a cpuset), or to the time of some (a quota). Only cores that it
 //! may use count. On fewer cores than the machine has only the second sum is used, because it is unknown on
-//! which cores other processes ran. Under a quota the processes that can be seen are taken to share it, and
-//! the rest to be spread evenly.
+//! which cores other processes ran. Under a quota, the visible processes are assumed to share it, and the
+//! rest to be spread evenly.
 
 use std::collections::HashMap;
 use std::thread;
@@ -36,8 +35,8 @@ pub struct MachineReading {
 /// The use of the machine's processor time between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineUse {
-    /// The number of cores whose time this process can have: all of the machine, or as many as a cpuset or a quota
-    /// permits.
+    /// The number of cores whose time this process can use: all cores of the machine, or as many as a cpuset
+    /// or a quota permits.
     pub cores: u32,
     /// The time between the two readings.
     pub elapsed: Duration,
@@ -53,7 +52,7 @@ struct Totals {
     cores: u32,
     /// `true` if the machine has more cores than this process may use.
     is_part: bool,
-    /// The number of cores that the quota has time for; at most `cores`.
+    /// The number of cores whose time the quota covers; at most `cores`.
     quota: u32,
     /// The idle time of the cores, which includes waiting for devices.
     idle: Duration,
@@ -62,7 +61,7 @@ struct Totals {
 }
 
 impl MachineReading {
-    /// Reads the processor times of the machine and of all processes that can be seen. Takes some microseconds per
+    /// Reads the processor times of the machine and of all visible processes. Takes some microseconds per
     /// process, and allocates.
     ///
     /// # Errors
@@ -109,8 +108,8 @@ impl MachineReading {
         Self { at, totals, own, kernel, others }
     }
 
-    /// Returns the use of processor time since the reading `earlier`. Interrupts count as this process's, because their
-    /// cause is unknown.
+    /// Returns the use of processor time since the reading `earlier`. Interrupts count as used by this
+    /// process, because their cause is unknown.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> MachineUse {
         let (now, then) = (&self.totals, &earlier.totals);
@@ -135,8 +134,8 @@ impl MachineReading {
 }
 
 impl Totals {
-    /// Returns the sums of the lines of `stat` for the cores in `allowed`, or for all cores if that is `None`. `quota`
-    /// is the number of cores that the process has time for. `None` if `stat` is invalid.
+    /// Returns the sums of the lines of `stat` for the cores in `allowed`, or for all cores if that is
+    /// `None`. `quota` is the number of cores whose time the process may use. `None` if `stat` is invalid.
     fn of(stat: &str, allowed: Option<&str>, quota: usize) -> Option<Self> {
         let mut totals = Self::default();
         for line in stat.lines() {
@@ -225,7 +224,8 @@ impl Process {
     }
 }
 
-/// Returns the duration of `count` hundredths of a second, in which the kernel shows times whatever its own clock is.
+/// Returns the duration of `count` hundredths of a second, the unit in which the kernel reports times
+/// whatever the rate of its clock.
 fn ticks(count: u64) -> Duration {
     Duration::from_millis(count.saturating_mul(10))
 }
@@ -247,13 +247,13 @@ mod tests {
     /// The beginning of virtual time; any instant does.
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-    /// Returns a reading at `seconds`, of two cores that idled for `idle` hundredths, had interrupts and lost
-    /// time to a hypervisor for 10 times `seconds` and `stolen`.
+    /// Returns a reading of two cores at `seconds`. `figures` are the idle time, the time that a hypervisor
+    /// took, and this process's own time, in hundredths of a second.
     fn reading(seconds: u64, figures: [u64; 3], processes: &[(&str, u64, u64)]) -> MachineReading {
         confined(seconds, figures, processes, (None, 2))
     }
 
-    /// Returns the reading of a process that may use the cores `allowed` and has time of `quota` of them.
+    /// Returns the reading of a process that may use the cores `allowed`, and the time of `quota` of them.
     fn confined(
         seconds: u64,
         [idle, stolen, own]: [u64; 3],

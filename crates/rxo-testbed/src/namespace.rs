@@ -16,21 +16,20 @@ use crate::error::{Context, Result};
 use crate::link::Interface;
 use crate::sys;
 
-/// A network namespace of this process. It is removed when it is dropped and no thread or socket is
-/// left in it.
+/// A network namespace of this process. The kernel removes it once this value is dropped and no thread or
+/// socket is left in it.
 #[derive(Debug)]
 pub struct Namespace {
     label: String,
     handle: File,
-    /// A netlink socket that was opened inside, so that it acts on this namespace from any thread.
+    /// A netlink socket that was opened inside the namespace, so that it acts on it from any thread.
     netlink: Netlink,
-    /// Any socket of the namespace. Offloads are set through it.
+    /// Any socket of the namespace, by which offloads are set.
     control: UdpSocket,
 }
 
 impl Namespace {
-    /// Makes a new network namespace, in which only the loopback interface is up. `label` appears in
-    /// messages.
+    /// Creates a network namespace in which only the loopback interface is up. `label` appears in messages.
     ///
     /// # Errors
     /// If the process lacks the privilege. The message names the remedy.
@@ -63,7 +62,7 @@ impl Namespace {
         Ok(Self { label: label.to_owned(), handle, netlink, control })
     }
 
-    /// Returns the label that it was made with.
+    /// Returns the label with which the namespace was created.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
@@ -75,8 +74,8 @@ impl Namespace {
         Interface::new(self, name)
     }
 
-    /// Runs `work` on a thread inside the namespace and waits for it. Sockets opened there belong
-    /// to the namespace for good, and may be used from any thread afterwards.
+    /// Runs `work` on a thread inside the namespace, and waits for it. Sockets opened there belong to the
+    /// namespace permanently, and may then be used from any thread.
     ///
     /// # Errors
     /// If the namespace cannot be entered.
@@ -88,14 +87,15 @@ impl Namespace {
         on_new_thread("lab-inside", work).context(|| self.cannot_enter())
     }
 
-    /// Runs `work` as [`Namespace::run`] does, with descriptors of its own: what it opens does not count against those
-    /// that a process may have, and is closed at its end. It has copies of those that are open already.
+    /// Runs `work` as [`Namespace::run`] does, with a separate table of descriptors: what it opens does not
+    /// count against the limit of the process, and is closed at the end. The table begins with copies of the
+    /// descriptors that are already open.
     ///
     /// # Errors
-    /// As [`Namespace::run`].
+    /// The errors of [`Namespace::run`].
     ///
     /// # Panics
-    /// As [`Namespace::run`].
+    /// If `work` panics.
     pub fn run_apart<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.run(|| sys::unshare(sys::Unshare::Descriptors).map(|()| work()))?
             .context(|| self.cannot_enter())
@@ -143,13 +143,13 @@ impl Namespace {
             .context(|| format!("cannot read {name} in namespace \"{}\"", self.label))
     }
 
-    /// Returns true if the kernel has IPv6, which can be disabled at boot.
+    /// Returns `true` if the kernel has IPv6, which can be disabled at boot.
     #[must_use]
     pub fn has_ipv6(&self) -> bool {
         self.sysctl("net.ipv6.conf.default.accept_ra").is_ok()
     }
 
-    /// Waits until `interface` has its IPv6 link-local address. The kernel assigns it some time
+    /// Waits until `interface` has its IPv6 link-local address. The kernel assigns the address some time
     /// after both ends of a wire are up.
     pub(crate) fn await_ipv6(&self, interface: &str) -> Result<()> {
         let has_one = || {
@@ -191,8 +191,8 @@ impl Namespace {
     }
 }
 
-/// Returns true if a line of `/proc/net/if_inet6` is a usable (not tentative) address of `interface`. The columns are
-/// address, index, prefix length, scope, flags, name.
+/// Returns `true` if a line of `/proc/net/if_inet6` is a usable (not tentative) address of `interface`. The
+/// columns are address, index, prefix length, scope, flags, name.
 fn is_usable(line: &str, interface: &str) -> bool {
     const TENTATIVE: u32 = 0x40;
     let columns: Vec<&str> = line.split_whitespace().collect();
@@ -201,8 +201,8 @@ fn is_usable(line: &str, interface: &str) -> bool {
     *name == interface && flags.is_ok_and(|flags| flags & TENTATIVE == 0)
 }
 
-/// Calls `is_so` every 10 ms until it returns true. The inner error means that it did not become true within
-/// a minute.
+/// Calls `is_so` every 10 ms until it returns `true`. The inner error means that it did not return `true`
+/// within a minute.
 ///
 /// # Errors
 /// Returns the first error of `is_so`.
@@ -216,12 +216,12 @@ pub fn until(is_so: impl Fn() -> Result<bool>) -> Result<io::Result<()>> {
     Ok(Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// IPv6 settings to switch off: router solicitations and the like would disturb the measured traffic, and a link-local
-/// address would become usable only after a random delay of up to a second.
+/// IPv6 settings to switch off: router solicitations and similar messages would disturb the measured traffic,
+/// and a link-local address would become usable only after a random delay of up to a second.
 const IPV6_SWITCHED_OFF: [&str; 4] =
     ["dad_transmits", "accept_ra", "router_solicitations", "router_solicitation_delay"];
 
-/// Number of calls in a minute, with the pause below.
+/// Number of calls of [`until`] in a minute, with the pause below.
 const LOOKS: u32 = 6_000;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 

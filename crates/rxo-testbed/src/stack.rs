@@ -14,13 +14,14 @@ pub struct StackCounters {
     /// The number of packets that reached IP. An aggregate counts as one, whether rxo or the kernel made it, because
     /// each delivery costs the host time only once.
     pub deliveries: u64,
-    /// The number of packets that IP sent. A GSO packet counts as one.
+    /// The number of packets that IP sent. A GSO frame counts as one.
     pub sends: u64,
     /// The number of segments that TCP retransmitted.
     pub retransmitted_segments: u64,
     /// The number of segments that TCP dropped because of a wrong checksum.
     pub bad_checksums: u64,
-    /// The number of acknowledgements that reported a duplicate segment to TCP (RFC 2883).
+    /// The number of acknowledgements that reported a duplicate segment to this stack's TCP (D-SACK, RFC
+    /// 2883).
     pub duplicates_told: u64,
     /// The number of packets marked CE that reached IP. In packets that the kernel coalesced itself, each segment
     /// counts.

@@ -1,7 +1,7 @@
-//! A TAP and a monitor: they show how the kernel treats frames that this process writes.
+//! TAP and monitor, which show how the kernel treats frames that this process writes.
 //!
-//! Both exchange a `virtio_net_hdr` of ten bytes (virtio 1.2, section 5.1.6) and a frame, as bytes that this
-//! crate does not interpret.
+//! Both exchange frames with the kernel, each after a `virtio_net_hdr` of ten bytes (virtio 1.2, section
+//! 5.1.6). This crate does not interpret the bytes.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -11,8 +11,8 @@ use crate::error::{Context, Result};
 use crate::link::Interface;
 use crate::sys::{self, MonitorSocket};
 
-/// A TAP: an interface whose other side is this process. It has no offloads, so the kernel segments the frames that it
-/// sends and completes their checksums. It vanishes with this value.
+/// A TAP: an interface whose other side is this process. It has no offloads, so the kernel segments the
+/// frames that it sends and completes their checksums. The interface is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Tap(pub File);
 
@@ -25,8 +25,8 @@ impl Interface<'_> {
         self.open_tap(false)
     }
 
-    /// Creates this interface as a TAP that receives by polls (NAPI), so that the kernel coalesces written frames. Each
-    /// write is a poll of its own; [`Interface::coalescing_hold`] joins several.
+    /// Creates this interface as a TAP that receives by polls (NAPI), so that the kernel coalesces written
+    /// frames. Each write is a poll of its own; [`Interface::coalescing_hold`] joins several.
     ///
     /// # Errors
     /// The errors of [`Interface::create_tap`].
@@ -39,7 +39,7 @@ impl Interface<'_> {
         opened.map(Tap).context(|| self.cannot("make the TAP"))
     }
 
-    /// Begins to copy everything that arrives at this interface, after the kernel has coalesced it.
+    /// Starts to copy all packets that arrive at this interface, after the kernel has coalesced them.
     ///
     /// # Errors
     /// If the interface does not exist, or privilege is missing.
@@ -51,7 +51,7 @@ impl Interface<'_> {
 }
 
 impl Tap {
-    /// Writes a frame with its header: the interface receives it.
+    /// Writes a header and a frame, which the interface then receives.
     ///
     /// # Errors
     /// If the kernel refuses the header or the frame (`EINVAL`).
@@ -59,8 +59,8 @@ impl Tap {
         (&self.0).write_vectored(&[IoSlice::new(header), IoSlice::new(frame)]).map(|_| ())
     }
 
-    /// Reads the next frame that the interface sends, header and frame, and returns its length in bytes. `None` if
-    /// there is none.
+    /// Reads the next frame that the interface sends, with its header before it, and returns the length of
+    /// both in bytes. `None` if there is none.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -81,7 +81,7 @@ impl Tap {
     }
 }
 
-/// Copies of everything that an interface receives.
+/// A receiver of copies of all packets that arrive at an interface.
 #[derive(Debug)]
 pub struct Monitor(MonitorSocket);
 
@@ -90,7 +90,8 @@ pub struct Monitor(MonitorSocket);
 pub struct MonitoredPacket {
     /// Length of header and packet, in bytes.
     pub bytes: usize,
-    /// The outer VLAN tag, which the kernel removes: its protocol and its control information, as on the wire.
+    /// The outer VLAN tag, which the kernel removes from the packet: its protocol and its control
+    /// information, as on the wire.
     pub tag: Option<[u8; 4]>,
 }
 

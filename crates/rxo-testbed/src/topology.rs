@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The peer's kernel segments what it sends to the MTU, so that frames on the wire look as if a network card
-//! had sent them. In the second network, `wire0` has no address and answers no request: everything that the
-//! peer learns about the host, its MAC address included, has crossed rxo.
+//! had sent them. In the second network, `wire0` has no address and answers no request: the peer learns
+//! everything about the host, including its MAC address, through rxo.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -30,8 +30,8 @@ pub struct Lab {
 pub struct LabOptions {
     /// The MTU of the wire and of the host's interface, in bytes.
     pub mtu: u32,
-    /// `true` if the peer leaves TCP checksums partial, as a veth does by default; `false` if every frame has a
-    /// complete one.
+    /// `true` if the peer leaves TCP checksums partial, as a veth does by default; `false` if every frame has
+    /// a complete checksum.
     pub partial_checksums: bool,
     /// The limit of the peer's sending rate, in bytes per second; `None` for no limit.
     pub limit_bytes_per_s: Option<u64>,
@@ -39,8 +39,9 @@ pub struct LabOptions {
     /// there. The core of the peer's sender is best. With `None`, acknowledgements are processed on the core that sent
     /// them, data leaves from two cores at once, and the veth reorders it. No effect on kernels before 6.3.
     pub peer_core: Option<usize>,
-    /// The core on which the host's kernel processes frames from the wire; `None` leaves the choice to the kernel.
-    /// Frames from a TAP are processed where they are written. Only useful for measuring the host's cost of sending.
+    /// The core on which the host's kernel processes frames from the wire; `None` leaves the choice to the
+    /// kernel. Frames from a TAP are processed on the core on which they are written. Only useful for
+    /// measuring the host's cost of sending.
     pub host_core: Option<usize>,
     /// The rate at which the peer acknowledges data from the host.
     pub acks: AckRate,
@@ -49,8 +50,8 @@ pub struct LabOptions {
 /// The rate at which the peer's kernel acknowledges received segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRate {
-    /// Linux's default: on such a wire one ACK for 10 to 100 segments, because windows seldom open and large sends
-    /// arrive together.
+    /// Linux's default. On a veth that is one ACK for 10 to 100 segments, because windows seldom open and GSO
+    /// frames arrive whole.
     Default,
     /// An ACK for every segment that TCP receives, like hosts without GRO. While the receiving
     /// thread holds a connection, segments that arrive meanwhile share an ACK: 0.3 to
@@ -179,8 +180,8 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Connects peer and host again after one end of their wire was deleted. The peer's end gets the peer's addresses;
-    /// the host's end, `interface`, is new and down.
+    /// Connects peer and host again after one end of their wire was deleted. The peer's end gets the peer's
+    /// addresses. The host's end, called `interface`, is new and down.
     ///
     /// # Errors
     /// If the system refuses.
@@ -261,7 +262,7 @@ impl Lab {
         self.peer.interface(Self::PEER_INTERFACE).await_wire()
     }
 
-    /// Sets the rate at which the peer acknowledges, as the options say.
+    /// Sets the rate at which the peer acknowledges to that of the options.
     fn set_ack_rate(&self) -> Result<()> {
         let near = self.peer.interface(Self::PEER_INTERFACE);
         let segments = match self.options.acks {

@@ -1,8 +1,8 @@
 //! Gives the process the privilege to create network namespaces, without real root privileges.
 //!
-//! A user namespace gives its creator every privilege inside it and none outside. That is enough
-//! for one's own namespaces, interfaces, packet sockets and TAP devices. Only a process with a
-//! single thread can enter one, so `main` must do it first.
+//! A user namespace gives its creator every privilege inside it and none outside. That is enough for network
+//! namespaces, interfaces, packet sockets and TAP devices of its own. Only a process with a single thread can
+//! enter one, so `main` must do so first.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use std::io;
 use crate::error::{Context, LabError, Result};
 use crate::sys;
 
-/// How the process got the privilege to create network namespaces.
+/// The source of the privilege to create network namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// The process had the privilege already.
+    /// The process already had the privilege.
     Given,
     /// The process entered a user namespace of its own, in which it is root.
     UserNamespace,

@@ -14,7 +14,7 @@ pub struct Worker<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    /// Starts `work` on a thread of its own, on `core` if given.
+    /// Starts `work` on a thread of its own, pinned to `core` if given.
     pub fn start(
         name: &str,
         core: Option<usize>,
@@ -43,7 +43,7 @@ impl<T: Send + 'static> Worker<T> {
         self.thread_id
     }
 
-    /// Waits for the result.
+    /// Waits until the thread has ended, and returns its result.
     pub fn finish(self) -> Result<T> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }

@@ -97,7 +97,7 @@ const PAYLOAD: usize = 1_448;
 mod tests {
     use super::*;
 
-    /// The workload's frames must be candidates; otherwise the benchmark would measure their refusal.
+    /// The workload's frames must be candidates; otherwise the benchmark would measure their bypassing.
     #[test]
     fn what_is_measured_is_coalesced() {
         let workload = Workload::new();

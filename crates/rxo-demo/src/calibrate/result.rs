@@ -1,4 +1,4 @@
-//! The calibration's result: costs with their spread, and the measurements behind them.
+//! Result of the calibration: costs with their spread, and the measurements from which they were fitted.
 
 use rxo_console::numbers::rounded;
 use rxo_console::table::Table;
@@ -120,7 +120,7 @@ impl Findings for Calibration {
         vec![table.render()]
     }
 
-    /// Does nothing: there is no verdict besides the conclusion, which the report omits on a busy machine.
+    /// Does nothing: the only verdict is the conclusion, which the report itself omits on a busy machine.
     fn withhold(&mut self) {}
 
     fn conclusion(&self) -> Option<String> {

@@ -1,4 +1,5 @@
-//! The findings of the demo: a table and a sentence for people, JSON for programs.
+//! The findings of the demo, which are its figures and conclusions: a table and a sentence for people, JSON
+//! for programs.
 
 use rxo_console::numbers::grouped;
 use serde::Serialize;

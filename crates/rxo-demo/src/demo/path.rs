@@ -6,15 +6,15 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Path {
-    /// Through the kernel alone, with GRO off: every frame is delivered separately.
+    /// The path through the kernel alone, with GRO off: every frame is delivered separately.
     KernelGroOff,
-    /// Through the kernel alone, with GRO on.
+    /// The path through the kernel alone, with GRO on.
     KernelGroOn,
-    /// Through rxo without coalescing, with one system call for each frame.
+    /// The path through rxo without coalescing, with one system call for each frame.
     WritePerFrame,
-    /// Through rxo without coalescing, with the same batched writes as when it coalesces.
+    /// The path through rxo without coalescing, with the same batched writes as when it coalesces.
     None,
-    /// Through rxo with coalescing.
+    /// The path through rxo with coalescing.
     Rxo,
     /// Through a bare loop in place of rxo ([`floor`](super::floor)).
     Floor,

@@ -15,7 +15,8 @@ pub struct Sample {
     pub both_cpu_s_per_gb: f64,
     /// Number of data segments that reached the peer.
     pub segments: u64,
-    /// Number of frames that reached the sending host; all except those of handshakes and FINs are pure ACKs.
+    /// Number of frames that reached the sending host; all of them are pure ACKs, except those of handshakes
+    /// and FINs.
     pub acks: u64,
     /// Number of times that frames were delivered to the sending host's IP layer, as its kernel counts them.
     pub ack_deliveries: u64,

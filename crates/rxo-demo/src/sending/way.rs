@@ -8,11 +8,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Through the kernel alone, with its own GRO, which does not coalesce pure ACKs.
+    /// The way through the kernel alone, with its own GRO, which does not coalesce pure ACKs.
     KernelGro,
-    /// Through rxo without `--ack-aggregate`: every pure ACK is a delivery.
+    /// The way through rxo without `--ack-aggregate`: every pure ACK is a delivery.
     NoAggregation,
-    /// Through rxo with `--ack-aggregate`, which aggregates pure ACKs.
+    /// The way through rxo with `--ack-aggregate`, which aggregates pure ACKs.
     AckAggregate,
 }
 

@@ -65,8 +65,8 @@ impl Interface<'_> {
         self.index().is_ok()
     }
 
-    /// Waits until this end of a wire can send. When its other end is switched on later, the kernel takes a moment to
-    /// notice, and until then silently drops frames sent here.
+    /// Waits until this end of a wire can send. When its other end is switched on later, the kernel takes a
+    /// moment to notice, and silently drops frames that are sent here before.
     ///
     /// # Errors
     /// If the interface does not exist, or one of the ends stays down.

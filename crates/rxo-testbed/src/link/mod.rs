@@ -93,8 +93,8 @@ impl<'n> Interface<'n> {
         self.create(self.of_kind("bridge", &[]))
     }
 
-    /// Creates this interface as a bridge that queries group memberships and forwards a group only to its members, a
-    /// second after it is up.
+    /// Creates this interface as a bridge that queries group memberships. One second after it is up, it
+    /// forwards frames of a group only to members.
     ///
     /// # Errors
     /// If the name is taken, or the kernel has no bridges.
@@ -257,7 +257,7 @@ impl<'n> Interface<'n> {
         offload::set(self, which, on)
     }
 
-    /// Returns true if an offload is on.
+    /// Returns `true` if an offload is on.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -265,8 +265,8 @@ impl<'n> Interface<'n> {
         offload::get(self, which)
     }
 
-    /// Lets the kernel hold coalesced packets beyond the end of a poll, for this time at most, and until its clock
-    /// ticks (1 to 10 ms).
+    /// Lets the kernel hold coalesced packets beyond the end of a poll, for at most this time plus the time
+    /// until its next clock tick (1 to 10 ms).
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -274,7 +274,7 @@ impl<'n> Interface<'n> {
         self.coalescing_hold()?.set(at_most).context(|| self.cannot("hold what is coalesced on"))
     }
 
-    /// Opens the setting of [`Interface::hold_coalesced`], for a caller that changes it often.
+    /// Opens the setting of [`Interface::hold_coalesced`], for a caller that changes it repeatedly.
     ///
     /// # Errors
     /// If the interface does not exist.
@@ -304,12 +304,12 @@ impl<'n> Interface<'n> {
         self.namespace.netlink().change(request)
     }
 
-    /// Returns what an error of `verb` on this interface begins with.
+    /// Returns the first words of an error message about `verb` on this interface.
     pub fn cannot(&self, verb: &str) -> String {
         format!("cannot {verb} {} in namespace \"{}\"", self.name, self.namespace.label())
     }
 
-    /// Builds the request for an interface with this name, of a kind and with settings of that kind.
+    /// Builds the request for an interface with this name, of the kind `kind` and with that kind's settings.
     fn of_kind(&self, kind: &str, settings: &[(u16, &[u8])]) -> Request {
         let settings = nested(settings);
         let info: [(u16, &[u8]); 2] =
@@ -347,8 +347,8 @@ fn named(kind: u16, name: &str) -> Request {
     request(kind, [0; 4]).string(libc::IFLA_IFNAME, name)
 }
 
-/// Makes a request about interfaces. Its header is `ifinfomsg` in words: family and type, index, flags, and the mask of
-/// flags to change.
+/// Builds a request about interfaces. Its header is `ifinfomsg` in words: family and type, index, flags, and
+/// the mask of flags to change.
 fn request(kind: u16, header: [u32; 4]) -> Request {
     Request::new(kind, &header.map(u32::to_ne_bytes).concat())
 }

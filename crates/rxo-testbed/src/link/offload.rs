@@ -22,16 +22,16 @@ pub enum Offload {
     /// The kernel coalesces received frames (GRO). On a veth this also switches on polling (NAPI), without which there
     /// is nothing to coalesce.
     GenericReceive,
-    /// With [`Offload::GenericReceive`], the kernel also coalesces UDP datagrams that no socket asked it to
-    /// (`rx-udp-gro-forwarding`, since Linux 5.12).
+    /// With [`Offload::GenericReceive`], the kernel also coalesces UDP datagrams for sockets that did not ask
+    /// for it (`rx-udp-gro-forwarding`, since Linux 5.12).
     UdpForwarding,
 }
 
 /// The way in which the ethtool interface of the kernel addresses an offload.
 enum Known {
-    /// By two commands: one that reads the offload, one that sets it.
+    /// The offload has two commands: one that reads it, and one that sets it.
     Commands(u32, u32),
-    /// By the name of a feature of the interface.
+    /// The offload is a named feature of the interface.
     Name(&'static str),
 }
 
@@ -81,8 +81,8 @@ impl CoalescingHold {
         opened.map(Self).context(|| interface.cannot("hold what is coalesced on"))
     }
 
-    /// Lets the kernel hold coalesced packets for this time at most, and until its clock ticks (1 to 10 ms). With zero
-    /// the kernel delivers everything at the end of the next poll.
+    /// Lets the kernel hold coalesced packets for at most this time plus the time until its next clock tick
+    /// (1 to 10 ms). With zero, the kernel delivers everything at the end of the next poll.
     ///
     /// # Errors
     /// If the interface is gone.

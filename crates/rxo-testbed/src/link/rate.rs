@@ -12,23 +12,23 @@ use crate::error::{Context, LabError, Result, usage};
 pub struct RateLimit {
     /// The rate in bytes per second, including link-layer headers.
     pub bytes_per_s: u64,
-    /// The number of bytes that may leave at once after a pause. Must exceed the largest packet, and the bytes that the
-    /// rate allows while a kernel timer is late (50 to 100 µs).
+    /// The number of bytes that may leave at once after a pause. Must exceed both the largest packet and the
+    /// bytes that the rate allows while a kernel timer is late (50 to 100 µs).
     pub burst_bytes: u32,
     /// The number of bytes that may wait before frames are dropped.
     pub queue_bytes: u32,
 }
 
 impl RateLimit {
-    /// Creates a limit with 256 KiB at once, which exceeds the largest GSO packet, so that none gets stuck, and a queue
-    /// of 2 MiB.
+    /// Creates a limit with a burst of 256 KiB, which exceeds the largest GSO frame, so that none gets stuck,
+    /// and a queue of 2 MiB.
     #[must_use]
     pub const fn new(bytes_per_s: u64) -> Self {
         Self { bytes_per_s, burst_bytes: 256 * 1024, queue_bytes: 2 * 1024 * 1024 }
     }
 
-    /// Creates a limit that is as even as a wire: at most two full frames at once, or what the rate allows in 100 µs if
-    /// that is more. For interfaces on which no GSO packets cross.
+    /// Creates a limit that is as even as a wire: at most two full frames at once, or what the rate allows in
+    /// 100 µs if that is more. For interfaces that carry no GSO frames.
     #[must_use]
     pub fn even(bytes_per_s: u64, queue_bytes: u32) -> Self {
         let late = u32::try_from(bytes_per_s / 10_000).unwrap_or(u32::MAX);
@@ -52,9 +52,9 @@ pub(crate) fn limit_rate(interface: &Interface<'_>, limit: RateLimit) -> Result<
     }
 }
 
-/// Returns the request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index, handle, parent,
-/// and one without a meaning for this request. The kernel computes the zero fields of the parameter block from the
-/// 64-bit rate and the burst.
+/// Returns the request for a `tbf` (linux/pkt_sched.h). Its header is `tcmsg` in words: family, index,
+/// handle, parent, and one without meaning here. The kernel computes the zero fields of the parameter block
+/// from the 64-bit rate and the burst.
 fn request(index: u32, limit: RateLimit) -> Request {
     let header = [0, index, 0, TC_H_ROOT, 0].map(u32::to_ne_bytes);
     let options: [(u16, &[u8]); 3] = [

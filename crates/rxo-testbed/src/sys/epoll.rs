@@ -1,5 +1,5 @@
-//! Waits on many sockets by a level-triggered epoll. A thread that reads a little from each socket in turn is notified
-//! again of the rest, which edge-triggered libraries do not do.
+//! Waits on many sockets with level-triggered epoll. A thread that reads a little from each socket in turn is
+//! notified again of the rest; edge-triggered libraries do not do that.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

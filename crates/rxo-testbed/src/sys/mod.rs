@@ -1,5 +1,5 @@
-//! Safe wrappers of system calls that neither the standard library nor `rxo-netlink` offer.
-//! All unsafe code of this crate is here, and no decisions are.
+//! Safe wrappers of system calls that neither the standard library nor `rxo-netlink` offers. All unsafe code
+//! of this crate is here, and no decisions are.
 #![allow(unsafe_code, reason = "system calls that have no safe face elsewhere")]
 
 mod epoll;
@@ -28,19 +28,19 @@ pub(crate) use socket::{
 pub(crate) use tap::open_tap;
 pub use tap::open_tun;
 
-/// What to separate from the rest of the system or of the process; see unshare(2).
+/// The resources that [`unshare`] separates from the rest of the system or of the process; see unshare(2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Unshare {
-    /// The calling thread gets a new, empty network.
+    /// The calling thread gets a new, empty network namespace.
     Network,
-    /// The process gets a new user namespace and a new, empty network. The process must have one
-    /// thread only.
+    /// The process gets a new user namespace and a new, empty network namespace. The process must have only
+    /// one thread.
     UserAndNetwork,
-    /// The calling thread, and those that it starts, get a copy of the process's descriptors as their own.
+    /// The calling thread, and the threads that it starts, get their own copy of the process's descriptors.
     Descriptors,
 }
 
-/// Separates the calling thread.
+/// Separates `what` for the calling thread.
 pub(crate) fn unshare(what: Unshare) -> io::Result<()> {
     let flags = match what {
         Unshare::Network => libc::CLONE_NEWNET,

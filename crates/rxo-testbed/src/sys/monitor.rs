@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Interest, check, force_receive_buffer_bytes, set_buffer_bytes};
 
-/// Receives a copy of every packet that arrives at one interface, and sends packets out of it, each with a
-/// `virtio_net_hdr` of ten bytes before it.
+/// A socket that receives a copy of every packet that arrives at one interface, and sends packets out of it,
+/// each after a `virtio_net_hdr` of ten bytes.
 #[derive(Debug)]
 pub struct MonitorSocket(OwnedFd);
 
@@ -43,7 +43,7 @@ impl MonitorSocket {
         Ok(Self(socket))
     }
 
-    /// Sends a packet, which is given in pieces, the first of them its header.
+    /// Sends a packet, which is given in pieces; the first piece is its header.
     pub fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         // SAFETY: an IoSlice is laid out as an iovec, and the kernel only reads the pieces.
         let sent = unsafe {
@@ -52,8 +52,8 @@ impl MonitorSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives the next packet, and the VLAN tag that the kernel removed from it, as bytes. `None` if there is no
-    /// packet. One longer than the buffer is truncated.
+    /// Receives the next packet. Returns its length, and the VLAN tag that the kernel removed from it, as
+    /// bytes. `None` if there is no packet. A packet longer than the buffer is truncated.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<[u8; 4]>)>> {
         let mut room = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut control = [0_u64; 16];
@@ -102,7 +102,7 @@ fn removed_tag(message: &libc::msghdr) -> Option<[u8; 4]> {
     Some([a, b, c, d])
 }
 
-/// Socket options: a header before each packet, the VLAN tag, and no copies of sent packets.
+/// Socket options: a header before each packet, the VLAN tag with each packet, and no copies of sent packets.
 const OPTIONS: [libc::c_int; 3] =
     [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING];
 

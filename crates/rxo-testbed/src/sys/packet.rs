@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::check;
 
-/// A socket that receives frames with IPv4, and sends frames.
+/// A socket that receives the IPv4 frames of one interface, and sends frames.
 #[derive(Debug)]
 pub struct PacketSocket(OwnedFd);
 
@@ -31,7 +31,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Sends a frame; waits for room if necessary.
+    /// Sends a frame. Waits for free space if the queue is full.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         loop {
             // SAFETY: the kernel reads `frame.len()` bytes of `frame`.

@@ -61,8 +61,8 @@ pub(crate) fn memory_bytes(socket: &impl AsRawFd) -> io::Result<u64> {
 
 /// The number of values of `SO_MEMINFO` (`SK_MEMINFO_VARS` of linux/sock_diag.h).
 const MEMORY_VALUES: usize = 9;
-/// The indices of the values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be sent, options,
-/// and the backlog.
+/// The indices of the values of `SO_MEMINFO` that are memory in use: received, set aside, queued to be sent,
+/// options, and backlog.
 const MEMORY_HELD: [usize; 5] = [0, 4, 5, 6, 7];
 
 /// Sets the congestion control algorithm of a TCP socket.

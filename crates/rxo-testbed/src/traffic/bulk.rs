@@ -19,19 +19,21 @@ use crate::error::{Context, LabError, Result, usage};
 use crate::namespace::Namespace;
 use crate::worker::Worker;
 
-/// The parameters of a bulk transfer. [`BulkConfig::default`] is one connection until stopped.
+/// The parameters of a bulk transfer. [`BulkConfig::default`] is one connection that sends until it is
+/// stopped.
 #[derive(Clone, Debug)]
 pub struct BulkConfig {
     /// The number of connections, 1 to 400, distributed over the threads.
     pub connections: usize,
-    /// The number of sending threads, which is also that of receiving threads.
+    /// The number of sending threads, and also that of receiving threads.
     pub threads_per_side: usize,
     /// The number of bytes after which each connection ends; `None` sends until stopped.
     pub bytes_per_connection: Option<u64>,
     /// The number of bytes that the application writes at once, 1 byte to 128 KiB.
     pub write_bytes: usize,
-    /// `true` if each write waits until the one before has been acknowledged. Each write is then one large send, whose
-    /// last segment carries PSH. Otherwise the kernel joins waiting data, and PSH marks where it runs out.
+    /// `true` if each write waits until the previous one is acknowledged. Each write is then one GSO frame,
+    /// whose last segment carries PSH. Otherwise the kernel joins waiting data, and sets PSH where the data
+    /// runs out.
     pub one_write_at_a_time: bool,
     /// The fixed size of the send buffer in bytes; `None` lets the kernel choose.
     pub send_buffer_bytes: Option<usize>,
@@ -50,8 +52,8 @@ pub struct BulkConfig {
     pub sender_core: Option<usize>,
     /// The core of the receiving threads; `None` lets the scheduler choose.
     pub receiver_core: Option<usize>,
-    /// The position in the stream of the first connection at which a wrong byte is sent, to show that the check finds
-    /// it; `None` sends none.
+    /// The position in the stream of the first connection at which a wrong byte is sent, to test that the
+    /// check finds it; `None` sends none.
     pub wrong_byte_at: Option<u64>,
 }
 
@@ -190,9 +192,9 @@ impl BulkTransfer {
         self.measure_at_least(duration, 0, meter)
     }
 
-    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received meanwhile, and
-    /// their cost in processor time. On a busy machine hardly anything may arrive within `duration`, and the cost of a
-    /// byte would mean nothing.
+    /// Waits for `duration`, and longer until `least_bytes` have arrived. Returns the bytes received
+    /// meanwhile, and their cost in processor time. On a busy machine, so little may arrive within `duration`
+    /// that a cost per byte would be meaningless.
     ///
     /// # Errors
     /// If a thread of the meter has ended, or if fewer bytes arrive within 10 more seconds.
@@ -234,7 +236,7 @@ impl BulkTransfer {
     /// Waits until every connection has ended, and returns the totals.
     ///
     /// # Errors
-    /// If the transfer has no end (`bytes_per_connection`), or a connection broke or stalled.
+    /// If the configuration sets no end (`bytes_per_connection`), or a connection broke or stalled.
     pub fn wait(self) -> Result<BulkReport> {
         if !self.ends_by_itself {
             return Err(usage("a transfer without bytes_per_connection never ends: stop it"));
@@ -285,8 +287,8 @@ impl BulkConfig {
         Ok(())
     }
 
-    /// Returns the fixed size of the send buffer. A write that must leave as one large send must fit as a whole;
-    /// otherwise a part of it leaves with a PSH of its own.
+    /// Returns the fixed size of the send buffer. A write that must leave as one GSO frame must fit into the
+    /// buffer as a whole; otherwise a part of it leaves with a PSH of its own.
     pub(crate) fn send_buffer(&self) -> Option<usize> {
         let whole = self.one_write_at_a_time.then_some(2 * self.write_bytes + 64 * 1024);
         self.send_buffer_bytes.or(whole)
@@ -317,7 +319,7 @@ fn split(ends: Vec<Ends>, config: &BulkConfig) -> Result<(Vec<SendingEnd>, Vec<R
     Ok(sides)
 }
 
-/// Distributes `all` in turn over at most `shares` parts, of which none is empty.
+/// Distributes `all` in turn over at most `shares` parts, none of which is empty.
 pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>> {
     let mut dealt: Vec<Vec<T>> = (0..shares.min(all.len())).map(|_| Vec::new()).collect();
     let count = dealt.len();
@@ -327,7 +329,7 @@ pub(super) fn deal<T>(all: Vec<T>, shares: usize) -> impl Iterator<Item = Vec<T>
     dealt.into_iter()
 }
 
-/// The maximum number of connections: with more, a two-core machine measures its scheduler.
+/// Maximum number of connections: with more, a two-core machine would measure its scheduler.
 const MOST_CONNECTIONS: usize = 400;
 /// The pause between two checks of the received bytes.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -25,7 +25,7 @@ pub fn listen(namespace: &Namespace, address: IpAddr) -> Result<TcpListener> {
 /// Opens connections one after the other from the namespaces to the listener. If the number does
 /// not divide evenly, the first namespaces get one more.
 ///
-/// Waits until each is accepted, so that the handshakes of 400 connections do not overrun a small
+/// Waits until each connection is accepted, so that the handshakes of 400 connections do not overrun a small
 /// ring.
 pub(crate) fn open(
     from: &[&Namespace],
@@ -43,7 +43,7 @@ pub(crate) fn open(
     Ok(ends)
 }
 
-/// Opens a connection from the calling thread's network.
+/// Opens a connection from the calling thread's network namespace.
 pub(crate) fn connect(target: SocketAddr) -> Result<TcpStream> {
     TcpStream::connect_timeout(&target, HANDSHAKE_TIMEOUT).map_err(|error| {
         LabError::Transfer(format!("no connection to {target}: {error}; is the path up?"))

@@ -1,8 +1,8 @@
-//! Real Linux TCP between two namespaces, as threads of this process.
+//! Traffic of real Linux TCP between two namespaces, by threads of this process.
 //!
 //! * [`BulkTransfer`]: 1 to 400 connections that send as fast as they can. Every byte is checked.
 //! * [`Outgoing`] and [`exchange`]: Linux peers for a host that is not Linux.
-//! * [`ping_pong()`]: one byte there and back, one exchange at a time.
+//! * [`ping_pong()`]: single bytes back and forth, one exchange at a time.
 //! * [`Pattern`]: the contents of bulk connections.
 
 mod bulk;
@@ -27,5 +27,5 @@ pub use window_point::WindowPoint;
 
 use std::time::Duration;
 
-/// A transfer fails after this time without progress.
+/// The time without progress after which a transfer fails.
 pub const PATIENCE: Duration = Duration::from_secs(10);

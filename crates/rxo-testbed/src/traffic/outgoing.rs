@@ -1,5 +1,5 @@
-//! Linux peers for a host with another TCP stack: connections that only send, and exchanges of single bytes. The caller
-//! provides the receiving host.
+//! Linux peers for a host with another TCP stack: connections that only send, and exchanges of single bytes.
+//! The caller provides the receiving host.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Outgoing {
         self.senders.iter().map(Worker::thread_id).collect()
     }
 
-    /// Ends every stream, and returns the number of bytes that each has sent. Data on the way still arrives.
+    /// Ends every stream, and returns the number of bytes that each has sent. Data in flight still arrives.
     ///
     /// # Errors
     /// If a connection broke or stalled.

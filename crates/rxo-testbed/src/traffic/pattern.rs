@@ -54,7 +54,7 @@ impl Pattern {
         &block()[from..from + length.min(Self::LONGEST)]
     }
 
-    /// Returns the first `length` bytes of the stream, whatever the number: a file to transfer.
+    /// Returns the first `length` bytes of the stream as a vector, for use as the contents of a file.
     #[must_use]
     pub fn file(self, length: usize) -> Vec<u8> {
         let parts = (0..length).step_by(Self::LONGEST);

@@ -1,4 +1,4 @@
-//! Request and response: one byte there and one byte back, repeated.
+//! Request and response: single bytes are sent back and forth.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};

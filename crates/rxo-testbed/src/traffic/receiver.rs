@@ -13,19 +13,19 @@ use crate::sys::{Epoll, Interest};
 /// The receiving end of one connection.
 #[derive(Debug)]
 pub struct ReceivingEnd {
-    /// Where it is read, without waiting.
+    /// The socket from which the stream is read, without waiting.
     pub socket: TcpStream,
     /// The client's port, which identifies the connection.
     pub port: u16,
-    /// What it should say.
+    /// The bytes that the stream should contain.
     pub pattern: Pattern,
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     pub received_bytes: u64,
-    /// The first wrong byte.
+    /// The first wrong byte; `None` if there was none.
     pub mismatch: Option<Mismatch>,
 }
 
-/// Reads all connections in turn until the streams end. `total` counts bytes meanwhile.
+/// Reads all connections in turn until the streams end. Adds the bytes read to `total` at once.
 pub fn receive_all(mut ends: Vec<ReceivingEnd>, total: &AtomicU64) -> Result<Vec<ReceivingEnd>> {
     let cannot = || "the receiving thread cannot wait for its sockets".to_owned();
     let epoll = Epoll::new().context(cannot)?;
@@ -104,8 +104,8 @@ fn stalled(open: usize, ends: &[ReceivingEnd]) -> LabError {
     ))
 }
 
-/// The greatest number of bytes of one read: enough for the data that arrives while the other connections
-/// have their turn.
+/// Maximum number of bytes of one read: enough for the data that arrives while the other connections are
+/// read.
 const READ_BYTES: usize = 128 * 1024;
 /// Time between two checks for progress.
 const TICK: Duration = Duration::from_millis(100);

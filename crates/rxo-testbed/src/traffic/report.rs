@@ -12,7 +12,7 @@ pub struct BulkReport {
     pub connections: usize,
     /// The number of bytes that the senders wrote to the kernel.
     pub sent_bytes: u64,
-    /// The number of bytes that the receivers read and compared with what was sent.
+    /// The number of bytes that the receivers read, and compared with the bytes that were sent.
     pub received_bytes: u64,
     /// The time from the first byte to the last end of a stream.
     pub duration: Duration,

@@ -58,8 +58,8 @@ pub(crate) fn send_all(mut ends: Vec<SendingEnd>, stop: &AtomicBool) -> Result<V
 }
 
 impl SendingEnd {
-    /// Continues the current write of a connection with one system call. Returns the number of bytes that the kernel
-    /// took.
+    /// Continues the current write of a connection with one system call. Returns the number of bytes that the
+    /// kernel accepted.
     pub(crate) fn send_some(&mut self) -> Result<usize> {
         let bytes = self.pattern.bytes(self.sent_bytes, self.next_length());
         let written = match self.wrong_byte_at {
@@ -84,7 +84,8 @@ impl SendingEnd {
         usize::try_from(left).unwrap_or(usize::MAX).min(self.write_bytes - self.begun_bytes())
     }
 
-    /// Returns the number of bytes that the kernel has taken of an incomplete write.
+    /// Returns the number of bytes that the kernel has accepted of an incomplete write; 0 if no write is
+    /// incomplete.
     pub(crate) fn begun_bytes(&self) -> usize {
         (self.sent_bytes % self.write_bytes as u64) as usize
     }

@@ -1,9 +1,7 @@
-//! A thread whose connections write one payload at a time, each after the one before is
-//! acknowledged.
+//! A thread whose connections write one payload at a time, each after the previous one is acknowledged.
 //!
-//! The kernel does not notify anyone when all data is acknowledged, so the thread polls its sockets
-//! in turn, with a short pause after each round. Sockets that became ready meanwhile write one
-//! after the other.
+//! The kernel does not report that all data is acknowledged, so the thread polls its sockets in turn, with a
+//! short pause after each round. Sockets that became ready during the pause write one after the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

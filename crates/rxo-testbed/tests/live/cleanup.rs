@@ -1,4 +1,4 @@
-//! Nothing is left behind: at the end, after a crash, and without root privileges.
+//! Tests that nothing is left behind: at the end, after a crash, and without root privileges.
 
 use std::env;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The meter's readings are plausible, and assigned to the right user.
+//! Tests that the meter's readings are plausible, and assigned to the right user of the processor.
 
 use std::sync::mpsc;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Interfaces are created as asked, and errors name the object and the value.
+//! Tests that interfaces are created as requested, and that errors name the object and the value.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -54,7 +54,7 @@ fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// Makes both ends of a new pair, up and addressed.
+/// Creates both ends of a new pair, up and with addresses.
 fn pair<'n>(one: &'n Namespace, other: &'n Namespace, name: &str) -> [Interface<'n>; 2] {
     let ends = [one.interface(name), other.interface(name)];
     create_veth(&ends[0], &ends[1]).unwrap();

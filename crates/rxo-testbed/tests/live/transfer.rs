@@ -1,4 +1,4 @@
-//! Transfers over real TCP arrive complete, and wrong bytes are found.
+//! Tests that transfers over real TCP arrive complete, and that wrong bytes are found.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

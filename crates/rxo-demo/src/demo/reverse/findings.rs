@@ -11,7 +11,7 @@ use crate::demo::side_by_side::{Cells, SideBySide, verdict};
 use crate::sending::{Row, Way};
 use crate::wrap::count;
 
-/// The findings: a row for each of the three ways of ACKs, and the settings.
+/// The findings: a row for each of the three ways in which ACKs reach the sender, and the settings.
 pub(crate) type Found = SideBySide<Row, Measured>;
 
 /// The settings of `rxo demo --reverse`, so that it can be repeated.

@@ -32,7 +32,8 @@ pub(super) fn sentence(rows: &[Row]) -> String {
     )
 }
 
-/// Returns how many times fewer deliveries per segment the way `with` aggregation has than the way `without`.
+/// Returns the factor by which deliveries per segment are fewer in the way `with` aggregation than in the way
+/// `without`.
 pub(crate) fn times_fewer(without: &Row, with: &Row) -> f64 {
     let share = |row: &Row| ratio(row.ack_deliveries as f64, row.segments as f64);
     ratio(share(without), share(with))
@@ -58,7 +59,7 @@ fn connections(number: usize) -> String {
     if number == 1 { "one connection".to_owned() } else { format!("{number} connections") }
 }
 
-/// Returns our processor time relative to theirs, in words.
+/// Returns our processor time relative to theirs, as a phrase.
 fn compared(ours: f64, theirs: f64) -> String {
     let percent = 100.0 * (ratio(ours, theirs) - 1.0);
     match percent {
