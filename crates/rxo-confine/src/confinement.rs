@@ -6,8 +6,8 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// The privileges that a process needs after its start: paths, sockets, signals, capabilities. By default it
-/// needs only descriptors that are open already.
+/// The privileges that a process needs after its start: paths, sockets, signals, capabilities. By default,
+/// only descriptors that are already open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confinement {
     /// Files, and folders with everything below them, that may be opened by path. Paths that do not exist are
@@ -21,7 +21,7 @@ pub struct Confinement {
     pub kill: Kill,
     /// The capabilities that are kept, if the process has them.
     pub capabilities: CapabilitySet,
-    /// The user that the process becomes; `None` keeps the present one. Needs `CAP_SETUID` and `CAP_SETGID`,
+    /// The user that the process becomes; `None` keeps the current user. Needs `CAP_SETUID` and `CAP_SETGID`,
     /// and leaves no capability.
     pub user: Option<User>,
     /// `true` with `--no-sandbox`: only the user is changed, and nothing else is given up.
@@ -47,10 +47,10 @@ impl Default for Confinement {
 pub enum Access {
     /// Files may be read, and folders listed.
     Read,
-    /// Files may be read, and folders listed; also plain files may be written, created, renamed and removed,
+    /// Files may be read, and folders listed. Plain files may also be written, created, renamed and removed,
     /// and folders created.
     Write,
-    /// Files may be read, and folders listed; also files may be removed, but not written.
+    /// Files may be read and removed, but not written; folders may be listed.
     Remove,
 }
 
@@ -77,6 +77,6 @@ pub enum Kill {
     Nobody,
     /// Only the process with this id may be killed.
     Process(u32),
-    /// Processes may be killed for which the confined process holds a descriptor (`pidfd`).
+    /// Only processes may be killed for which the confined process holds a descriptor (`pidfd`).
     Given,
 }

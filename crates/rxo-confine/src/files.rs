@@ -13,7 +13,7 @@ use crate::{Access, ConfineError, Confinement, Kill};
 /// The newest Landlock version that was tested. Rights that only newer versions know are not restricted.
 const TESTED: ABI = ABI::V7;
 
-/// A Landlock ruleset that was created and is not enforced yet.
+/// A Landlock ruleset that is created but not enforced yet.
 pub(crate) struct Files(RulesetCreated);
 
 impl Files {

@@ -6,7 +6,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::User;
 
-/// The limits that are in force for a thread and the threads that it starts.
+/// The limits that apply to a thread and to the threads that it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     user: Option<String>,

@@ -1,4 +1,4 @@
-//! The needs of each kind of rxo process after its start. Data only.
+//! The confinement of each kind of rxo process after its start. Data only.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use rustix::thread::CapabilitySet;
 use crate::{Access, Confinement, Kill, Sockets};
 
 impl Confinement {
-    /// Returns the needs of a process that carries frames between open devices: `rxo run`, `guest`, `card`
-    /// and `cast join`.
+    /// Returns the confinement of a process that carries frames between open devices: `rxo run`, `guest`,
+    /// `card` and `cast join`.
     #[must_use]
     pub fn worker() -> Self {
         Self::default()
     }
 
-    /// Returns the needs of a worker that may have to reopen an interface, or restore one by itself.
+    /// Returns the confinement of a worker that may have to reopen an interface, or restore one by itself.
     /// `folders` contain locks and records.
     #[must_use]
     pub fn worker_that_reopens(folders: Vec<PathBuf>) -> Self {
@@ -24,8 +24,8 @@ impl Confinement {
         Self { paths, sockets: Sockets::Devices, capabilities, ..Self::default() }
     }
 
-    /// Returns the needs of a host on an open device: `rxo serve`, `sink`, `source`, `cat`, `cast send` and
-    /// `cast receive`. `paths` are opened while the command runs.
+    /// Returns the confinement of a host on an open device: `rxo serve`, `sink`, `source`, `cat`, `cast send`
+    /// and `cast receive`. `paths` are opened while the command runs.
     #[must_use]
     pub fn host(paths: Vec<(PathBuf, Access)>) -> Self {
         Self { paths, ..Self::default() }
@@ -67,8 +67,8 @@ impl Confinement {
         self
     }
 
-    /// Returns the needs of the restorer, the last process of a run, which restores interfaces if all other
-    /// processes were killed at once.
+    /// Returns the confinement of the restorer, the last process of a run, which restores interfaces if all
+    /// other processes were killed at once. The folders are those of [`Confinement::keeper`].
     #[must_use]
     pub fn restorer(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let mut paths = interfaces(folders);
@@ -84,8 +84,8 @@ impl Confinement {
         }
     }
 
-    /// Returns the needs of a process that removes the socket files in `sockets` after another process has
-    /// ended. `folders` contain locks.
+    /// Returns the confinement of a process that removes socket files after another process has ended.
+    /// `sockets` are the folders of those files, `folders` those of the lock files.
     #[must_use]
     pub fn remover(folders: Vec<PathBuf>, sockets: Vec<PathBuf>) -> Self {
         let locks = folders.into_iter().map(|folder| (folder, Access::Write));

@@ -1,8 +1,8 @@
 //! Files that are either complete or absent.
 //!
 //! A file is written under a temporary name in the same folder, and renamed when it is complete. Until then
-//! an existing file of the final name stays. After an error nothing of the new file is left. A pipe or a
-//! device such as `/dev/null` is written directly: a plain file must not replace it.
+//! an existing file with the final name is unchanged. After an error nothing of the new file remains. A pipe
+//! or a device such as `/dev/null` is written directly: a plain file must not replace it.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;

@@ -90,7 +90,7 @@ impl Lines {
     /// is set when the terminal is closed, if standard output is a terminal with this process in its foreground.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// If the thread cannot be started.
     pub(crate) fn start(
         manner: Manner,
         failed: fn(&io::Error),
@@ -116,7 +116,7 @@ impl Lines {
         self.queue(text, self.shared.manner.most_waiting);
     }
 
-    /// Counts a line as dropped that was not queued.
+    /// Counts a line that was not queued as dropped.
     pub(crate) fn leave_out(&self) {
         self.shared.lock().skipped += 1;
     }
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// Returns `true` if the thread has something to do without waiting for a further line.
+    /// Returns `true` if the thread has work without waiting for a further line.
     fn is_busy(&self) -> bool {
         let says_more = self.failure.is_none() && self.skipped > 0;
         !self.waiting.is_empty() || self.writing > 0 || says_more

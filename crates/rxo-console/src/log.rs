@@ -1,12 +1,12 @@
 //! The log: lines on standard error, besides the result on standard output.
 //!
 //! Before [`begin`], or without it, a line is `rxo: TEXT` and is written at once, which suits short commands.
-//! After it each line has time, level and nic, and a thread writes it, so that a reader that pauses, a full
-//! disk or a closed pipe neither blocks nor ends the process. Lines beyond a rate limit are dropped and
-//! counted. For the journal of systemd the level is encoded in its own form, and the time is omitted.
+//! After [`begin`], each line has time, level and nic, and a thread writes it, so that a reader that pauses,
+//! a full disk or a closed pipe neither blocks nor ends the process. Lines beyond a rate limit are dropped
+//! and counted. For the journal of systemd the level is encoded in its own form, and the time is omitted.
 //!
-//! These 150 lines replace `tracing`: no line is on the path of a packet, all have the same three fields, and
-//! there are no filters.
+//! These 150 lines replace `tracing`: no line is on the path of a packet, all lines have the same three
+//! fields, and there are no filters.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -26,7 +26,7 @@ use crate::lines::{Lines, Manner, Stream};
 pub enum Level {
     /// The line is about an error that ends the command.
     Error = 3,
-    /// The line says that data or a feature is missing.
+    /// The line reports that data or a feature is missing.
     Warning = 4,
     /// The line is about an event that the user should know about.
     Notice = 5,
@@ -103,7 +103,7 @@ pub fn finish() {
     }
 }
 
-/// Returns `text` as a line for standard output: with the level in front if the journal of systemd reads it.
+/// Returns `text` as a line for standard output, preceded by the level if the journal of systemd reads it.
 #[must_use]
 pub fn for_output(text: String) -> String {
     match is_journal(io::stdout()) {

@@ -72,7 +72,7 @@ impl OutputFile {
         Ok((Self { name, unfinished: Some(unfinished), is_standard }, file))
     }
 
-    /// The name of the output, for messages.
+    /// Returns the name of the output, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }

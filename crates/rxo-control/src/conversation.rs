@@ -2,7 +2,7 @@
 //! dropped.
 //!
 //! A request ends with its line or, for HTTP, with the empty line after its head. Sans-IO: the owner reads,
-//! writes and has the clock. A client has one request at a time; further bytes wait in its socket. So the
+//! writes and knows the time. A client has one request at a time; further bytes wait in its socket. So the
 //! memory per client is one request and one answer.
 
 use std::time::Instant;
@@ -68,7 +68,7 @@ impl Conversation {
         Self { framing, input: Vec::new(), output: Vec::new(), written: 0, due, has_ended: false }
     }
 
-    /// The number of bytes that may be read from the client now; 0 while an answer is being written.
+    /// Returns the number of bytes that may be read from the client now; 0 while an answer is being written.
     pub(crate) fn room(&self) -> usize {
         let is_open = self.output.is_empty() && !self.has_ended;
         if is_open { MOST_REQUEST_BYTES - self.input.len() } else { 0 }
@@ -117,7 +117,7 @@ impl Conversation {
         (self.output, self.written, self.due) = (bytes, 0, deadline(now));
     }
 
-    /// The part of the answer that was not written yet.
+    /// Returns the part of the answer that was not written yet.
     pub(crate) fn to_write(&self) -> &[u8] {
         &self.output[self.written..]
     }
@@ -137,7 +137,7 @@ impl Conversation {
         is_done || now >= self.due
     }
 
-    /// The deadline after which the client is dropped.
+    /// Returns the time after which the client is dropped.
     pub(crate) const fn due(&self) -> Instant {
         self.due
     }

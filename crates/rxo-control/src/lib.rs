@@ -7,14 +7,15 @@
 //!
 //! The modules, from the outside in:
 //!
-//! * [`Request`] and [`Answer`] are the two directions. Each is a line and a value. `docs/control.md`
-//!   describes the lines.
+//! * [`Request`] and [`Answer`] are the two directions. Each can be a line of JSON or a value.
+//!   `docs/control.md` describes the lines.
 //! * [`Menu`] lists the requests that a process supports and answers them. A request is one [`Entry`]: its name, its
 //!   help, and the function that answers it. All of this is without side effects.
 //! * [`Page`] is one page over HTTP, for programs that poll it.
-//! * `conversation` is one client, sans-IO: bytes and times go in; requests and a deadline come out.
-//! * [`Server`] is the loop over the clients of a socket, on its own thread: for lines, or for a page.
-//!   [`Session`] is the client's end for lines.
+//! * `conversation` is the state of one client, sans-IO: bytes and times go in; requests and a deadline come
+//!   out.
+//! * [`Server`] is the loop over the clients of a socket, on its own thread; it serves either lines or a
+//!   page. [`Session`] is the client's end for lines.
 //!
 //! # Contract
 //! A client occupies only the server's thread: a line has at most [`MOST_REQUEST_BYTES`], there are at most

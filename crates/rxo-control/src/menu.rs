@@ -22,9 +22,9 @@ pub struct Entry<P: ?Sized> {
     pub usage: &'static str,
     /// A description of the value that the request shows or changes, in one line.
     pub help: &'static str,
-    /// Returns `true` if this process supports the request.
+    /// The function that returns `true` if the process supports the request.
     pub applies: fn(&P) -> bool,
-    /// Answers the request. The result is the answer's value, or the refusal.
+    /// The function that answers the request. Its result is the answer's value, or the refusal.
     pub answer: fn(&P, &Request) -> Result<Value, Refusal>,
 }
 

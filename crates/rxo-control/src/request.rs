@@ -13,7 +13,7 @@ use crate::VERSION;
 pub struct Request {
     /// The name of the request.
     pub name: String,
-    /// The new value of the setting that the request names; `None` to show the present value.
+    /// The new value of the setting that the request names; `None` to show the current value.
     pub value: Option<String>,
     /// Additional fields by name. Numbers and booleans in the line become strings.
     pub with: BTreeMap<String, String>,

@@ -17,7 +17,7 @@ use crate::{Answer, MOST_REQUEST_BYTES, Page};
 /// is answered, and ends the thread.
 #[derive(Debug)]
 pub struct Server {
-    /// One end of a socket pair; the thread ends when it is closed. `None` once it was closed.
+    /// One end of a socket pair; the thread ends when this end is closed. `None` once it was closed.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
@@ -113,8 +113,8 @@ struct Clients<S> {
     ended: UnixStream,
     clients: Vec<Client>,
     service: S,
-    /// The time until which no client is accepted, because descriptors were exhausted; `None` if there is no such
-    /// limit.
+    /// The time until which no client is accepted, because the process has no free descriptors; `None` if
+    /// there is no such limit.
     rests_until: Option<Instant>,
 }
 
@@ -123,7 +123,7 @@ struct Client {
     talk: Conversation,
 }
 
-/// Whether a client stays connected after its turn.
+/// The decision whether a client stays connected after it was served.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Stays,
@@ -144,8 +144,9 @@ impl<S: Service> Clients<S> {
         }
     }
 
-    /// Waits until a descriptor is ready or a deadline has passed. Returns for each descriptor whether it is ready:
-    /// first the descriptor of the end, then the listener's, then the clients'.
+    /// Waits until a descriptor is ready or a deadline has passed. Returns one flag per descriptor, `true` if
+    /// it is ready: first the descriptor that tells the server to stop, then the listener, then the clients
+    /// in order.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let now = Instant::now();
         let accepts = self.rests_until.is_none_or(|until| now >= until);
@@ -265,5 +266,5 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec, tv_nsec: time.subsec_nanos().into() }
 }
 
-/// The time between two attempts to accept clients while descriptors are exhausted.
+/// The time between two attempts to accept clients while no descriptor is free.
 const REST: Duration = Duration::from_millis(100);

@@ -22,7 +22,7 @@ impl Socket {
         (Self(path), listener)
     }
 
-    /// A server that answers with as many bytes as the line has; "large" gets a long answer.
+    /// Starts a server that answers with as many bytes as the line has; "large" gets a long answer.
     fn served(name: &str) -> (Self, Server) {
         let (socket, listener) = Self::new(name);
         let answer = |line: &[u8]| {

@@ -1,4 +1,5 @@
-//! Readers of a page: over TCP and over a unix socket, slow ones, many, and ones with invalid requests.
+//! Readers of a page: over TCP and over a unix socket, slow readers, many readers, and readers with invalid
+//! requests.
 #![allow(clippy::unwrap_used, reason = "functions of tests, which the lint does not see")]
 
 use std::io::{Read, Write};
@@ -13,7 +14,7 @@ use rxo_control::{Door, MOST_READERS, MOST_REQUEST_BYTES, Page, Server};
 const GET: &str = "GET /metrics HTTP/1.1\r\nHost: rxo\r\n\r\n";
 const PATIENT: Duration = Duration::from_secs(60);
 
-/// A server with a page of `bytes` bytes, and a counter of the times that the page was created.
+/// Starts a server with a page of `bytes` bytes, and a counter of the times that the page was created.
 fn served(bytes: usize) -> (SocketAddr, Server, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -33,7 +34,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Everything that the server answers to `request`, until it closes.
+/// Returns everything that the server answers to `request` until it closes.
 fn said(mut stream: impl Read + Write, request: &str) -> String {
     stream.write_all(request.as_bytes()).unwrap();
     let mut said = String::new();

@@ -11,11 +11,11 @@ use crate::{Access, Confinement, Kill, Sockets};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Always(i64),
-    /// Allowed if the argument with this index, combined with the mask, equals the value: `(index, mask,
-    /// value)`.
+    /// The call is allowed if the argument with this index, combined with the mask, equals the value:
+    /// `(index, mask, value)`.
     If(i64, (u8, u32, u32)),
     IfBoth(i64, (u8, u32, u32), (u8, u32, u32)),
-    /// Allowed unless the argument with this index has one of these values.
+    /// The call is allowed unless the argument with this index has one of these values.
     Unless(i64, u8, [u32; 2]),
 }
 
@@ -30,7 +30,7 @@ impl Rule {
     }
 }
 
-/// The rules for everything that `confinement` needs.
+/// Returns the rules for all system calls that `confinement` needs.
 pub(super) fn rules(confinement: &Confinement) -> Vec<Rule> {
     let Confinement { paths, sockets, attaches_programs, kill, .. } = confinement;
     let writes = paths.iter().any(|(_, access)| *access != Access::Read);
@@ -57,7 +57,7 @@ fn always(lists: &[&[i64]]) -> Vec<Rule> {
     lists.iter().flat_map(|list| list.iter()).copied().map(Rule::Always).collect()
 }
 
-/// The calls that are allowed only with certain arguments.
+/// Returns the rules for calls that are allowed only with certain arguments.
 fn with_conditions() -> Vec<Rule> {
     let own = std::process::id();
     let not_executable = (2, c::PROT_EXEC as u32, 0);
@@ -251,7 +251,7 @@ const ASKING: &[i64] = &[
     c::SYS_umask,
 ];
 
-/// Older forms of the calls above: x86-64 has them besides the newer ones, and musl uses them.
+/// Older forms of the calls above, which x86-64 has in addition to the newer ones, and which musl uses.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[i64] = &[
     c::SYS_stat,
@@ -297,8 +297,8 @@ const TYPING: [u32; 2] = [c::TIOCSTI as u32, c::TIOCLINUX as u32];
 /// Allowed operations of `prctl`: names of threads, the precision of timers, and names of memory.
 const PRCTL: [c_int; 4] = [c::PR_SET_NAME, c::PR_GET_NAME, c::PR_SET_TIMERSLACK, c::PR_SET_VMA];
 
-/// Allowed `ioctl` requests on sockets, terminals and interfaces. They change nothing but how a descriptor waits and is
-/// inherited.
+/// Allowed `ioctl` requests on sockets, terminals and interfaces. They change nothing except how a descriptor
+/// waits and whether it is inherited.
 const IOCTL: [u32; 14] = [
     c::FIONBIO as u32,
     c::FIOCLEX as u32,

@@ -151,7 +151,7 @@ fn socket(family: c::c_int, kind: c::c_int) -> io::Result<i64> {
     call(c::SYS_socket, &[family as usize, kind as usize, 0])
 }
 
-/// Closes the descriptor, which is not needed.
+/// Closes the descriptor, which is not needed. Passes on an error.
 fn closed(opened: io::Result<i64>) -> io::Result<()> {
     call(c::SYS_close, &[opened? as usize]).map(drop)
 }

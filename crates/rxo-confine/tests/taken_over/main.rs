@@ -1,5 +1,5 @@
-//! Tests what a compromised process could do: each action is tried on a thread that is confined like that of
-//! a command, and before on one that is not, so that a refusal is meaningful.
+//! Tests what a compromised process could do. Each action is tried on a thread that is confined like that of
+//! a command, and first on a thread that is not confined, so that a refusal is meaningful.
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which the lint takes for other code")]
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 
@@ -117,8 +117,8 @@ fn a_remover_removes_and_writes_nothing() {
     removed.join().unwrap().unwrap();
 }
 
-/// The device of `virtio:PATH` reconnects. Seccomp cannot tell its socket from other unix sockets, because
-/// they differ only by path.
+/// The device of `virtio:PATH` reconnects. Seccomp cannot tell its socket from other unix sockets, which
+/// differ only in their path.
 #[test]
 fn what_connects_again_makes_unix_sockets_and_no_others() {
     let names = ["a unix socket", "start a thread", "map memory"];
