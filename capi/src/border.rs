@@ -1,4 +1,4 @@
-//! The border to C: error codes, and the checks that all functions of the library share.
+//! Border to C: error codes, and the checks that all functions of the library share.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};

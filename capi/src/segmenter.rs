@@ -205,7 +205,7 @@ mod tests {
 
     const PAYLOAD_BYTES: usize = 2_500;
 
-    /// A packet of the transport protocol `protocol` over IPv4, or over IPv6 if `is_v6`.
+    /// Returns a packet of the transport protocol `protocol` over IPv4, or over IPv6 if `is_v6`.
     fn packet(is_v6: bool, protocol: u8) -> Vec<u8> {
         let transport_bytes = if protocol == 6 { 20 } else { 8 };
         let payload_bytes = transport_bytes + PAYLOAD_BYTES;
@@ -226,7 +226,7 @@ mod tests {
         packet
     }
 
-    /// The offset of the checksum in the transport header, for this kind of GSO frame.
+    /// Returns the offset of the checksum in the transport header, for this kind of GSO frame.
     const fn field_of(kind: u8) -> u16 {
         if kind & 0x7f == RXO_GSO_UDP { 6 } else { 16 }
     }

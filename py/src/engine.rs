@@ -19,10 +19,11 @@ pub(crate) struct Engine {
 
 #[pymethods]
 impl Engine {
-    /// Makes an engine.
+    /// Creates an engine.
     ///
-    /// policy: a profile's name. settings: fields of the policy to change. link: what frames begin with,
-    /// "ethernet" or "ip". trust_checksums: do not verify them. batch: most frames of one poll.
+    /// policy: name of a profile. settings: fields of the policy to change. link: first header of the frames,
+    /// "ethernet" or "ip". trust_checksums: do not verify checksums. batch: maximum number of frames per
+    /// poll.
     #[new]
     #[pyo3(signature = (policy="linux-gro", *, settings=None, link="ethernet", trust_checksums=false, batch=256))]
     fn new(
@@ -48,7 +49,8 @@ impl Engine {
         Ok(Self { engine })
     }
 
-    /// Takes the frames of one poll, which is at `now_ns`, and ends the poll. Returns what is delivered.
+    /// Processes the frames of one poll, which takes place at `now_ns`, and ends the poll. Returns the
+    /// deliveries.
     fn poll(&mut self, py: Python<'_>, frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.poll(
@@ -61,7 +63,7 @@ impl Engine {
         })
     }
 
-    /// Takes frames without ending the poll.
+    /// Processes frames without ending the poll. Returns the deliveries.
     fn push(&mut self, py: Python<'_>, frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.push(
@@ -74,27 +76,28 @@ impl Engine {
         })
     }
 
-    /// When `on_timeout` is due, in nanoseconds; None while nothing is held beyond a poll.
+    /// Returns the time at which `on_timeout` is due, in nanoseconds; None while nothing is held beyond a
+    /// poll.
     #[getter]
     fn poll_at(&self) -> Option<u64> {
         self.engine.poll_at().map(Instant::as_nanos)
     }
 
-    /// Delivers what has been held as long as the policy allows.
+    /// Delivers the frames that have been held for as long as the policy allows.
     fn on_timeout(&mut self, py: Python<'_>, now_ns: u64) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.on_timeout(Instant::from_nanos(now_ns), |deliveries| collect(deliveries, ready));
         })
     }
 
-    /// Delivers everything that is held.
+    /// Delivers all held frames.
     fn flush(&mut self, py: Python<'_>, now_ns: u64) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.flush(Instant::from_nanos(now_ns), |deliveries| collect(deliveries, ready));
         })
     }
 
-    /// What the engine has done: totals, and how often each reason occurred.
+    /// Returns the totals of the engine, and how often each reason occurred.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.engine.counters();
         let all = PyDict::new(py);
@@ -117,7 +120,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Runs `work` without the interpreter's lock.
+    /// Runs `work` without holding the interpreter's lock.
     fn run(
         &mut self,
         py: Python<'_>,
@@ -143,7 +146,8 @@ pub(crate) struct Delivery {
 
 #[pymethods]
 impl Delivery {
-    /// "frame" (as it came), "aggregate" (several segments as one), or "acks" (pure ACKs, the last for all).
+    /// The kind: "frame" (unchanged), "aggregate" (several segments as one), or "acks" (the last of several
+    /// pure ACKs).
     #[getter]
     const fn kind(&self) -> &'static str {
         self.kind
@@ -155,13 +159,13 @@ impl Delivery {
         PyBytes::new(py, &self.data)
     }
 
-    /// The frames that it was made of: the objects that were given, in order.
+    /// The original frames of the delivery: the objects that were passed in, in order.
     #[getter]
     fn frames<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.frames.iter().map(|frame| Ok(frame.into_pyobject(py)?.into_any())).collect()
     }
 
-    /// Payload bytes of every segment of an aggregate but the last; None otherwise.
+    /// Payload bytes of each segment of an aggregate except the last; None for other deliveries.
     #[getter]
     const fn gso_size(&self) -> Option<u16> {
         self.gso_size
@@ -173,7 +177,7 @@ impl Delivery {
     }
 }
 
-/// A bytes object of Python, read where it lies.
+/// A bytes object of Python, which is read without a copy.
 #[derive(Default)]
 struct Buffer(Option<PyBackedBytes>);
 

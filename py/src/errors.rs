@@ -4,13 +4,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// An argument is invalid. `message` says what would be accepted.
+/// Creates the exception for an invalid argument. `message` says what would be accepted.
 pub(crate) fn usage(message: impl Into<String>) -> PyErr {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     raise(&CLASS, "UsageError", message.into())
 }
 
-/// A capture cannot be read, or a file cannot be written.
+/// Creates the exception for a capture that cannot be read, or a file that cannot be written.
 pub(crate) fn capture(message: impl Into<String>) -> PyErr {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     raise(&CLASS, "CaptureError", message.into())
@@ -27,7 +27,8 @@ pub(crate) fn warn_partial(py: Python<'_>, why: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// The class of this name with `message`; if it cannot be imported, why not.
+/// Creates an exception of the class `name` with `message`; if the class cannot be imported, the import
+/// error.
 fn raise(class: &'static PyOnceLock<Py<PyType>>, name: &str, message: String) -> PyErr {
     Python::attach(|py| match class.import(py, MODULE, name) {
         Ok(class) => PyErr::from_type(class.clone(), message),
@@ -37,5 +38,6 @@ fn raise(class: &'static PyOnceLock<Py<PyType>>, name: &str, message: String) ->
 
 const MODULE: &str = "rxo._errors";
 
-/// A warning names the line that called the package's function, which called us.
+/// The stack level of the warning: it names the line that called the package's function, which called this
+/// module.
 const CALLER: u32 = 2;

@@ -1,4 +1,4 @@
-//! Captures as Python names them: a path, bytes, an open file, or a list of these.
+//! Captures in the forms in which Python programs give them: a path, bytes, an open file, or a list of these.
 
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
@@ -13,21 +13,22 @@ use rxo_trace::study::Slice;
 /// The source of a capture.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// A file.
+    /// The capture is a file.
     Path(PathBuf),
-    /// A part of a file.
+    /// The capture is a part of a file.
     Slice(Slice),
-    /// A capture in memory. A `bytes` object is read where it lies.
+    /// The capture is in memory. A `bytes` object is read without a copy.
     Bytes(PyBackedBytes),
-    /// An open binary file, or any object with `read(size) -> bytes`.
+    /// The capture is read from an open binary file, or from any object with `read(size) -> bytes`.
     File(PythonFile),
 }
 
 impl Input {
-    /// The inputs in `captures`: one, or a list or tuple. What reading of open files raises goes to `raised`.
+    /// Returns the inputs in `captures`, which is one input, or a list or tuple of inputs. An exception that
+    /// an open file raises is stored in `raised`.
     ///
     /// # Errors
-    /// If one of them cannot be a capture.
+    /// If an object cannot be a capture.
     pub(crate) fn all(captures: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Vec<Self>> {
         if captures.is_instance_of::<PyList>() || captures.is_instance_of::<PyTuple>() {
             captures.try_iter()?.map(|item| Self::one(&item?, raised)).collect()
@@ -53,7 +54,7 @@ impl Input {
         })
     }
 
-    /// Its name, for messages.
+    /// Returns the name of the input, for messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
@@ -66,7 +67,7 @@ impl Input {
     /// Opens the capture.
     ///
     /// # Errors
-    /// If it cannot be opened, or is not a capture.
+    /// If the input cannot be opened, or is not a capture.
     pub(crate) fn open(self) -> Result<Capture, CaptureError> {
         let name = self.name();
         match self {
@@ -78,7 +79,7 @@ impl Input {
     }
 }
 
-/// The first exception that an open file raised. It is the program's, not the capture's.
+/// The first exception that an open file raised. It comes from the Python program, not from the capture.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
 
@@ -90,25 +91,25 @@ impl Raised {
     }
 
     /// # Errors
-    /// The exception.
+    /// Returns the exception as an error, if there is one.
     pub(crate) fn result(&self) -> PyResult<()> {
         let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         raised.map_or(Ok(()), Err)
     }
 }
 
-/// Reads an object of Python. Each piece takes the interpreter's lock once.
+/// A reader of a Python object. It takes the interpreter's lock once per piece.
 #[derive(Debug)]
 pub(crate) struct PythonFile {
     object: Py<PyAny>,
     name: String,
     raised: Raised,
-    /// What Python returned last, and how much of it was passed on.
+    /// The last piece that Python returned, and the number of its bytes that were passed on.
     piece: Option<PyBackedBytes>,
     taken: usize,
 }
 
-/// Bytes that Python is asked for at once.
+/// The number of bytes that are requested from Python at once.
 const PIECE_BYTES: usize = 1 << 20;
 
 impl PythonFile {

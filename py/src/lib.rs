@@ -1,15 +1,15 @@
 //! The native part of the Python package `rxo`: the module `rxo._rxo`.
 //!
-//! The package in `python/rxo` is what users import; it re-exports what stands here and adds what is
-//! simpler in Python. From the bottom up:
+//! The package in `python/rxo` is what users import; it re-exports this module, and adds what is simpler in
+//! Python. From the bottom up:
 //!
-//! * `errors`: the exceptions, which say what the command `rxo` says.
-//! * `signals`: Ctrl-C while Rust works.
-//! * `inputs`: captures as Python names them: paths, bytes, open files.
+//! * `errors`: the exceptions, whose messages are those of the command `rxo`.
+//! * `signals`: handles Ctrl-C while Rust code runs.
+//! * `inputs`: captures in the forms in which Python programs give them: paths, bytes, open files.
 //! * `rules`: policies, poll rules and sweeps as text.
-//! * `table`: a table that any Arrow reader takes without a copy.
+//! * `table`: a table that any Arrow reader accepts without a copy.
 //! * `study`: `analyze` and its result.
-//! * `rewrite`: captures coalesced, expanded, compared.
+//! * `rewrite`: coalesces, expands and compares captures.
 //! * `engine`: the engine for scripts.
 //!
 //! # Contract

@@ -1,5 +1,5 @@
-//! `rxo.coalesce`, `rxo.expand` and `rxo.verify`. Each returns its figures as JSON, of which the package makes a
-//! class.
+//! `rxo.coalesce`, `rxo.expand` and `rxo.verify`. Each returns its figures as JSON, from which the package
+//! creates an object.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -61,7 +61,7 @@ pub(crate) fn coalesce(
     })
 }
 
-/// Restores the capture that a coalesced one was made of. See `rxo.expand`.
+/// Restores the original of a coalesced capture. See `rxo.expand`.
 #[pyfunction]
 pub(crate) fn expand(
     py: Python<'_>,
@@ -117,7 +117,7 @@ pub(crate) fn verify(
     })
 }
 
-/// Reads both side by side.
+/// Reads both captures side by side.
 fn compare(mut comparison: Comparison, mut sides: [Reading; 2]) -> PyResult<Done> {
     while let Some(side) = comparison.next_side() {
         let reading = &mut sides[usize::from(side == Side::B)];
@@ -139,10 +139,10 @@ fn compare(mut comparison: Comparison, mut sides: [Reading; 2]) -> PyResult<Done
     json(&comparison.finish(), partial)
 }
 
-/// The figures as JSON, and why they are incomplete.
+/// The figures as JSON, and the reason why they are incomplete; `None` if they are complete.
 type Done = (String, Option<String>);
 
-/// Runs `work` without the interpreter's lock, and warns if its result is incomplete.
+/// Runs `work` without holding the interpreter's lock, and warns if its result is incomplete.
 fn finish(py: Python<'_>, work: impl FnOnce() -> PyResult<Done> + Send) -> PyResult<String> {
     let (figures, partial) = py.detach(work)?;
     if let Some(why) = partial {
@@ -207,7 +207,7 @@ fn cannot_write(output: &Path, error: &std::io::Error) -> PyErr {
     capture(format!("{} cannot be written: {error}", output.display()))
 }
 
-/// The error with the name of the file that it is about.
+/// Returns the error with the name of the file that it concerns.
 fn blame(error: RewriteError, input: &str, output: &Path) -> PyErr {
     match error {
         RewriteError::Config(error) => usage(format!("settings: {error}")),
@@ -219,7 +219,7 @@ fn blame(error: RewriteError, input: &str, output: &Path) -> PyErr {
     }
 }
 
-/// The format that the extension of the name asks for; `None` if it names none.
+/// Returns the format that the extension of the name stands for; `None` if it stands for none.
 fn format(name: &Path) -> Option<FileFormat> {
     match name.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "pcap" | "cap" => Some(FileFormat::Pcap),

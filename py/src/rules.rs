@@ -1,4 +1,4 @@
-//! Policies, poll rules and sweeps as the user writes them: the same text as after the command's flags.
+//! Policies, poll rules and sweeps as the user writes them: the same text as in the command's flags.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,12 +8,12 @@ use rxo_trace::sweep::{Grid, SweepAxis};
 
 use crate::errors::usage;
 
-/// Text, or a list of texts.
+/// Text, or a list of texts, as Python passes it.
 #[derive(FromPyObject)]
 pub(crate) enum Texts {
-    /// One.
+    /// A single text.
     One(String),
-    /// Several.
+    /// Several texts.
     Many(Vec<String>),
 }
 
@@ -26,7 +26,7 @@ impl Texts {
     }
 }
 
-/// The profile of this name, as the commands use it, with `settings` applied in their order.
+/// Returns the profile of this name, as the commands use it, with `settings` applied in their order.
 ///
 /// # Errors
 /// If there is no such profile, or a setting is invalid.
@@ -42,10 +42,10 @@ pub(crate) fn policy(name: &str, settings: Option<&Bound<'_, PyDict>>) -> PyResu
     Ok(policy)
 }
 
-/// The first of the poll rules, and a sweep over all of them if there are several.
+/// Returns the first of the poll rules and, if there are several, a sweep over all of them.
 ///
 /// # Errors
-/// If there is none, or one is invalid.
+/// If there is no poll rule, or one is invalid.
 pub(crate) fn polls(texts: Vec<String>) -> PyResult<(PollRule, Option<SweepAxis>)> {
     let Some(first) = texts.first() else {
         return Err(usage(format!("poll: give at least one of {}", BadPollRule::ACCEPTED)));
@@ -57,10 +57,10 @@ pub(crate) fn polls(texts: Vec<String>) -> PyResult<(PollRule, Option<SweepAxis>
     Ok((rule, (axis.values.len() > 1).then_some(axis)))
 }
 
-/// The grid of the polls and of `sweep`; `None` if there is nothing else to try.
+/// Returns the grid of the poll rules and of `sweep`; `None` if there are no other settings to try.
 ///
 /// # Errors
-/// If a sweep is invalid, or there are too many.
+/// If a sweep is invalid, or there are too many combinations.
 pub(crate) fn sweep(
     chosen: &Point,
     polls: Option<SweepAxis>,
@@ -77,7 +77,7 @@ pub(crate) fn sweep(
 }
 
 /// # Errors
-/// If there is no such mode.
+/// If there is no such checksum mode.
 pub(crate) fn checksums(text: &str) -> PyResult<ChecksumMode> {
     text.parse()
         .map_err(|()| usage(format!("checksum {text} is invalid: auto, verify, partial or trust")))

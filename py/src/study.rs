@@ -16,10 +16,10 @@ use crate::rules::{self, Texts};
 use crate::signals::Signals;
 use crate::table::Table;
 
-/// What coalescing would do to captured traffic: the result of `rxo.analyze`.
+/// The predicted effect of coalescing on captured traffic: the result of `rxo.analyze`.
 ///
-/// `print(study)` shows it as the command `rxo analyze` does. Studies of parts of the traffic are merged, in any
-/// order; they can be pickled, and sent to other machines.
+/// `print(study)` shows the report as the command `rxo analyze` does. Studies of parts of the traffic can be
+/// merged, in any order; they can be pickled, and sent to other machines.
 #[pyclass(frozen, module = "rxo")]
 pub(crate) struct Study {
     part: Part,
@@ -28,32 +28,32 @@ pub(crate) struct Study {
 
 #[pymethods]
 impl Study {
-    /// A table with a row for each flow (one direction of a connection), most packets first.
+    /// Returns a table with a row for each flow (one direction of a connection), most packets first.
     fn flows(&self) -> PyResult<Table> {
         Table::of(tables::flows(self.full()))
     }
 
-    /// A table with a row for each of the settings tried; the first are the chosen ones.
+    /// Returns a table with a row for each combination of settings that was tried, the chosen one first.
     fn settings(&self) -> PyResult<Table> {
         Table::of(tables::settings(self.full()))
     }
 
-    /// A table with a row for each reason of each row of the settings.
+    /// Returns a table with a row for each reason of each row of the settings.
     fn reasons(&self) -> PyResult<Table> {
         Table::of(tables::reasons(self.full()))
     }
 
-    /// A table with a row for each bucket of each histogram of each row of the settings.
+    /// Returns a table with a row for each bucket of each histogram of each row of the settings.
     fn histograms(&self) -> PyResult<Table> {
         Table::of(tables::histograms(self.full()))
     }
 
-    /// A table with a row for each capture.
+    /// Returns a table with a row for each capture.
     fn sources(&self) -> PyResult<Table> {
         Table::of(tables::sources(self.full()))
     }
 
-    /// The study of the traffic of all these studies. They must have the same settings.
+    /// Returns the study of the traffic of this study and the others. All must have the same settings.
     #[pyo3(signature = (*others))]
     fn merge(&self, py: Python<'_>, others: Vec<Py<Self>>) -> PyResult<Self> {
         let others: Vec<&Self> = others.iter().map(Py::get).collect();
@@ -64,20 +64,21 @@ impl Study {
         merged.map(Self::of).map_err(|error| usage(format!("a study cannot be merged: {error}")))
     }
 
-    /// The study as bytes. Equal studies have equal bytes. `rxo analyze` merges files with them.
+    /// Returns the study as bytes. Equal studies have equal bytes. `rxo analyze` merges files with such
+    /// bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let bytes = py.detach(|| self.part.to_bytes());
         PyBytes::new(py, &bytes)
     }
 
-    /// The study of these bytes.
+    /// Restores the study from the bytes that `to_bytes` returned.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: PyBackedBytes) -> PyResult<Self> {
         let part = py.detach(|| Part::from_bytes(&bytes));
         part.map(Self::of).map_err(|error| usage(format!("not a study: {error}")))
     }
 
-    /// For pickle.
+    /// Supports pickle.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
@@ -87,7 +88,7 @@ impl Study {
 
     /// Writes the report with its figures as one self-contained HTML file.
     ///
-    /// `flows` limits the list of flows. The file is complete or absent.
+    /// `flows` limits the number of flows in the list. The file is either complete or absent.
     #[pyo3(signature = (path, *, flows=10))]
     fn report(&self, py: Python<'_>, path: PathBuf, flows: usize) -> PyResult<()> {
         let report = self.listing(flows);
@@ -101,24 +102,24 @@ impl Study {
             .map_err(|error| capture(error.to_string()))
     }
 
-    /// The report as JSON, as `rxo analyze --json` prints it, with all flows.
+    /// Returns the report as JSON, as `rxo analyze --json` prints it, with all flows.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(self.full()).map_err(|error| capture(error.to_string()))
     }
 
-    /// Why the study is incomplete (a damaged capture); `None` if it is complete.
+    /// The reason why the study is incomplete (a damaged capture); `None` if it is complete.
     #[getter]
     fn partial(&self) -> Option<&str> {
         self.full().partial.as_deref()
     }
 
-    /// Packets in the captures.
+    /// The number of packets in the captures.
     #[getter]
     fn packets(&self) -> u64 {
         self.full().traffic.packets
     }
 
-    /// Packets that the chosen settings eliminate: packets less deliveries.
+    /// The number of packets that the chosen settings eliminate: packets minus deliveries.
     #[getter]
     fn eliminated(&self) -> u64 {
         self.full().outcome.eliminated
@@ -139,12 +140,12 @@ impl Study {
         Self { part, report: OnceLock::new() }
     }
 
-    /// The report with all flows, made when it is first needed.
+    /// Returns the report with all flows. It is created when it is first needed.
     fn full(&self) -> &Report {
         self.report.get_or_init(|| self.part.report(&Terms { top: MAX_FLOWS, ..Terms::default() }))
     }
 
-    /// The report with so many flows at most.
+    /// Returns the report with at most `flows` flows.
     fn listing(&self, flows: usize) -> Report {
         let mut report = self.full().clone();
         report.flows.truncate(flows);
@@ -152,10 +153,10 @@ impl Study {
     }
 }
 
-/// Flows that are listed unless asked otherwise.
+/// The default number of flows that are listed.
 const LISTED_FLOWS: usize = 10;
 
-/// Studies what coalescing would do to the traffic in captures. See `rxo.analyze`.
+/// Predicts the effect of coalescing on the traffic in captures. See `rxo.analyze`.
 #[pyfunction]
 #[pyo3(signature = (captures, *, poll, policy, settings, sweep, flow, checksum, advise, part, place))]
 #[expect(
@@ -201,10 +202,10 @@ pub(crate) fn analyze(
     Ok(Study::of(part))
 }
 
-/// What one part of so many of these files reads.
+/// Returns what part `number` of `parts` reads of these files.
 ///
 /// # Errors
-/// If not all are paths, a file cannot be read, or there is no such part.
+/// If an input is not a path, a file cannot be read, or there is no such part.
 fn slices_of(inputs: &[Input], (number, parts): (u32, u32)) -> PyResult<(Span, Vec<Input>)> {
     if !(1..=parts).contains(&number) {
         return Err(usage(format!("part ({number}, {parts}): write (N, M) with N from 1 to M")));
@@ -221,7 +222,7 @@ fn slices_of(inputs: &[Input], (number, parts): (u32, u32)) -> PyResult<(Span, V
     Ok((span, slices.into_iter().map(Input::Slice).collect()))
 }
 
-/// Where a capture lies that is one whole file of a series.
+/// Returns the place of a capture that is one whole file of a series.
 fn span_at((series, file, files): (u64, u32, u32)) -> Span {
     Span { series, from: (file, 0), to: (file + 1, 0), is_last: file + 1 == files }
 }
@@ -229,7 +230,8 @@ fn span_at((series, file, files): (u64, u32, u32)) -> Span {
 /// Reads all captures.
 ///
 /// # Errors
-/// If the settings are invalid, no capture can be opened, a signal came, or an open file raised.
+/// If the settings are invalid, no capture can be opened, a signal arrived, or an open file raised an
+/// exception.
 fn read(
     settings: Settings,
     inputs: Vec<Input>,

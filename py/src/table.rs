@@ -1,4 +1,4 @@
-//! A table that any Arrow reader takes without a copy (the Arrow PyCapsule interface).
+//! Table that any Arrow reader accepts without a copy (the Arrow PyCapsule interface).
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader as _};
@@ -9,14 +9,14 @@ use rxo_trace::tables;
 
 /// A table of Arrow columns.
 ///
-/// Give it to `polars.DataFrame`, `pyarrow.table` or `pandas.DataFrame.from_arrow`; DuckDB reads the result of `pyarrow.table`.
-/// Nothing is copied.
+/// Pass it to `polars.DataFrame`, `pyarrow.table` or `pandas.DataFrame.from_arrow`; DuckDB reads the result
+/// of `pyarrow.table`. Nothing is copied.
 #[pyclass(frozen, module = "rxo")]
 pub(crate) struct Table(RecordBatch);
 
 impl Table {
     /// # Errors
-    /// If the table is wrong, which would be a mistake in rxo.
+    /// If the table is invalid, which only a bug in rxo can cause.
     pub(crate) fn of(table: tables::Table) -> PyResult<Self> {
         table.map(Self).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
@@ -24,13 +24,13 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The columns' names, in order.
+    /// The names of the columns, in order.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.0.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }
@@ -39,8 +39,8 @@ impl Table {
         format!("<rxo.Table: {} rows, {} columns>", self.0.num_rows(), self.0.num_columns())
     }
 
-    /// The table as an Arrow stream of one batch. Readers call this; the requested schema is ignored,
-    /// which the protocol allows.
+    /// Returns the table as an Arrow stream of one batch. Readers call this; the requested schema is ignored,
+    /// as the protocol permits.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -5,8 +5,8 @@ use std::ptr::null_mut;
 
 use rxo_frame::FrameBuffer;
 
-/// The bytes of a frame that the caller has lent until `rxo_release`, and the caller's cookie for them. Dropping the
-/// value does nothing.
+/// The bytes of a frame, which belong to the caller until `rxo_release` returns them, and the caller's cookie
+/// for them. Dropping the value does nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffer {
     bytes: &'static [u8],
@@ -15,7 +15,7 @@ pub(super) struct Buffer {
 
 impl Buffer {
     /// Wraps `bytes`, which are valid until the caller gets the cookie back; the engine must not use them
-    /// afterwards.
+    /// after that.
     pub(super) const fn new(bytes: &'static [u8], cookie: *mut c_void) -> Self {
         Self { bytes, cookie }
     }

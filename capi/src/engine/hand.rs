@@ -84,9 +84,9 @@ pub(super) struct Hand {
     next_head: usize,
     iov: Vec<iovec>,
     frames: Vec<RxoFrame>,
-    /// The position behind the deliveries that the caller has taken.
+    /// The position after the deliveries that the caller has taken.
     seen: Place,
-    /// The position behind the deliveries that the caller has released.
+    /// The position after the deliveries that the caller has released.
     released: Place,
     virtio_bytes: usize,
     /// The number of frames that were stored so far, including released ones.
@@ -183,7 +183,7 @@ impl Hand {
         (piece(0, self.virtio_bytes), piece(self.virtio_bytes, header.len()))
     }
 
-    /// The next delivery that the caller has not taken; `None` if there is none.
+    /// Returns the next delivery that the caller has not taken; `None` if there is none.
     pub(super) fn next(&mut self) -> Option<RxoDelivery> {
         let ready = self.ready.pop_front()?;
         let Place { piece, frame } = self.seen;
@@ -199,7 +199,7 @@ impl Hand {
         })
     }
 
-    /// The frames of all deliveries that the caller has taken and not released.
+    /// Returns the frames of all deliveries that the caller has taken and not released.
     pub(super) fn release(&self) -> &[RxoFrame] {
         &self.frames[self.released.frame..self.seen.frame]
     }

@@ -341,7 +341,7 @@ impl RxoEngine {
         Ok(())
     }
 
-    /// Number of frames that were pushed and not released.
+    /// Returns the number of frames that were pushed and not released.
     fn in_hand(&self) -> usize {
         let taken = self.engine.counters().frames - self.hand.collected;
         self.batch.len() + taken as usize + self.hand.frames()
@@ -363,7 +363,7 @@ impl RxoEngine {
 /// Runs `work` on an engine that is not broken. Marks the engine as broken if the result is `RXO_BROKEN`.
 ///
 /// # Safety
-/// `e` is null or from `rxo_new`, and is not used by anything else meanwhile.
+/// `e` is null or from `rxo_new`, and nothing else uses it during the call.
 unsafe fn run(
     e: *mut RxoEngine,
     work: impl FnOnce(&mut RxoEngine) -> Result<(), Failure>,
@@ -392,7 +392,8 @@ unsafe fn run(
 mod tests {
     use super::*;
 
-    /// A seed that a sender can know, or learn from another program, would let it choose flows that share a bucket.
+    /// A sender that knows the seed, or learns it from another program, could choose flows that share a
+    /// bucket.
     #[test]
     fn each_engine_draws_a_seed() {
         let seeds = [(); 8].map(|()| {

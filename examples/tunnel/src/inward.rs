@@ -1,4 +1,4 @@
-//! The direction from the peer to the TUN: datagrams are decrypted into frames, which are coalesced.
+//! The direction from the peer to the TUN: datagrams are decrypted into frames, which are then coalesced.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -51,7 +51,8 @@ impl Inward {
         Ok(Self { udp, answers, outbox, pool, batch, engine, tun, refused: 0 })
     }
 
-    /// Adds the event that this direction waits for to `list`: datagrams, or space in the TUN if it was full.
+    /// Adds the descriptors that this direction waits for to `list`: datagrams, or space in the TUN if it was
+    /// full.
     pub(crate) fn wait_in<'f>(&'f self, list: &mut WaitList<'f>) {
         if self.tun.is_blocked() {
             list.add(Some(&self.tun), Interest::Writable);

@@ -20,7 +20,7 @@ pub(crate) struct Options {
     /// Public key of the peer, as `wg pubkey` prints it.
     #[arg(long, value_name = "KEY", value_parser = key)]
     pub(crate) peer: [u8; 32],
-    /// File with the key shared with the peer beside these, as `wg genpsk` prints it.
+    /// File with the additional key that is shared with the peer, as `wg genpsk` prints it.
     #[arg(long, value_name = "FILE")]
     pub(crate) preshared_key: Option<PathBuf>,
     /// Address and port of the peer. Without it, the peer must send first.
@@ -29,20 +29,20 @@ pub(crate) struct Options {
     /// UDP port to listen on; 0 for any.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) listen_port: u16,
-    /// Name of the TUN interface, which is made.
+    /// Name of the TUN interface, which is created.
     #[arg(long, value_name = "NAME", default_value = "rxo0")]
     pub(crate) interface: String,
     /// Addresses of the interface, separated by commas.
     #[arg(long, value_name = "IP/BITS", value_delimiter = ',', required = true)]
     pub(crate) address: Vec<Network>,
-    /// Addresses behind the peer, separated by commas: they are routed into the tunnel, and nothing else is
+    /// Addresses behind the peer, separated by commas: they are routed into the tunnel, and only they are
     /// accepted from it.
     #[arg(long, value_name = "IP/BITS", value_delimiter = ',', required = true)]
     pub(crate) allowed_ips: Vec<Network>,
-    /// Largest packet in the tunnel, in bytes: that of the network below less 80.
+    /// Largest packet in the tunnel, in bytes: 80 less than in the network below.
     #[arg(long, value_name = "BYTES", default_value_t = 1_420, value_parser = clap::value_parser!(u32).range(576..=65_400))]
     pub(crate) mtu: u32,
-    /// Seconds between empty packets that keep the way through a NAT open.
+    /// Seconds between empty packets that keep a NAT's mapping open.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) keepalive: Option<u16>,
     /// Threads: 1 for both directions together, or 2, one for each.
@@ -54,7 +54,7 @@ pub(crate) struct Options {
     /// Receive and send datagrams one by one.
     #[arg(long)]
     pub(crate) no_trains: bool,
-    /// Seconds between lines of figures; without it they are printed at the end only.
+    /// Seconds between lines of figures; without it, figures are printed only at the end.
     #[arg(long, value_name = "SECONDS", default_value_t = u32::MAX, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) figures: u32,
 }

@@ -36,8 +36,8 @@ impl Outward {
         Self { tun, udp, batch, cutter, outbox, totals }
     }
 
-    /// Adds the event that this direction waits for to `list`: packets from the TUN, or space in the socket
-    /// if it was full.
+    /// Adds the descriptors that this direction waits for to `list`: packets from the TUN, or space in the
+    /// socket if it was full.
     pub(crate) fn wait_in<'f>(&'f self, list: &mut WaitList<'f>) {
         if self.outbox.is_empty() {
             list.add(Some(&self.tun), Interest::Readable);

@@ -16,7 +16,7 @@ const OVERHEAD_BYTES: usize = 32;
 /// Length of the longest handshake message, in bytes.
 const HANDSHAKE_BYTES: usize = 148;
 
-/// Length of a cookie reply, in bytes: it answers a message whose sender has not proved its address yet.
+/// Length of a cookie reply, in bytes: the answer to a message whose sender has not yet proved its address.
 const COOKIE_BYTES: usize = 64;
 
 /// The peer, shared by both directions.
@@ -116,7 +116,7 @@ impl Session {
         self.send(bytes, outbox);
     }
 
-    /// Encrypts packets that waited for the handshake.
+    /// Encrypts the packets that waited for the handshake.
     fn send_waiting(&mut self, outbox: &mut Outbox) {
         while let Some(room) = outbox.room(1 << 16) {
             let Some(bytes) = written(&self.tunn.decapsulate(None, &[], room)) else { return };
@@ -133,7 +133,7 @@ impl Session {
     }
 }
 
-/// The length of the datagram that the protocol wrote; `None` if it wrote none.
+/// Returns the length of the datagram that the protocol wrote; `None` if it wrote none.
 const fn written(result: &TunnResult<'_>) -> Option<usize> {
     if let TunnResult::WriteToNetwork(datagram) = result { Some(datagram.len()) } else { None }
 }

@@ -23,14 +23,15 @@ def analyze(
     part: tuple[int, int] | None = None,
     place: tuple[int, int, int] | None = None,
 ) -> _rxo.Study:
-    """Studies what coalescing would do to the traffic in captures.
+    """Predicts the effect of coalescing on the traffic in captures.
 
     captures: a path, bytes, a file opened in mode ``"rb"``, or a list of these.
     poll: when the host polls: ``time:T`` after the first packet, ``host:T`` for a host that is busy for T
-        with each packet, ``packets:N``. Of several the first is the chosen one; all are tried.
-    policy: a profile's name; ``rxo policies`` lists them.
+        with each packet, ``packets:N``. If there are several, all are tried, and the first is the chosen one.
+    policy: the name of a profile; ``rxo policies`` lists them.
     settings: fields of the policy to change, such as ``{"max_segments": 16, "hold": "100us"}``.
-    sweep: other values to try: ``"flows=1..8"``, ``"hold=packets:4..64*2"``. With polls at most two.
+    sweep: other values to try: ``"flows=1..8"``, ``"hold=packets:4..64*2"``. At most two, including
+        the poll rules if there are several.
     flow: which packets count, such as ``"dst 10.0.0.1 and port 445"``.
     checksum: ``auto`` (accept those left to the sender's card, and those of cut packets), ``verify``,
         ``partial`` (refuse those of cut packets) or ``trust``.

@@ -1,4 +1,4 @@
-"""The exceptions of rxo. Their messages say what the command says: object, value, remedy."""
+"""The exceptions of rxo. Their messages are those of the command: object, value, remedy."""
 
 __all__ = ["CaptureError", "Error", "PartialWarning", "UsageError"]
 
@@ -16,7 +16,7 @@ class CaptureError(Error, OSError):
 
 
 class PartialWarning(UserWarning):
-    """A capture is damaged: the result has what stands before the damage.
+    """A capture is damaged: the result covers only the part before the damage.
 
     ``warnings.simplefilter("error", rxo.PartialWarning)`` makes it an exception.
     """

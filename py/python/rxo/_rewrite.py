@@ -1,4 +1,4 @@
-"""``coalesce``, ``expand`` and ``verify``, and what they return."""
+"""``coalesce``, ``expand`` and ``verify``, and the classes of their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Coalesced:
-    """What ``coalesce`` did."""
+    """The totals of ``coalesce``."""
 
     #: Packets read.
     packets: int
@@ -27,9 +27,9 @@ class Coalesced:
     aggregated_packets: int
     #: Captured bytes of the packets read.
     captured_bytes: int
-    #: Bytes of notes about what aggregates cannot express.
+    #: Bytes of notes about properties that aggregates cannot express.
     remembered_bytes: int
-    #: How often everything was flushed early because a packet had waited for too many others.
+    #: Number of early flushes of everything, because a packet had waited for too many others.
     early_flushes: int
     #: Packets of interfaces beyond the maximum number of engines, which passed unchanged.
     unserved_packets: int
@@ -37,17 +37,17 @@ class Coalesced:
 
 @dataclass(frozen=True)
 class Expanded:
-    """What ``expand`` did."""
+    """The totals of ``expand``."""
 
     #: Packets in the coalesced capture.
     packets: int
-    #: Aggregates among these.
+    #: Aggregates among the packets of the coalesced capture.
     aggregates: int
     #: Original packets written.
     originals: int
-    #: Original packets that were read and not written, because one before them is missing.
+    #: Original packets that were read and not written, because an earlier packet is missing.
     left_out: int
-    #: Whether the original capture had not been read to its end.
+    #: True if the original capture had not been read to its end when it was coalesced.
     original_was_partial: bool
 
 
@@ -55,11 +55,11 @@ class Expanded:
 class Difference:
     """The first difference of one flow."""
 
-    #: Protocol, addresses and ports.
+    #: The flow: protocol, addresses and ports.
     flow: str
-    #: The capture interface, from 0.
+    #: The number of the capture interface, from 0.
     interface: int
-    #: What differs, such as ``"payload"`` or ``"acknowledgement"``.
+    #: The kind of the difference, such as ``"payload"`` or ``"acknowledgement"``.
     kind: str
     #: Payload bytes of the flow before the difference.
     stream_offset: int
@@ -67,9 +67,9 @@ class Difference:
     packet_a: int | None
     #: The packet in the second capture, from 1; ``None`` if it has no counterpart.
     packet_b: int | None
-    #: What the first capture has there.
+    #: The packet or field of the first capture, as text.
     a: str
-    #: What the second capture has there.
+    #: The packet or field of the second capture, as text.
     b: str
 
 
@@ -85,11 +85,11 @@ class Verdict:
     #: Segments inside an aggregate without a note, whose ACK, window and options could not be compared.
     forgotten_segments: int
     differences: tuple[Difference, ...]
-    #: Flows of UDP with the same bytes in packets that may be several datagrams each, of unknown length.
+    #: UDP flows with equal bytes in packets that may each be several datagrams, of unknown length.
     undecided: tuple[Difference, ...]
-    #: Whether the comparison stopped because enough flows differ.
+    #: True if the comparison stopped because enough flows differ.
     stopped: bool
-    #: Flows that were forgotten while equal, because there were too many.
+    #: Flows that were forgotten while no difference was found in them, because there were too many.
     forgotten_flows: int
 
     def __bool__(self) -> bool:
@@ -107,7 +107,7 @@ def coalesce(
 ) -> Coalesced:
     """Writes a capture as the host's stack would see it: pcapng, each aggregate as one packet.
 
-    The arguments are those of ``analyze``. ``expand`` restores the original. The file is complete or absent.
+    The arguments are those of ``analyze``. ``expand`` restores the original. The file is either complete or absent.
     """
     figures = _rxo.coalesce(
         capture,
@@ -121,7 +121,7 @@ def coalesce(
 
 
 def expand(capture: Capture, output: str | os.PathLike[str]) -> Expanded:
-    """Restores the capture that ``coalesce`` was given, byte for byte.
+    """Restores the original of a coalesced capture, byte for byte.
 
     The extension of ``output`` chooses the format, ``.pcap`` or ``.pcapng``; otherwise it is that of the original.
     Raises CaptureError if the capture was not written by ``coalesce``, or was changed since.
@@ -130,9 +130,9 @@ def expand(capture: Capture, output: str | os.PathLike[str]) -> Expanded:
 
 
 def verify(a: Capture, b: Capture, *, window_mb: int = 64) -> Verdict:
-    """Compares the streams of two captures, flow by flow. Aggregates equal the segments that they were made of.
+    """Compares the streams of two captures, flow by flow. An aggregate equals the segments that it was made of.
 
-    ``window_mb`` bounds what waits for its counterpart in the other capture.
+    ``window_mb`` limits the memory of packets that wait for their counterpart in the other capture.
     """
     found = json.loads(_rxo.verify(a, b, window_mb=window_mb))
     for name in ("differences", "undecided"):

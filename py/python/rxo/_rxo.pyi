@@ -16,7 +16,7 @@ class Table:
 
 @final
 class Study:
-    """What coalescing would do to captured traffic: the result of ``rxo.analyze``."""
+    """The predicted effect of coalescing on captured traffic: the result of ``rxo.analyze``."""
 
     @property
     def partial(self) -> str | None: ...

@@ -7,7 +7,7 @@ from typing import Protocol, Sequence, Union
 
 
 class Readable(Protocol):
-    """An open binary file, or anything else that is read like one."""
+    """An open binary file, or any object that can be read like one."""
 
     def read(self, size: int, /) -> bytes: ...
 

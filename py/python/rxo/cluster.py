@@ -1,7 +1,7 @@
-"""Studies on several machines: what engines such as Ray, Dask and Spark run.
+"""Studies on several machines, by engines such as Ray, Dask and Spark.
 
-``tasks`` lists what there is to do, ``count`` does one of it anywhere, ``merge`` adds the results in any order.
-The result is what ``rxo.analyze`` gives for the same captures in the same order.
+``tasks`` returns the tasks, ``count`` does one of them on any machine, ``merge`` adds the results in any
+order. The sum equals the result of ``rxo.analyze`` for the same captures in the same order.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def tasks(
     parts: Optional[int] = None,
     storage: Optional[Mapping[str, object]] = None,
 ) -> List[Task]:
-    """The tasks for these captures: one for each file, or so many parts of all files.
+    """Returns the tasks for these captures: one for each file, or ``parts`` parts of all files.
 
     captures: paths or URLs, in order; names with ``*`` stand for all that match, directories for their files.
-    parts: cuts files that all machines have under the same path into so many parts at pauses.
+    parts: the number of parts into which files that all machines have under the same path are cut, at pauses.
     storage: options of ``fsspec`` for URLs, such as ``{"endpoint_url": "http://127.0.0.1:8333"}``.
     """
     patterns = [captures] if isinstance(captures, (str, os.PathLike)) else captures
@@ -63,13 +63,13 @@ def count(task: Task, **settings) -> Study:
 
 
 def merge(studies: Iterable[Study]) -> Study:
-    """The study of the traffic of all these studies, at least one."""
+    """Returns the study of the traffic of all these studies, of which there must be at least one."""
     first, *others = studies
     return first.merge(*others)
 
 
 class _Named:
-    """A file that says its URL in messages and reports."""
+    """A file that has its URL as its name, for messages and reports."""
 
     def __init__(self, file, name):
         self.read, self.name = file.read, name
@@ -80,7 +80,7 @@ def _is_url(name: str) -> bool:
 
 
 def _matches(pattern: str, storage: Mapping[str, object]) -> List[str]:
-    """The files that the name stands for, in the order of their names."""
+    """Returns the files that the pattern stands for, in the order of their names."""
     if _is_url(pattern):
         if "*" not in pattern:
             return [pattern]

@@ -1,4 +1,4 @@
-"""``rxo.ray.analyze``: ``rxo.analyze`` on a Ray cluster, over captures that no single machine reads."""
+"""``rxo.ray.analyze``: ``rxo.analyze`` on a Ray cluster, for more captures than one machine could read."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def analyze(
     retries: int = 3,
     **settings,
 ) -> Study:
-    """Studies captures on the cluster that ``ray.init`` connected to; without, on this machine.
+    """Studies captures on the cluster to which ``ray.init`` has connected; otherwise on this machine.
 
     captures, parts, storage: as for ``rxo.cluster.tasks``.
-    retries: how often a task is done again whose machine was lost.
+    retries: the number of times that a task is repeated if its machine is lost.
     settings: the other keywords of ``rxo.analyze``.
     """
     import ray

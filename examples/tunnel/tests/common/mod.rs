@@ -13,7 +13,7 @@ use rxo_peers::{Tunnel, TunnelProgram};
 use rxo_testbed::Namespace;
 use rxo_testbed::traffic::{BulkConfig, BulkTransfer};
 
-/// Maximum time that a test waits for an expected event.
+/// Maximum time for which a test waits for an expected event.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Runs the tests `trials`, which create network namespaces.
@@ -26,7 +26,7 @@ pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// The example program with these arguments.
+/// Returns the example program with these arguments.
 pub(crate) fn ours(arguments: &[&str]) -> TunnelProgram {
     TunnelProgram::rxo(Path::new(env!("CARGO_BIN_EXE_rxo-tunnel")), arguments)
 }

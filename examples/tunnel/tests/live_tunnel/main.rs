@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         .into())
 }
 
-/// The number before `unit` in a line of figures.
+/// Returns the number before `unit` in a line of figures.
 fn figure(said: &str, unit: &str) -> u64 {
     let words: Vec<&str> = said.split([' ', '\n']).collect();
     let units: Vec<&str> = unit.split(' ').collect();

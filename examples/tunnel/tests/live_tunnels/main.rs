@@ -33,7 +33,8 @@ fn with(kind: TunnelKind, is_near: bool) {
     assert_intact_both_ways(&Tunnel::start(near, far).unwrap());
 }
 
-/// The directory into which `cargo xtask` installs them, below the target directory that contains this test.
+/// Returns the directory into which `cargo xtask` installs the other implementations, below the target
+/// directory that contains this test.
 fn installed() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let folders = here.ancestors().map(|folder| folder.join("tunnels/bin"));
